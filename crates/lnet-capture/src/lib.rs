@@ -1,0 +1,1 @@
+//! LNet traffic in packet captures: TCP reassembly, decoding, conformance.

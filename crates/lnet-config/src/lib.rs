@@ -1,0 +1,1 @@
+//! The YAML documents that lnetctl reads and writes.

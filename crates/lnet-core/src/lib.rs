@@ -1,0 +1,1 @@
+//! An LNet node as a state machine without I/O: interfaces, peers, routes, portals, messages, forwarding.

@@ -1,0 +1,1 @@
+//! A running LNet node: drives the core with real time and real LNDs.

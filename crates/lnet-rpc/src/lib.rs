@@ -1,0 +1,1 @@
+//! Request and reply with server-driven bulk over LNet Put and Get, executed exactly once.

@@ -1,0 +1,1 @@
+//! A storage service over LNet RPC, and its client.

@@ -1,0 +1,1 @@
+//! The socket LND: handshake, typed connections, framing, zero-copy acknowledgements.

@@ -1,0 +1,172 @@
+//! LND types and networks: `tcp`, `o2ib3`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// The kind of network that an LNet network driver (LND) serves, as its number on the wire.
+///
+/// An open set: numbers that this build does not know survive decoding and print as `<N>`
+/// (lnet-wire specification, section 1.3: treat unknown types as opaque).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LndType(pub u8);
+
+/// How the LNDs of one type write their addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AddressForm {
+    /// Dotted quad, or IPv6 text for 16-byte addresses.
+    Ip,
+    /// One unsigned integer.
+    Number,
+}
+
+/// Number, name and address form of every LND type (section 1.3). The removed ones are kept, because
+/// old nodes and captures may still name them.
+const LND_TYPES: [(LndType, &str, AddressForm); 19] = [
+    (LndType(1), "elan", AddressForm::Number),
+    (LndType::TCP, "tcp", AddressForm::Ip),
+    (LndType(3), "gm", AddressForm::Number),
+    (LndType(4), "ptl", AddressForm::Number),
+    (LndType::O2IB, "o2ib", AddressForm::Ip),
+    (LndType(6), "cib", AddressForm::Ip),
+    (LndType(7), "openib", AddressForm::Ip),
+    (LndType(8), "iib", AddressForm::Ip),
+    (LndType::LO, "lo", AddressForm::Number),
+    (LndType(10), "ra", AddressForm::Ip),
+    (LndType(11), "vib", AddressForm::Ip),
+    (LndType(12), "mx", AddressForm::Ip),
+    (LndType(13), "gni", AddressForm::Number),
+    (LndType(14), "gip", AddressForm::Ip),
+    (LndType(15), "ptlf", AddressForm::Number),
+    (LndType(16), "kfi", AddressForm::Number),
+    (LndType(17), "tofu", AddressForm::Number),
+    (LndType(18), "efa", AddressForm::Ip),
+    (LndType(19), "bxi3f", AddressForm::Number),
+];
+
+impl LndType {
+    /// The socket LND, `tcp`.
+    pub const TCP: Self = Self(2);
+    /// The InfiniBand verbs LND, `o2ib`.
+    pub const O2IB: Self = Self(5);
+    /// Loopback, `lo`.
+    pub const LO: Self = Self(9);
+    /// The type byte of the wildcard NID.
+    pub const ANY: Self = Self(0xFF);
+
+    /// The name as it appears in NIDs, or `None` for a number that this build does not know.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        LND_TYPES.iter().find(|row| row.0 == self).map(|row| row.1)
+    }
+
+    /// The type with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        LND_TYPES.iter().find(|row| row.1 == name).map(|row| row.0)
+    }
+
+    /// How addresses of this type are written; unknown types use plain numbers.
+    pub(crate) fn address_form(self) -> AddressForm {
+        LND_TYPES
+            .iter()
+            .find(|row| row.0 == self)
+            .map_or(AddressForm::Number, |row| row.2)
+    }
+}
+
+impl fmt::Display for LndType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "<{}>", self.0),
+        }
+    }
+}
+
+/// An LNet network: an LND type and a number, written `tcp`, `tcp1`, `o2ib204`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Net {
+    /// The LND type.
+    pub lnd: LndType,
+    /// The network number; 0 is not printed.
+    pub number: u16,
+}
+
+impl Net {
+    /// The loopback network.
+    pub const LO: Self = Self::new(LndType::LO, 0);
+    /// The wildcard network (0xFFFFFFFF).
+    pub const ANY: Self = Self::new(LndType::ANY, 0xFFFF);
+
+    /// The network with this type and number.
+    #[must_use]
+    pub const fn new(lnd: LndType, number: u16) -> Self {
+        Self { lnd, number }
+    }
+
+    /// The socket network with this number: `tcp3` is `Net::tcp(3)`.
+    #[must_use]
+    pub const fn tcp(number: u16) -> Self {
+        Self::new(LndType::TCP, number)
+    }
+}
+
+impl fmt::Display for Net {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::ANY {
+            return f.write_str("*");
+        }
+        match self.number {
+            0 => write!(f, "{}", self.lnd),
+            number => write!(f, "{}{number}", self.lnd),
+        }
+    }
+}
+
+/// Why a text is not a network.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ParseNetError {
+    /// No LND type has this name.
+    #[error("unknown network type '{0}'")]
+    UnknownType(String),
+    /// The number is not decimal or above 65535.
+    #[error("'{0}' is not a network number (0 to 65535)")]
+    BadNumber(String),
+    /// Loopback takes no number.
+    #[error("the loopback network takes no number")]
+    NumberedLoopback,
+}
+
+impl FromStr for Net {
+    type Err = ParseNetError;
+
+    fn from_str(text: &str) -> Result<Self, ParseNetError> {
+        let (name, number) = split_name(text).ok_or_else(|| ParseNetError::UnknownType(text.to_owned()))?;
+        let lnd = LndType::from_name(name).unwrap_or(LndType::ANY);
+        let number = match number {
+            "" => 0,
+            _ if lnd == LndType::LO => return Err(ParseNetError::NumberedLoopback),
+            digits => parse_number(digits)?,
+        };
+        Ok(Self::new(lnd, number))
+    }
+}
+
+/// Splits `o2ib3` into the longest known type name and the rest.
+fn split_name(text: &str) -> Option<(&str, &str)> {
+    LND_TYPES
+        .iter()
+        .filter(|row| text.starts_with(row.1))
+        .max_by_key(|row| row.1.len())
+        .map(|row| text.split_at(row.1.len()))
+}
+
+fn parse_number(digits: &str) -> Result<u16, ParseNetError> {
+    let bad = || ParseNetError::BadNumber(digits.to_owned());
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(bad());
+    }
+    digits.parse().map_err(|_| bad())
+}

@@ -1,0 +1,58 @@
+//! What can be wrong with bytes from the network.
+
+use thiserror::Error;
+
+/// A decoder's complaint: what is wrong, and at which byte of its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{what}: {problem} at offset {offset}")]
+pub struct DecodeError {
+    /// The structure being decoded, such as `HELLO` or `LNet header`.
+    pub what: &'static str,
+    /// Offset of the offending field in the decoder's input, in bytes.
+    pub offset: usize,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// The kinds of complaint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The input ends before the structure does.
+    #[error("needs {needed} bytes, has {available}")]
+    Truncated {
+        /// Bytes that the structure needs, counted from its start.
+        needed: usize,
+        /// Bytes that there are.
+        available: usize,
+    },
+    /// A magic number is none of those expected here.
+    #[error("bad magic {0:#010x}")]
+    BadMagic(u32),
+    /// A version that this decoder does not know.
+    #[error("unknown version {0}")]
+    UnknownVersion(u32),
+    /// A NID is malformed.
+    #[error("malformed NID")]
+    BadNid,
+    /// A type or enum value is unknown.
+    #[error("unknown {field} {value:#x}")]
+    UnknownValue {
+        /// The field's name.
+        field: &'static str,
+        /// The value found.
+        value: u32,
+    },
+    /// A number is outside its range.
+    #[error("{field} {value} is outside {min}..={max}")]
+    OutOfRange {
+        /// The field's name.
+        field: &'static str,
+        /// The value found.
+        value: u64,
+        /// The smallest legal value.
+        min: u64,
+        /// The largest legal value.
+        max: u64,
+    },
+}
