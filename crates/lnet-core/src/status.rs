@@ -1,0 +1,89 @@
+//! The fates of messages: status classes, drop reasons, protocol errors.
+
+use thiserror::Error;
+
+/// How the sending of a message ended (section 9.1). The classes decide what health and resends do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum MessageStatus {
+    /// Sent.
+    Ok = 0,
+    /// The local interface was interrupted.
+    LocalInterrupt = 1,
+    /// Dropped before it reached the wire.
+    LocalDropped = 2,
+    /// Aborted before it reached the wire.
+    LocalAborted = 3,
+    /// No path from here.
+    LocalNoRoute = 4,
+    /// Failed here for another reason.
+    LocalError = 5,
+    /// Not sent in time.
+    LocalTimeout = 6,
+    /// The peer failed it.
+    RemoteError = 7,
+    /// Surely not received.
+    RemoteDropped = 8,
+    /// Perhaps received.
+    RemoteTimeout = 9,
+    /// Lost here or there, nobody knows.
+    NetworkTimeout = 10,
+}
+
+/// Why a message that arrived was dropped. Every drop is counted under one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum DropReason {
+    /// For another network, and this node does not route.
+    NotRouting,
+    /// A portal number of 64 or more.
+    BadPortal,
+    /// No match entry takes it.
+    NoMatch,
+    /// A match entry takes it but it is too long and may not be truncated.
+    TooLong,
+    /// An ACK or REPLY whose handle is unknown, retired or exhausted.
+    UnknownHandle,
+    /// A lazy portal was cleared, or its queue is full.
+    LazyPortal,
+    /// No route or no local interface towards its destination.
+    NoRoute,
+    /// The next hop of a routed message is known to be down.
+    NextHopDown,
+    /// Routing was switched off while it waited.
+    RoutingStopped,
+    /// It came through a gateway that this node does not use for its source (`drop_asym_route`).
+    AsymmetricRoute,
+    /// A table that is bounded is full.
+    NoMemory,
+}
+
+impl DropReason {
+    /// All reasons, in the order of their counters.
+    pub const ALL: [Self; 11] = [
+        Self::NotRouting,
+        Self::BadPortal,
+        Self::NoMatch,
+        Self::TooLong,
+        Self::UnknownHandle,
+        Self::LazyPortal,
+        Self::NoRoute,
+        Self::NextHopDown,
+        Self::RoutingStopped,
+        Self::AsymmetricRoute,
+        Self::NoMemory,
+    ];
+}
+
+/// How a peer broke the protocol (sections 4.4 and 5.1). The connection and its siblings close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ProtocolError {
+    /// Addressed to a NID on this network that is not this interface's (check 3a).
+    #[error("addressed to another node of this network")]
+    MisdirectedOnNet,
+    /// Addressed to another interface of this node (check 3b).
+    #[error("addressed to another interface of this node")]
+    WrongInterface,
+}
