@@ -1,1 +1,26 @@
-//! System calls that need unsafe code.
+//! System calls, behind a safe API: every one that needs `unsafe` lives in this crate, together
+//! with the few that answer the same questions without it.
+//!
+//! | Question | Answer |
+//! |---|---|
+//! | Which addresses does this machine have? | [`interface_addresses`] |
+//! | Which congestion control does this connection use? | [`congestion_control`], [`set_congestion_control`] |
+//! | How much of what was written has the peer's TCP not acknowledged? | [`bytes_unacked`] |
+//! | Which CPUs may this thread use, and how is it kept on one? | [`allowed_cpus`], [`pin_to_cpu`] |
+//! | May this thread listen on, or connect from, that port? | [`unprivileged_port_start`], [`may_bind_port`] |
+//!
+//! This crate knows of sockets, interfaces and CPUs. It may never know of a protocol: no NID, no
+//! net, no LNet port number appears here. It holds no state and starts no thread.
+//!
+//! Every function asks the kernel anew on each call. The errors are the kernel's, as
+//! [`std::io::Error`]; the caller knows what was being attempted and says so.
+
+mod cpu;
+mod interface;
+mod privilege;
+mod tcp;
+
+pub use cpu::{allowed_cpus, pin_to_cpu};
+pub use interface::{InterfaceAddress, interface_addresses};
+pub use privilege::{may_bind_port, unprivileged_port_start};
+pub use tcp::{bytes_unacked, congestion_control, set_congestion_control};
