@@ -1,5 +1,6 @@
 //! What can be wrong with bytes from the network.
 
+use lnet_types::Nid;
 use thiserror::Error;
 
 /// A decoder's complaint: what is wrong, and at which byte of its input.
@@ -52,6 +53,33 @@ pub enum Problem {
         value: u64,
         /// The smallest legal value.
         min: u64,
+        /// The largest legal value.
+        max: u64,
+    },
+}
+
+/// Why a structure cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// The caller's buffer is shorter than the structure.
+    #[error("needs a buffer of {needed} bytes, has {available}")]
+    BufferTooSmall {
+        /// Bytes that the structure takes.
+        needed: usize,
+        /// Bytes that the buffer has.
+        available: usize,
+    },
+    /// A NID with a 16-byte address, where the form has room for 4 bytes only.
+    #[error("{0} does not fit the 8-byte NID form")]
+    LargeNid(Nid),
+    /// A number that receivers refuse.
+    #[error("{field} {value} is above {max}")]
+    TooLarge {
+        /// The field's name.
+        field: &'static str,
+        /// The value given.
+        value: u64,
         /// The largest legal value.
         max: u64,
     },

@@ -1,5 +1,7 @@
 //! The LNet message header (sections 4.1 to 4.4).
 
+mod codec;
+
 use lnet_types::Nid;
 
 /// The most payload that one message carries, in bytes (section 4.4).
@@ -19,7 +21,10 @@ pub struct Handle {
 
 impl Handle {
     /// No handle: in a PUT, no ACK is wanted.
-    pub const NONE: Self = Self { interface: u64::MAX, object: u64::MAX };
+    pub const NONE: Self = Self {
+        interface: u64::MAX,
+        object: u64::MAX,
+    };
 }
 
 /// How NIDs are written in a header; follows the HELLO version of the connection (section 4.2).
@@ -34,6 +39,7 @@ pub enum HeaderForm {
 impl HeaderForm {
     /// Bytes of a header in this form.
     #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a form is not a container")]
     pub const fn len(self) -> usize {
         match self {
             Self::Nid4 => 72,

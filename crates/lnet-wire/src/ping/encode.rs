@@ -1,0 +1,109 @@
+//! Writing a ping info.
+
+use lnet_types::Nid;
+
+use super::{ENTRY_LEN, HEADER_LEN, NiStatus, PING_MAGIC, PingFeatures, PingNi};
+use crate::bytes::Writer;
+use crate::error::EncodeError;
+use crate::header::LNET_MTU;
+
+/// A status and a large NID, which uses all of its 20 bytes (section 6.3).
+const LARGE_RECORD_LEN: usize = 4 + Nid::WIRE_LEN;
+
+/// What a node says of itself, ready to be written.
+///
+/// Kernels demand that the NID which was pinged is among `nis`, and they ping again at once, for
+/// ever, when an info is malformed (section 6.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PingInfoRepr<'a> {
+    /// What the node can do. [`PingFeatures::LARGE_ADDR`] is needed with large NIDs, and written as
+    /// it stands; [`with_large_bits`](Self::with_large_bits) sets it. Never
+    /// [`PingFeatures::METADATA`], which this does not write.
+    pub features: PingFeatures,
+    /// The node's process id.
+    pub pid: u32,
+    /// The sequence number: 1 when LNet starts, one more with every rebuilt info.
+    pub sequence: u32,
+    /// The network interfaces without loopback, the primary NID first. Those with large NIDs are
+    /// written behind the others, otherwise the order is kept.
+    pub nis: &'a [PingNi],
+}
+
+impl PingInfoRepr<'_> {
+    /// The same with [`PingFeatures::LARGE_ADDR`] and [`PingFeatures::PRIMARY_LARGE`] as the
+    /// interfaces demand.
+    #[must_use]
+    pub fn with_large_bits(self) -> Self {
+        let mut features = self.features;
+        features.set(PingFeatures::LARGE_ADDR, self.large().next().is_some());
+        let primary_is_large = self.nis.first().is_some_and(|ni| ni.nid.is_large());
+        features.set(PingFeatures::PRIMARY_LARGE, primary_is_large);
+        Self { features, ..self }
+    }
+
+    /// Bytes of the info.
+    #[must_use]
+    pub fn encoded_len(&self) -> usize {
+        let entries = 1 + self.small().count();
+        HEADER_LEN + ENTRY_LEN * entries + LARGE_RECORD_LEN * self.large().count()
+    }
+
+    /// Writes the info, little-endian, and returns its length.
+    ///
+    /// # Errors
+    ///
+    /// A short buffer, an info that one message cannot carry, or large NIDs without their feature
+    /// bit.
+    pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, EncodeError> {
+        let has_records = self.features.contains(PingFeatures::LARGE_ADDR);
+        if let Some(large) = self.large().next().filter(|_| !has_records) {
+            return Err(EncodeError::LargeNid(large.nid));
+        }
+        let len = self.encoded_len();
+        let too_large = EncodeError::TooLarge {
+            field: "info size",
+            value: len as u64,
+            max: LNET_MTU.into(),
+        };
+        let size = u32::try_from(len)
+            .ok()
+            .filter(|&size| size <= LNET_MTU)
+            .ok_or(too_large)?;
+        // At most a message's worth of 16-byte entries, so that the count fits.
+        let nnis = 1 + self.small().count() as u32;
+        let mut writer = Writer::new(buffer, len)?;
+        writer
+            .u32(PING_MAGIC)
+            .u32(self.features.bits())
+            .u32(self.pid)
+            .u32(nnis);
+        let entry_0_size = if has_records { size } else { 0 };
+        writer
+            .nid4(Nid::LOOPBACK)?
+            .u32(self.sequence)
+            .u32(entry_0_size);
+        for PingNi {
+            nid,
+            status: NiStatus(status),
+        } in self.small()
+        {
+            writer.nid4(*nid)?.u32(*status).u32(0);
+        }
+        for PingNi {
+            nid,
+            status: NiStatus(status),
+        } in self.large()
+        {
+            writer.u32(*status).nid16(*nid);
+        }
+        Ok(len)
+    }
+
+    fn small(&self) -> impl Iterator<Item = &PingNi> {
+        self.nis.iter().filter(|ni| !ni.nid.is_large())
+    }
+
+    fn large(&self) -> impl Iterator<Item = &PingNi> {
+        self.nis.iter().filter(|ni| ni.nid.is_large())
+    }
+}
