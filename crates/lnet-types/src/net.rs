@@ -7,15 +7,15 @@ use thiserror::Error;
 
 /// The kind of network that an LNet network driver (LND) serves, as its number on the wire.
 ///
-/// An open set: numbers that this build does not know survive decoding and print as `<N>`
-/// (lnet-wire specification, section 1.3: treat unknown types as opaque).
+/// An open set: numbers that this build does not know survive decoding, print as `<N>` and are read
+/// back from that form (section 1.3: treat unknown types as opaque).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LndType(pub u8);
 
 /// How the LNDs of one type write their addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AddressForm {
-    /// Dotted quad, or IPv6 text for 16-byte addresses.
+    /// Dotted quad.
     Ip,
     /// One unsigned integer.
     Number,
@@ -97,7 +97,7 @@ pub struct Net {
 impl Net {
     /// The loopback network.
     pub const LO: Self = Self::new(LndType::LO, 0);
-    /// The wildcard network (0xFFFFFFFF).
+    /// The wildcard network (0xFFFFFFFF), written `*`.
     pub const ANY: Self = Self::new(LndType::ANY, 0xFFFF);
 
     /// The network with this type and number.
@@ -129,7 +129,7 @@ impl fmt::Display for Net {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParseNetError {
     /// No LND type has this name.
-    #[error("unknown network type '{0}'")]
+    #[error("unknown network type '{0}'; a network is a type and a number, such as tcp or o2ib3")]
     UnknownType(String),
     /// The number is not decimal or above 65535.
     #[error("'{0}' is not a network number (0 to 65535)")]
@@ -142,25 +142,35 @@ pub enum ParseNetError {
 impl FromStr for Net {
     type Err = ParseNetError;
 
+    /// Parses a type name and an optional decimal number. A type without a name is written as it is
+    /// printed, `<23>5`; `*` is the wildcard.
     fn from_str(text: &str) -> Result<Self, ParseNetError> {
-        let (name, number) = split_name(text).ok_or_else(|| ParseNetError::UnknownType(text.to_owned()))?;
-        let lnd = LndType::from_name(name).unwrap_or(LndType::ANY);
-        let number = match number {
-            "" => 0,
-            _ if lnd == LndType::LO => return Err(ParseNetError::NumberedLoopback),
-            digits => parse_number(digits)?,
-        };
-        Ok(Self::new(lnd, number))
+        if text == "*" {
+            return Ok(Self::ANY);
+        }
+        let (lnd, digits) =
+            split_lnd(text).ok_or_else(|| ParseNetError::UnknownType(text.to_owned()))?;
+        match digits {
+            "" => Ok(Self::new(lnd, 0)),
+            _ if lnd == LndType::LO => Err(ParseNetError::NumberedLoopback),
+            digits => Ok(Self::new(lnd, parse_number(digits)?)),
+        }
     }
 }
 
-/// Splits `o2ib3` into the longest known type name and the rest.
-fn split_name(text: &str) -> Option<(&str, &str)> {
-    LND_TYPES
+/// Splits `o2ib3` into the type and the rest of the text; `None` when it begins with no type.
+pub(crate) fn split_lnd(text: &str) -> Option<(LndType, &str)> {
+    if let Some(rest) = text.strip_prefix('<') {
+        let (number, rest) = rest.split_once('>')?;
+        let lnd = LndType(u8::try_from(parse_number(number).ok()?).ok()?);
+        return (lnd != LndType::ANY).then_some((lnd, rest));
+    }
+    // "ptlf" begins with "ptl": the longest name wins.
+    let row = LND_TYPES
         .iter()
         .filter(|row| text.starts_with(row.1))
-        .max_by_key(|row| row.1.len())
-        .map(|row| text.split_at(row.1.len()))
+        .max_by_key(|row| row.1.len())?;
+    Some((row.0, &text[row.1.len()..]))
 }
 
 fn parse_number(digits: &str) -> Result<u16, ParseNetError> {

@@ -1,4 +1,4 @@
-//! NIDs and process ids.
+//! NIDs.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,8 +10,8 @@ use crate::net::{AddressForm, LndType, Net, ParseNetError};
 
 /// A network identifier: an address on an LNet network.
 ///
-/// Kept in its 20-byte wire form (lnet-wire specification, section 1.2), which is also its order:
-/// kernels compare the bytes when two nodes dial each other at once (section 2.7).
+/// Kept in its 20-byte wire form (section 1.2), which is also its order: kernels compare the bytes
+/// when two nodes dial each other at once (section 2.7).
 ///
 /// ```text
 ///  0      1      2       4                              20
@@ -20,6 +20,10 @@ use crate::net::{AddressForm, LndType, Net, ParseNetError};
 ///  +------+------+-------+------------------------------+
 ///  size = used bytes - 8: 0 for 4-byte addresses, 12 for 16-byte ones
 /// ```
+///
+/// Only these two sizes exist as values. No LND has addresses of another length, and such a NID would
+/// have no text form; [`Nid::from_wire`] refuses it, and whoever reads a list of NIDs (section 6.3)
+/// skips the record by its length. All wildcards are the one value [`Nid::ANY`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nid([u8; 20]);
 
@@ -31,19 +35,26 @@ impl Nid {
     /// Bytes of the wire form.
     pub const WIRE_LEN: usize = 20;
 
-    /// The NID with a 4-byte address, given as a number (for IPv4, in host order).
+    /// The NID with a 4-byte address, given as a number (for IPv4, in host order). On a network of
+    /// type [`LndType::ANY`] it is the wildcard.
     #[must_use]
     pub const fn from_number(net: Net, address: u32) -> Self {
+        if net.lnd.0 == LndType::ANY.0 {
+            return Self::ANY;
+        }
         let [n0, n1] = net.number.to_be_bytes();
         let [a0, a1, a2, a3] = address.to_be_bytes();
-        Self([0, net.lnd.0, n0, n1, a0, a1, a2, a3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+        Self([
+            0, net.lnd.0, n0, n1, a0, a1, a2, a3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        ])
     }
 
-    /// The NID of an IP address.
+    /// The NID of an IP address. On a network of type [`LndType::ANY`] it is the wildcard.
     #[must_use]
     pub fn from_ip(net: Net, address: IpAddr) -> Self {
         match address {
             IpAddr::V4(v4) => Self::from_number(net, v4.to_bits()),
+            IpAddr::V6(_) if net.lnd == LndType::ANY => Self::ANY,
             IpAddr::V6(v6) => {
                 let mut bytes = Self::from_number(net, 0).0;
                 bytes[0] = 12;
@@ -53,8 +64,8 @@ impl Nid {
         }
     }
 
-    /// Takes the 8-byte form, `(type << 16 | number) << 32 | address` (section 1.1); all ones is the
-    /// wildcard. `None` when the bits that must be zero are not.
+    /// Takes the 8-byte form, `(type << 16 | number) << 32 | address` (section 1.1); all ones, or a
+    /// type byte of 0xFF, is the wildcard. `None` when the bits that must be zero are not.
     #[must_use]
     pub const fn from_nid4(value: u64) -> Option<Self> {
         if value == u64::MAX {
@@ -140,25 +151,31 @@ impl Nid {
         if self.is_any() || self.net().lnd.address_form() != AddressForm::Ip {
             return None;
         }
-        if !self.is_large() {
-            return Some(IpAddr::V4(Ipv4Addr::from_bits(self.number())));
+        match self.large_address() {
+            Some(address) => Some(IpAddr::V6(address)),
+            None => Some(IpAddr::V4(Ipv4Addr::from_bits(self.number()))),
         }
+    }
+
+    /// The address of a large NID, whatever its network's type.
+    pub(crate) fn large_address(self) -> Option<Ipv6Addr> {
         let mut octets = [0; 16];
         octets.copy_from_slice(&self.0[4..]);
-        Some(IpAddr::V6(Ipv6Addr::from(octets)))
+        self.is_large().then(|| Ipv6Addr::from(octets))
     }
 }
 
 impl fmt::Display for Nid {
-    /// `10.0.0.1@tcp5`, `fd00::1@tcp`, `27@gni`; the wildcard is `<?>`, as kernels print it.
+    /// `10.0.0.1@tcp5`, `27@gni`; a 16-byte address is IPv6 text on every network, `fd00::1@tcp`. The
+    /// wildcard is `<?>`, as kernels print it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_any() {
             return f.write_str("<?>");
         }
-        match self.ip() {
-            Some(IpAddr::V4(address)) => write!(f, "{address}@{}", self.net()),
-            Some(IpAddr::V6(address)) => write!(f, "{address}@{}", self.net()),
-            None => write!(f, "{}@{}", self.number(), self.net()),
+        match (self.large_address(), self.ip()) {
+            (Some(address), _) => write!(f, "{address}@{}", self.net()),
+            (None, Some(address)) => write!(f, "{address}@{}", self.net()),
+            (None, None) => write!(f, "{}@{}", self.number(), self.net()),
         }
     }
 }
@@ -173,19 +190,29 @@ impl fmt::Debug for Nid {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParseNidError {
     /// There is no `@` between address and network.
-    #[error("'{0}' has no '@' between address and network")]
+    #[error("'{0}' has no '@': a NID is ADDRESS@NETWORK, such as 10.0.0.1@tcp")]
     MissingAt(String),
     /// The network is wrong.
     #[error(transparent)]
     Net(#[from] ParseNetError),
     /// The address does not fit the network's type.
-    #[error("'{address}' is not an address on a {lnd} network")]
+    #[error("'{address}' is not an address on a {lnd} network, {}", address_hint(*.lnd))]
     BadAddress {
         /// The text before the `@`.
         address: String,
         /// The network's LND type.
         lnd: LndType,
     },
+    /// The network is the wildcard, the address is not.
+    #[error("'{0}' has an address on every network: the wildcard is '*' alone")]
+    AddressOnAnyNet(String),
+}
+
+fn address_hint(lnd: LndType) -> &'static str {
+    match lnd.address_form() {
+        AddressForm::Ip => "which has IP addresses such as 10.0.0.1 or fd00::1",
+        AddressForm::Number => "which has numbers from 0 to 4294967295",
+    }
 }
 
 impl FromStr for Nid {
@@ -200,6 +227,9 @@ impl FromStr for Nid {
             .rsplit_once('@')
             .ok_or_else(|| ParseNidError::MissingAt(text.to_owned()))?;
         let net: Net = net.parse()?;
+        if net == Net::ANY {
+            return Err(ParseNidError::AddressOnAnyNet(text.to_owned()));
+        }
         parse_address(net, address).ok_or_else(|| ParseNidError::BadAddress {
             address: address.to_owned(),
             lnd: net.lnd,
@@ -208,56 +238,15 @@ impl FromStr for Nid {
 }
 
 fn parse_address(net: Net, address: &str) -> Option<Nid> {
+    // Large addresses are read on every network, because they are printed on every network.
+    if address.contains(':') {
+        return Some(Nid::from_ip(net, IpAddr::V6(address.parse().ok()?)));
+    }
     match net.lnd.address_form() {
-        AddressForm::Ip => Some(Nid::from_ip(net, address.parse().ok()?)),
+        AddressForm::Ip => Some(Nid::from_ip(net, IpAddr::V4(address.parse().ok()?))),
         AddressForm::Number if address.bytes().all(|byte| byte.is_ascii_digit()) => {
             Some(Nid::from_number(net, address.parse().ok()?))
         }
         AddressForm::Number => None,
-    }
-}
-
-/// A process on the network: a NID and a process id (section 1.5).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ProcessId {
-    /// The node's NID, or [`Nid::ANY`] in a match entry.
-    pub nid: Nid,
-    /// The process id, or [`ProcessId::ANY_PID`] in a match entry.
-    pub pid: u32,
-}
-
-impl ProcessId {
-    /// The process id of every kernel node.
-    pub const LUSTRE_PID: u32 = 12345;
-    /// Matches every process id.
-    pub const ANY_PID: u32 = 0xFFFF_FFFF;
-    /// Set in the process id of a peer that dialled from an unprivileged port (section 2.11).
-    pub const USER_FLAG: u32 = 0x8000_0000;
-    /// Matches every process.
-    pub const ANY: Self = Self { nid: Nid::ANY, pid: Self::ANY_PID };
-
-    /// The ordinary LNet process of a node.
-    #[must_use]
-    pub const fn lustre(nid: Nid) -> Self {
-        Self { nid, pid: Self::LUSTRE_PID }
-    }
-
-    /// True for a peer that is reached only over the connections it dialled itself.
-    #[must_use]
-    pub const fn is_userspace(self) -> bool {
-        self.pid & Self::USER_FLAG != 0 && self.pid != Self::ANY_PID
-    }
-}
-
-impl fmt::Display for ProcessId {
-    /// `12345-10.0.0.1@tcp`, as LNet logs print it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.pid, self.nid)
-    }
-}
-
-impl fmt::Debug for ProcessId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }

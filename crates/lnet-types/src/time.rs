@@ -61,6 +61,11 @@ impl Sub for Time {
 impl fmt::Display for Time {
     /// Seconds with microseconds, as logs and traces print it: `12.000345`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:06}", self.0 / 1_000_000_000, self.0 % 1_000_000_000 / 1_000)
+        write!(
+            f,
+            "{}.{:06}",
+            self.0 / 1_000_000_000,
+            self.0 % 1_000_000_000 / 1_000
+        )
     }
 }

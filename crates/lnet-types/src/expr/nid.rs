@@ -1,0 +1,180 @@
+//! Network and NID expressions.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::address::AddressExpr;
+use super::number::NumberExpr;
+use super::parse::{self, ParseExprError};
+use super::{ExpandError, check_limit};
+use crate::net::{LndType, Net};
+use crate::nid::Nid;
+
+/// An expression that matches networks: `tcp`, `tcp3`, `tcp*`, `o2ib[0-8/2]`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NetExpr {
+    lnd: LndType,
+    numbers: Option<NumberExpr>,
+}
+
+impl NetExpr {
+    /// The networks of type `lnd` with these numbers; `None`, the bare name, is number 0.
+    pub(super) const fn new(lnd: LndType, numbers: Option<NumberExpr>) -> Self {
+        Self { lnd, numbers }
+    }
+
+    /// The LND type that the expression names.
+    #[must_use]
+    pub const fn lnd(&self) -> LndType {
+        self.lnd
+    }
+
+    /// The network numbers; `None` for the bare name, which is number 0.
+    #[must_use]
+    pub const fn numbers(&self) -> Option<&NumberExpr> {
+        self.numbers.as_ref()
+    }
+
+    /// True when the expression covers `net`. The wildcard network is covered by nothing.
+    #[must_use]
+    pub fn matches(&self, net: Net) -> bool {
+        let number = u32::from(net.number);
+        net.lnd == self.lnd
+            && self
+                .numbers
+                .as_ref()
+                .map_or(number == 0, |numbers| numbers.contains(number))
+    }
+
+    /// The networks that are covered, in ascending order, each once.
+    ///
+    /// # Errors
+    ///
+    /// [`ExpandError`] when there are more than `limit`.
+    pub fn expand(&self, limit: usize) -> Result<Vec<Net>, ExpandError> {
+        check_limit(self.count(), limit)?;
+        Ok(self.nets().collect())
+    }
+
+    fn count(&self) -> u128 {
+        self.numbers.as_ref().map_or(1, NumberExpr::count)
+    }
+
+    /// The networks that are covered. The caller has checked [`Self::count`].
+    fn nets(&self) -> impl Iterator<Item = Net> {
+        let numbers = self
+            .numbers
+            .as_ref()
+            .map_or_else(|| vec![0], NumberExpr::members);
+        numbers
+            .into_iter()
+            .filter_map(|number| u16::try_from(number).ok())
+            .map(|number| Net::new(self.lnd, number))
+    }
+}
+
+impl FromStr for NetExpr {
+    type Err = ParseExprError;
+
+    fn from_str(text: &str) -> Result<Self, ParseExprError> {
+        parse::net_expr(text)
+    }
+}
+
+impl fmt::Display for NetExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.numbers {
+            None => write!(f, "{}", self.lnd),
+            Some(numbers) => write!(f, "{}{numbers}", self.lnd),
+        }
+    }
+}
+
+/// An expression that matches NIDs: `10.0.0.[1-10/2]@o2ib1`, `*@gni`, `fd00::/64@tcp`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NidExpr {
+    address: AddressExpr,
+    net: NetExpr,
+}
+
+impl NidExpr {
+    pub(super) const fn new(address: AddressExpr, net: NetExpr) -> Self {
+        Self { address, net }
+    }
+
+    /// The part before the `@`.
+    #[must_use]
+    pub const fn address(&self) -> &AddressExpr {
+        &self.address
+    }
+
+    /// The part behind the `@`.
+    #[must_use]
+    pub const fn net(&self) -> &NetExpr {
+        &self.net
+    }
+
+    /// True when the expression covers `nid`. The wildcard NID is covered by nothing.
+    #[must_use]
+    pub fn matches(&self, nid: Nid) -> bool {
+        self.net.matches(nid.net()) && self.address.matches(nid)
+    }
+
+    /// The NIDs that are covered, by network and then by address, each once.
+    ///
+    /// # Errors
+    ///
+    /// [`ExpandError`] when there are more than `limit`.
+    pub fn expand(&self, limit: usize) -> Result<Vec<Nid>, ExpandError> {
+        check_limit(self.net.count().saturating_mul(self.address.count()), limit)?;
+        let mut nids = Vec::new();
+        for net in self.net.nets() {
+            nids.extend(self.address.expand(net, limit)?);
+        }
+        Ok(nids)
+    }
+}
+
+impl FromStr for NidExpr {
+    type Err = ParseExprError;
+
+    fn from_str(text: &str) -> Result<Self, ParseExprError> {
+        parse::nid_expr(text)
+    }
+}
+
+impl fmt::Display for NidExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.address, self.net)
+    }
+}
+
+/// What a policy names: networks, or NIDs. A network descriptor does not match the network's NIDs
+/// (selection, section 4.3).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Descriptor {
+    /// Networks: `tcp3`.
+    Net(NetExpr),
+    /// NIDs: `10.0.0.[1-4]@tcp`.
+    Nid(NidExpr),
+}
+
+impl FromStr for Descriptor {
+    type Err = ParseExprError;
+
+    fn from_str(text: &str) -> Result<Self, ParseExprError> {
+        if text.contains('@') {
+            return text.parse().map(Self::Nid);
+        }
+        text.parse().map(Self::Net)
+    }
+}
+
+impl fmt::Display for Descriptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Net(net) => net.fmt(f),
+            Self::Nid(nid) => nid.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Sets of numbers: the part of an expression between two dots.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The numbers `low`, `low + stride`, … up to `high`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Range {
+    low: u32,
+    high: u32,
+    stride: u32,
+}
+
+impl Range {
+    /// The range, or `None` when it runs backwards or its stride is 0.
+    ///
+    /// A range of one number has stride 1, so that the same set is the same value.
+    #[must_use]
+    pub const fn new(low: u32, high: u32, stride: u32) -> Option<Self> {
+        if low > high || stride == 0 {
+            return None;
+        }
+        let stride = if low == high { 1 } else { stride };
+        Some(Self { low, high, stride })
+    }
+
+    /// The range of one number.
+    #[must_use]
+    pub const fn single(number: u32) -> Self {
+        Self {
+            low: number,
+            high: number,
+            stride: 1,
+        }
+    }
+
+    /// The first number.
+    #[must_use]
+    pub const fn low(self) -> u32 {
+        self.low
+    }
+
+    /// The upper bound; a member only when the stride reaches it.
+    #[must_use]
+    pub const fn high(self) -> u32 {
+        self.high
+    }
+
+    /// The distance between members, at least 1.
+    #[must_use]
+    pub const fn stride(self) -> u32 {
+        self.stride
+    }
+
+    /// True for a member.
+    #[must_use]
+    pub const fn contains(self, number: u32) -> bool {
+        self.low <= number && number <= self.high && (number - self.low).is_multiple_of(self.stride)
+    }
+
+    /// How many members there are.
+    #[must_use]
+    pub const fn count(self) -> u64 {
+        ((self.high - self.low) / self.stride) as u64 + 1
+    }
+
+    fn members(self) -> impl Iterator<Item = u32> {
+        // The stride of a valid range is at least 1; one beyond the address space steps past the end.
+        let stride = usize::try_from(self.stride).unwrap_or(usize::MAX);
+        (self.low..=self.high).step_by(stride)
+    }
+}
+
+/// A set of numbers: one or more ranges below a maximum that the position in the text implies.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NumberExpr {
+    ranges: Vec<Range>,
+    max: u32,
+}
+
+impl NumberExpr {
+    /// Maximum of one element of a quad.
+    pub const OCTET_MAX: u32 = 0xFF;
+    /// Maximum of a network number.
+    pub const NET_MAX: u32 = 0xFFFF;
+    /// Maximum of a single-number address.
+    pub const ADDRESS_MAX: u32 = u32::MAX;
+
+    /// The set that `ranges` cover within 0 to `max`; `None` when there is no range, or one reaches
+    /// beyond `max`.
+    #[must_use]
+    pub fn new(ranges: Vec<Range>, max: u32) -> Option<Self> {
+        let fits = !ranges.is_empty() && ranges.iter().all(|range| range.high <= max);
+        fits.then_some(Self { ranges, max })
+    }
+
+    /// Every number up to `max`: `*`.
+    #[must_use]
+    pub fn any(max: u32) -> Self {
+        Self {
+            ranges: vec![Range {
+                low: 0,
+                high: max,
+                stride: 1,
+            }],
+            max,
+        }
+    }
+
+    /// The ranges as written; at least one.
+    #[must_use]
+    pub fn ranges(&self) -> &[Range] {
+        &self.ranges
+    }
+
+    /// True for a member.
+    #[must_use]
+    pub fn contains(&self, number: u32) -> bool {
+        self.ranges.iter().any(|range| range.contains(number))
+    }
+
+    /// How many members there are, those of overlapping ranges counted twice.
+    pub(super) fn count(&self) -> u128 {
+        self.ranges
+            .iter()
+            .map(|range| u128::from(range.count()))
+            .sum()
+    }
+
+    /// The members in ascending order, each once. The caller has checked [`Self::count`].
+    pub(super) fn members(&self) -> Vec<u32> {
+        let members: BTreeSet<u32> = self
+            .ranges
+            .iter()
+            .flat_map(|range| range.members())
+            .collect();
+        members.into_iter().collect()
+    }
+
+    fn fmt_range(&self, range: Range, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Range { low, high, stride } = range;
+        match (low, high, stride) {
+            (0, high, 1) if high == self.max => f.write_str("*"),
+            (low, high, _) if low == high => write!(f, "{low}"),
+            (low, high, 1) => write!(f, "{low}-{high}"),
+            (low, high, stride) => write!(f, "{low}-{high}/{stride}"),
+        }
+    }
+}
+
+impl fmt::Display for NumberExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [range] = self.ranges[..]
+            && (range.low == range.high || range == Self::any(self.max).ranges[0])
+        {
+            return self.fmt_range(range, f);
+        }
+        for (index, range) in self.ranges.iter().enumerate() {
+            f.write_str(if index == 0 { "[" } else { "," })?;
+            self.fmt_range(*range, f)?;
+        }
+        f.write_str("]")
+    }
+}
