@@ -1,0 +1,233 @@
+//! Which crate may depend on which, and that each has the workspace's lints.
+
+use std::collections::BTreeSet;
+
+use crate::rule::{Finding, Rule};
+use crate::unsafety::MAY_BE_UNSAFE;
+use crate::workspace::{Package, Workspace};
+
+/// The house: every crate, lowest first, with the crates of this workspace that its library may
+/// use. Tests may use more, because they ship with nothing.
+const EDGES: [(&str, &[&str]); 12] = [
+    ("lnet-types", &[]),
+    ("finerail-sys", &[]),
+    ("lnet-wire", &["lnet-types"]),
+    ("lnet-config", &["lnet-types"]),
+    ("lnet-core", &["lnet-wire", "lnet-types"]),
+    ("lnet-tcp", &["lnet-wire", "lnet-types", "finerail-sys"]),
+    ("lnet-capture", &["lnet-wire", "lnet-types"]),
+    (
+        "lnet-node",
+        &[
+            "lnet-core",
+            "lnet-tcp",
+            "lnet-config",
+            "lnet-wire",
+            "lnet-types",
+            "finerail-sys",
+        ],
+    ),
+    (
+        "lnet-rpc",
+        &[
+            "lnet-node",
+            "lnet-core",
+            "lnet-tcp",
+            "lnet-config",
+            "lnet-wire",
+            "lnet-types",
+            "finerail-sys",
+        ],
+    ),
+    (
+        "lnet-store",
+        &[
+            "lnet-rpc",
+            "lnet-node",
+            "lnet-core",
+            "lnet-tcp",
+            "lnet-config",
+            "lnet-wire",
+            "lnet-types",
+            "finerail-sys",
+        ],
+    ),
+    (
+        "finerail",
+        &[
+            "lnet-store",
+            "lnet-capture",
+            "lnet-rpc",
+            "lnet-node",
+            "lnet-core",
+            "lnet-tcp",
+            "lnet-config",
+            "lnet-wire",
+            "lnet-types",
+            "finerail-sys",
+        ],
+    ),
+    ("tidy", &[]),
+];
+
+pub(crate) fn edges(workspace: &Workspace) -> Vec<Finding> {
+    let members: BTreeSet<&str> = workspace.packages.iter().map(|p| p.name.as_str()).collect();
+    let mut found = Vec::new();
+    for package in &workspace.packages {
+        let Some((_, allowed)) = EDGES.iter().find(|(name, _)| *name == package.name) else {
+            let what = "no place in the house: give it one in crates/tidy/src/layering.rs";
+            found.push(finding(Rule::Layering, package, 1, &package.name, what));
+            continue;
+        };
+        let ours = package
+            .dependencies
+            .iter()
+            .filter(|name| members.contains(name.as_str()));
+        for name in ours.filter(|name| !allowed.contains(&name.as_str())) {
+            let line = line_of(&package.manifest, name);
+            let what = format!("{} may not depend on it", package.name);
+            found.push(finding(Rule::Layering, package, line, name, &what));
+        }
+    }
+    found
+}
+
+/// A package inherits the workspace's lints; one that may hold unsafe code repeats them, with
+/// `unsafe_code` relaxed, because Cargo inherits all of them or none.
+pub(crate) fn lints(workspace: &Workspace) -> Vec<Finding> {
+    let shared = tables(&workspace.manifest, "workspace.lints");
+    let mut found = Vec::new();
+    if !shared.contains("rust unsafe_code = \"forbid\"") {
+        let what = "the workspace does not forbid it";
+        found.push(Finding {
+            rule: Rule::Lints,
+            path: "Cargo.toml".to_owned(),
+            line: 1,
+            subject: "unsafe_code".to_owned(),
+            what: what.to_owned(),
+        });
+    }
+    for package in &workspace.packages {
+        let own = tables(&package.manifest, "lints");
+        let expected = if MAY_BE_UNSAFE.contains(&package.name.as_str()) {
+            shared
+                .iter()
+                .map(|line| line.replace("\"forbid\"", "\"deny\""))
+                .collect()
+        } else {
+            BTreeSet::from([" workspace = true".to_owned()])
+        };
+        if own != expected {
+            let line = line_of(&package.manifest, "[lints");
+            let differing: Vec<&str> = own
+                .symmetric_difference(&expected)
+                .map(|line| line.trim())
+                .collect();
+            let what = format!("differs from the workspace's: {}", differing.join("; "));
+            found.push(finding(Rule::Lints, package, line, "", &what));
+        }
+    }
+    found
+}
+
+/// The entries of the table `name` and of its sub-tables, each as `SUBTABLE KEY = VALUE`.
+fn tables(manifest: &str, name: &str) -> BTreeSet<String> {
+    let mut current = None;
+    let mut entries = BTreeSet::new();
+    for line in manifest.lines().map(str::trim) {
+        if let Some(header) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            let rest = header.strip_prefix(name);
+            current = rest.filter(|rest| rest.is_empty() || rest.starts_with('.'));
+        } else if let Some(table) = current
+            && !line.is_empty()
+            && !line.starts_with('#')
+        {
+            entries.insert(format!("{} {line}", table.trim_start_matches('.')));
+        }
+    }
+    entries
+}
+
+fn line_of(manifest: &str, start: &str) -> usize {
+    manifest
+        .lines()
+        .position(|line| line.starts_with(start))
+        .map_or(1, |index| index + 1)
+}
+
+fn finding(rule: Rule, package: &Package, line: usize, subject: &str, what: &str) -> Finding {
+    Finding {
+        rule,
+        path: package.path.clone(),
+        line,
+        subject: subject.to_owned(),
+        what: what.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planted::{package, packages, places};
+
+    #[test]
+    fn the_house_has_no_cycle_because_every_edge_points_to_a_crate_above_it_in_the_list() {
+        for (index, (name, allowed)) in EDGES.iter().enumerate() {
+            for below in *allowed {
+                let position = EDGES.iter().position(|(other, _)| other == below);
+                assert!(position.is_some_and(|p| p < index), "{name} -> {below}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_edge_that_points_upwards_is_found_with_its_line() {
+        let mut wire = package("lnet-wire", &["lnet-types", "lnet-core", "bytes"]);
+        wire.manifest =
+            "[dependencies]\nlnet-types.workspace = true\nlnet-core.workspace = true\n".to_owned();
+        let workspace = packages(vec![
+            wire,
+            package("lnet-core", &[]),
+            package("lnet-types", &[]),
+        ]);
+        assert_eq!(places(&edges(&workspace)), [(3, "lnet-core")]);
+    }
+
+    #[test]
+    fn a_crate_without_a_place_is_found() {
+        assert_eq!(
+            places(&edges(&packages(vec![package("stray", &[])]))),
+            [(1, "stray")]
+        );
+    }
+
+    #[test]
+    fn a_crate_without_the_workspaces_lints_is_found() {
+        let with_lints = |name: &str, manifest: &str| {
+            let mut package = package(name, &[]);
+            package.manifest = manifest.to_owned();
+            let mut workspace = packages(vec![package]);
+            workspace.manifest =
+                "[workspace.lints.rust]\nunsafe_code = \"forbid\"\nmissing_docs = \"warn\"\n"
+                    .to_owned();
+            lints(&workspace).len()
+        };
+        assert_eq!(with_lints("a", "[lints]\nworkspace = true\n"), 0);
+        assert_eq!(with_lints("a", "[package]\n"), 1);
+        assert_eq!(with_lints("a", "[lints.rust]\nunsafe_code = \"deny\"\n"), 1);
+        let copy = "[lints.rust]\n# Why.\nunsafe_code = \"deny\"\nmissing_docs = \"warn\"\n";
+        assert_eq!(with_lints("finerail-sys", copy), 0);
+        assert_eq!(
+            with_lints("finerail-sys", "[lints.rust]\nunsafe_code = \"deny\"\n"),
+            1
+        );
+    }
+
+    #[test]
+    fn a_workspace_that_allows_unsafe_code_is_found() {
+        assert_eq!(lints(&packages(Vec::new())).len(), 1);
+    }
+}

@@ -1,0 +1,147 @@
+//! What a rule is and what it finds.
+
+use std::fmt;
+
+use crate::workspace::Workspace;
+use crate::{documentation, layering, markers, panics, purity, size, style, unsafety};
+
+/// One rule of the workspace.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Rule {
+    /// No function is longer than 100 lines, tests included.
+    FunctionLength,
+    /// 90 % of the functions outside tests have at most 30 lines.
+    FunctionShare,
+    /// No file is longer than 800 lines.
+    FileLength,
+    /// Every public item has documentation.
+    PublicDocs,
+    /// Every file begins with a `//!` comment that says what it is.
+    ModuleDoc,
+    /// Outside tests, what can panic states in a comment why it does not.
+    Panics,
+    /// `unsafe` stands in the crates of system calls only, each time with a SAFETY comment.
+    Unsafe,
+    /// No test sleeps: it waits on a condition.
+    Sleep,
+    /// No test is switched off and nothing is left to be done later.
+    Unfinished,
+    /// Imports stand in three blocks: std, external, this crate.
+    Imports,
+    /// No function name begins with `get_`.
+    Getter,
+    /// The pure crates hold no clock, thread, lock, socket, file, randomness or randomly ordered map.
+    Purity,
+    /// Dependencies between the crates point downwards, along the edges of the house.
+    Layering,
+    /// Every crate has the lints of the workspace.
+    Lints,
+}
+
+impl Rule {
+    /// Every rule, in the order of the type.
+    pub const ALL: [Self; 14] = [
+        Self::FunctionLength,
+        Self::FunctionShare,
+        Self::FileLength,
+        Self::PublicDocs,
+        Self::ModuleDoc,
+        Self::Panics,
+        Self::Unsafe,
+        Self::Sleep,
+        Self::Unfinished,
+        Self::Imports,
+        Self::Getter,
+        Self::Purity,
+        Self::Layering,
+        Self::Lints,
+    ];
+
+    /// The rule's name in messages and in `exceptions.txt`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FunctionLength => "function-length",
+            Self::FunctionShare => "function-share",
+            Self::FileLength => "file-length",
+            Self::PublicDocs => "public-docs",
+            Self::ModuleDoc => "module-doc",
+            Self::Panics => "panics",
+            Self::Unsafe => "unsafe",
+            Self::Sleep => "sleep",
+            Self::Unfinished => "unfinished",
+            Self::Imports => "imports",
+            Self::Getter => "getter",
+            Self::Purity => "purity",
+            Self::Layering => "layering",
+            Self::Lints => "lints",
+        }
+    }
+
+    /// Every place of the workspace that breaks the rule, in the order of the files.
+    #[must_use]
+    pub fn check(self, workspace: &Workspace) -> Vec<Finding> {
+        match self {
+            Self::FunctionLength => size::function_length(workspace),
+            Self::FunctionShare => size::function_share(workspace),
+            Self::FileLength => size::file_length(workspace),
+            Self::PublicDocs => documentation::public_items(workspace),
+            Self::ModuleDoc => documentation::modules(workspace),
+            Self::Panics => panics::check(workspace),
+            Self::Unsafe => unsafety::check(workspace),
+            Self::Sleep => markers::sleeps(workspace),
+            Self::Unfinished => markers::unfinished(workspace),
+            Self::Imports => style::imports(workspace),
+            Self::Getter => style::getters(workspace),
+            Self::Purity => purity::check(workspace),
+            Self::Layering => layering::edges(workspace),
+            Self::Lints => layering::lints(workspace),
+        }
+    }
+}
+
+/// One place that breaks a rule.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Finding {
+    /// The rule that is broken.
+    pub rule: Rule,
+    /// The file, relative to the root of the workspace, with `/` between its parts.
+    pub path: String,
+    /// The line, counted from 1; 1 where the whole file is meant.
+    pub line: usize,
+    /// The name of what breaks it, without spaces; empty where the whole file is meant.
+    pub subject: String,
+    /// What is wrong, in a few words.
+    pub what: String,
+}
+
+impl Finding {
+    /// What an exception calls this place: `path#subject`, or `path` alone for a whole file.
+    /// Lines are no part of it, because they change with every edit.
+    #[must_use]
+    pub fn place(&self) -> String {
+        if self.subject.is_empty() {
+            self.path.clone()
+        } else {
+            format!("{}#{}", self.path, self.subject)
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            rule,
+            path,
+            line,
+            subject,
+            what,
+        } = self;
+        let rule = rule.name();
+        if subject.is_empty() {
+            write!(f, "{path}:{line}: [{rule}] {what}")
+        } else {
+            write!(f, "{path}:{line}: [{rule}] {subject}: {what}")
+        }
+    }
+}

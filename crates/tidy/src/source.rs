@@ -1,0 +1,294 @@
+//! One Rust file: its lines, its tokens, its syntax tree, and which of its lines are tests.
+
+use std::ops::RangeInclusive;
+
+use anyhow::Context as _;
+use proc_macro2::{TokenStream, TokenTree};
+use syn::spanned::Spanned as _;
+use syn::visit::{self, Visit};
+
+/// One Rust file of the workspace.
+pub struct Source {
+    /// The file, relative to the root of the workspace, with `/` between its parts.
+    pub path: String,
+    /// The name of the package it belongs to.
+    pub package: String,
+    /// The lines as written, without their ends.
+    pub lines: Vec<String>,
+    /// Every token, in order; a group's brackets are tokens of their own.
+    pub tokens: Vec<Token>,
+    /// The syntax tree.
+    pub tree: syn::File,
+    /// Whether the whole file is test code.
+    pub(crate) is_test: bool,
+    tests: Vec<RangeInclusive<usize>>,
+}
+
+/// One token of a file.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Token {
+    /// The identifier, the literal, the punctuation character or the bracket.
+    pub text: String,
+    /// The line it begins on, counted from 1.
+    pub line: usize,
+}
+
+impl Source {
+    /// Reads the text of the file at `path`, which belongs to `package`.
+    ///
+    /// # Errors
+    ///
+    /// The text is not Rust.
+    pub fn parse(path: &str, package: &str, text: &str) -> anyhow::Result<Self> {
+        let tree = syn::parse_file(text).with_context(|| format!("{path} is not Rust"))?;
+        let stream: TokenStream = text
+            .parse()
+            .map_err(|error| anyhow::anyhow!("{path}: {error}"))?;
+        let mut tokens = Vec::new();
+        flatten(stream, &mut tokens);
+        let mut tests = TestLines::default();
+        tests.visit_file(&tree);
+        Ok(Self {
+            path: path.to_owned(),
+            package: package.to_owned(),
+            lines: text.lines().map(str::to_owned).collect(),
+            tokens,
+            is_test: is_test_path(path) || tree.attrs.iter().any(is_test_attribute),
+            tests: tests.ranges,
+            tree,
+        })
+    }
+
+    /// Whether the code on `line`, counted from 1, is compiled for tests only.
+    #[must_use]
+    pub fn in_test(&self, line: usize) -> bool {
+        self.is_test || self.tests.iter().any(|range| range.contains(&line))
+    }
+
+    /// The line counted from 1, without its indentation; empty where there is none.
+    #[must_use]
+    pub fn trimmed(&self, line: usize) -> &str {
+        let index = line.checked_sub(1);
+        index
+            .and_then(|index| self.lines.get(index))
+            .map_or("", |text| text.trim())
+    }
+
+    /// Whether a comment that holds `text` ends directly above `line`. Documentation does not
+    /// count: it speaks to the caller.
+    #[must_use]
+    pub fn has_comment_above(&self, line: usize, text: &str) -> bool {
+        (1..line)
+            .rev()
+            .map(|above| self.trimmed(above))
+            .take_while(|above| is_plain_comment(above))
+            .any(|above| above.contains(text))
+    }
+
+    /// The files, relative to the root, that this file declares as modules for tests only:
+    /// `#[cfg(test)] mod tests;` in `src/nid.rs` names `src/nid/tests` and what is below it.
+    pub(crate) fn test_modules(&self) -> Vec<String> {
+        let below = self.module_directory();
+        let modules = self.tree.items.iter().filter_map(|item| match item {
+            syn::Item::Mod(module) if module.content.is_none() => Some(module),
+            _ => None,
+        });
+        modules
+            .filter(|module| module.attrs.iter().any(is_test_attribute))
+            .map(|module| format!("{below}/{}", module.ident))
+            .collect()
+    }
+
+    fn module_directory(&self) -> &str {
+        let stem = self.path.strip_suffix(".rs").unwrap_or(&self.path);
+        match stem.rsplit_once('/') {
+            Some((directory, "lib" | "main" | "mod")) => directory,
+            _ => stem,
+        }
+    }
+}
+
+/// Whether the line, without indentation, is a comment that is not documentation.
+pub(crate) fn is_plain_comment(line: &str) -> bool {
+    line.starts_with("//") && !line.starts_with("///") && !line.starts_with("//!")
+}
+
+/// The directories that Cargo compiles for tests and benches only, and the fuzz targets.
+fn is_test_path(path: &str) -> bool {
+    let mut parts = path.split('/');
+    let root = parts.next();
+    let below_crate = if root == Some("crates") {
+        parts.nth(1)
+    } else {
+        root
+    };
+    matches!(below_crate, Some("tests" | "benches" | "examples" | "fuzz"))
+}
+
+/// `#[test]`, or a `#[cfg(...)]` that names `test` other than within `not(...)`.
+fn is_test_attribute(attribute: &syn::Attribute) -> bool {
+    match &attribute.meta {
+        syn::Meta::Path(path) => path.is_ident("test"),
+        syn::Meta::List(list) if list.path.is_ident("cfg") => names_test(list.tokens.clone()),
+        _ => false,
+    }
+}
+
+fn names_test(tokens: TokenStream) -> bool {
+    let mut negated = false;
+    for token in tokens {
+        match token {
+            TokenTree::Ident(ident) if ident == "test" => return true,
+            TokenTree::Ident(ident) => negated = ident == "not",
+            TokenTree::Group(group) if !negated && names_test(group.stream()) => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn flatten(stream: TokenStream, into: &mut Vec<Token>) {
+    for tree in stream {
+        let line = tree.span().start().line;
+        match tree {
+            TokenTree::Group(group) => {
+                let (open, close) = brackets(group.delimiter());
+                into.push(Token {
+                    text: open.to_owned(),
+                    line,
+                });
+                flatten(group.stream(), into);
+                let line = group.span_close().start().line;
+                into.push(Token {
+                    text: close.to_owned(),
+                    line,
+                });
+            }
+            other => into.push(Token {
+                text: other.to_string(),
+                line,
+            }),
+        }
+    }
+}
+
+fn brackets(delimiter: proc_macro2::Delimiter) -> (&'static str, &'static str) {
+    match delimiter {
+        proc_macro2::Delimiter::Parenthesis => ("(", ")"),
+        proc_macro2::Delimiter::Brace => ("{", "}"),
+        proc_macro2::Delimiter::Bracket => ("[", "]"),
+        proc_macro2::Delimiter::None => ("", ""),
+    }
+}
+
+/// Collects the lines of the items that are compiled for tests only.
+#[derive(Default)]
+struct TestLines {
+    ranges: Vec<RangeInclusive<usize>>,
+}
+
+impl<'ast> Visit<'ast> for TestLines {
+    fn visit_item(&mut self, item: &'ast syn::Item) {
+        if item_attributes(item).iter().any(is_test_attribute) {
+            let span = item.span();
+            self.ranges.push(span.start().line..=span.end().line);
+        } else {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
+        if function.attrs.iter().any(is_test_attribute) {
+            let span = function.span();
+            self.ranges.push(span.start().line..=span.end().line);
+        }
+    }
+}
+
+fn item_attributes(item: &syn::Item) -> &[syn::Attribute] {
+    match item {
+        syn::Item::Const(item) => &item.attrs,
+        syn::Item::Enum(item) => &item.attrs,
+        syn::Item::Fn(item) => &item.attrs,
+        syn::Item::Impl(item) => &item.attrs,
+        syn::Item::Macro(item) => &item.attrs,
+        syn::Item::Mod(item) => &item.attrs,
+        syn::Item::Static(item) => &item.attrs,
+        syn::Item::Struct(item) => &item.attrs,
+        syn::Item::Trait(item) => &item.attrs,
+        syn::Item::Type(item) => &item.attrs,
+        syn::Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(path: &str, text: &str) -> Source {
+        Source::parse(path, "planted", text).unwrap()
+    }
+
+    #[test]
+    fn the_lines_of_a_test_module_are_test_lines() {
+        let source = parse(
+            "crates/a/src/b.rs",
+            "fn f() {}\n#[cfg(test)]\nmod tests {\n}\nfn g() {}\n",
+        );
+        let tests: Vec<bool> = (1..=5).map(|line| source.in_test(line)).collect();
+        assert_eq!(tests, [false, true, true, true, false]);
+    }
+
+    #[test]
+    fn code_for_other_than_tests_is_not_test_code() {
+        let source = parse("crates/a/src/b.rs", "#[cfg(not(test))]\nmod real {\n}\n");
+        assert!(!source.in_test(2));
+        let source = parse(
+            "crates/a/src/b.rs",
+            "#[cfg(any(test, fuzzing))]\nmod both {\n}\n",
+        );
+        assert!(source.in_test(2));
+    }
+
+    #[test]
+    fn the_directories_of_tests_benches_and_fuzz_targets_are_test_code() {
+        for path in [
+            "crates/a/tests/b.rs",
+            "crates/a/benches/b.rs",
+            "fuzz/targets/b.rs",
+        ] {
+            assert!(parse(path, "").in_test(1), "{path}");
+        }
+        assert!(!parse("crates/a/src/tests_of_time.rs", "").in_test(1));
+    }
+
+    #[test]
+    fn a_test_module_in_a_file_of_its_own_is_named_from_its_parent() {
+        let declaration = "#[cfg(test)]\nmod tests;\nmod other;\n";
+        let names = |path| parse(path, declaration).test_modules();
+        assert_eq!(names("crates/a/src/lib.rs"), ["crates/a/src/tests"]);
+        assert_eq!(names("crates/a/src/nid.rs"), ["crates/a/src/nid/tests"]);
+        assert_eq!(names("crates/a/src/nid/mod.rs"), ["crates/a/src/nid/tests"]);
+    }
+
+    #[test]
+    fn tokens_carry_their_lines_also_within_macro_calls() {
+        let source = parse(
+            "crates/a/src/b.rs",
+            "fn f() {\n    m! {\n        x::y()\n    }\n}\n",
+        );
+        let found = source.tokens.iter().find(|token| token.text == "y");
+        assert_eq!(found.map(|token| token.line), Some(3));
+    }
+
+    #[test]
+    fn documentation_is_no_comment() {
+        let source = parse(
+            "crates/a/src/b.rs",
+            "/// SAFETY: none.\nfn f() {}\n// SAFETY: some.\nfn g() {}\n",
+        );
+        assert!(!source.has_comment_above(2, "SAFETY:"));
+        assert!(source.has_comment_above(4, "SAFETY:"));
+    }
+}
