@@ -2,6 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::str::FromStr;
+
+use super::parse::{self, ParseExprError};
+use super::{ExpandError, check_limit};
 
 /// The numbers `low`, `low + stride`, … up to `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -119,6 +123,16 @@ impl NumberExpr {
         self.ranges.iter().any(|range| range.contains(number))
     }
 
+    /// The members in ascending order, each once.
+    ///
+    /// # Errors
+    ///
+    /// [`ExpandError`] when there are more than `limit`.
+    pub fn expand(&self, limit: usize) -> Result<Vec<u32>, ExpandError> {
+        check_limit(self.count(), limit)?;
+        Ok(self.members())
+    }
+
     /// How many members there are, those of overlapping ranges counted twice.
     pub(super) fn count(&self) -> u128 {
         self.ranges
@@ -145,6 +159,15 @@ impl NumberExpr {
             (low, high, 1) => write!(f, "{low}-{high}"),
             (low, high, stride) => write!(f, "{low}-{high}/{stride}"),
         }
+    }
+}
+
+impl FromStr for NumberExpr {
+    type Err = ParseExprError;
+
+    /// Parses a set of 32-bit numbers: `[0,2-4]`, `7`, `*`.
+    fn from_str(text: &str) -> Result<Self, ParseExprError> {
+        parse::numbers(text)
     }
 }
 

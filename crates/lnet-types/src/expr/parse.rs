@@ -180,6 +180,11 @@ pub(super) fn bare_address(text: &str) -> Result<AddressExpr> {
     }
 }
 
+/// A number expression that stands alone.
+pub(super) fn numbers(text: &str) -> Result<NumberExpr> {
+    complete(text, |input| number_expr(input, u32::MAX))
+}
+
 fn v6_expr(text: &str) -> Result<AddressExpr> {
     let (address, prefix) = text.split_once('/').unwrap_or((text, "128"));
     let network: Ipv6Addr = address

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use proptest::prelude::*;
 
-use super::{AddressExpr, Descriptor, NetExpr, NidExpr, NidList, ParseExprError};
+use super::{AddressExpr, Descriptor, NetExpr, NidExpr, NidList, NumberExpr, ParseExprError};
 use crate::{Net, Nid};
 
 fn net(text: &str) -> NetExpr {
@@ -307,6 +307,17 @@ fn expansion_beyond_the_limit_names_the_count() {
     assert_eq!(
         list.expand(3).unwrap_err().to_string(),
         "4 values, the limit is 3"
+    );
+}
+
+#[test]
+fn sets_of_numbers_stand_alone() {
+    let numbers: NumberExpr = "[0,2-4]".parse().unwrap();
+    assert_eq!(numbers.expand(4), Ok(vec![0, 2, 3, 4]));
+    assert_eq!(numbers.expand(3).unwrap_err().count, 4);
+    assert_eq!(
+        refusal::<NumberExpr>("[1-0]"),
+        "the range 1-0 runs backwards; write 0-1 (column 2)"
     );
 }
 
