@@ -14,6 +14,56 @@
 //! [`Connreq::needed`] and [`Hello::needed`] tell a socket reader how much to read, so that it never
 //! takes a byte of the first frame. This crate knows no sockets and no time, and decides nothing
 //! about connections, messages or peers: it says what the bytes say.
+//!
+//! What a node writes to dial another one and ask for its ping info:
+//!
+//! ```
+//! use lnet_types::Nid;
+//! use lnet_wire::{
+//!     Body, Connreq, Ctype, Get, Handle, Header, HeaderForm, Hello, KsockHeader, LNET_PORTAL,
+//!     PING_BUFFER_MIN, PING_MATCH_BITS,
+//! };
+//!
+//! let us: Nid = "192.168.1.10@tcp".parse()?;
+//! let peer: Nid = "192.168.1.20@tcp".parse()?;
+//!
+//! let mut bytes = [0; 256];
+//! let mut len = Connreq::to(peer).encode(&mut bytes)?;
+//! len += Hello::dial(us, peer, 0x18a1_b2c3, Ctype::CONTROL).encode(&mut bytes[len..])?;
+//! assert_eq!(len, 16 + 56);
+//!
+//! // The acceptor learns from each prefix how far to read.
+//! assert_eq!(Connreq::needed(&bytes[..8])?, 16);
+//! assert_eq!(Connreq::decode(&bytes)?.target, peer);
+//! assert_eq!(Hello::needed(&bytes[16..24])?, 56);
+//! let received = Hello::decode(&bytes[16..])?;
+//! let answer = received.hello.ctype.inverse().unwrap_or(Ctype::NONE);
+//! assert_eq!(received.hello.reply(peer, 0x18a0, answer).ctype, Ctype::CONTROL);
+//!
+//! let get = Get {
+//!     return_wmd: Handle { interface: 1, object: 1 },
+//!     match_bits: PING_MATCH_BITS,
+//!     ptl_index: LNET_PORTAL,
+//!     src_offset: 0,
+//!     sink_length: PING_BUFFER_MIN,
+//! };
+//! let ping = Header {
+//!     dest_nid: peer,
+//!     src_nid: us,
+//!     dest_pid: 12345,
+//!     src_pid: 12345,
+//!     payload_length: 0,
+//!     body: Body::Get(get),
+//! };
+//! bytes[..24].copy_from_slice(&KsockHeader::LNET.to_bytes());
+//! ping.encode(HeaderForm::Nid4, &mut bytes[24..])?;
+//! assert_eq!(Header::decode(HeaderForm::Nid4, &bytes[24..])?, ping);
+//!
+//! // A decoder says what is wrong, and where.
+//! let error = Hello::decode(b"GET / HTTP/1.1\r\n").unwrap_err();
+//! assert_eq!(error.to_string(), "HELLO: bad magic 0x20544547 at offset 0");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod bytes;
 mod checksum;
