@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use crate::purity::is_pure;
 use crate::rule::{Finding, Rule};
 use crate::unsafety::MAY_BE_UNSAFE;
 use crate::workspace::{Package, Workspace};
 
 /// The house: every crate, lowest first, with the crates of this workspace that its library may
 /// use. Tests may use more, because they ship with nothing.
-const EDGES: [(&str, &[&str]); 12] = [
+const EDGES: [(&str, &[&str]); 13] = [
     ("lnet-types", &[]),
     ("finerail-sys", &[]),
     ("lnet-wire", &["lnet-types"]),
@@ -68,6 +69,16 @@ const EDGES: [(&str, &[&str]); 12] = [
         ],
     ),
     ("tidy", &[]),
+    (
+        "lnet-fuzz",
+        &[
+            "lnet-capture",
+            "lnet-rpc",
+            "lnet-config",
+            "lnet-wire",
+            "lnet-types",
+        ],
+    ),
 ];
 
 pub(crate) fn edges(workspace: &Workspace) -> Vec<Finding> {
@@ -125,6 +136,38 @@ pub(crate) fn lints(workspace: &Workspace) -> Vec<Finding> {
                 .collect();
             let what = format!("differs from the workspace's: {}", differing.join("; "));
             found.push(finding(Rule::Lints, package, line, "", &what));
+        }
+    }
+    found
+}
+
+/// A crate with a `clippy.toml` of its own has every line of the root's in it, because it is read
+/// instead of the root's. A pure crate has one: it bans clocks and the like for clippy too.
+pub(crate) fn clippy(workspace: &Workspace) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for package in &workspace.packages {
+        let own = package.clippy.as_str();
+        let place = |what: &str| Finding {
+            rule: Rule::Lints,
+            path: package.path.replace("Cargo.toml", "clippy.toml"),
+            line: 1,
+            subject: String::new(),
+            what: what.to_owned(),
+        };
+        if own.is_empty() {
+            if is_pure(&package.name) {
+                found.push(place(
+                    "a pure crate needs one, which bans clocks, threads and sockets",
+                ));
+            }
+            continue;
+        }
+        let shared = workspace.clippy.lines().filter(|line| line.contains('='));
+        for line in shared.filter(|line| !own.lines().any(|own| own == *line)) {
+            found.push(place(&format!("lacks the root's {line:?}")));
+        }
+        if is_pure(&package.name) && !own.contains("disallowed-types") {
+            found.push(place("bans no types"));
         }
     }
     found
@@ -229,5 +272,24 @@ mod tests {
     #[test]
     fn a_workspace_that_allows_unsafe_code_is_found() {
         assert_eq!(lints(&packages(Vec::new())).len(), 1);
+    }
+
+    #[test]
+    fn a_clippy_configuration_that_drops_a_limit_or_bans_nothing_is_found() {
+        let with_clippy = |name: &str, clippy: &str| {
+            let mut package = package(name, &[]);
+            package.clippy = clippy.to_owned();
+            let mut workspace = packages(vec![package]);
+            workspace.clippy = "# Why.\nlimit = 70\n".to_owned();
+            super::clippy(&workspace).len()
+        };
+        assert_eq!(with_clippy("lnet-node", ""), 0);
+        assert_eq!(with_clippy("lnet-core", ""), 1);
+        assert_eq!(with_clippy("lnet-node", "limit = 71\n"), 1);
+        assert_eq!(with_clippy("lnet-core", "limit = 70\n"), 1);
+        assert_eq!(
+            with_clippy("lnet-core", "limit = 70\ndisallowed-types = []\n"),
+            0
+        );
     }
 }

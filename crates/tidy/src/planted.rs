@@ -18,6 +18,7 @@ pub(crate) fn file(package: &str, path: &str, text: &str) -> Workspace {
         sources: vec![source],
         packages: Vec::new(),
         manifest: String::new(),
+        clippy: String::new(),
     }
 }
 
@@ -33,6 +34,7 @@ pub(crate) fn package(name: &str, dependencies: &[&str]) -> Package {
         name: name.to_owned(),
         path: format!("crates/{name}/Cargo.toml"),
         manifest: String::new(),
+        clippy: String::new(),
         closure: dependencies.clone(),
         dependencies,
     }
@@ -44,6 +46,7 @@ pub(crate) fn packages(packages: Vec<Package>) -> Workspace {
         sources: Vec::new(),
         packages,
         manifest: String::new(),
+        clippy: String::new(),
     }
 }
 

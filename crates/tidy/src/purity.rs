@@ -109,7 +109,7 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
     found
 }
 
-fn is_pure(package: &str) -> bool {
+pub(crate) fn is_pure(package: &str) -> bool {
     PURE.contains(&package)
 }
 

@@ -34,7 +34,7 @@ pub enum Rule {
     Purity,
     /// Dependencies between the crates point downwards, along the edges of the house.
     Layering,
-    /// Every crate has the lints of the workspace.
+    /// Every crate has the lints of the workspace and its limits for clippy.
     Lints,
 }
 
@@ -95,7 +95,7 @@ impl Rule {
             Self::Getter => style::getters(workspace),
             Self::Purity => purity::check(workspace),
             Self::Layering => layering::edges(workspace),
-            Self::Lints => layering::lints(workspace),
+            Self::Lints => [layering::lints(workspace), layering::clippy(workspace)].concat(),
         }
     }
 }

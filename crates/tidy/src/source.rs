@@ -113,16 +113,15 @@ pub(crate) fn is_plain_comment(line: &str) -> bool {
     line.starts_with("//") && !line.starts_with("///") && !line.starts_with("//!")
 }
 
-/// The directories that Cargo compiles for tests and benches only, and the fuzz targets.
+/// The directories that Cargo compiles for tests and benches only, the fuzz targets, and the crate
+/// of their bodies: a panic is how a fuzz body says what it found.
 fn is_test_path(path: &str) -> bool {
-    let mut parts = path.split('/');
-    let root = parts.next();
-    let below_crate = if root == Some("crates") {
-        parts.nth(1)
-    } else {
-        root
-    };
-    matches!(below_crate, Some("tests" | "benches" | "examples" | "fuzz"))
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts.as_slice() {
+        ["fuzz", ..] | ["crates", "lnet-fuzz", ..] => true,
+        ["crates", _, directory, ..] => ["tests", "benches", "examples"].contains(directory),
+        _ => false,
+    }
 }
 
 /// `#[test]`, or a `#[cfg(...)]` that names `test` other than within `not(...)`.
@@ -257,6 +256,7 @@ mod tests {
             "crates/a/tests/b.rs",
             "crates/a/benches/b.rs",
             "fuzz/targets/b.rs",
+            "crates/lnet-fuzz/src/b.rs",
         ] {
             assert!(parse(path, "").in_test(1), "{path}");
         }

@@ -21,6 +21,8 @@ pub struct Workspace {
     pub packages: Vec<Package>,
     /// The text of the root's `Cargo.toml`.
     pub manifest: String,
+    /// The text of the root's `clippy.toml`.
+    pub clippy: String,
 }
 
 /// One member of the workspace.
@@ -31,6 +33,8 @@ pub struct Package {
     pub path: String,
     /// The text of its `Cargo.toml`.
     pub manifest: String,
+    /// The text of its own `clippy.toml`, which replaces the root's; empty where it has none.
+    pub clippy: String,
     /// The packages it depends on directly, for its library or its build script.
     pub dependencies: BTreeSet<String>,
     /// The packages compiled into it on this platform, near and far.
@@ -59,6 +63,7 @@ impl Workspace {
             sources,
             packages: packages(root)?,
             manifest: fs::read_to_string(root.join("Cargo.toml"))?,
+            clippy: fs::read_to_string(root.join("clippy.toml"))?,
         })
     }
 }
@@ -131,6 +136,7 @@ fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
             name: text(&package["name"])?.to_owned(),
             path: relative(root, &file)?,
             manifest: fs::read_to_string(&file)?,
+            clippy: fs::read_to_string(file.with_file_name("clippy.toml")).unwrap_or_default(),
             dependencies: direct_dependencies(package)?,
             closure: closure(&metadata, &package["id"])?,
         });
