@@ -21,8 +21,7 @@ pub(crate) fn public_items(workspace: &Workspace) -> Vec<Finding> {
 
 pub(crate) fn modules(workspace: &Workspace) -> Vec<Finding> {
     let undocumented = workspace.sources.iter().filter(|source| {
-        // The name says what a sibling file of tests is: the tests of its parent.
-        !source.path.ends_with("/tests.rs") && !is_documented(&source.tree.attrs)
+        !is_named_after_another(&source.path) && !is_documented(&source.tree.attrs)
     });
     undocumented
         .map(|source| Finding {
@@ -33,6 +32,12 @@ pub(crate) fn modules(workspace: &Workspace) -> Vec<Finding> {
             what: "no `//!` comment says what this file is".to_owned(),
         })
         .collect()
+}
+
+/// A sibling file of tests holds the tests of its parent, and a fuzz target one call of the body of
+/// its name.
+fn is_named_after_another(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.starts_with("fuzz/fuzz_targets/")
 }
 
 fn is_documented(attributes: &[syn::Attribute]) -> bool {
@@ -185,10 +190,12 @@ impl F {
     }
 
     #[test]
-    fn a_sibling_file_of_tests_needs_no_module_comment() {
-        assert_eq!(
-            modules(&file("planted", "crates/planted/src/nid/tests.rs", "")),
-            []
-        );
+    fn a_sibling_file_of_tests_and_a_fuzz_target_need_no_module_comment() {
+        for path in [
+            "crates/planted/src/nid/tests.rs",
+            "fuzz/fuzz_targets/nid.rs",
+        ] {
+            assert_eq!(modules(&file("planted", path, "")), [], "{path}");
+        }
     }
 }
