@@ -1,0 +1,28 @@
+//! What must hold for any bytes that reach a decoder.
+//!
+//! One function a decoder; it panics when a promise is broken and returns when it is kept, whether the
+//! bytes were accepted or refused. The programs in `fuzz/` feed them what libFuzzer invents, this
+//! crate's own tests feed them mutations of the committed seeds. Nothing that ships depends on it.
+//!
+//! The promises: no panic; a complaint that points into the input; what was decoded encodes, and
+//! decodes again to the same; bytes in canonical form come back unchanged; readers that ask how much
+//! to read are told the truth.
+
+mod text;
+mod wire;
+
+pub use text::nid_expression;
+pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
+
+/// The body of a fuzz target.
+pub type Body = fn(&[u8]);
+
+/// Every body by the name of its target, which is also that of its seeds' directory.
+pub const BODIES: &[(&str, Body)] = &[
+    ("connreq", connreq),
+    ("hello", hello),
+    ("ksock_frame", ksock_frame),
+    ("lnet_header", lnet_header),
+    ("nid_expression", nid_expression),
+    ("ping_info", ping_info),
+];
