@@ -1,0 +1,135 @@
+//! `finerail dump`: the LNet traffic in a capture, message by message.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use lnet_capture::{CaptureError, LNET_PORT, Message, Summary, decode_capture, render};
+
+/// What `finerail dump` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DumpArgs {
+    /// A pcap or pcapng file, or - for standard input
+    file: PathBuf,
+
+    /// Print every field of every message, with its offset and its bytes
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
+
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+
+    /// Exit with 1 when a byte of an accepted LNet connection could not be decoded
+    #[arg(long)]
+    strict: bool,
+
+    /// A port on which LNet nodes listen; connections to other ports are recognised when the capture has
+    /// their first bytes. Repeatable
+    #[arg(long = "port", value_name = "PORT", default_values_t = [LNET_PORT])]
+    ports: Vec<u16>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  finerail dump lnet.pcap
+  finerail dump --strict --json lnet.pcapng | jq 'select(.what == \"GET\")'
+  tcpdump -w - port 988 | finerail dump -";
+
+/// Reads the capture and prints what is in it: messages and the summary to standard output, what is wrong
+/// with the file to standard error.
+///
+/// Exit codes: 0 done; 1 with `--strict`, a byte could not be decoded; 2 the file could not be read, or
+/// not to its end.
+///
+/// # Errors
+///
+/// The file cannot be opened or is no capture, or the output cannot be written. A closed pipe is no error.
+pub fn run(args: &DumpArgs) -> anyhow::Result<ExitCode> {
+    let stdout = io::stdout().lock();
+    // A reader at a terminal wants each line at once, from a live capture above all.
+    let mut out: Box<dyn Write> = if stdout.is_terminal() {
+        Box::new(stdout)
+    } else {
+        Box::new(BufWriter::new(stdout))
+    };
+    match dump(args, out.as_mut()) {
+        Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),
+        result => result,
+    }
+}
+
+fn dump(args: &DumpArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let input = open(&args.file)?;
+    let mut lines = render::LinePrinter::default();
+    let (summary, read) = decode_capture(input, &args.ports, |message| {
+        print(args, &mut lines, &mut *out, message)
+    });
+    match read {
+        Ok(()) => {}
+        Err(error @ CaptureError::Output(_)) => return Err(error.into()),
+        Err(error @ (CaptureError::NotACapture | CaptureError::Empty)) => {
+            return Err(error).with_context(|| args.file.display().to_string());
+        }
+        Err(error) => {
+            conclude(args, out, &summary)?;
+            eprintln!("finerail: {}: {error}", args.file.display());
+            return Ok(ExitCode::from(2));
+        }
+    }
+    conclude(args, out, &summary)?;
+    Ok(verdict(args, &summary))
+}
+
+fn open(file: &Path) -> anyhow::Result<Box<dyn Read>> {
+    if file == Path::new("-") {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let opened = File::open(file).with_context(|| file.display().to_string())?;
+    Ok(Box::new(opened))
+}
+
+fn print(
+    args: &DumpArgs,
+    lines: &mut render::LinePrinter,
+    out: &mut dyn Write,
+    message: &Message<'_>,
+) -> io::Result<()> {
+    if args.json {
+        return render::write_json(out, message);
+    }
+    lines.write(out, message)?;
+    if args.verbose {
+        render::write_fields(out, message)?;
+    }
+    Ok(())
+}
+
+fn conclude(args: &DumpArgs, out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
+    if args.json {
+        render::write_summary_json(out, summary)?;
+    } else {
+        writeln!(out)?;
+        render::write_summary(out, summary)?;
+    }
+    out.flush()
+}
+
+fn verdict(args: &DumpArgs, summary: &Summary) -> ExitCode {
+    if !args.strict || summary.is_complete() {
+        return ExitCode::SUCCESS;
+    }
+    let bytes = summary.bytes.undecoded;
+    eprintln!("finerail: {}: {bytes} bytes could not be decoded", args.file.display());
+    ExitCode::from(1)
+}
+
+/// `finerail dump … | head` closes the pipe: nobody is left to be told.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+    })
+}

@@ -1,0 +1,142 @@
+//! Where does a frame start? Asked after a gap, after damage, and in a connection that began before
+//! the capture did.
+//!
+//! A position counts as a boundary when a whole frame header (and, for an LNet frame, a whole LNet
+//! header) decodes there and says nothing that no node sends: no checksum, unused bytes zero, known
+//! networks, a portal below 64. That is more than 200 bits of agreement for an LNet frame, and more
+//! than 100 for a NOOP, so payload does not look like it by chance.
+
+use lnet_types::Nid;
+use lnet_wire::{Body, ByteOrder, FrameType, Header, HeaderForm, KsockHeader, PORTALS, ZcAck};
+
+/// What is known of a stream's frames.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Framing {
+    /// The order of frame headers.
+    pub(crate) order: ByteOrder,
+    /// False for HELLO version 1.
+    pub(crate) frame_header: bool,
+    /// The form of LNet headers, if known.
+    pub(crate) form: Option<HeaderForm>,
+}
+
+impl Framing {
+    /// Bytes in front of the LNet header.
+    pub(crate) const fn frame_header_len(&self) -> usize {
+        if self.frame_header {
+            KsockHeader::LEN
+        } else {
+            0
+        }
+    }
+
+    /// Bytes in front of the payload of an LNet frame; the longer form's where it is not known.
+    pub(crate) fn headers_len(&self) -> usize {
+        self.frame_header_len() + self.form.unwrap_or(HeaderForm::Nid16).len()
+    }
+}
+
+/// The answer for one buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A frame starts here; the form of its LNet header if it has one.
+    At(usize, Option<HeaderForm>),
+    /// None starts before this position, and more bytes are needed to judge it.
+    NotBefore(usize),
+}
+
+/// Looks for the first boundary at `from` or behind.
+pub(crate) fn find(bytes: &[u8], from: usize, framing: Framing) -> Found {
+    for at in from..bytes.len() {
+        match judge(bytes.get(at..).unwrap_or_default(), framing) {
+            Verdict::Boundary(form) => return Found::At(at, form),
+            Verdict::Unsure => return Found::NotBefore(at),
+            Verdict::No => {}
+        }
+    }
+    Found::NotBefore(bytes.len().max(from))
+}
+
+/// The form of the LNet header at the start of `bytes`: the one in which it is plausible. `None` when
+/// it is in neither, or when more bytes are needed.
+pub(crate) fn infer_form(bytes: &[u8]) -> Option<HeaderForm> {
+    [HeaderForm::Nid4, HeaderForm::Nid16]
+        .into_iter()
+        .find(|&form| bytes.len() >= form.len() && is_plausible_header(form, bytes))
+}
+
+enum Verdict {
+    Boundary(Option<HeaderForm>),
+    No,
+    Unsure,
+}
+
+fn judge(bytes: &[u8], framing: Framing) -> Verdict {
+    if !framing.frame_header {
+        return judge_header(bytes, framing);
+    }
+    if bytes.len() < KsockHeader::LEN {
+        return Verdict::Unsure;
+    }
+    let Ok(frame) = KsockHeader::decode(framing.order, bytes) else {
+        return Verdict::No;
+    };
+    let behind = bytes.get(KsockHeader::LEN..).unwrap_or_default();
+    match frame.frame_type {
+        _ if frame.csum != 0 => Verdict::No,
+        FrameType::Lnet => judge_header(behind, framing),
+        FrameType::Noop if is_plausible_noop(&frame, behind, framing) => Verdict::Boundary(None),
+        FrameType::Noop => Verdict::No,
+    }
+}
+
+fn judge_header(bytes: &[u8], framing: Framing) -> Verdict {
+    let form = match framing.form {
+        Some(form) => is_plausible_header(form, bytes).then_some(form),
+        None => infer_form(bytes),
+    };
+    let longest = framing.form.unwrap_or(HeaderForm::Nid16).len();
+    match form {
+        Some(form) => Verdict::Boundary(Some(form)),
+        None if bytes.len() < longest => Verdict::Unsure,
+        None => Verdict::No,
+    }
+}
+
+/// Cookies count up from 2 on each connection's peer: one above this needs years of traffic.
+const COOKIE_MAX: u64 = 1 << 40;
+
+fn is_plausible_noop(frame: &KsockHeader, behind: &[u8], framing: Framing) -> bool {
+    let acknowledges = frame.zc_ack().is_ok_and(|ack| ack != ZcAck::None);
+    let next_is_frame = match behind.first_chunk::<4>() {
+        None => true,
+        Some(word) => {
+            let word = match framing.order {
+                ByteOrder::Little => u32::from_le_bytes(*word),
+                ByteOrder::Big => u32::from_be_bytes(*word),
+            };
+            // NOOP or LNET (section 3.1), which a whole frame header decides later.
+            matches!(word, 0xC0 | 0xC1)
+        }
+    };
+    acknowledges && next_is_frame && frame.cookies.iter().all(|&cookie| cookie < COOKIE_MAX)
+}
+
+fn is_plausible_header(form: HeaderForm, bytes: &[u8]) -> bool {
+    let Ok(header) = Header::decode(form, bytes) else {
+        return false;
+    };
+    let portal = match header.body {
+        Body::Put(put) => put.ptl_index,
+        Body::Get(get) => get.ptl_index,
+        Body::Ack(_) | Body::Reply(_) => 0,
+    };
+    portal < PORTALS
+        && is_plausible_nid(header.dest_nid)
+        && is_plausible_nid(header.src_nid)
+        && Header::reserved_is_zero(form, bytes)
+}
+
+fn is_plausible_nid(nid: Nid) -> bool {
+    !nid.is_any() && nid.net().lnd.name().is_some()
+}

@@ -1,0 +1,211 @@
+//! Packets in, messages out.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::net::SocketAddr;
+
+use lnet_types::Time;
+use lnet_wire::Connreq;
+
+use crate::conversation::{Conversation, Shared};
+use crate::error::CaptureError;
+use crate::file::{Packet, read_packets};
+use crate::half::Sink;
+use crate::ip::{self, Segment};
+use crate::message::Message;
+use crate::payload::Pings;
+use crate::summary::Summary;
+
+/// The port on which LNet nodes listen (section 2.2).
+pub const LNET_PORT: u16 = 988;
+
+/// Decodes the LNet traffic of a capture.
+///
+/// Give it packets in the order of the file, then [`finish`](Self::finish) it. Messages are delivered as
+/// soon as their last byte came, so in the order in which they were complete.
+///
+/// A TCP connection is taken for LNet when one of its ports is listed, or when a segment starts with an
+/// acceptor request. What is kept is bounded: [`CONVERSATIONS_MAX`] connections, [`KEPT_BYTES_MAX`]
+/// bytes; beyond that the least recently used connections are closed, and holes are no longer waited for.
+#[derive(Debug)]
+pub struct Decoder {
+    ports: Vec<u16>,
+    conversations: BTreeMap<Ends, Conversation>,
+    pings: Pings,
+    summary: Summary,
+    kept: usize,
+    now: Time,
+    next_id: u32,
+}
+
+/// Connections that are followed at a time.
+pub const CONVERSATIONS_MAX: usize = 16 << 10;
+
+/// Bytes that are kept at a time, of all connections together.
+pub const KEPT_BYTES_MAX: usize = 256 << 20;
+
+/// Both socket addresses of a connection, the lower one first.
+type Ends = (SocketAddr, SocketAddr);
+
+/// Reads a whole capture and gives each message to `receive`. `ports` are those on which the nodes
+/// listen.
+///
+/// The summary is also given when the file turned out to be damaged or truncated: it tells of what was
+/// readable, and all of that was delivered.
+pub fn decode_capture<R: Read>(
+    input: R,
+    ports: &[u16],
+    mut receive: impl FnMut(&Message<'_>) -> io::Result<()>,
+) -> (Summary, Result<(), CaptureError>) {
+    let mut decoder = Decoder::new(ports);
+    let read = read_packets(input, |packet| decoder.packet(packet, &mut receive));
+    if let Err(CaptureError::Output(_)) = read {
+        return (decoder.summary, read);
+    }
+    let (summary, finished) = decoder.finish(&mut receive);
+    (summary, read.and(finished.map_err(CaptureError::Output)))
+}
+
+impl Decoder {
+    /// A decoder for nodes that listen on `ports`.
+    #[must_use]
+    pub fn new(ports: &[u16]) -> Self {
+        Self {
+            ports: ports.to_vec(),
+            conversations: BTreeMap::new(),
+            pings: Pings::default(),
+            summary: Summary::default(),
+            kept: 0,
+            now: Time::ZERO,
+            next_id: 0,
+        }
+    }
+
+    /// Takes the next packet.
+    ///
+    /// # Errors
+    ///
+    /// Those of `sink`.
+    pub fn packet(&mut self, packet: &Packet<'_>, sink: &mut Sink<'_>) -> io::Result<()> {
+        self.summary.packets += 1;
+        self.now = packet.time;
+        match ip::segment(packet) {
+            Ok(segment) => self.segment(&segment, sink),
+            Err(reason) => {
+                *self.summary.skipped.entry(reason).or_default() += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Reports what is left of every connection, and the counts.
+    pub fn finish(mut self, sink: &mut Sink<'_>) -> (Summary, io::Result<()>) {
+        let mut left: Vec<_> = std::mem::take(&mut self.conversations)
+            .into_values()
+            .collect();
+        left.sort_by_key(Conversation::id);
+        let result = left
+            .into_iter()
+            .try_for_each(|conversation| self.close(conversation, sink));
+        (self.summary, result)
+    }
+
+    fn segment(&mut self, segment: &Segment<'_>, sink: &mut Sink<'_>) -> io::Result<()> {
+        let ends = (segment.from.min(segment.to), segment.from.max(segment.to));
+        let succeeded = |old: &Conversation| old.is_succeeded_by(segment);
+        if self.conversations.get(&ends).is_some_and(succeeded)
+            && let Some(old) = self.conversations.remove(&ends)
+        {
+            self.close(old, sink)?;
+        }
+        if !self.conversations.contains_key(&ends) {
+            let Some(initiator) = self.initiator(segment) else {
+                return Ok(());
+            };
+            self.make_room(sink)?;
+            let conversation = Conversation::new(self.next_id, initiator, segment);
+            self.next_id = self.next_id.wrapping_add(1);
+            self.summary.connections += 1;
+            self.conversations.insert(ends, conversation);
+        }
+        self.feed(ends, segment, sink)
+    }
+
+    fn feed(&mut self, ends: Ends, segment: &Segment<'_>, sink: &mut Sink<'_>) -> io::Result<()> {
+        let Self {
+            conversations,
+            pings,
+            summary,
+            ..
+        } = self;
+        let Some(conversation) = conversations.get_mut(&ends) else {
+            return Ok(());
+        };
+        let mut shared = Shared {
+            pings,
+            summary,
+            sink,
+        };
+        let before = conversation.kept();
+        conversation.segment(self.now, segment, &mut shared)?;
+        if self.kept + conversation.kept() > KEPT_BYTES_MAX + before {
+            conversation.give_up_holes(self.now, &mut shared)?;
+        }
+        self.kept = self.kept + conversation.kept() - before;
+        Ok(())
+    }
+
+    /// Who opened the connection of this segment, if it is to be followed.
+    fn initiator(&self, segment: &Segment<'_>) -> Option<SocketAddr> {
+        let is_listed = |end: SocketAddr| self.ports.contains(&end.port());
+        if starts_connreq(segment.payload) {
+            return Some(segment.from);
+        }
+        if !(is_listed(segment.from) || is_listed(segment.to)) {
+            return None;
+        }
+        match (segment.syn, segment.acknowledged) {
+            (true, None) => Some(segment.from),
+            (true, Some(_)) => Some(segment.to),
+            (false, _) if segment.payload.is_empty() => None,
+            (false, _) if is_listed(segment.to) => Some(segment.from),
+            (false, _) => Some(segment.to),
+        }
+    }
+
+    /// Closes the less recently used half of the connections when there are too many.
+    fn make_room(&mut self, sink: &mut Sink<'_>) -> io::Result<()> {
+        if self.conversations.len() < CONVERSATIONS_MAX {
+            return Ok(());
+        }
+        let mut all: Vec<_> = std::mem::take(&mut self.conversations)
+            .into_iter()
+            .collect();
+        all.sort_by_key(|(_, conversation)| (conversation.last_used(), conversation.id()));
+        let kept = all.split_off(all.len() / 2);
+        self.conversations.extend(kept);
+        all.into_iter()
+            .try_for_each(|(_, conversation)| self.close(conversation, sink))
+    }
+
+    fn close(&mut self, mut conversation: Conversation, sink: &mut Sink<'_>) -> io::Result<()> {
+        self.kept = self.kept.saturating_sub(conversation.kept());
+        let Self { pings, summary, .. } = self;
+        conversation.finish(
+            self.now,
+            &mut Shared {
+                pings,
+                summary,
+                sink,
+            },
+        )?;
+        self.summary.joined += u64::from(conversation.connection().joined);
+        self.summary.refused += u64::from(conversation.connection().refused);
+        Ok(())
+    }
+}
+
+fn starts_connreq(payload: &[u8]) -> bool {
+    const MAGIC_AND_VERSION: usize = 8;
+    payload.len() >= MAGIC_AND_VERSION && Connreq::needed(payload).is_ok()
+}

@@ -1,0 +1,253 @@
+//! Capture files: pcap (both byte orders, micro- and nanoseconds) and pcapng, as a stream of packets.
+//!
+//! Memory is one buffer, which grows to the largest record and never beyond [`RECORD_LEN_MAX`]; the
+//! input need not be seekable. Nothing here knows what a packet contains.
+
+use std::io::{self, Cursor, Read};
+
+use lnet_types::Time;
+use pcap_parser::pcapng::Block;
+use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
+use pcap_parser::{LegacyPcapReader, PcapBlockOwned, PcapError, PcapNGReader};
+
+use crate::error::CaptureError;
+
+/// One captured packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    /// When it was captured, since the Unix epoch.
+    pub time: Time,
+    /// What the bytes start with: a `LINKTYPE_` number of the pcap format.
+    pub link_type: u16,
+    /// The bytes that were captured; may be fewer than were on the wire.
+    pub data: &'a [u8],
+}
+
+/// Reads a whole capture and gives each packet to `receive`.
+///
+/// # Errors
+///
+/// [`CaptureError::Output`] when `receive` failed, otherwise what is wrong with the file; the packets
+/// before that were delivered.
+pub fn read_packets<R: Read>(
+    input: R,
+    mut receive: impl FnMut(&Packet<'_>) -> io::Result<()>,
+) -> Result<(), CaptureError> {
+    let mut source = Source {
+        reader: open(input)?,
+        capacity: BUFFER_LEN,
+    };
+    let mut clocks = Clocks::default();
+    loop {
+        let step = source.next_record(&mut clocks, &mut receive)?;
+        match step {
+            Step::Record => {}
+            Step::Starved => source.refill()?,
+            Step::TooSmall => source.grow()?,
+            Step::End => return Ok(()),
+        }
+    }
+}
+
+/// The largest record that is read: far beyond the 256 KiB that capture programs write.
+pub const RECORD_LEN_MAX: usize = 16 << 20;
+
+/// Enough for the packets of every ordinary capture; more is taken when a record needs it.
+const BUFFER_LEN: usize = 128 << 10;
+/// Enough for the file header of either format with its options.
+const PROBE_LEN: u64 = 64 << 10;
+const PCAPNG_MAGIC: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
+const NANOS_PER_SECOND: u128 = 1_000_000_000;
+
+type Reader<'a> = Box<dyn PcapReaderIterator + 'a>;
+
+enum Step {
+    Record,
+    Starved,
+    TooSmall,
+    End,
+}
+
+struct Source<'a> {
+    reader: Reader<'a>,
+    capacity: usize,
+}
+
+/// Opens either format. The first bytes are read here until there are enough of them: a pipe may
+/// deliver fewer than a file header at a time, which the parsers do not expect.
+fn open<'a, R: Read + 'a>(mut input: R) -> Result<Reader<'a>, CaptureError> {
+    let mut probe = Vec::new();
+    input
+        .by_ref()
+        .take(PROBE_LEN)
+        .read_to_end(&mut probe)
+        .map_err(CaptureError::Read)?;
+    if probe.is_empty() {
+        return Err(CaptureError::Empty);
+    }
+    let is_pcapng = probe.starts_with(&PCAPNG_MAGIC);
+    let input = Cursor::new(probe).chain(input);
+    if is_pcapng {
+        let reader = PcapNGReader::new(BUFFER_LEN, input).map_err(bad_start)?;
+        Ok(Box::new(reader))
+    } else {
+        let reader = LegacyPcapReader::new(BUFFER_LEN, input).map_err(bad_start)?;
+        Ok(Box::new(reader))
+    }
+}
+
+fn bad_start(error: PcapError<&[u8]>) -> CaptureError {
+    match error {
+        PcapError::Incomplete(_) | PcapError::UnexpectedEof => {
+            CaptureError::Truncated { offset: 0 }
+        }
+        _ => CaptureError::NotACapture,
+    }
+}
+
+impl Source<'_> {
+    fn next_record(
+        &mut self,
+        clocks: &mut Clocks,
+        receive: &mut impl FnMut(&Packet<'_>) -> io::Result<()>,
+    ) -> Result<Step, CaptureError> {
+        let offset = self.reader.consumed() as u64;
+        match self.reader.next() {
+            Ok((length, block)) => {
+                if let Some(packet) = clocks.packet(&block, offset)? {
+                    receive(&packet).map_err(CaptureError::Output)?;
+                }
+                self.reader.consume(length);
+                Ok(Step::Record)
+            }
+            Err(PcapError::Eof) => Ok(Step::End),
+            Err(PcapError::Incomplete(_)) => Ok(Step::Starved),
+            Err(PcapError::BufferTooSmall) => Ok(Step::TooSmall),
+            Err(PcapError::UnexpectedEof) => Err(CaptureError::Truncated { offset }),
+            Err(_) => Err(CaptureError::Malformed { offset }),
+        }
+    }
+
+    fn refill(&mut self) -> Result<(), CaptureError> {
+        self.reader.refill().map_err(|_| {
+            CaptureError::Read(io::Error::other("the read was refused or interrupted"))
+        })
+    }
+
+    fn grow(&mut self) -> Result<(), CaptureError> {
+        if self.capacity >= RECORD_LEN_MAX {
+            let offset = self.reader.consumed() as u64;
+            return Err(CaptureError::RecordTooLarge {
+                offset,
+                limit: RECORD_LEN_MAX,
+            });
+        }
+        self.capacity *= 2;
+        self.reader.grow(self.capacity);
+        self.refill()
+    }
+}
+
+/// What a file says about its time stamps and link types.
+#[derive(Default)]
+struct Clocks {
+    interfaces: Vec<Interface>,
+}
+
+#[derive(Clone, Copy)]
+struct Interface {
+    link_type: u16,
+    ticks_per_second: u64,
+    offset_seconds: i64,
+}
+
+impl Clocks {
+    /// Learns from descriptions, and makes a packet of a record that holds one.
+    fn packet<'a>(
+        &mut self,
+        block: &'a PcapBlockOwned<'_>,
+        offset: u64,
+    ) -> Result<Option<Packet<'a>>, CaptureError> {
+        match block {
+            PcapBlockOwned::LegacyHeader(header) => {
+                let ticks = if header.is_nanosecond_precision() {
+                    1_000_000_000
+                } else {
+                    1_000_000
+                };
+                self.interfaces = vec![Interface::new(header.network.0, Some(ticks), 0)];
+                Ok(None)
+            }
+            PcapBlockOwned::Legacy(record) => {
+                let interface = self.interface(0, offset)?;
+                let fraction = u64::from(record.ts_usec);
+                let ticks = u64::from(record.ts_sec)
+                    .saturating_mul(interface.ticks_per_second)
+                    .saturating_add(fraction);
+                Ok(Some(interface.packet(ticks, record.data)))
+            }
+            PcapBlockOwned::NG(block) => self.pcapng_packet(block, offset),
+        }
+    }
+
+    fn pcapng_packet<'a>(
+        &mut self,
+        block: &'a Block<'_>,
+        offset: u64,
+    ) -> Result<Option<Packet<'a>>, CaptureError> {
+        match block {
+            Block::SectionHeader(_) => self.interfaces.clear(),
+            Block::InterfaceDescription(description) => self.interfaces.push(Interface::new(
+                description.linktype.0,
+                description.ts_resolution(),
+                description.ts_offset(),
+            )),
+            Block::EnhancedPacket(record) => {
+                let interface = self.interface(record.if_id, offset)?;
+                let ticks = u64::from(record.ts_high) << 32 | u64::from(record.ts_low);
+                return Ok(Some(interface.packet(ticks, record.packet_data())));
+            }
+            Block::SimplePacket(record) => {
+                let interface = self.interface(0, offset)?;
+                return Ok(Some(interface.packet(0, record.packet_data())));
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn interface(&self, index: u32, offset: u64) -> Result<Interface, CaptureError> {
+        usize::try_from(index)
+            .ok()
+            .and_then(|index| self.interfaces.get(index))
+            .copied()
+            .ok_or(CaptureError::Malformed { offset })
+    }
+}
+
+impl Interface {
+    /// `ticks_per_second` is `None` when the file gives a resolution that no clock has; the format's
+    /// default then stands.
+    fn new(link_type: i32, ticks_per_second: Option<u64>, offset_seconds: i64) -> Self {
+        Self {
+            link_type: u16::try_from(link_type).unwrap_or(u16::MAX),
+            ticks_per_second: ticks_per_second
+                .filter(|&ticks| ticks > 0)
+                .unwrap_or(1_000_000),
+            offset_seconds,
+        }
+    }
+
+    fn packet<'a>(&self, ticks: u64, data: &'a [u8]) -> Packet<'a> {
+        let nanos = u128::from(ticks) * NANOS_PER_SECOND / u128::from(self.ticks_per_second);
+        let nanos = i128::try_from(nanos).unwrap_or(i128::MAX);
+        let shift = i128::from(self.offset_seconds) * NANOS_PER_SECOND as i128;
+        let nanos = nanos.saturating_add(shift).max(0);
+        let time = Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        Packet {
+            time,
+            link_type: self.link_type,
+            data,
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Every field of a message, with its offset and its bytes.
+//!
+//! ```text
+//!        offset  bytes                     field            value
+//!            24  02 00 01 0a 00 00 02 00   dest_nid         10.1.0.2@tcp
+//! ```
+//!
+//! The order of fields is that of the wire (sections 2.3, 2.4, 3.1, 4.1 to 4.3, 6.2, 6.3); values come from the
+//! decoded structure, bytes from the capture, and the walk checks itself: it ends where the structure does.
+
+use std::io;
+
+use lnet_wire::{
+    Body, Connreq, ConnreqVersion, Header, HeaderForm, Hello, HelloVersion, KsockHeader, PingInfo,
+    ReceivedHello,
+};
+
+use super::{FeaturesText, HandleText, StatusText};
+use crate::message::{Kind, Lnet, Message};
+use crate::payload::Payload;
+
+/// Writes every field of a message, one a line. Messages without fields (gaps) write nothing; of a broken
+/// structure the bytes at hand are written.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_fields(out: &mut dyn io::Write, message: &Message<'_>) -> io::Result<()> {
+    let mut offset = 0;
+    for Field {
+        name,
+        length,
+        value,
+    } in fields(&message.kind)
+    {
+        let bytes = message.raw.get(offset..).unwrap_or_default();
+        let bytes = bytes.get(..length).unwrap_or(bytes);
+        write_field(out, offset, bytes, name, &value)?;
+        offset += bytes.len();
+    }
+    let rest = message.raw.get(offset..).unwrap_or_default();
+    for (index, chunk) in rest.chunks(BYTES_A_ROW).enumerate() {
+        write_field(out, offset + index * BYTES_A_ROW, chunk, "", "")?;
+    }
+    Ok(())
+}
+
+const BYTES_A_ROW: usize = 8;
+
+/// One field: name, bytes on the wire, value.
+struct Field {
+    name: &'static str,
+    length: usize,
+    value: String,
+}
+
+fn write_field(
+    out: &mut dyn io::Write,
+    offset: usize,
+    bytes: &[u8],
+    name: &str,
+    value: &str,
+) -> io::Result<()> {
+    let rows = bytes.chunks(BYTES_A_ROW).enumerate();
+    for (index, row) in rows {
+        let hex: Vec<_> = row.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (name, value) = if index == 0 { (name, value) } else { ("", "") };
+        let at = offset + index * BYTES_A_ROW;
+        let line = format!("{at:>14}  {:<24} {name:<16} {value}", hex.join(" "));
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+fn fields(kind: &Kind<'_>) -> Vec<Field> {
+    let mut list = Vec::new();
+    match kind {
+        Kind::Connreq(connreq) => connreq_fields(&mut list, connreq),
+        Kind::Refusal => refusal_fields(&mut list),
+        Kind::Hello(received) => hello_fields(&mut list, received),
+        Kind::Noop(frame) => frame_fields(&mut list, frame),
+        Kind::Lnet(lnet) => lnet_fields(&mut list, lnet),
+        Kind::Cut {
+            frame: Some(frame), ..
+        } => frame_fields(&mut list, frame),
+        Kind::Cut { .. } | Kind::Broken(_) | Kind::Gap { .. } | Kind::Resumed { .. } => {}
+    }
+    list
+}
+
+fn add(list: &mut Vec<Field>, name: &'static str, length: usize, value: impl ToString) {
+    list.push(Field {
+        name,
+        length,
+        value: value.to_string(),
+    });
+}
+
+fn connreq_fields(list: &mut Vec<Field>, connreq: &Connreq) {
+    let (version, nid_len) = match connreq.version {
+        ConnreqVersion::V1 => (1, 8),
+        ConnreqVersion::V2 => (2, 20),
+    };
+    add(list, "magic", 4, "acceptor");
+    add(list, "version", 4, version);
+    add(list, "target_nid", nid_len, connreq.target);
+}
+
+fn refusal_fields(list: &mut Vec<Field>) {
+    add(list, "magic", 4, "acceptor");
+    add(list, "version", 4, 1);
+    add(list, "nid", 8, 0);
+}
+
+fn hello_fields(list: &mut Vec<Field>, received: &ReceivedHello<'_>) {
+    let hello = &received.hello;
+    add(
+        list,
+        "magic",
+        4,
+        format_args!("HELLO, {:?}-endian", received.order),
+    );
+    match hello.version {
+        HelloVersion::V1 => hello_v1_fields(list, hello, received.addresses.len()),
+        HelloVersion::V2 | HelloVersion::V3 => hello_tail_fields(list, received, 8),
+        HelloVersion::V4 => hello_tail_fields(list, received, 20),
+    }
+    for address in received.addresses.iter() {
+        add(list, "address", 4, address);
+    }
+}
+
+fn hello_v1_fields(list: &mut Vec<Field>, hello: &Hello, addresses: usize) {
+    add(list, "version", 4, "1.0");
+    add(list, "src_nid", 8, hello.src_nid);
+    add(list, "", 4, "");
+    add(list, "src_pid", 4, hello.src_pid);
+    add(list, "type", 4, "HELLO");
+    add(list, "payload_length", 4, addresses * 4);
+    add(
+        list,
+        "src_incarnation",
+        8,
+        format_args!("{:#x}", hello.src_incarnation),
+    );
+    add(list, "ctype", 4, hello.ctype);
+    add(list, "", 28, "");
+}
+
+fn hello_tail_fields(list: &mut Vec<Field>, received: &ReceivedHello<'_>, nid_len: usize) {
+    let hello = &received.hello;
+    add(list, "version", 4, hello.version.number());
+    add(list, "src_nid", nid_len, hello.src_nid);
+    add(list, "dst_nid", nid_len, hello.dst_nid);
+    add(list, "src_pid", 4, hello.src_pid);
+    add(list, "dst_pid", 4, hello.dst_pid);
+    add(
+        list,
+        "src_incarnation",
+        8,
+        format_args!("{:#x}", hello.src_incarnation),
+    );
+    add(
+        list,
+        "dst_incarnation",
+        8,
+        format_args!("{:#x}", hello.dst_incarnation),
+    );
+    add(list, "ctype", 4, hello.ctype);
+    add(list, "nips", 4, received.addresses.len());
+}
+
+fn frame_fields(list: &mut Vec<Field>, frame: &KsockHeader) {
+    add(
+        list,
+        "frame_type",
+        4,
+        format_args!("{:?}", frame.frame_type)
+            .to_string()
+            .to_uppercase(),
+    );
+    add(list, "csum", 4, format_args!("{:#x}", frame.csum));
+    add(
+        list,
+        "cookie[0]",
+        8,
+        format_args!("{:#x}", frame.cookies[0]),
+    );
+    add(
+        list,
+        "cookie[1]",
+        8,
+        format_args!("{:#x}", frame.cookies[1]),
+    );
+}
+
+fn lnet_fields(list: &mut Vec<Field>, lnet: &Lnet<'_>) {
+    if let Some(frame) = &lnet.frame {
+        frame_fields(list, frame);
+    }
+    header_fields(list, lnet.form, &lnet.header, lnet.name());
+    match &lnet.payload {
+        Payload::Ping(info) => ping_fields(list, info),
+        Payload::None | Payload::Opaque { .. } | Payload::BadPing(_) => {}
+    }
+}
+
+fn header_fields(list: &mut Vec<Field>, form: HeaderForm, header: &Header, name: &str) {
+    let nid_len = match form {
+        HeaderForm::Nid4 => 8,
+        HeaderForm::Nid16 => 20,
+    };
+    add(list, "dest_nid", nid_len, header.dest_nid);
+    add(list, "src_nid", nid_len, header.src_nid);
+    add(list, "dest_pid", 4, header.dest_pid);
+    add(list, "src_pid", 4, header.src_pid);
+    add(list, "type", 4, name);
+    add(list, "payload_length", 4, header.payload_length);
+    body_fields(list, &header.body);
+}
+
+fn body_fields(list: &mut Vec<Field>, body: &Body) {
+    match body {
+        Body::Ack(ack) => {
+            add(list, "dst_wmd", 16, HandleText(ack.dst_wmd));
+            add(list, "match_bits", 8, format_args!("{:#x}", ack.match_bits));
+            add(list, "mlength", 4, ack.mlength);
+            add(list, "", 12, "");
+        }
+        Body::Put(put) => {
+            add(list, "ack_wmd", 16, HandleText(put.ack_wmd));
+            add(list, "match_bits", 8, format_args!("{:#x}", put.match_bits));
+            add(list, "hdr_data", 8, format_args!("{:#x}", put.hdr_data));
+            add(list, "ptl_index", 4, put.ptl_index);
+            add(list, "offset", 4, put.offset);
+        }
+        Body::Get(get) => {
+            add(list, "return_wmd", 16, HandleText(get.return_wmd));
+            add(list, "match_bits", 8, format_args!("{:#x}", get.match_bits));
+            add(list, "ptl_index", 4, get.ptl_index);
+            add(list, "src_offset", 4, get.src_offset);
+            add(list, "sink_length", 4, get.sink_length);
+            add(list, "", 4, "");
+        }
+        Body::Reply(reply) => {
+            add(list, "dst_wmd", 16, HandleText(reply.dst_wmd));
+            add(list, "", 24, "");
+        }
+    }
+}
+
+fn ping_fields(list: &mut Vec<Field>, info: &PingInfo<'_>) {
+    add(list, "magic", 4, "ping");
+    add(list, "features", 4, FeaturesText(info.features()));
+    add(list, "pid", 4, info.pid());
+    add(list, "nnis", 4, info.nnis());
+    if let Some(sequence) = info.sequence() {
+        add(list, "nid", 8, "0@lo");
+        add(list, "sequence", 4, sequence);
+        add(list, "info_size", 4, info.info_size());
+    }
+    let small = (info.nnis() as usize).saturating_sub(1);
+    for ni in info.nis().take(small) {
+        add(list, "nid", 8, ni.nid);
+        add(list, "status", 4, StatusText(ni.status));
+        add(list, "", 4, "");
+    }
+    for ni in info.nis().skip(small) {
+        add(list, "status", 4, StatusText(ni.status));
+        add(list, "nid", if ni.nid.is_large() { 20 } else { 8 }, ni.nid);
+    }
+}

@@ -1,0 +1,98 @@
+//! The counts at the end.
+
+use std::io;
+
+use serde_json::{Map, Value, json};
+
+use crate::summary::Summary;
+
+/// Writes the summary as a few lines of text.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_summary(out: &mut dyn io::Write, summary: &Summary) -> io::Result<()> {
+    let Summary {
+        packets,
+        connections,
+        joined,
+        refused,
+        bytes,
+        ..
+    } = summary;
+    writeln!(
+        out,
+        "connections  {connections} ({joined} joined, {refused} refused)"
+    )?;
+    let messages: Vec<_> = summary
+        .messages
+        .iter()
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    writeln!(
+        out,
+        "messages     {}",
+        if messages.is_empty() {
+            "none".to_owned()
+        } else {
+            messages.join("  ")
+        }
+    )?;
+    write!(
+        out,
+        "bytes        {} decoded  {} undecoded",
+        bytes.decoded, bytes.undecoded
+    )?;
+    write!(
+        out,
+        "  {} cut  {} before a joined boundary",
+        bytes.cut, bytes.before_join
+    )?;
+    writeln!(
+        out,
+        "  {} unaccepted  {} not in the capture",
+        bytes.unaccepted, bytes.lost
+    )?;
+    let skipped: Vec<_> = summary
+        .skipped
+        .iter()
+        .map(|(reason, count)| format!("{reason} {count}"))
+        .collect();
+    match skipped.is_empty() {
+        true => writeln!(out, "packets      {packets}"),
+        false => writeln!(
+            out,
+            "packets      {packets} (not read: {})",
+            skipped.join(", ")
+        ),
+    }
+}
+
+/// Writes the summary as one JSON object a line, `{"what": "summary", …}`.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_summary_json(out: &mut dyn io::Write, summary: &Summary) -> io::Result<()> {
+    let skipped: Map<String, Value> = summary
+        .skipped
+        .iter()
+        .map(|(reason, &count)| (reason.to_string(), count.into()))
+        .collect();
+    let object = json!({
+        "what": "summary",
+        "packets": summary.packets,
+        "packets_skipped": skipped,
+        "connections": summary.connections,
+        "joined": summary.joined,
+        "refused": summary.refused,
+        "messages": summary.messages,
+        "bytes_decoded": summary.bytes.decoded,
+        "bytes_undecoded": summary.bytes.undecoded,
+        "bytes_cut": summary.bytes.cut,
+        "bytes_before_join": summary.bytes.before_join,
+        "bytes_unaccepted": summary.bytes.unaccepted,
+        "bytes_lost": summary.bytes.lost,
+    });
+    writeln!(out, "{object}")
+}

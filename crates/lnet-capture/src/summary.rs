@@ -1,0 +1,91 @@
+//! What a capture amounted to.
+
+use std::collections::BTreeMap;
+
+use crate::ip::Skipped;
+use crate::message::{Kind, Message, Reason};
+use crate::payload::Payload;
+
+/// Counts over a whole capture.
+///
+/// Every payload byte that TCP carried on a connection with LNet (each counted once, however often it
+/// was sent) is in exactly one of the fields of [`Bytes`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Packets in the file.
+    pub packets: u64,
+    /// Packets that are no TCP segments, by reason.
+    pub skipped: BTreeMap<Skipped, u64>,
+    /// Connections that carried LNet, or were opened to do so.
+    pub connections: u64,
+    /// Those that began before the capture.
+    pub joined: u64,
+    /// Those whose handshake was broken or refused.
+    pub refused: u64,
+    /// Items by [name](Kind::name).
+    pub messages: BTreeMap<&'static str, u64>,
+    /// Where the bytes went.
+    pub bytes: Bytes,
+}
+
+/// Bytes of TCP streams, by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// Part of a decoded structure, or its opaque payload.
+    pub decoded: u64,
+    /// Part of an accepted connection, and not decoded: damage, or the neighbourhood of a gap.
+    pub undecoded: u64,
+    /// The beginning of a frame that the end of the connection cut, as far as it goes.
+    pub cut: u64,
+    /// In front of the first frame boundary of a connection that began before the capture.
+    pub before_join: u64,
+    /// Of a connection that was not accepted: a broken handshake, and all behind a broken or refused
+    /// one.
+    pub unaccepted: u64,
+    /// Not in the capture. Not part of the other counts.
+    pub lost: u64,
+}
+
+impl Summary {
+    /// True when every captured byte of every accepted connection was decoded.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.bytes.undecoded == 0
+    }
+
+    pub(crate) fn count(&mut self, message: &Message<'_>) {
+        *self.messages.entry(message.kind.name()).or_default() += 1;
+        let bytes = &mut self.bytes;
+        match message.kind {
+            Kind::Connreq(_) | Kind::Refusal | Kind::Hello(_) | Kind::Noop(_) => {
+                bytes.decoded += message.length;
+            }
+            Kind::Lnet(lnet) => match lnet.payload {
+                Payload::Opaque { lost } => {
+                    bytes.decoded += message.length - lost;
+                    bytes.lost += lost;
+                }
+                Payload::BadPing(_) => {
+                    let payload = u64::from(lnet.header.payload_length);
+                    bytes.undecoded += payload;
+                    bytes.decoded += message.length - payload;
+                }
+                Payload::None | Payload::Ping(_) => bytes.decoded += message.length,
+            },
+            // The bytes of an accepted connection are counted when the search that follows ends.
+            Kind::Broken(_) if message.connection.refused => bytes.unaccepted += message.length,
+            Kind::Broken(_) => {}
+            Kind::Cut { .. } => bytes.cut += message.length,
+            Kind::Gap { lost, undecoded } => {
+                bytes.lost += lost;
+                bytes.undecoded += undecoded;
+            }
+            Kind::Resumed {
+                reason: Reason::Joined,
+                skipped,
+                ..
+            } => bytes.before_join += skipped,
+            Kind::Resumed { skipped, .. } => bytes.undecoded += skipped,
+        }
+    }
+}
