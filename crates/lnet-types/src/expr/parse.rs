@@ -16,7 +16,7 @@ use crate::net::{AddressForm, LndType, split_lnd};
 
 /// Why and where a text is not an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{problem} (column {})", .offset + 1)]
+#[error("{problem} (at character {})", .offset + 1)]
 pub struct ParseExprError {
     /// Bytes before the place in the text.
     pub offset: usize,

@@ -59,7 +59,7 @@ fn every_type_name_takes_numbers_except_loopback() {
     for text in ["lo0", "lo*", "lo[0-1]"] {
         assert_eq!(
             refusal::<NetExpr>(text),
-            "the loopback network takes no number; write lo (column 3)"
+            "the loopback network takes no number; write lo (at character 3)"
         );
     }
 }
@@ -169,45 +169,48 @@ fn nets_are_refused_with_the_place_and_what_would_be_right() {
     for (text, message) in [
         (
             "",
-            "no network type begins here; write one such as tcp or o2ib (column 1)",
+            "no network type begins here; write one such as tcp or o2ib (at character 1)",
         ),
         (
             "foo1",
-            "no network type begins here; write one such as tcp or o2ib (column 1)",
+            "no network type begins here; write one such as tcp or o2ib (at character 1)",
         ),
         (
             "tcp65536",
-            "65536 is too large; the maximum is 65535 (column 4)",
+            "65536 is too large; the maximum is 65535 (at character 4)",
         ),
         (
             "tcp*[1-2]",
-            "a list cannot follow a number or '*'; write the list alone, such as tcp[2-3] (column 5)",
+            "a list cannot follow a number or '*'; write the list alone, such as tcp[2-3] (at character 5)",
         ),
         (
             "tcp1[2-3]",
-            "a list cannot follow a number or '*'; write the list alone, such as tcp[2-3] (column 5)",
+            "a list cannot follow a number or '*'; write the list alone, such as tcp[2-3] (at character 5)",
         ),
         (
             "tcp[2-1]",
-            "the range 2-1 runs backwards; write 1-2 (column 5)",
+            "the range 2-1 runs backwards; write 1-2 (at character 5)",
         ),
-        ("tcp[1-9/0]", "a stride is at least 1 (column 5)"),
-        ("tcp[1-9/x]", "a number belongs here (column 9)"),
-        ("tcp[1-9", "',' or ']' belongs here (column 8)"),
-        ("tcp[]", "a number or '*' belongs here (column 5)"),
-        ("tcp[1,]", "a number or '*' belongs here (column 7)"),
-        ("tcp[1/2]", "',' or ']' belongs here (column 6)"),
-        ("tcp[*-2]", "',' or ']' belongs here (column 6)"),
-        ("tcpx", "a number, '*' or '[' belongs here (column 4)"),
-        ("tcp-1", "a number, '*' or '[' belongs here (column 4)"),
-        ("tcp1.2", "unexpected text (column 5)"),
+        ("tcp[1-9/0]", "a stride is at least 1 (at character 5)"),
+        ("tcp[1-9/x]", "a number belongs here (at character 9)"),
+        ("tcp[1-9", "',' or ']' belongs here (at character 8)"),
+        ("tcp[]", "a number or '*' belongs here (at character 5)"),
+        ("tcp[1,]", "a number or '*' belongs here (at character 7)"),
+        ("tcp[1/2]", "',' or ']' belongs here (at character 6)"),
+        ("tcp[*-2]", "',' or ']' belongs here (at character 6)"),
+        ("tcpx", "a number, '*' or '[' belongs here (at character 4)"),
+        (
+            "tcp-1",
+            "a number, '*' or '[' belongs here (at character 4)",
+        ),
+        ("tcp1.2", "unexpected text (at character 5)"),
         (
             "tcp08",
-            "'08' is not a number; write decimal, 0x and hexadecimal, or 0 and octal digits (column 4)",
+            "'08' is not a number; write decimal, 0x and hexadecimal, or 0 and octal digits (at character 4)",
         ),
         (
             "tcp0x",
-            "'0x' is not a number; write decimal, 0x and hexadecimal, or 0 and octal digits (column 4)",
+            "'0x' is not a number; write decimal, 0x and hexadecimal, or 0 and octal digits (at character 4)",
         ),
     ] {
         assert_eq!(refusal::<NetExpr>(text), message, "{text}");
@@ -219,40 +222,43 @@ fn nids_are_refused_with_the_place_and_what_would_be_right() {
     for (text, message) in [
         (
             "10.0.0.1",
-            "a NID expression is ADDRESS@NETWORK, such as 10.0.0.[1-4]@tcp (column 9)",
+            "a NID expression is ADDRESS@NETWORK, such as 10.0.0.[1-4]@tcp (at character 9)",
         ),
         (
             "*@tcp",
-            "an address here has four elements; for every address write *.*.*.* (column 1)",
+            "an address here has four elements; for every address write *.*.*.* (at character 1)",
         ),
         (
             "10.0.0.0.1@tcp",
-            "an address here has four elements; for every address write *.*.*.* (column 1)",
+            "an address here has four elements; for every address write *.*.*.* (at character 1)",
         ),
         (
             "10.0..1@tcp",
-            "a number, '*' or '[' belongs here (column 6)",
+            "a number, '*' or '[' belongs here (at character 6)",
         ),
         (
             "10.0.0.[1-256]@tcp",
-            "256 is too large; the maximum is 255 (column 11)",
+            "256 is too large; the maximum is 255 (at character 11)",
         ),
         (
             "10.0.0.1@foo",
-            "no network type begins here; write one such as tcp or o2ib (column 10)",
+            "no network type begins here; write one such as tcp or o2ib (at character 10)",
         ),
         (
             "4294967296@gni",
-            "4294967296 is too large; the maximum is 4294967295 (column 1)",
+            "4294967296 is too large; the maximum is 4294967295 (at character 1)",
         ),
-        ("fd00::g@tcp", "'fd00::g' is not an IPv6 address (column 1)"),
+        (
+            "fd00::g@tcp",
+            "'fd00::g' is not an IPv6 address (at character 1)",
+        ),
         (
             "fd00::/129@tcp",
-            "'129' is not a prefix length (0 to 128) (column 8)",
+            "'129' is not a prefix length (0 to 128) (at character 8)",
         ),
         (
             "fd00::/+9@tcp",
-            "'+9' is not a prefix length (0 to 128) (column 8)",
+            "'+9' is not a prefix length (0 to 128) (at character 8)",
         ),
     ] {
         assert_eq!(refusal::<NidExpr>(text), message, "{text}");
@@ -280,14 +286,14 @@ fn lists_are_split_at_commas_and_blanks_outside_brackets() {
 }
 
 #[test]
-fn list_errors_count_columns_from_the_start_of_the_list() {
+fn list_errors_count_from_the_start_of_the_list() {
     assert_eq!(
         refusal::<NidList>("5@gni, [2-1]@gni"),
-        "the range 2-1 runs backwards; write 1-2 (column 9)"
+        "the range 2-1 runs backwards; write 1-2 (at character 9)"
     );
     assert_eq!(
         refusal::<NidList>(" , "),
-        "the list of NIDs is empty (column 1)"
+        "the list of NIDs is empty (at character 1)"
     );
 }
 
@@ -317,7 +323,7 @@ fn sets_of_numbers_stand_alone() {
     assert_eq!(numbers.expand(3).unwrap_err().count, 4);
     assert_eq!(
         refusal::<NumberExpr>("[1-0]"),
-        "the range 1-0 runs backwards; write 0-1 (column 2)"
+        "the range 1-0 runs backwards; write 0-1 (at character 2)"
     );
 }
 

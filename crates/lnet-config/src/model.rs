@@ -1,0 +1,136 @@
+//! What a document says, typed.
+
+use std::collections::BTreeMap;
+
+use lnet_types::{Net, Nid};
+
+/// A configuration, or a part of one. `None` and empty fields are those the document does not set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Local networks, each once and without loopback, in the order of the document.
+    pub nets: Vec<NetConfig>,
+    /// Static routes, one for each gateway.
+    pub routes: Vec<RouteConfig>,
+    /// Static peers.
+    pub peers: Vec<PeerConfig>,
+    /// Whether this node forwards messages for others.
+    pub routing: Option<bool>,
+    /// Sizes of the router's buffer pools.
+    pub buffers: Buffers,
+    /// Node-wide parameters.
+    pub globals: Globals,
+}
+
+/// A local network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetConfig {
+    /// The network.
+    pub net: Net,
+    /// Its interfaces, at least one. Tunables that the document gives for the whole network are
+    /// already merged into each.
+    pub nis: Vec<NiConfig>,
+}
+
+/// A local network interface (NI), named by its interface, its NID or both.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NiConfig {
+    /// The address, when the document gives it; on the network it stands under.
+    pub nid: Option<Nid>,
+    /// Names of system interfaces, each of which becomes an NI with these settings. At most one when
+    /// `nid` is set; empty only when `nid` is set.
+    pub interfaces: Vec<String>,
+    /// Credits and timeouts.
+    pub tunables: Tunables,
+    /// Settings of the LND.
+    pub lnd_tunables: LndTunables,
+    /// The CPU partitions that serve this interface, in ascending order; empty for all.
+    pub cpts: Vec<u32>,
+}
+
+/// Settings that every LND has. `None`, in a document -1 or absent, leaves the choice to the LND.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tunables {
+    /// Seconds without a message after which a peer counts as dead; 0 switches the check off.
+    pub peer_timeout: Option<u32>,
+    /// Messages under way to one peer.
+    pub peer_credits: Option<u32>,
+    /// Router buffers that one peer may hold; 0 for the same as `peer_credits`.
+    pub peer_buffer_credits: Option<u32>,
+    /// Messages under way on the interface.
+    pub credits: Option<u32>,
+}
+
+/// Settings of one LND. `None`, in a document -1 or absent, leaves the choice to the LND.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LndTunables {
+    /// Connections of each type to one peer, 0 (the LND's choice) to 127.
+    pub conns_per_peer: Option<u8>,
+    /// Seconds until a transmission fails. Kernel nodes derive it from the transaction timeout and
+    /// pass over what is imported.
+    pub timeout: Option<u32>,
+    /// IP type of service, 0 to 255.
+    pub tos: Option<u8>,
+    /// Settings of LNDs other than `tcp`, uninterpreted: key and text. Empty on `tcp` networks.
+    pub other: BTreeMap<String, String>,
+}
+
+/// A static route: messages for `net` go by `gateway`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteConfig {
+    /// The remote network.
+    pub net: Net,
+    /// The gateway's NID on a local network.
+    pub gateway: Nid,
+    /// Hops to the remote network, at least 1; `None` for undefined, -1 in a document.
+    pub hop: Option<u8>,
+    /// Routes with a lower number are used first; 0 is best.
+    pub priority: u32,
+}
+
+/// A static peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerConfig {
+    /// All NIDs of the peer, each once. There is at least one, and the first is the primary NID.
+    pub nids: Vec<Nid>,
+    /// Whether its NIDs may be used side by side.
+    pub multi_rail: bool,
+}
+
+/// Buffers in each of the router's pools, over all CPU partitions; 0 for the default size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Buffers {
+    /// Buffers for messages without payload.
+    pub tiny: Option<u32>,
+    /// Buffers of one page.
+    pub small: Option<u32>,
+    /// Buffers of 1 MiB.
+    pub large: Option<u32>,
+}
+
+/// Node-wide parameters (selection, section 3.1). `recovery_interval` and `lnd_timeout` are not among
+/// them: a document may name them, and they have no effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Globals {
+    /// Distances up to this count as equal when an interface is chosen.
+    pub numa_range: Option<u32>,
+    /// Interfaces of one node that ping data has room for; below 16 means the default.
+    pub max_interfaces: Option<u32>,
+    /// Whether peers are discovered.
+    pub discovery: Option<bool>,
+    /// Whether messages are dropped that come by a gateway which is not a route back.
+    pub drop_asym_route: Option<bool>,
+    /// Resends of one message; at most `transaction_timeout`, and 0 when `health_sensitivity` is 0.
+    pub retry_count: Option<u32>,
+    /// Seconds until a message or its response is given up; at least 1.
+    pub transaction_timeout: Option<u32>,
+    /// Health that one failure takes, 0 to 1000.
+    pub health_sensitivity: Option<u32>,
+    /// Percent, 0 to 100. Deprecated: kept for reading, consulted by nothing.
+    pub router_sensitivity: Option<u32>,
+    /// Messages whose response is tracked: 0 none but LNet's own, 1 GET, 2 PUT, 3 both.
+    pub response_tracking: Option<u32>,
+    /// Seconds after which recovery of a silent peer interface ends; 0 for never.
+    pub recovery_limit: Option<u32>,
+    /// Seconds between recovery pings at most; at least 1.
+    pub max_recovery_ping_interval: Option<u32>,
+}

@@ -1,0 +1,141 @@
+//! Values by the shape and range that their keys demand.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use crate::error::{Fault, Problem, shown};
+use crate::yaml::{Entry, Node, Value};
+
+/// The entries of a mapping; a key without a value is an empty one, as kernels of 2.15 print it.
+pub(super) fn mapping_of<'n, 'a>(node: &'n Node<'a>, key: &str) -> Result<&'n [Entry<'a>], Fault> {
+    match &node.value {
+        Value::Mapping(entries) => Ok(entries),
+        Value::Null => Ok(&[]),
+        _ => Err(wrong_shape(node, key, "a mapping of keys and values")),
+    }
+}
+
+/// The text of a scalar.
+pub(super) fn text_of<'n>(node: &'n Node<'_>, key: &str) -> Result<&'n str, Fault> {
+    match &node.value {
+        Value::Scalar(text) => Ok(text),
+        Value::Null => Err(Fault::new(node.place, Problem::NoValue { key: shown(key) })),
+        _ => Err(wrong_shape(node, key, "one value")),
+    }
+}
+
+fn wrong_shape(node: &Node<'_>, key: &str, shape: &'static str) -> Fault {
+    Fault::new(
+        node.place,
+        Problem::WrongShape {
+            key: shown(key),
+            shape,
+        },
+    )
+}
+
+impl<'a> Entry<'a> {
+    /// The key does not belong here; `known` do.
+    pub(super) fn invalid_key(&self, known: &'static [&'static str]) -> Fault {
+        let key = shown(&self.key);
+        Fault::new(self.key_place, Problem::InvalidKey { key, known })
+    }
+
+    /// The value is not what the key takes; `expected` is what would be right.
+    pub(super) fn invalid_value(&self, expected: impl Display) -> Fault {
+        match &self.node.value {
+            Value::Scalar(text) => self.invalid_text(text, expected),
+            _ => self.invalid_text("", expected),
+        }
+    }
+
+    /// The value, read as `text`, is not what the key takes.
+    pub(super) fn invalid_text(&self, text: &str, expected: impl Display) -> Fault {
+        let problem = Problem::InvalidValue {
+            key: shown(&self.key),
+            value: shown(text),
+            expected: shown(&expected.to_string()),
+        };
+        Fault::new(self.node.place, problem)
+    }
+
+    /// The parameter has been given before, by this name or another.
+    pub(super) fn given_twice(&self) -> Fault {
+        let key = shown(&self.key);
+        Fault::new(self.key_place, Problem::KeyTwice { key })
+    }
+
+    pub(super) fn text(&self) -> Result<&str, Fault> {
+        // The place of nothing is where the next thing is; the key shows better what lacks a value.
+        if matches!(self.node.value, Value::Null) {
+            let key = shown(&self.key);
+            return Err(Fault::new(self.key_place, Problem::NoValue { key }));
+        }
+        text_of(&self.node, &self.key)
+    }
+
+    pub(super) fn mapping(&self) -> Result<&[Entry<'a>], Fault> {
+        mapping_of(&self.node, &self.key)
+    }
+
+    /// The items of a list; a key without a value is an empty one.
+    pub(super) fn sequence(&self) -> Result<&[Node<'a>], Fault> {
+        match &self.node.value {
+            Value::Sequence(nodes) => Ok(nodes),
+            Value::Null => Ok(&[]),
+            _ => Err(wrong_shape(
+                &self.node,
+                &self.key,
+                "a list of entries that begin with '-'",
+            )),
+        }
+    }
+
+    /// A value with a text form of its own, whose error says what would be right.
+    pub(super) fn parse<T: FromStr<Err: Display>>(&self) -> Result<T, Fault> {
+        self.text()?
+            .parse()
+            .map_err(|error| self.invalid_value(error))
+    }
+
+    /// A decimal integer in `range`; `expected` says what would be right.
+    fn integer(&self, range: RangeInclusive<i64>, expected: impl Display) -> Result<i64, Fault> {
+        let text = self.text()?;
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        // `i64::from_str` would take a plus sign.
+        let is_decimal = digits.bytes().all(|byte| byte.is_ascii_digit());
+        match text.parse() {
+            Ok(value) if is_decimal && range.contains(&value) => Ok(value),
+            _ => Err(self.invalid_value(expected)),
+        }
+    }
+
+    /// An integer in `range`.
+    pub(super) fn unsigned(&self, range: RangeInclusive<u32>) -> Result<u32, Fault> {
+        let (min, max) = range.into_inner();
+        let expected = format_args!("{} is an integer from {min} to {max}", self.key);
+        self.integer(i64::from(min)..=i64::from(max), expected)
+            .map(narrow)
+    }
+
+    /// An integer in `range`, or -1 for the default.
+    pub(super) fn unsigned_or_default(
+        &self,
+        range: RangeInclusive<u32>,
+    ) -> Result<Option<u32>, Fault> {
+        let (min, max) = range.into_inner();
+        let expected = format_args!("{} is {min} to {max}, or -1 for the default", self.key);
+        if self.text()? == "-1" {
+            return Ok(None);
+        }
+        self.integer(i64::from(min)..=i64::from(max), expected)
+            .map(narrow)
+            .map(Some)
+    }
+}
+
+/// A number that the caller has checked to be within 0 and `u32::MAX`.
+fn narrow(value: i64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}

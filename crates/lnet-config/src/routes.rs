@@ -1,0 +1,77 @@
+//! Whether routes fit the local networks (selection, section 1.6), by the rules of `route add`.
+
+use std::collections::BTreeSet;
+
+use lnet_types::{LndType, Net, Nid};
+
+use crate::error::{Fault, Problem};
+use crate::model::{NetConfig, RouteConfig};
+use crate::read::{Document, PlacedRoute};
+
+/// Checks each route by itself and against the others, and, when the document has local networks,
+/// against those.
+pub(crate) fn check(document: &Document) -> Result<(), Fault> {
+    let local = Local::new(&document.config.nets);
+    let mut seen = BTreeSet::new();
+    for PlacedRoute {
+        route,
+        net_place,
+        gateway_place,
+    } in &document.routes
+    {
+        check_net(route, &local).map_err(|problem| Fault::new(*net_place, problem))?;
+        check_gateway(route, &local).map_err(|problem| Fault::new(*gateway_place, problem))?;
+        let RouteConfig { net, gateway, .. } = *route;
+        if !seen.insert((net, gateway)) {
+            return Err(Fault::new(
+                *gateway_place,
+                Problem::RouteTwice { net, gateway },
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// This node, as far as the document says.
+struct Local {
+    nets: BTreeSet<Net>,
+    nids: BTreeSet<Nid>,
+}
+
+impl Local {
+    fn new(nets: &[NetConfig]) -> Self {
+        Self {
+            nets: nets.iter().map(|net| net.net).collect(),
+            nids: nets
+                .iter()
+                .flat_map(|net| &net.nis)
+                .filter_map(|ni| ni.nid)
+                .collect(),
+        }
+    }
+}
+
+fn check_net(route: &RouteConfig, local: &Local) -> Result<(), Problem> {
+    let net = route.net;
+    if net.lnd == LndType::ANY || net.lnd == LndType::LO {
+        return Err(Problem::NotRoutable(net));
+    }
+    if local.nets.contains(&net) {
+        return Err(Problem::RouteToLocal(net));
+    }
+    Ok(())
+}
+
+fn check_gateway(route: &RouteConfig, local: &Local) -> Result<(), Problem> {
+    let RouteConfig { net, gateway, .. } = *route;
+    if gateway.net() == net {
+        return Err(Problem::GatewayOnRemote { gateway, net });
+    }
+    if gateway.net().lnd == LndType::LO || local.nids.contains(&gateway) {
+        return Err(Problem::GatewayIsSelf(gateway));
+    }
+    if !local.nets.is_empty() && !local.nets.contains(&gateway.net()) {
+        return Err(Problem::GatewayNotLocal(gateway));
+    }
+    Ok(())
+}

@@ -1,0 +1,11 @@
+//! Documents in, configurations out, and back.
+
+mod read;
+mod refuse;
+mod refuse_entries;
+mod round_trip;
+
+/// What the user sees of a document that is refused.
+fn refusal(source: &str) -> String {
+    crate::parse(source).unwrap_err().render("lnet.conf")
+}

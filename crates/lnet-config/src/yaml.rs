@@ -1,0 +1,210 @@
+//! YAML text to a tree of nodes that know their places. The only module that knows the YAML parser.
+//!
+//! Scalars stay text: whether `0` is a number, a name or a boolean is for the key to say, not for
+//! YAML's guessing. What is refused here, because configurations do not need it and it costs an
+//! attacker nothing: anchors and aliases, keys that are not scalars, a second document, deep nesting,
+//! more than [`MAX_NODES`] nodes. A key that appears twice in a mapping is refused too.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, Span};
+
+use crate::MAX_BYTES;
+use crate::error::{Fault, Place, Problem, shown};
+
+/// Collections inside each other; the deepest key of an export is at 8.
+const MAX_NESTING: usize = 32;
+
+/// Nodes of one document: at about 100 bytes each, this bounds the memory of a document of empty
+/// lists, and a document of [`MAX_BYTES`] with ordinary lines stays below it.
+const MAX_NODES: usize = 1_000_000;
+
+/// A value and where it stands.
+#[derive(Debug)]
+pub(crate) struct Node<'a> {
+    pub(crate) place: Place,
+    pub(crate) value: Value<'a>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Value<'a> {
+    /// Nothing, as behind the colon of `lnd tunables:`.
+    Null,
+    Scalar(Cow<'a, str>),
+    Sequence(Vec<Node<'a>>),
+    Mapping(Vec<Entry<'a>>),
+}
+
+/// A key of a mapping, and its value.
+#[derive(Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) key: Cow<'a, str>,
+    pub(crate) key_place: Place,
+    pub(crate) node: Node<'a>,
+}
+
+/// Parses one document. An empty one is [`Value::Null`].
+pub(crate) fn load(source: &str) -> Result<Node<'_>, Fault> {
+    if source.len() > MAX_BYTES {
+        return Err(Fault::new(
+            Place::START,
+            Problem::TooLarge {
+                bytes: source.len(),
+            },
+        ));
+    }
+    let mut builder = Builder::default();
+    for event in Parser::new_from_str_with_options(source, options()) {
+        let (event, span) = event.map_err(|error| scan_fault(&error))?;
+        builder.take(event, place(&span))?;
+    }
+    Ok(builder.root.unwrap_or(Node {
+        place: Place::START,
+        value: Value::Null,
+    }))
+}
+
+fn options() -> Options {
+    granit_parser::options! {
+        disallow_directives: true,
+        flow_nesting_limit: MAX_NESTING,
+        block_nesting_limit: MAX_NESTING,
+    }
+}
+
+fn place(span: &Span) -> Place {
+    // Text input always has byte offsets.
+    let start = span.start.byte_offset().unwrap_or(0);
+    Place {
+        start,
+        end: span.end.byte_offset().unwrap_or(start).max(start),
+    }
+}
+
+fn scan_fault(error: &ScanError) -> Fault {
+    let start = error.marker().byte_offset().unwrap_or(0);
+    Fault::new(
+        Place { start, end: start },
+        Problem::NotYaml(shown(&error.info())),
+    )
+}
+
+/// A collection whose end has not been seen.
+enum Open<'a> {
+    Sequence(Place, Vec<Node<'a>>),
+    Mapping(Place, OpenMapping<'a>),
+}
+
+#[derive(Default)]
+struct OpenMapping<'a> {
+    entries: Vec<Entry<'a>>,
+    keys: BTreeSet<Cow<'a, str>>,
+    /// The key whose value comes next.
+    pending: Option<(Cow<'a, str>, Place)>,
+}
+
+/// Puts events together to nodes; nesting is on a stack of its own, not on the thread's.
+#[derive(Default)]
+struct Builder<'a> {
+    open: Vec<Open<'a>>,
+    root: Option<Node<'a>>,
+    nodes: usize,
+}
+
+impl<'a> Builder<'a> {
+    fn take(&mut self, event: Event<'a>, place: Place) -> Result<(), Fault> {
+        match event {
+            Event::Scalar(text, style, ..) => {
+                let is_null = style == ScalarStyle::Plain && (text.is_empty() || text == "~");
+                let value = if is_null {
+                    Value::Null
+                } else {
+                    Value::Scalar(text)
+                };
+                self.close(Node { place, value })
+            }
+            Event::SequenceStart(..) => {
+                self.open.push(Open::Sequence(place, Vec::new()));
+                Ok(())
+            }
+            Event::MappingStart(..) => {
+                self.open.push(Open::Mapping(place, OpenMapping::default()));
+                Ok(())
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(open) => self.close(open.into_node()),
+                None => Ok(()),
+            },
+            Event::Alias(..) => Err(Fault::new(place, Problem::Alias)),
+            Event::DocumentStart(..) if self.root.is_some() => {
+                Err(Fault::new(place, Problem::SecondDocument))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Hands a finished node to the collection around it.
+    fn close(&mut self, node: Node<'a>) -> Result<(), Fault> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            return Err(Fault::new(
+                node.place,
+                Problem::TooManyNodes { max: MAX_NODES },
+            ));
+        }
+        let is_root = self.open.len() == 1;
+        match self.open.last_mut() {
+            None => self.root = Some(node),
+            Some(Open::Sequence(_, nodes)) => nodes.push(node),
+            Some(Open::Mapping(_, mapping)) => mapping.take(node, is_root)?,
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Open<'a> {
+    fn into_node(self) -> Node<'a> {
+        match self {
+            Self::Sequence(place, nodes) => Node {
+                place,
+                value: Value::Sequence(nodes),
+            },
+            Self::Mapping(place, mapping) => Node {
+                place,
+                value: Value::Mapping(mapping.entries),
+            },
+        }
+    }
+}
+
+impl<'a> OpenMapping<'a> {
+    /// Takes a key and a value by turns.
+    fn take(&mut self, node: Node<'a>, is_root: bool) -> Result<(), Fault> {
+        match (self.pending.take(), node.value) {
+            (Some((key, key_place)), value) => {
+                let node = Node {
+                    place: node.place,
+                    value,
+                };
+                self.entries.push(Entry {
+                    key,
+                    key_place,
+                    node,
+                });
+                Ok(())
+            }
+            (None, Value::Scalar(key)) => {
+                // lnetctl itself prints "peer:" twice when a peer list follows a failed import.
+                let may_repeat = is_root && key == "peer";
+                if !self.keys.insert(key.clone()) && !may_repeat {
+                    let problem = Problem::KeyTwice { key: shown(&key) };
+                    return Err(Fault::new(node.place, problem));
+                }
+                self.pending = Some((key, node.place));
+                Ok(())
+            }
+            (None, _) => Err(Fault::new(node.place, Problem::KeyNotText)),
+        }
+    }
+}
