@@ -1,12 +1,13 @@
 //! What must hold for any bytes that reach a decoder.
 //!
-//! One function a decoder; it panics when a promise is broken and returns when it is kept, whether the
-//! bytes were accepted or refused. The programs in `fuzz/` feed them what libFuzzer invents, this
-//! crate's own tests feed them mutations of the committed seeds. Nothing that ships depends on it.
+//! One function a decoder; it panics when a promise is broken and returns when it is kept, whether
+//! the bytes were accepted or refused. The programs in `fuzz/` feed them what libFuzzer invents,
+//! this crate's own tests feed them mutations of the committed seeds. Nothing that ships depends on
+//! it.
 //!
 //! The promises: no panic; a complaint that points into the input; what was decoded encodes, and
-//! decodes again to the same; bytes in canonical form come back unchanged; readers that ask how much
-//! to read are told the truth.
+//! decodes again to the same; bytes in canonical form come back unchanged; readers that ask how
+//! much to read are told the truth.
 
 mod text;
 mod wire;

@@ -11,6 +11,9 @@ use lnet_wire::{
     PingInfoRepr, PingNi,
 };
 
+/// Longer ping infos hold more of the same, and every one is cut at every byte here.
+const PING_INFO_MAX: usize = 400;
+
 /// A connection request, in either version and byte order.
 pub fn connreq(data: &[u8]) {
     check_complaint(data, Connreq::needed(data).err());
@@ -86,6 +89,7 @@ pub fn lnet_header(data: &[u8]) {
 
 /// A ping info, whole or cut, in either byte order.
 pub fn ping_info(data: &[u8]) {
+    let data = &data[..data.len().min(PING_INFO_MAX)];
     let parsed = PingInfo::parse(data);
     check_complaint(data, parsed.as_ref().err().copied());
     let Ok(info) = parsed else { return };

@@ -72,8 +72,8 @@ impl Connreq {
         Self { version, target }
     }
 
-    /// Bytes that a reader must have to know more: 4 (the magic), 8 (the version), then the length of
-    /// the whole request. A prefix that is as long as its answer is complete.
+    /// Bytes that a reader must have to know more: 4 (the magic), 8 (the version), then the length
+    /// of the whole request. A prefix that is as long as its answer is complete.
     ///
     /// # Errors
     ///
@@ -86,7 +86,8 @@ impl Connreq {
         }
     }
 
-    /// Decodes the request at the start of `bytes`, in either byte order; bytes behind it are ignored.
+    /// Decodes the request at the start of `bytes`, in either byte order; bytes behind it are
+    /// ignored.
     ///
     /// # Errors
     ///
@@ -119,8 +120,8 @@ impl Connreq {
     }
 
     /// True when kernels answer this complaint with [`REFUSAL`](Self::REFUSAL) before they close:
-    /// an unknown version, or LNet's own magic where the acceptor's should be. Every other complaint
-    /// closes without a word.
+    /// an unknown version, or LNet's own magic where the acceptor's should be. Every other
+    /// complaint closes without a word.
     #[must_use]
     pub const fn deserves_refusal(error: &DecodeError) -> bool {
         match error.problem {

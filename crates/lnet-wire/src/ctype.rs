@@ -22,8 +22,8 @@ impl Ctype {
     /// Data flows out of the side that calls it so.
     pub const BULK_OUT: Self = Self(3);
 
-    /// The other side's name for a connection of this type. `None` for [`Ctype::NONE`] and undefined
-    /// values, with which no connection can be asked for.
+    /// The other side's name for a connection of this type. `None` for [`Ctype::NONE`] and
+    /// undefined values, with which no connection can be asked for.
     #[must_use]
     pub const fn inverse(self) -> Option<Self> {
         match self {

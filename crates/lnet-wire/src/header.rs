@@ -7,7 +7,7 @@ use lnet_types::Nid;
 /// The most payload that one message carries, in bytes (section 4.4).
 pub const LNET_MTU: u32 = 1 << 20;
 
-/// A wire handle: 16 bytes that only their creator looks up and everybody else echoes (section 1.6).
+/// A wire handle (section 1.6): 16 bytes that only their creator looks up and all others echo.
 ///
 /// Both words are kept as read in little-endian order and written back the same way, so the bytes
 /// survive whatever the creator's order was.

@@ -1,20 +1,20 @@
 //! HELLO: who is at the other end, since when, and what the connection is for (section 2.4).
 //!
 //! ```text
-//!  v2, v3   0       4         8          16         24       28       32        40        48      52
-//!           +-------+---------+----------+----------+--------+--------+---------+---------+-------+------+
-//!           | magic | version | src NID  | dst NID  | src pid| dst pid| src inc | dst inc | ctype | nips |
-//!           +-------+---------+----------+----------+--------+--------+---------+---------+-------+------+
-//!           then nips * 4 bytes of IPv4 addresses, at most 16 of them
+//!  v2,v3 0       4         8         16        24       28       32       40       48     52
+//!        +-------+---------+---------+---------+--------+--------+--------+--------+------+------+
+//!        | magic | version | src NID | dst NID | src pid| dst pid| src inc| dst inc| ctype| nips |
+//!        +-------+---------+---------+---------+--------+--------+--------+--------+------+------+
+//!        then nips * 4 bytes of IPv4 addresses, at most 16 of them
 //!
-//!  v4       0       4         8          28         48       52       56        64        72      76
-//!           the same fields with 20-byte NIDs that are never swapped; nips ignored, no list
+//!  v4    0       4         8         28        48       52       56       64       72     76
+//!        the same fields with 20-byte NIDs that are never swapped; nips ignored, no list
 //!
-//!  v1       0       4   6     8          16   20       24     28         32        40      44
-//!           +-------+---+-----+----------+----+--------+------+----------+---------+-------+--------+
-//!           | magic | 1 | 0   | src NID  | 0  | src pid| 4    | 4 * nips | src inc | ctype | 0 (28) |
-//!           +-------+---+-----+----------+----+--------+------+----------+---------+-------+--------+
-//!           then the list; always little-endian
+//!  v1    0       4   6     8         16  20       24     28         32       40     44
+//!        +-------+---+-----+---------+---+--------+------+----------+--------+------+--------+
+//!        | magic | 1 | 0   | src NID | 0 | src pid| 4    | 4 * nips | src inc| ctype| 0 (28) |
+//!        +-------+---+-----+---------+---+--------+------+----------+--------+------+--------+
+//!        then the list; always little-endian
 //! ```
 //!
 //! The magic of versions 2 to 4 shows the sender's byte order, which holds for the HELLO's integers
@@ -100,12 +100,13 @@ pub struct Hello {
     pub version: HelloVersion,
     /// The sender's NI; never the wildcard.
     pub src_nid: Nid,
-    /// The receiver's NI as the sender sees it. No receiver checks it, so a malformed one is read as
-    /// [`Nid::ANY`]. Version 1 has no such field: `ANY`.
+    /// The receiver's NI as the sender sees it. No receiver checks it, so a malformed one is read
+    /// as [`Nid::ANY`]. Version 1 has no such field: `ANY`.
     pub dst_nid: Nid,
     /// The sender's process id.
     pub src_pid: u32,
-    /// The receiver's process id: 0 from a dialler, an echo in replies. Never checked. 0 in version 1.
+    /// The receiver's process id: 0 from a dialler, an echo in replies, 0 in version 1. Never
+    /// checked.
     pub dst_pid: u32,
     /// When the sender's NI started, in nanoseconds on its own clock; constant for the NI's life.
     pub src_incarnation: u64,
@@ -189,8 +190,8 @@ impl Hello {
     }
 
     /// The answer to this HELLO: same version, both ends exchanged, `dst_pid` and `dst_incarnation`
-    /// as they were received, as kernels do. `src_nid` is the NI that the acceptor request named, `ctype` the inverse
-    /// of the type asked for, or [`Ctype::NONE`] to refuse.
+    /// as they were received, as kernels do. `src_nid` is the NI that the acceptor request named,
+    /// `ctype` the inverse of the type asked for, or [`Ctype::NONE`] to refuse.
     #[must_use]
     pub const fn reply(&self, src_nid: Nid, incarnation: u64, ctype: Ctype) -> Self {
         Self {

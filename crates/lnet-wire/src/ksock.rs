@@ -167,8 +167,8 @@ const fn mixed_keepalive(offset: usize) -> DecodeError {
 
 /// The zero-copy requests that a frame acknowledges (section 3.4).
 ///
-/// A frame that names the same cookie twice acknowledges it once. A range may span any distance: look
-/// the cookies that are waiting up in it, never the other way round.
+/// A frame that names the same cookie twice acknowledges it once. A range may span any distance:
+/// look the cookies that are waiting up in it, never the other way round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ZcAck {
     /// None.

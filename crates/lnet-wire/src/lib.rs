@@ -1,8 +1,9 @@
 //! Every byte layout of LNet over TCP, in one place.
 //!
-//! One file a structure. Decoders borrow, check every length before they trust it, cannot panic, and
-//! say what is wrong at which offset ([`DecodeError`]). Encoders write into the caller's buffer.
-//! Section numbers are those of the LNet-over-TCP wire description that the project works from.
+//! One file a structure. Decoders borrow, check every length before they trust it, cannot panic,
+//! and say what is wrong at which offset ([`DecodeError`]). Encoders write into the caller's
+//! buffer. Section numbers are those of the LNet-over-TCP wire description that the project works
+//! from.
 //!
 //! A connection, in the order of its bytes:
 //!
@@ -11,9 +12,9 @@
 //!  acceptor           Hello   | ...
 //! ```
 //!
-//! [`Connreq::needed`] and [`Hello::needed`] tell a socket reader how much to read, so that it never
-//! takes a byte of the first frame. This crate knows no sockets and no time, and decides nothing
-//! about connections, messages or peers: it says what the bytes say.
+//! [`Connreq::needed`] and [`Hello::needed`] tell a socket reader how much to read, so that it
+//! never takes a byte of the first frame. This crate knows no sockets and no time, and decides
+//! nothing about connections, messages or peers: it says what the bytes say.
 //!
 //! What a node writes to dial another one and ask for its ping info:
 //!

@@ -9,16 +9,17 @@
 //!  +-------------------+--------------+-------------------+
 //!  | NID, 8 bytes      | status       | 0                 |  entries 1 to nnis - 1
 //!  +--------------+----+--------------+-----+-------------+
-//!  | status       | NID, 8 to 20 bytes      |                with LARGE_ADDR: records of 4-byte units
-//!  +--------------+-------------------------+                up to the info size
-//!  | count | count * 40 bytes |                              with METADATA; skipped
+//!  | status       | NID, 8 to 20 bytes      |             with LARGE_ADDR: records of 4-byte units
+//!  +--------------+-------------------------+             up to the info size
+//!  | count | count * 40 bytes |                           with METADATA; skipped
 //! ```
 //!
 //! Integers are in the sender's order, which the magic shows; NIDs of records are never swapped.
 //!
 //! A ping asks for as many bytes as it has room for, so that a reply may stop anywhere behind the
 //! first 16 bytes: [`PingInfo`] gives what is whole and says that it
-//! [`is_truncated`](PingInfo::is_truncated). It never believes a count that the bytes do not bear out.
+//! [`is_truncated`](PingInfo::is_truncated). It never believes a count that the bytes do not bear
+//! out.
 
 mod encode;
 
@@ -107,7 +108,8 @@ impl<'a> PingInfo<'a> {
     /// Reads a ping info, in either byte order, of which `bytes` may be only the beginning. Bytes
     /// behind it (slack of a larger buffer) are ignored.
     ///
-    /// This checks the layout. [`validate`](Self::validate) then says whether a receiver may use it.
+    /// This checks the layout. [`validate`](Self::validate) then says whether a receiver may use
+    /// it.
     ///
     /// # Errors
     ///
@@ -178,7 +180,8 @@ impl<'a> PingInfo<'a> {
         self.pid
     }
 
-    /// The announced number of 8-byte entries, loopback included; there may be fewer when truncated.
+    /// The announced number of 8-byte entries, loopback included; there may be fewer when
+    /// truncated.
     #[must_use]
     pub const fn nnis(&self) -> u32 {
         self.nnis
@@ -191,8 +194,8 @@ impl<'a> PingInfo<'a> {
         self.entry(0).map(|entry| entry.status.0)
     }
 
-    /// Bytes of the whole info without metadata, as announced. Of an info with large records that is
-    /// cut before byte 32, where its size stands, this is only the part before the records.
+    /// Bytes of the whole info without metadata, as announced. Of an info with large records that
+    /// is cut before byte 32, where its size stands, this is only the part before the records.
     #[must_use]
     pub const fn info_size(&self) -> usize {
         self.info_size
@@ -227,8 +230,8 @@ impl<'a> PingInfo<'a> {
         primary.map(|ni| ni.nid)
     }
 
-    /// The metadata block without its count, skipped by everybody who has no use for it: 40 bytes an
-    /// entry. Empty when there is none; cut where the input is.
+    /// The metadata block without its count, skipped by everybody who has no use for it: 40 bytes
+    /// an entry. Empty when there is none; cut where the input is.
     #[must_use]
     pub fn metadata(&self) -> &'a [u8] {
         self.read_metadata().unwrap_or_default()

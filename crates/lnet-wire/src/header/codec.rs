@@ -30,8 +30,9 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// A short input, a malformed NID, an unknown type (HELLO is one), an ACK or GET with a payload, or
-    /// a payload above [`LNET_MTU`]: all of them protocol errors that end the connection.
+    /// A short input, a malformed NID, an unknown type (HELLO is one), an ACK or GET with a
+    /// payload, or a payload above [`LNET_MTU`]: all of them protocol errors that end the
+    /// connection.
     pub fn decode(form: HeaderForm, bytes: &[u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new(WHAT, bytes);
         reader.require(form.len())?;

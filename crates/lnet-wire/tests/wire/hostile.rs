@@ -5,6 +5,9 @@ use lnet_wire::{
 };
 use proptest::prelude::*;
 
+/// A ping info of the loopback entry alone, its counts and features left to fill in.
+const EMPTY: &str = "676e6970 00000000 39300000 00000000 0000000000000900 01000000 00000000";
+
 /// Every decoder on the same bytes; gives the complaints.
 fn complaints(bytes: &[u8]) -> Vec<DecodeError> {
     let little = ByteOrder::Little;
@@ -69,7 +72,7 @@ proptest! {
 
     #[test]
     fn an_announced_count_is_never_believed(nnis: u32, features: u8, size: u32) {
-        let mut bytes = crate::hex("676e6970 00000000 39300000 00000000 0000000000000900 01000000 00000000");
+        let mut bytes = crate::hex(EMPTY);
         bytes[4] = features;
         bytes[12..16].copy_from_slice(&nnis.to_le_bytes());
         bytes[28..32].copy_from_slice(&size.to_le_bytes());

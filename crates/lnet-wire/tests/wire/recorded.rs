@@ -1,5 +1,5 @@
-//! Traffic of kernel nodes, message by message, from the listings beside the reference captures: every
-//! handshake, frame header, LNet header and ping info decodes, and encodes to the same bytes.
+//! Traffic of kernel nodes, message by message, from the listings beside the reference captures:
+//! every handshake, frame header, LNet header and ping info decodes, and encodes to the same bytes.
 
 use std::path::{Path, PathBuf};
 
