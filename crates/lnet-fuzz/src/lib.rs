@@ -12,7 +12,7 @@
 mod text;
 mod wire;
 
-pub use text::nid_expression;
+pub use text::{config_yaml, nid_expression};
 pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
 
 /// The body of a fuzz target.
@@ -20,6 +20,7 @@ pub type Body = fn(&[u8]);
 
 /// Every body by the name of its target, which is also that of its seeds' directory.
 pub const BODIES: &[(&str, Body)] = &[
+    ("config_yaml", config_yaml),
     ("connreq", connreq),
     ("hello", hello),
     ("ksock_frame", ksock_frame),
