@@ -1,0 +1,214 @@
+//! The measuring node.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use lnet_node::{
+    Event, EventKind, EventQueue, GetRequest, MatchEntry, Md, MdHandle, MdOptions, Node, NodeEvent,
+    Progress, PutRequest,
+};
+use lnet_types::ProcessId;
+
+use super::{
+    DATA_PORTAL, DONE_PORTAL, INITIATOR, MATCH_BITS, Place, ROUTED_TARGET, TARGET, free_port,
+};
+use crate::bench::child::{Peer, PeerSpec};
+use crate::bench::measure::Side;
+use crate::bench::peer::Role;
+use crate::bench::placement::Placement;
+use crate::bench::workload::{GETS_IN_FLIGHT, LARGE, SMALL, TINY, Workload};
+
+/// Large PUTs that are handed over before the first is written: some in the socket, one being written,
+/// one ready.
+const LARGE_WINDOW: u64 = 4;
+/// Small PUTs that are handed over before the first is written.
+const SMALL_WINDOW: u64 = 32;
+
+/// How long nothing may happen before a run is given up.
+const SILENCE_MAX: Duration = Duration::from_secs(20);
+
+/// The measuring node in one placement, with the processes of the others.
+pub(in crate::bench) struct Initiator {
+    node: Node,
+    queue: EventQueue,
+    sources: Sources,
+    sink: MdHandle,
+    target: ProcessId,
+    routed_target: ProcessId,
+    peers: [Peer; 3],
+}
+
+/// Descriptors over what is put.
+struct Sources {
+    large: MdHandle,
+    small: MdHandle,
+    tiny: MdHandle,
+}
+
+impl Initiator {
+    pub(in crate::bench) fn start(placement: &Placement, congestion: &str) -> anyhow::Result<Self> {
+        let port = free_port()?;
+        let peer = |role| {
+            let cpu = placement.target_cpu;
+            Peer::start(&PeerSpec {
+                role,
+                cpu,
+                congestion,
+                port,
+            })
+        };
+        let peers = [
+            peer(Role::Target)?,
+            peer(Role::Router)?,
+            peer(Role::RoutedTarget)?,
+        ];
+        let node = INITIATOR.start(port, congestion, Progress::Caller)?;
+        let queue = node.event_queue();
+        let source = |length| node.bind(&queue, Md::source(Bytes::from(vec![0x5A; length])));
+        let sources = Sources {
+            large: source(LARGE)?,
+            small: source(SMALL)?,
+            tiny: source(TINY)?,
+        };
+        let done = Md::sink(Vec::new()).options(MdOptions::OP_PUT);
+        node.attach(&queue, MatchEntry::exact(DONE_PORTAL, MATCH_BITS), done)?;
+        Ok(Self {
+            sources,
+            sink: node.bind(&queue, Md::sink(vec![0; LARGE]))?,
+            target: process(TARGET)?,
+            routed_target: process(ROUTED_TARGET)?,
+            node,
+            queue,
+            peers,
+        })
+    }
+
+    fn measure(&mut self, workload: Workload, count: u64) -> anyhow::Result<()> {
+        let Sources { large, small, .. } = self.sources;
+        let (to, through) = (self.target, self.routed_target);
+        match workload {
+            Workload::PutLarge => self.stream(large, to, count, LARGE_WINDOW),
+            Workload::PutRouted => self.stream(large, through, count, LARGE_WINDOW),
+            Workload::PutSmall | Workload::PutSmallBatched => {
+                self.stream(small, to, count, SMALL_WINDOW)
+            }
+            Workload::RoundTrip => self.round_trips(count),
+            Workload::GetLarge => self.gets(count),
+        }
+    }
+
+    /// PUTs without ACK, until the target says that the last has arrived.
+    fn stream(
+        &mut self,
+        md: MdHandle,
+        target: ProcessId,
+        count: u64,
+        window: u64,
+    ) -> anyhow::Result<()> {
+        let (mut put, mut sent, mut arrived) = (0, 0, false);
+        while sent < count || !arrived {
+            while put < count && put - sent < window {
+                self.put(md, target, false, count)?;
+                put += 1;
+            }
+            match self.next()?.kind {
+                EventKind::Send => sent += 1,
+                EventKind::Put => arrived = true,
+                other => bail!("an event {other:?} in a stream"),
+            }
+        }
+        Ok(())
+    }
+
+    fn round_trips(&mut self, count: u64) -> anyhow::Result<()> {
+        for _ in 0..count {
+            self.put(self.sources.tiny, self.target, true, 0)?;
+            // SEND and ACK.
+            self.next()?;
+            self.next()?;
+        }
+        Ok(())
+    }
+
+    /// All GETs go into the same memory, as the raw limit reads into one buffer.
+    fn gets(&mut self, count: u64) -> anyhow::Result<()> {
+        let (mut asked, mut sent, mut replied) = (0, 0, 0);
+        while sent < count || replied < count {
+            while asked < count && asked - replied < GETS_IN_FLIGHT {
+                self.get()?;
+                asked += 1;
+            }
+            match self.next()?.kind {
+                EventKind::Send => sent += 1,
+                EventKind::Reply => replied += 1,
+                other => bail!("an event {other:?} among GETs"),
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&self, md: MdHandle, target: ProcessId, ack: bool, hdr_data: u64) -> anyhow::Result<()> {
+        let put = PutRequest {
+            md,
+            ack,
+            source: None,
+            target,
+            portal: DATA_PORTAL,
+            match_bits: MATCH_BITS,
+            offset: 0,
+            hdr_data,
+        };
+        self.node.put(put).context("a PUT was refused")
+    }
+
+    fn get(&self) -> anyhow::Result<()> {
+        let get = GetRequest {
+            md: self.sink,
+            source: None,
+            target: self.target,
+            portal: DATA_PORTAL,
+            match_bits: MATCH_BITS,
+            offset: 0,
+        };
+        self.node.get(get).context("a GET was refused")
+    }
+
+    /// The next event; a failed operation and a long silence are errors.
+    fn next(&mut self) -> anyhow::Result<Event> {
+        // An event that is there already costs no look at the clock.
+        let there = self.queue.try_next();
+        let Some(NodeEvent { event, .. }) = there.or_else(|| self.queue.wait(Some(SILENCE_MAX)))
+        else {
+            self.peers.iter_mut().try_for_each(Peer::check_alive)?;
+            bail!("nothing happened for {} seconds", SILENCE_MAX.as_secs());
+        };
+        match event.status {
+            Ok(()) => Ok(event),
+            Err(errno) => {
+                self.peers.iter_mut().try_for_each(Peer::check_alive)?;
+                bail!("{:?} failed with errno {}", event.kind, errno.0)
+            }
+        }
+    }
+}
+
+impl Side for Initiator {
+    fn run(&mut self, workload: Workload, count: u64) -> anyhow::Result<Duration> {
+        let begin = Instant::now();
+        self.measure(workload, count)
+            .with_context(|| format!("Finerail's '{}'", workload.label()))?;
+        Ok(begin.elapsed())
+    }
+}
+
+impl Drop for Initiator {
+    fn drop(&mut self) {
+        self.node.shutdown(Duration::ZERO);
+    }
+}
+
+fn process(place: Place) -> anyhow::Result<ProcessId> {
+    let nid = place.nids.first().copied().unwrap_or_default();
+    Ok(ProcessId::lustre(nid.parse()?))
+}

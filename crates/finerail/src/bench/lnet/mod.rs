@@ -1,0 +1,159 @@
+//! Finerail's side: the same messages as LNet PUTs and GETs between nodes of this program.
+//!
+//! ```text
+//!   initiator 127.0.0.2@tcp ─────▶ target 127.0.0.3@tcp
+//!             127.0.0.2@tcp ─────▶ router 127.0.0.4@tcp
+//!                                  router 127.0.0.5@tcp1 ─────▶ routed target 127.0.0.6@tcp1
+//! ```
+//!
+//! Whoever waits for events drives the node, at both ends, as the raw ends do their own reading and
+//! writing. A stream has no ACKs: every PUT says in its header data how many make up the stream, and
+//! the target answers the last of them with a PUT of its own, so that the clock stops when all data has
+//! arrived and the program has seen it.
+
+mod initiator;
+pub(super) mod target;
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+
+use anyhow::{Context, anyhow};
+use lnet_node::{Node, NodeOptions, Progress};
+
+use super::child::{Peer, PeerSpec};
+use super::peer::Role;
+
+pub(super) use initiator::Initiator;
+
+/// Messages under way to one peer. LNet's default of 8 would end a stream of small messages in waits
+/// for credits, which the raw limit does not know.
+pub(super) const PEER_CREDITS: u32 = 64;
+
+/// A node of the bench.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// NIDs, each on the net that its suffix names.
+    nids: &'static [&'static str],
+    /// A remote net, and the gateway to it.
+    route: Option<(&'static str, &'static str)>,
+}
+
+pub(super) const INITIATOR: Place = Place {
+    nids: &["127.0.0.2@tcp"],
+    route: Some(("tcp1", "127.0.0.4@tcp")),
+};
+pub(super) const TARGET: Place = Place {
+    nids: &["127.0.0.3@tcp"],
+    route: None,
+};
+pub(super) const ROUTER: Place = Place {
+    nids: &["127.0.0.4@tcp", "127.0.0.5@tcp1"],
+    route: None,
+};
+pub(super) const ROUTED_TARGET: Place = Place {
+    nids: &["127.0.0.6@tcp1"],
+    route: Some(("tcp", "127.0.0.5@tcp1")),
+};
+pub(super) const IDLE: Place = Place {
+    nids: &["127.0.0.7@tcp"],
+    route: None,
+};
+
+/// The portal that data goes to and comes from.
+const DATA_PORTAL: u32 = 60;
+/// The portal on which the initiator hears that a stream has arrived.
+const DONE_PORTAL: u32 = 61;
+/// The match bits of both.
+const MATCH_BITS: u64 = 1;
+
+impl Place {
+    /// The configuration document of this node.
+    fn yaml(&self) -> String {
+        let mut yaml = String::from("net:\n");
+        for nid in self.nids {
+            let net = nid.rsplit('@').next().unwrap_or_default();
+            yaml += &format!(
+                "  - net type: {net}\n    local NI(s):\n      - nid: {nid}\n        tunables:\n          \
+                 peer_credits: {PEER_CREDITS}\n          credits: {}\n",
+                4 * PEER_CREDITS
+            );
+        }
+        if let Some((net, gateway)) = self.route {
+            yaml += &format!("route:\n  - net: {net}\n    gateway: {gateway}\n");
+        }
+        if self.nids.len() > 1 {
+            yaml += "routing:\n  enable: 1\n";
+        }
+        yaml
+    }
+
+    fn start(&self, port: u16, congestion: &str, progress: Progress) -> anyhow::Result<Node> {
+        let config = lnet_config::parse(&self.yaml())
+            .map_err(|error| anyhow!("{}", error.render("the bench's configuration")))?;
+        let options = NodeOptions {
+            port,
+            progress,
+            congestion: Some(congestion.to_owned()),
+            ..NodeOptions::default()
+        };
+        Node::start(&config, options).context("cannot start a node")
+    }
+}
+
+/// A TCP port above 1023 that nobody uses, for every node of one placement.
+fn free_port() -> anyhow::Result<u16> {
+    let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot open a socket")?;
+    Ok(socket
+        .local_addr()
+        .context("cannot ask for the port")?
+        .port())
+}
+
+/// Resident bytes of an endpoint process that has nothing to do.
+pub(super) fn idle_memory(congestion: &str) -> anyhow::Result<u64> {
+    let cpus = sys::allowed_cpus().context("cannot ask which CPUs may be used")?;
+    let cpu = cpus.first().copied().unwrap_or_default();
+    let port = free_port()?;
+    let peer = Peer::start(&PeerSpec {
+        role: Role::Idle,
+        cpu,
+        congestion,
+        port,
+    })?;
+    let path = format!("/proc/{}/status", peer.pid());
+    let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    resident_bytes(&status).with_context(|| format!("{path} has no VmRSS"))
+}
+
+/// The resident memory that a process status of the system names.
+fn resident_bytes(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_has_a_valid_configuration() {
+        for place in [INITIATOR, TARGET, ROUTER, ROUTED_TARGET, IDLE] {
+            let yaml = place.yaml();
+            let config = lnet_config::parse(&yaml);
+            let config = config.unwrap_or_else(|error| panic!("{}", error.render(&yaml)));
+            assert_eq!(config.nets.len(), place.nids.len());
+        }
+    }
+
+    #[test]
+    fn resident_memory_is_read_in_bytes() {
+        assert_eq!(
+            resident_bytes("VmPeak:\t 99 kB\nVmRSS:\t   12 kB\n"),
+            Some(12_288)
+        );
+        assert_eq!(resident_bytes("VmPeak:\t 99 kB\n"), None);
+    }
+}

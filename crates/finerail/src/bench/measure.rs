@@ -1,0 +1,176 @@
+//! The rounds: limit and Finerail in turns, as often as asked.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::placement::{Placement, placements};
+use super::report::{PlacementReport, Report, Row};
+use super::workload::Workload;
+use super::{lnet, raw};
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    pub(super) rounds: u16,
+    /// How long one measurement should take.
+    pub(super) measurement: Duration,
+}
+
+/// One of the two that are compared.
+pub(super) trait Side {
+    /// Moves `count` messages, and says how long it took until the last one had arrived.
+    fn run(&mut self, workload: Workload, count: u64) -> anyhow::Result<Duration>;
+}
+
+/// Measures everything in every placement.
+pub(super) fn everything(congestion: &str, effort: Effort) -> anyhow::Result<Report> {
+    let placements = placements()?;
+    let bar = progress(placements.len(), effort.rounds);
+    let mut reports = Vec::new();
+    for placement in placements {
+        bar.set_message(placement.name);
+        reports.push(in_placement(placement, congestion, effort, &bar)?);
+    }
+    bar.finish_and_clear();
+    let idle_memory = lnet::idle_memory(congestion)?;
+    Ok(Report::new(congestion, effort, reports, idle_memory))
+}
+
+fn progress(placements: usize, rounds: u16) -> ProgressBar {
+    let steps = placements * Workload::ALL.len() * (usize::from(rounds) + 1);
+    let bar = ProgressBar::new(steps as u64);
+    // The template is a constant, and a bar without it is still a bar.
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn in_placement(
+    placement: Placement,
+    congestion: &str,
+    effort: Effort,
+    bar: &ProgressBar,
+) -> anyhow::Result<PlacementReport> {
+    let cpu = placement.initiator_cpu;
+    sys::pin_to_cpu(cpu).with_context(|| format!("cannot stay on CPU {cpu}"))?;
+    let mut limit = raw::Initiator::start(&placement, congestion)?;
+    let mut finerail = lnet::Initiator::start(&placement, congestion)?;
+    let mut rows = Vec::new();
+    for workload in Workload::ALL {
+        let counts = Counts {
+            limit: calibrate(&mut limit, workload, effort.measurement)?,
+            finerail: calibrate(&mut finerail, workload, effort.measurement)?,
+        };
+        rows.push((Row::new(workload), counts));
+        bar.inc(1);
+    }
+    for round in 0..effort.rounds {
+        for (row, counts) in &mut rows {
+            one_round(row, *counts, round, &mut limit, &mut finerail)?;
+            bar.inc(1);
+        }
+    }
+    let rows = rows.into_iter().map(|(row, _)| row).collect();
+    Ok(PlacementReport::new(placement, rows))
+}
+
+/// Messages of one measurement, so many that it takes about as long as it should.
+#[derive(Clone, Copy)]
+struct Counts {
+    limit: u64,
+    finerail: u64,
+}
+
+/// Who comes first changes from round to round, so that neither profits from the other's warmth.
+fn one_round(
+    row: &mut Row,
+    counts: Counts,
+    round: u16,
+    limit: &mut impl Side,
+    finerail: &mut impl Side,
+) -> anyhow::Result<()> {
+    let workload = row.workload;
+    let mut measure_limit = || limit.run(workload, counts.limit);
+    let mut measure_finerail = || finerail.run(workload, counts.finerail);
+    let (limit, finerail) = if round.is_multiple_of(2) {
+        let first = measure_limit()?;
+        (first, measure_finerail()?)
+    } else {
+        let first = measure_finerail()?;
+        (measure_limit()?, first)
+    };
+    row.push(
+        workload.figure(counts.limit, limit),
+        workload.figure(counts.finerail, finerail),
+    );
+    Ok(())
+}
+
+/// Finds how many messages take `wanted`; warms the connection and the buffers up on the way.
+fn calibrate(side: &mut impl Side, workload: Workload, wanted: Duration) -> anyhow::Result<u64> {
+    const FIRST: u64 = 16;
+    const MOST: u64 = 1 << 32;
+    let mut count = FIRST;
+    loop {
+        let took = side.run(workload, count)?;
+        if took >= wanted / 4 || count >= MOST {
+            return Ok(scaled(count, took, wanted));
+        }
+        count *= 4;
+    }
+}
+
+fn scaled(count: u64, took: Duration, wanted: Duration) -> u64 {
+    let scaled = u128::from(count) * wanted.as_nanos() / took.as_nanos().max(1);
+    u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A side where every message takes a microsecond.
+    struct Steady;
+
+    impl Side for Steady {
+        fn run(&mut self, _: Workload, count: u64) -> anyhow::Result<Duration> {
+            Ok(Duration::from_micros(count))
+        }
+    }
+
+    #[test]
+    fn calibration_finds_the_count_that_takes_the_wanted_time() {
+        let count = calibrate(&mut Steady, Workload::RoundTrip, Duration::from_millis(50)).unwrap();
+        assert_eq!(count, 50_000);
+    }
+
+    #[test]
+    fn a_message_that_takes_longer_than_wanted_is_measured_once() {
+        assert_eq!(
+            scaled(16, Duration::from_secs(160), Duration::from_millis(1)),
+            1
+        );
+    }
+
+    #[test]
+    fn both_sides_of_a_round_get_their_own_figure() {
+        struct Slow;
+        impl Side for Slow {
+            fn run(&mut self, _: Workload, count: u64) -> anyhow::Result<Duration> {
+                Ok(Duration::from_micros(2 * count))
+            }
+        }
+        for round in [0, 1] {
+            let mut row = Row::new(Workload::RoundTrip);
+            let counts = Counts {
+                limit: 100,
+                finerail: 10,
+            };
+            one_round(&mut row, counts, round, &mut Steady, &mut Slow).unwrap();
+            assert!((row.ratio().median - 2.0).abs() < 1e-6, "round {round}");
+        }
+    }
+}

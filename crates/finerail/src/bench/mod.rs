@@ -1,0 +1,104 @@
+//! `finerail bench`: each figure beside the machine's own limit, measured in the same run.
+//!
+//! ```text
+//!   initiator (this process)            peers (this program again, `bench peer ROLE`)
+//!   ------------------------            ---------------------------------------------
+//!   raw::Initiator  ── plain framed TCP ──▶ raw target
+//!                   ── the same ──────────▶ raw relay ──▶ raw target
+//!   lnet::Initiator ── PUT, GET ──────────▶ target
+//!                   ── PUT ───────────────▶ router ─────▶ routed target
+//! ```
+//!
+//! What is compared runs in turns, in the same round, in the same placement of processes on CPUs and
+//! with the same congestion control: the ratio is what can be carried to another machine. A missed
+//! target is printed and never changes the exit code, because a machine may be slow or busy.
+
+mod child;
+mod lnet;
+mod measure;
+mod peer;
+mod placement;
+mod raw;
+mod report;
+mod workload;
+
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use crate::common::{NotSo, print_bytes};
+
+/// Arguments of `finerail bench`.
+#[derive(Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+#[derive(Subcommand)]
+enum Subject {
+    /// LNet over TCP on loopback: throughput, message rate, round trip, one router, memory
+    Lnet(LnetArgs),
+    /// The other end of a measurement, started by the bench itself
+    #[command(hide = true)]
+    Peer(peer::PeerArgs),
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+The limit is plain framed writev and readv between two processes placed on the same CPUs, measured in
+turns with Finerail. Compare only figures with the same placement and the same congestion control.
+
+Examples
+  finerail bench lnet
+  finerail bench lnet --short --json
+")]
+struct LnetArgs {
+    /// A look of some twenty seconds instead of a measurement of minutes
+    #[arg(long)]
+    short: bool,
+    /// Print JSON with every round's figures, one document
+    #[arg(long)]
+    json: bool,
+    /// How often everything is measured; the table has the medians [default: 15, with --short 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: Option<u16>,
+    /// TCP congestion control of every socket [default: cubic where this process may choose it, else
+    /// reno]
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+}
+
+impl LnetArgs {
+    fn effort(&self) -> measure::Effort {
+        let (rounds, measurement) = match self.short {
+            true => (5, Duration::from_millis(60)),
+            false => (15, Duration::from_millis(200)),
+        };
+        measure::Effort {
+            rounds: self.rounds.unwrap_or(rounds),
+            measurement,
+        }
+    }
+}
+
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
+    match &args.subject {
+        Subject::Lnet(args) => bench_lnet(args).map_err(|error| NotSo(format!("{error:#}")))?,
+        Subject::Peer(args) => return Ok(peer::run(args)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn bench_lnet(args: &LnetArgs) -> anyhow::Result<()> {
+    let congestion = placement::congestion_control(args.congestion.as_deref())?;
+    let report = measure::everything(&congestion, args.effort())?;
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&report)? + "\n",
+        false => report.text(),
+    };
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(())
+}

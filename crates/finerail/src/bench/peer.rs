@@ -1,0 +1,83 @@
+//! The other end of a measurement: what this program does when the bench starts it again.
+
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+
+use super::{lnet, raw};
+
+/// Arguments of the hidden `finerail bench peer`.
+#[derive(Args)]
+pub(super) struct PeerArgs {
+    role: Role,
+    /// The CPU to stay on
+    #[arg(long)]
+    cpu: usize,
+    /// The congestion control of every socket
+    #[arg(long)]
+    pub(super) congestion: String,
+    /// Where to listen, or for a raw relay where to connect
+    #[arg(long)]
+    pub(super) port: u16,
+}
+
+/// What a peer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Role {
+    /// Answers plain framed TCP
+    RawTarget,
+    /// Passes plain framed TCP on to a raw target
+    RawRelay,
+    /// A node that is put to and got from
+    Target,
+    /// The same behind a router
+    RoutedTarget,
+    /// A node that forwards
+    Router,
+    /// A node with nothing to do, whose memory is looked at
+    Idle,
+}
+
+pub(super) fn run(args: &PeerArgs) -> ExitCode {
+    match serve(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Before `ready` this is what the bench reads. Nothing can be done when it is gone.
+            let _unread = writeln!(io::stdout(), "failed: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(args: &PeerArgs) -> anyhow::Result<()> {
+    end_with_standard_input()?;
+    sys::pin_to_cpu(args.cpu).with_context(|| format!("cannot stay on CPU {}", args.cpu))?;
+    match args.role {
+        Role::RawTarget => raw::target::serve(&args.congestion),
+        Role::RawRelay => raw::target::relay(&args.congestion, args.port),
+        Role::Target => lnet::target::serve(lnet::TARGET, args),
+        Role::RoutedTarget => lnet::target::serve(lnet::ROUTED_TARGET, args),
+        Role::Router => lnet::target::forward(args),
+        Role::Idle => lnet::target::idle(args),
+    }
+}
+
+/// Says that the peer can be connected to.
+pub(super) fn ready(port: u16) -> anyhow::Result<()> {
+    writeln!(io::stdout(), "ready {port}").context("cannot write to standard output")
+}
+
+/// From now on the process ends when its standard input does: when the bench is done, or dead.
+fn end_with_standard_input() -> anyhow::Result<()> {
+    let wait = || {
+        // An error is an end, too.
+        while io::stdin().read(&mut [0]).is_ok_and(|count| count > 0) {}
+        std::process::exit(0);
+    };
+    std::thread::Builder::new()
+        .spawn(wait)
+        .context("cannot start a thread")?;
+    Ok(())
+}

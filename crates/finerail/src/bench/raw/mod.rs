@@ -1,0 +1,150 @@
+//! The machine's limit: what Finerail moves, moved by nothing but `writev` and `readv`.
+//!
+//! ```text
+//!   stream      header 96 | payload    header 96 | payload   …        ──▶
+//!                                      ◀── header 96   when all have arrived
+//!   round trip  header 96 | 64 bytes   ──▶      ◀── header 96         one at a time
+//!   GET         header 96              ──▶      ◀── header 96 | payload, several under way
+//! ```
+//!
+//! The header is as long as LNet's on the wire with the frame header before it, and says how long the
+//! payload is; the receiver takes the rest of a payload and the next header in one `readv`, into one
+//! warm buffer. Sockets block. A run begins with a header that says what follows and how often.
+
+mod initiator;
+pub(super) mod target;
+
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::net::TcpStream;
+
+use anyhow::{Context, bail};
+
+pub(super) use initiator::Initiator;
+
+/// Bytes of a header: LNet's 72 and the frame header's 24 (sections 3.1 and 2.9).
+pub(super) const HEADER_LEN: usize = 96;
+
+/// Frames that the batched stream writes at once.
+pub(super) const BATCH: usize = 64;
+
+type HeaderBytes = [u8; HEADER_LEN];
+
+/// What a run consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Run {
+    /// Messages one way, then one header back.
+    Stream,
+    /// The same, [`BATCH`] messages at once.
+    Batches,
+    /// A message there, a header back.
+    RoundTrips,
+    /// A header there, a message back.
+    Gets,
+}
+
+/// The header of every frame. In the first of a run, `count` messages of `length` bytes are announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Header {
+    run: Run,
+    length: u32,
+    count: u64,
+}
+
+impl Header {
+    fn encode(self) -> HeaderBytes {
+        let mut bytes = [0; HEADER_LEN];
+        bytes[0] = self.run as u8;
+        bytes[4..8].copy_from_slice(&self.length.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.count.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &HeaderBytes) -> anyhow::Result<Self> {
+        let runs = [Run::Stream, Run::Batches, Run::RoundTrips, Run::Gets];
+        let Some(&run) = runs.get(usize::from(bytes[0])) else {
+            bail!("a raw frame of unknown kind {}", bytes[0]);
+        };
+        Ok(Self {
+            run,
+            length: u32::from_le_bytes(std::array::from_fn(|index| bytes[4 + index])),
+            count: u64::from_le_bytes(std::array::from_fn(|index| bytes[8 + index])),
+        })
+    }
+}
+
+/// A connection between two raw ends.
+struct Link {
+    stream: TcpStream,
+}
+
+impl Link {
+    fn new(stream: TcpStream, congestion: &str) -> anyhow::Result<Self> {
+        stream.set_nodelay(true).context("cannot set TCP_NODELAY")?;
+        sys::set_congestion_control(&stream, congestion)
+            .with_context(|| format!("cannot use the congestion control '{congestion}'"))?;
+        Ok(Self { stream })
+    }
+
+    /// Writes a header and its payload with one `writev` where the socket takes it all.
+    fn send(&mut self, header: &HeaderBytes, payload: &[u8]) -> io::Result<()> {
+        let mut slices = [IoSlice::new(header), IoSlice::new(payload)];
+        let mut left = &mut slices[..];
+        while !left.is_empty() {
+            match self.stream.write_vectored(left) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => IoSlice::advance_slices(&mut left, count),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the rest of a payload and the next header with one `readv` where both are there.
+    fn receive(&mut self, payload: &mut [u8], next: &mut [u8]) -> io::Result<()> {
+        let mut slices = [IoSliceMut::new(payload), IoSliceMut::new(next)];
+        let mut left = &mut slices[..];
+        IoSliceMut::advance_slices(&mut left, 0);
+        while !left.is_empty() {
+            match self.stream.read_vectored(left) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(count) => IoSliceMut::advance_slices(&mut left, count),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn receive_header(&mut self) -> anyhow::Result<Header> {
+        let mut bytes = [0; HEADER_LEN];
+        self.stream.read_exact(&mut bytes)?;
+        Header::decode(&bytes)
+    }
+
+    /// Reads `count` framed messages into one buffer, giving each to `each` before the next is read.
+    fn receive_stream(
+        &mut self,
+        count: u64,
+        buffer: &mut [u8],
+        mut each: impl FnMut(&HeaderBytes, &[u8]) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut header = [0; HEADER_LEN];
+        self.stream.read_exact(&mut header)?;
+        for left in (0..count).rev() {
+            let length = Header::decode(&header)?.length as usize;
+            let Some(payload) = buffer.get_mut(..length) else {
+                bail!("a raw frame of {length} bytes");
+            };
+            let mut next = [0; HEADER_LEN];
+            let wanted = if left > 0 { HEADER_LEN } else { 0 };
+            self.receive(payload, &mut next[..wanted])?;
+            each(&header, payload)?;
+            header = next;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

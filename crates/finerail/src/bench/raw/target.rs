@@ -1,0 +1,128 @@
+//! The answering ends of the raw limit: the target, and the relay that stands where a router would.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+use anyhow::{Context, bail};
+
+use super::{BATCH, HEADER_LEN, Header, Link, Run};
+use crate::bench::peer;
+use crate::bench::workload::{LARGE, SMALL, TINY};
+
+/// Serves one connection, run by run, until it is closed.
+pub(in crate::bench) fn serve(congestion: &str) -> anyhow::Result<()> {
+    let mut link = accept(congestion)?;
+    let mut buffer = vec![0x5A; LARGE];
+    while let Some(announced) = next_run(&mut link)? {
+        let count = announced.count;
+        match announced.run {
+            Run::Stream => stream(&mut link, announced, &mut buffer)?,
+            Run::Batches => batches(&mut link, announced)?,
+            Run::RoundTrips => round_trips(&mut link, announced)?,
+            Run::Gets => gets(&mut link, announced, &buffer)?,
+        }
+        tracing::debug!(run = ?announced.run, count, "a raw run is done");
+    }
+    Ok(())
+}
+
+/// Passes streams on to the raw target on port `to`: each message is read whole and then written, as a
+/// router must.
+pub(in crate::bench) fn relay(congestion: &str, to: u16) -> anyhow::Result<()> {
+    let onward = TcpStream::connect((Ipv4Addr::LOCALHOST, to))
+        .with_context(|| format!("cannot connect to port {to} of this machine"))?;
+    let mut onward = Link::new(onward, congestion)?;
+    let mut link = accept(congestion)?;
+    let mut buffer = vec![0; LARGE];
+    while let Some(announced) = next_run(&mut link)? {
+        if announced.run != Run::Stream {
+            bail!("a relay passes on streams only");
+        }
+        onward.send(&announced.encode(), &[])?;
+        link.receive_stream(announced.count, &mut buffer, |header, payload| {
+            onward.send(header, payload)
+        })?;
+        let done = onward.receive_header()?;
+        link.send(&done.encode(), &[])?;
+    }
+    Ok(())
+}
+
+fn accept(congestion: &str) -> anyhow::Result<Link> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen")?;
+    let port = listener
+        .local_addr()
+        .context("cannot ask for the port")?
+        .port();
+    peer::ready(port)?;
+    let (stream, _) = listener.accept().context("cannot accept a connection")?;
+    Link::new(stream, congestion)
+}
+
+/// The header that begins a run, or `None` when the initiator has closed.
+fn next_run(link: &mut Link) -> anyhow::Result<Option<Header>> {
+    let mut bytes = [0; HEADER_LEN];
+    let (first, rest) = bytes.split_at_mut(1);
+    if link.stream.read(first)? == 0 {
+        return Ok(None);
+    }
+    link.stream.read_exact(rest)?;
+    Header::decode(&bytes).map(Some)
+}
+
+fn stream(link: &mut Link, announced: Header, buffer: &mut [u8]) -> anyhow::Result<()> {
+    link.receive_stream(announced.count, buffer, |_, _| Ok(()))?;
+    Ok(link.send(&announced.encode(), &[])?)
+}
+
+/// Reads as much as a batch at once and walks over the headers in it.
+fn batches(link: &mut Link, announced: Header) -> anyhow::Result<()> {
+    const FRAME: usize = HEADER_LEN + SMALL;
+    let mut buffer = vec![0; BATCH * FRAME];
+    let mut left = announced.count;
+    let mut filled = 0;
+    while left > 0 {
+        let read = link.stream.read(&mut buffer[filled..])?;
+        if read == 0 {
+            bail!("the stream ended {left} messages early");
+        }
+        filled += read;
+        let (frames, rest) = buffer[..filled].as_chunks::<FRAME>();
+        for frame in frames {
+            let (header, _) = frame
+                .split_first_chunk()
+                .context("a frame holds a header")?;
+            if Header::decode(header)?.length as usize != SMALL {
+                bail!("a batch with a message that is not {SMALL} bytes long");
+            }
+        }
+        left -= frames.len() as u64;
+        let (begin, kept) = (filled - rest.len(), rest.len());
+        buffer.copy_within(begin..filled, 0);
+        filled = kept;
+    }
+    Ok(link.send(&announced.encode(), &[])?)
+}
+
+fn round_trips(link: &mut Link, announced: Header) -> anyhow::Result<()> {
+    let answer = announced.encode();
+    let mut message = [0; HEADER_LEN + TINY];
+    for _ in 0..announced.count {
+        link.stream.read_exact(&mut message)?;
+        link.stream.write_all(&answer)?;
+    }
+    Ok(())
+}
+
+fn gets(link: &mut Link, announced: Header, buffer: &[u8]) -> anyhow::Result<()> {
+    let Some(payload) = buffer.get(..announced.length as usize) else {
+        bail!("a GET of {} bytes", announced.length);
+    };
+    let header = announced.encode();
+    let mut request = [0; HEADER_LEN];
+    for _ in 0..announced.count {
+        link.stream.read_exact(&mut request)?;
+        link.send(&header, payload)?;
+    }
+    Ok(())
+}
