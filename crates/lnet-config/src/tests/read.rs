@@ -213,11 +213,12 @@ fn an_empty_document_sets_nothing() {
 }
 
 #[test]
-fn all_four_indentations_are_read() {
+fn all_indentations_and_line_ends_are_read() {
     for source in [
         "net:\n-     net type: tcp\n      local NI(s):\n      -     nid: 10.1.0.1@tcp\n",
         "net:\n    - net type: tcp\n      local NI(s):\n        - nid: 10.1.0.1@tcp\n",
         "net:\n- net type: tcp\n  local NI(s):\n  - nid: 10.1.0.1@tcp\n",
+        "\u{FEFF}net:\r\n- net type: tcp\r\n  local NI(s):\r\n  - nid: 10.1.0.1@tcp\r\n",
         "---\nnet:\n-     net type: tcp\n      local NI(s):\n      -     nid: 10.1.0.1@tcp\n...\n",
     ] {
         assert_eq!(

@@ -17,6 +17,10 @@ use crate::nid::Nid;
 pub struct NidList(Vec<NidExpr>);
 
 impl NidList {
+    /// Expressions that a list may have. A kernel takes 128 NIDs in a command (selection, section
+    /// 0.2), so this refuses nothing useful, and a hostile list cannot fill the memory.
+    pub const MAX_EXPRS: usize = 1024;
+
     /// The expressions in the order in which they were written; at least one.
     #[must_use]
     pub fn exprs(&self) -> &[NidExpr] {
@@ -56,6 +60,10 @@ impl FromStr for NidList {
     fn from_str(text: &str) -> Result<Self, ParseExprError> {
         let mut exprs = Vec::new();
         for (offset, item) in items(text) {
+            if exprs.len() == Self::MAX_EXPRS {
+                let max = Self::MAX_EXPRS;
+                return Err(ParseExprError::new(offset, ExprProblem::LongList { max }));
+            }
             let expr = item
                 .parse()
                 .map_err(|error: ParseExprError| error.behind(offset))?;

@@ -79,6 +79,12 @@ pub enum ExprProblem {
     /// A list without any expression.
     #[error("the list of NIDs is empty")]
     EmptyList,
+    /// A list with too many expressions.
+    #[error("the list has more than {max} expressions; write ranges such as 10.0.0.[1-99]@tcp")]
+    LongList {
+        /// The limit.
+        max: usize,
+    },
 }
 
 impl ParseExprError {

@@ -298,6 +298,19 @@ fn list_errors_count_from_the_start_of_the_list() {
 }
 
 #[test]
+fn lists_are_limited() {
+    let list = |exprs: usize| "1@gni,".repeat(exprs).parse::<NidList>();
+    assert_eq!(
+        list(NidList::MAX_EXPRS).unwrap().exprs().len(),
+        NidList::MAX_EXPRS
+    );
+    assert_eq!(
+        list(NidList::MAX_EXPRS + 1).unwrap_err().offset,
+        6 * NidList::MAX_EXPRS
+    );
+}
+
+#[test]
 fn list_expands_a_repeated_nid_once() {
     let list: NidList = "[1-3]@gni [2-4]@gni".parse().unwrap();
     assert_eq!(list.expand(6).unwrap().len(), 4);
