@@ -1,10 +1,20 @@
 //! The socket LND: handshake, typed connections, framing, zero-copy acknowledgements.
 
+mod admit;
+mod choose;
 mod config;
+mod connection;
+mod dialling;
 mod error;
+mod handshake;
+mod limit;
+mod peer;
+mod reader;
+mod receive;
 mod socket;
 mod socklnd;
 mod stats;
+mod transmit;
 mod upper;
 mod view;
 

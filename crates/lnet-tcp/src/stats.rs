@@ -75,6 +75,32 @@ pub enum Refusal {
     System,
 }
 
+impl Refusal {
+    /// The reason in words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::SourcePort => "source port above 1023 (accept: secure)",
+            Self::TooManyConnections => "too many connections",
+            Self::TooManyHandshakes => "too many unfinished handshakes",
+            Self::TooSlow => "handshake took too long",
+            Self::Disconnected => "disconnected during the handshake",
+            Self::RequestMagic => "not an LNet connection request",
+            Self::RequestVersion => "unknown version of connection request",
+            Self::RequestMalformed => "malformed connection request",
+            Self::NoSuchNi => "the request names a NID that is not here",
+            Self::HelloMalformed => "malformed HELLO",
+            Self::HelloVersion => "unknown version of HELLO",
+            Self::HelloVersion1 => "HELLO version 1 is not spoken here",
+            Self::HelloType => "HELLO asks for an undefined connection type",
+            Self::Race => "lost the race of two dials",
+            Self::Duplicate => "enough connections of this type",
+            Self::Shutdown => "the interface went away",
+            Self::System => "the system refused",
+        }
+    }
+}
+
 /// Why an attempt to dial a peer did not give a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]

@@ -1,0 +1,432 @@
+//! Accepting: handshakes that peers began (sections 2.1 to 2.8, 2.13).
+//!
+//! Each accepted connection has its own deadline, so that a silent one keeps nobody waiting, and there
+//! are only so many of them.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use lnet_types::{ProcessId, Time};
+use lnet_wire::{ByteOrder, Connreq, Ctype, DecodeError, Hello, HelloVersion, Problem};
+use mio::net::TcpStream;
+use mio::{Interest, Token};
+use tracing::{info, warn};
+
+use super::clock::Timer;
+use super::{Slot, Socklnd};
+use crate::admit::{Admission, Inquiry, admit};
+use crate::config::AcceptMode;
+use crate::handshake::{Handshake, Role, Stage};
+use crate::peer::PeerKey;
+use crate::reader::{HandshakeReader, ReadError};
+use crate::socket;
+use crate::stats::{CloseReason, Refusal};
+use crate::upper::{NiKey, Upper};
+
+/// The highest port that takes privilege to use (section 2.3).
+const PRIVILEGED_PORT_MAX: u16 = 1023;
+
+/// Connections accepted in one turn.
+const TURN_ACCEPTS: usize = 64;
+
+/// How long accepting pauses when the system is short of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+impl Socklnd {
+    /// Accepts what waits at a listener.
+    pub(super) fn accept(&mut self, slot: usize, now: Time, upper: &mut impl Upper) {
+        for _ in 0..TURN_ACCEPTS {
+            let Some(Slot::Listener(listener)) = self.slots.get_mut(slot) else {
+                return;
+            };
+            match listener.socket.accept() {
+                Ok((stream, remote)) => self.take_in(stream, remote, now, upper),
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return,
+                    ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
+                    _ => return self.pause_accepting(slot, &error, now),
+                },
+            }
+        }
+        if let Some(Slot::Listener(listener)) = self.slots.get_mut(slot)
+            && !listener.in_reads
+        {
+            listener.in_reads = true;
+            self.reads.push_back(slot);
+        }
+    }
+
+    /// The system is short of descriptors or memory. Readiness will not be told again for the connections
+    /// that wait, so that a timer has to.
+    fn pause_accepting(&mut self, slot: usize, error: &io::Error, now: Time) {
+        let Some(Slot::Listener(listener)) = self.slots.get_mut(slot) else {
+            return;
+        };
+        let address = listener.address;
+        self.stats.accept_errors += 1;
+        if listener.retry_at.is_none_or(|time| time <= now) {
+            listener.retry_at = Some(now + ACCEPT_PAUSE);
+            self.timers
+                .insert((now + ACCEPT_PAUSE, Timer::Listener(slot)));
+        }
+        if let Some(left_out) = self.log.admit("accept", address, now) {
+            warn!(%address, %error, left_out, "cannot accept connections");
+        }
+    }
+
+    fn take_in(
+        &mut self,
+        mut stream: TcpStream,
+        remote: SocketAddr,
+        now: Time,
+        upper: &mut impl Upper,
+    ) {
+        if self.config.accept == AcceptMode::Secure && remote.port() > PRIVILEGED_PORT_MAX {
+            return self.count_refusal(remote, Refusal::SourcePort, None, now);
+        }
+        if self.stats.connections_open >= self.config.limits.connections_max as u64 {
+            return self.count_refusal(remote, Refusal::TooManyConnections, None, now);
+        }
+        self.make_room(now);
+        let entry = self.slots.vacant_entry();
+        let slot = entry.key();
+        let token = Token(self.first_token + slot);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if self
+            .registry
+            .register(&mut stream, token, interest)
+            .is_err()
+            || socket::set_options(&stream).is_err()
+        {
+            return self.count_refusal(remote, Refusal::System, None, now);
+        }
+        let sequence = self.next_sequence;
+        let deadline = now + self.config.accept_timeout;
+        entry.insert(Slot::Handshake(Box::new(Handshake {
+            stream,
+            role: Role::Passive { sequence },
+            stage: Stage::Request,
+            reader: HandshakeReader::new(),
+            remote,
+            deadline,
+        })));
+        self.next_sequence += 1;
+        self.half_open.insert(sequence, slot);
+        self.stats.handshakes_open += 1;
+        self.timers.insert((deadline, Timer::Handshake(slot)));
+        self.advance_handshake(slot, now, upper);
+    }
+
+    /// Closes the oldest unfinished handshake when there are too many.
+    fn make_room(&mut self, now: Time) {
+        if self.half_open.len() < self.config.limits.handshakes_max {
+            return;
+        }
+        if let Some((_, &oldest)) = self.half_open.first_key_value() {
+            self.fail_passive(oldest, Refusal::TooManyHandshakes, now);
+        }
+    }
+
+    /// Goes on with a handshake of either role.
+    pub(super) fn advance_handshake(&mut self, slot: usize, now: Time, upper: &mut impl Upper) {
+        let Some(handshake) = self.handshake_mut(slot) else {
+            return;
+        };
+        if matches!(handshake.role, Role::Active { .. }) {
+            return self.advance_active(slot, now, upper);
+        }
+        if handshake.stage == Stage::Request && !self.read_request(slot, now) {
+            return;
+        }
+        match self.handshake_mut(slot).map(|it| it.stage) {
+            Some(Stage::Hello(ni)) => self.read_hello(slot, ni, now, upper),
+            Some(Stage::Farewell { .. }) => self.wave(slot),
+            _ => {}
+        }
+    }
+
+    /// Reads the connection request; true when it is there and names one of our interfaces.
+    fn read_request(&mut self, slot: usize, now: Time) -> bool {
+        let Some(Slot::Handshake(handshake)) = self.slots.get_mut(slot) else {
+            return false;
+        };
+        let mut socket = &handshake.stream;
+        let request = match handshake.reader.read(&mut socket, Connreq::needed) {
+            Ok(None) => return false,
+            Ok(Some(bytes)) => Connreq::decode(bytes),
+            Err(ReadError::Malformed(error)) => Err(error),
+            Err(ReadError::Disconnected) => {
+                self.fail_passive(slot, Refusal::Disconnected, now);
+                return false;
+            }
+        };
+        match request.map(|request| self.ni_by_nid.get(&request.target).copied()) {
+            Ok(Some(ni)) => {
+                handshake.stage = Stage::Hello(ni);
+                handshake.reader.clear();
+                true
+            }
+            Ok(None) => {
+                self.fail_passive(slot, Refusal::NoSuchNi, now);
+                false
+            }
+            Err(error) => {
+                self.refuse_request(slot, error, now);
+                false
+            }
+        }
+    }
+
+    fn refuse_request(&mut self, slot: usize, error: DecodeError, now: Time) {
+        let refusal = match error.problem {
+            Problem::BadMagic(_) => Refusal::RequestMagic,
+            Problem::UnknownVersion(_) => Refusal::RequestVersion,
+            _ => Refusal::RequestMalformed,
+        };
+        if Connreq::deserves_refusal(&error) {
+            self.refuse_with(slot, refusal, Some(error), &Connreq::REFUSAL, now);
+        } else {
+            self.fail_passive_saying(slot, refusal, Some(error), now);
+        }
+    }
+
+    fn read_hello(&mut self, slot: usize, ni: NiKey, now: Time, upper: &mut impl Upper) {
+        let Some(handshake) = self.handshake_mut(slot) else {
+            return;
+        };
+        let mut socket = &handshake.stream;
+        let result = match handshake.reader.read(&mut socket, Hello::needed) {
+            Ok(None) => return,
+            Ok(Some(bytes)) => Hello::decode(bytes).map(|it| (it.hello, it.order)),
+            Err(ReadError::Malformed(error)) => Err(error),
+            Err(ReadError::Disconnected) => {
+                return self.fail_passive(slot, Refusal::Disconnected, now);
+            }
+        };
+        match result {
+            Ok((hello, _)) if hello.version == HelloVersion::V1 => {
+                self.fail_passive(slot, Refusal::HelloVersion1, now);
+            }
+            Ok((hello, order)) => self.take_hello(slot, ni, &hello, order, now, upper),
+            Err(error) if matches!(error.problem, Problem::UnknownVersion(_)) => {
+                self.refuse_version(slot, ni, error, now);
+            }
+            Err(error) => self.fail_passive_saying(slot, Refusal::HelloMalformed, Some(error), now),
+        }
+    }
+
+    /// Answers a HELLO of an unknown version with one of ours, and `NONE`. The peer's NID cannot be
+    /// known; kernels write their own in its place.
+    fn refuse_version(&mut self, slot: usize, ni: NiKey, error: DecodeError, now: Time) {
+        let Some(ni) = self.nis.get(&ni) else {
+            return self.fail_passive(slot, Refusal::Shutdown, now);
+        };
+        let answer = Hello::dial(ni.nid, ni.nid, ni.incarnation, Ctype::NONE);
+        self.refuse_hello(slot, &answer, Refusal::HelloVersion, Some(error), now);
+    }
+
+    fn take_hello(
+        &mut self,
+        slot: usize,
+        ni: NiKey,
+        hello: &Hello,
+        order: ByteOrder,
+        now: Time,
+        upper: &mut impl Upper,
+    ) {
+        let Some(ctype) = hello.ctype.inverse() else {
+            return self.fail_passive(slot, Refusal::HelloType, now);
+        };
+        let Some(our) = self.nis.get(&ni).copied() else {
+            return self.fail_passive(slot, Refusal::Shutdown, now);
+        };
+        let id = ProcessId {
+            nid: hello.src_nid,
+            pid: hello.src_pid,
+        };
+        let key = PeerKey { ni, id };
+        match admit(&self.inquiry(slot, our.nid, key, ctype, hello)) {
+            Admission::Accept => {}
+            Admission::AcceptAfterRestart => {
+                if let Some(&peer) = self.peer_by_key.get(&key) {
+                    self.close_peer(peer, CloseReason::PeerRestarted, now, upper);
+                }
+            }
+            Admission::Decline(refusal) => {
+                let answer = hello.reply(our.nid, our.incarnation, Ctype::NONE);
+                return self.refuse_hello(slot, &answer, refusal, None, now);
+            }
+        }
+        let answer = hello.reply(our.nid, our.incarnation, ctype);
+        if !self.answer(slot, &answer) {
+            return self.fail_passive(slot, Refusal::Disconnected, now);
+        }
+        let peer = self.peer_index(key);
+        self.stats.accepted += 1;
+        self.establish(slot, peer, ctype, order, hello, now, upper);
+        if self
+            .peers
+            .get(peer)
+            .is_some_and(|it| it.dialler.is_waiting())
+        {
+            // What we were refused may be there now.
+            self.pursue(peer, now, upper);
+            self.arm(peer, now);
+        }
+    }
+
+    fn inquiry(
+        &self,
+        slot: usize,
+        our_nid: lnet_types::Nid,
+        key: PeerKey,
+        ctype: Ctype,
+        hello: &Hello,
+    ) -> Inquiry {
+        let index = self.peer_by_key.get(&key).copied();
+        let peer = index.and_then(|index| self.peers.get(index));
+        let remote = match self.slots.get(slot) {
+            Some(Slot::Handshake(handshake)) => Some(handshake.remote.ip()),
+            _ => None,
+        };
+        let links = peer.map(|it| it.links.as_slice()).unwrap_or_default();
+        let same_type = links
+            .iter()
+            .filter_map(|&link| self.connection(link))
+            .filter(|it| it.terms.ctype == ctype && Some(it.terms.remote.ip()) == remote);
+        Inquiry {
+            our_nid,
+            peer_nid: key.id.nid,
+            is_dialling: peer.is_some_and(|it| {
+                it.dialler.is_connecting() && it.address.map(|address| address.ip()) == remote
+            }),
+            incarnation: hello.src_incarnation,
+            known_incarnation: index.and_then(|index| self.known_incarnation(index)),
+            same_type: same_type.count(),
+            same_type_max: self.config.limits.connections_per_type_max,
+        }
+    }
+
+    fn answer(&mut self, slot: usize, hello: &Hello) -> bool {
+        let mut bytes = [0; Hello::MAX_LEN];
+        let Ok(len) = hello.encode(&mut bytes) else {
+            return false;
+        };
+        self.handshake_mut(slot)
+            .is_some_and(|it| it.send(&bytes[..len]).is_ok())
+    }
+
+    fn refuse_hello(
+        &mut self,
+        slot: usize,
+        answer: &Hello,
+        refusal: Refusal,
+        error: Option<DecodeError>,
+        now: Time,
+    ) {
+        let mut bytes = [0; Hello::MAX_LEN];
+        match answer.encode(&mut bytes) {
+            Ok(len) => self.refuse_with(slot, refusal, error, &bytes[..len], now),
+            Err(_) => self.fail_passive_saying(slot, refusal, error, now),
+        }
+    }
+
+    /// Sends a refusal; the peer's turn to close.
+    fn refuse_with(
+        &mut self,
+        slot: usize,
+        refusal: Refusal,
+        error: Option<DecodeError>,
+        bytes: &[u8],
+        now: Time,
+    ) {
+        let Some(handshake) = self.handshake_mut(slot) else {
+            return;
+        };
+        let remote = handshake.remote;
+        let stays = handshake.refuse(bytes);
+        self.count_refusal(remote, refusal, error, now);
+        if stays {
+            self.wave(slot);
+        } else {
+            self.drop_handshake(slot);
+        }
+    }
+
+    fn wave(&mut self, slot: usize) {
+        let Self { slots, scratch, .. } = self;
+        let Some(Slot::Handshake(handshake)) = slots.get_mut(slot) else {
+            return;
+        };
+        if !handshake.wave(scratch) {
+            self.drop_handshake(slot);
+        }
+    }
+
+    /// Closes an accepted handshake without a word.
+    pub(super) fn fail_passive(&mut self, slot: usize, refusal: Refusal, now: Time) {
+        self.fail_passive_saying(slot, refusal, None, now);
+    }
+
+    fn fail_passive_saying(
+        &mut self,
+        slot: usize,
+        refusal: Refusal,
+        error: Option<DecodeError>,
+        now: Time,
+    ) {
+        let Some(handshake) = self.handshake_mut(slot) else {
+            return;
+        };
+        let remote = handshake.remote;
+        // A refused peer that does not close has been counted with its refusal.
+        if !matches!(handshake.stage, Stage::Farewell { .. }) {
+            self.count_refusal(remote, refusal, error, now);
+        }
+        self.drop_handshake(slot);
+    }
+
+    fn count_refusal(
+        &mut self,
+        remote: SocketAddr,
+        refusal: Refusal,
+        error: Option<DecodeError>,
+        now: Time,
+    ) {
+        self.stats.refused.add(refusal);
+        let Some(left_out) = self.log.admit(refusal.text(), remote.ip(), now) else {
+            return;
+        };
+        let why = refusal.text();
+        match error {
+            Some(error) => info!(%remote, why, %error, left_out, "refused a connection"),
+            None => info!(%remote, why, left_out, "refused a connection"),
+        }
+    }
+
+    /// Removes a handshake and closes its stream.
+    pub(super) fn drop_handshake(&mut self, slot: usize) {
+        if let Some(mut handshake) = self.take_handshake(slot) {
+            // A stream that cannot be deregistered is closed a moment later, which does the same.
+            let _ = self.registry.deregister(&mut handshake.stream);
+            self.slots.remove(slot);
+        }
+    }
+
+    /// Takes a handshake out of its slot, which is left for what comes of it.
+    pub(super) fn take_handshake(&mut self, slot: usize) -> Option<Handshake> {
+        self.handshake_mut(slot)?;
+        let Slot::Handshake(handshake) = std::mem::replace(&mut self.slots[slot], Slot::Changing)
+        else {
+            return None;
+        };
+        self.timers
+            .remove(&(handshake.deadline, Timer::Handshake(slot)));
+        if let Role::Passive { sequence } = handshake.role {
+            self.half_open.remove(&sequence);
+            self.stats.handshakes_open -= 1;
+        }
+        Some(*handshake)
+    }
+}

@@ -1,0 +1,189 @@
+//! What is due when: deadlines of handshakes, and whatever a peer needs next.
+//!
+//! A peer stands at most once among the timers. Sending and receiving move no timer: the checks of a
+//! connection, four per socket timeout, look at when it last moved.
+
+use std::time::Duration;
+
+use lnet_types::Time;
+use lnet_wire::{Ctype, KsockHeader};
+
+use super::{Slot, Socklnd};
+use crate::stats::{DialFailure, Refusal, Unsent};
+use crate::upper::{Failure, Upper};
+
+/// The peer of a timer is looked after at most this often, so that no mistake can make a busy loop.
+const PEER_STEP: Duration = Duration::from_millis(1);
+
+/// Keepalive frames to one peer are at least this far apart (section 3.7).
+const KEEPALIVE_GAP: Duration = Duration::from_secs(10);
+
+/// Checks of a connection within one socket timeout (section 3.8).
+const CHECKS_PER_TIMEOUT: u32 = 4;
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Timer {
+    /// The handshake in this slot has taken too long.
+    Handshake(usize),
+    /// The listener in this slot may try again to accept.
+    Listener(usize),
+    /// The peer with this index.
+    Peer(usize),
+}
+
+impl Socklnd {
+    /// Does what is due.
+    pub fn tick(&mut self, now: Time, upper: &mut impl Upper) {
+        while let Some((_, timer)) = self.timers.first().copied().filter(|due| due.0 <= now) {
+            self.timers.pop_first();
+            match timer {
+                Timer::Handshake(slot) => self.handshake_is_late(slot, now, upper),
+                Timer::Listener(slot) => self.accept(slot, now, upper),
+                Timer::Peer(peer) => {
+                    if let Some(it) = self.peers.get_mut(peer) {
+                        it.armed = None;
+                    }
+                    self.tend(peer, now, upper);
+                }
+            }
+        }
+    }
+
+    /// When [`tick`](Self::tick) is wanted next.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.timers.first().map(|due| due.0)
+    }
+
+    /// Makes sure that the peer is looked after when something is due for it.
+    pub(super) fn arm(&mut self, peer: usize, now: Time) {
+        let Some(it) = self.peers.get_mut(peer) else {
+            return;
+        };
+        let Some(due) = it.next_due() else {
+            return;
+        };
+        let due = due.max(now + PEER_STEP);
+        if it.armed.is_some_and(|armed| armed <= due) {
+            return;
+        }
+        if let Some(armed) = it.armed.replace(due) {
+            self.timers.remove(&(armed, Timer::Peer(peer)));
+        }
+        self.timers.insert((due, Timer::Peer(peer)));
+    }
+
+    /// The first check of a peer's connections comes one interval after the first of them.
+    pub(super) fn check_interval(&self) -> Duration {
+        self.config.sock_timeout / CHECKS_PER_TIMEOUT
+    }
+
+    fn handshake_is_late(&mut self, slot: usize, now: Time, upper: &mut impl Upper) {
+        self.end_handshake(slot, Refusal::TooSlow, DialFailure::TimedOut, now, upper);
+    }
+
+    fn tend(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+        self.expire_waiting(peer, now, upper);
+        if self
+            .peers
+            .get(peer)
+            .is_some_and(|it| it.dialler.is_due(now))
+        {
+            self.pursue(peer, now, upper);
+        }
+        if self
+            .peers
+            .get(peer)
+            .is_some_and(|it| it.check_at <= now && !it.links.is_empty())
+        {
+            self.check_connections(peer, now, upper);
+        }
+        self.arm(peer, now);
+        self.forget_if_idle(peer, now);
+    }
+
+    fn expire_waiting(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+        let Some(it) = self.peers.get_mut(peer) else {
+            return;
+        };
+        for request in it.take_expired(now) {
+            let failed = (Unsent::Expired, Failure::NetworkTimeout);
+            self.give_back(peer, &request, failed, now, upper);
+        }
+    }
+
+    fn check_connections(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+        let interval = self.check_interval();
+        let timeout = self.config.sock_timeout;
+        let Some(it) = self.peers.get_mut(peer) else {
+            return;
+        };
+        it.check_at = now + interval;
+        let links = it.links.clone();
+        for slot in links {
+            self.expire_queued(slot, now, upper);
+            let Some(connection) = self.connection_mut(slot) else {
+                continue;
+            };
+            if let Err(reason) = connection.check(now, timeout) {
+                self.close(slot, reason, now, upper);
+            }
+        }
+        self.keep_alive(peer, now);
+    }
+
+    fn expire_queued(&mut self, slot: usize, now: Time, upper: &mut impl Upper) {
+        let Self {
+            slots,
+            peers,
+            stats,
+            ..
+        } = self;
+        let Some(Slot::Connection(connection)) = slots.get_mut(slot) else {
+            return;
+        };
+        let Some(peer) = peers.get_mut(connection.terms.peer) else {
+            return;
+        };
+        connection.tx.expire(now, &mut |gone| {
+            peer.queued_messages -= 1;
+            peer.queued_bytes -= gone.cost;
+            stats.unsent.add(Unsent::Expired);
+            upper.sent(gone.tx, Err(Failure::NetworkTimeout), now);
+        });
+    }
+
+    /// Shows a silent peer that we live, and us when it does not (section 3.7). Kernels do so on
+    /// `BULK_IN`; any connection will do where there is none.
+    fn keep_alive(&mut self, peer: usize, now: Time) {
+        let Some(it) = self.peers.get(peer) else {
+            return;
+        };
+        let connections = || {
+            it.links
+                .iter()
+                .filter_map(|&slot| Some((slot, self.connection(slot)?)))
+        };
+        let alive_at = connections()
+            .map(|(_, connection)| connection.alive_at())
+            .max();
+        let chosen = connections()
+            .min_by_key(|(_, connection)| connection.terms.ctype != Ctype::BULK_IN)
+            .filter(|(_, connection)| connection.tx.is_empty())
+            .map(|(slot, _)| slot);
+        let silent = alive_at.is_some_and(|at| now - at >= self.config.keepalive);
+        let Some(slot) = chosen.filter(|_| silent && now >= it.keepalive_at) else {
+            return;
+        };
+        if let Some(it) = self.peers.get_mut(peer) {
+            it.keepalive_at = now + KEEPALIVE_GAP;
+        }
+        if let Some(connection) = self.connection_mut(slot) {
+            connection.note_queueing(now);
+            connection.tx.push_noop(&KsockHeader::KEEPALIVE);
+            self.stats.keepalives_out += 1;
+            self.want_write(slot);
+        }
+    }
+}

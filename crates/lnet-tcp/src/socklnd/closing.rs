@@ -1,0 +1,272 @@
+//! Closing: a connection with its siblings, a peer, an interface, everything (sections 2.10, 3.8).
+//!
+//! Whatever waited on what is closed is reported before the call returns, each message once.
+
+use lnet_types::Time;
+use tracing::{debug, info, warn};
+
+use super::traffic::settle;
+use super::{Slot, Socklnd};
+use crate::config::AcceptMode;
+use crate::connection::Connection;
+use crate::peer::Peer;
+use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
+use crate::upper::{Failure, NiKey, Upper};
+
+/// What a close means for the messages that waited (section 3.8).
+fn flushed(reason: CloseReason) -> Failure {
+    match reason {
+        CloseReason::Eof
+        | CloseReason::Reset
+        | CloseReason::WriteReset
+        | CloseReason::PeerRestarted => Failure::RemoteDropped,
+        CloseReason::ReadTimedOut
+        | CloseReason::WriteTimedOut
+        | CloseReason::FrameStalled
+        | CloseReason::SendStalled => Failure::NetworkTimeout,
+        CloseReason::ReadFailed
+        | CloseReason::WriteFailed
+        | CloseReason::Protocol(_)
+        | CloseReason::Sibling
+        | CloseReason::Shutdown
+        | CloseReason::UpperLength => Failure::LocalError,
+    }
+}
+
+/// What it means for the message that was being written.
+fn being_written(reason: CloseReason) -> Failure {
+    match reason {
+        CloseReason::WriteTimedOut => Failure::RemoteTimeout,
+        CloseReason::WriteReset => Failure::LocalError,
+        other => flushed(other),
+    }
+}
+
+impl Socklnd {
+    /// Closes a connection, and every other one of the same peer to the same address: kernels expect
+    /// them to go together.
+    pub(super) fn close(
+        &mut self,
+        slot: usize,
+        reason: CloseReason,
+        now: Time,
+        upper: &mut impl Upper,
+    ) {
+        let Some(connection) = self.connection(slot) else {
+            return;
+        };
+        let peer = connection.terms.peer;
+        let address = connection.terms.remote.ip();
+        self.log_close(slot, reason, now);
+        self.close_one(slot, reason, reason, now, upper);
+        let links = self
+            .peers
+            .get(peer)
+            .map(|it| it.links.clone())
+            .unwrap_or_default();
+        for sibling in links {
+            let is_sibling = |it: &Connection| it.terms.remote.ip() == address;
+            if self.connection(sibling).is_some_and(is_sibling) {
+                self.close_one(sibling, CloseReason::Sibling, reason, now, upper);
+            }
+        }
+        self.after_close(peer, now, upper);
+    }
+
+    /// Closes all connections of a peer.
+    pub(super) fn close_peer(
+        &mut self,
+        peer: usize,
+        reason: CloseReason,
+        now: Time,
+        upper: &mut impl Upper,
+    ) {
+        let links = self
+            .peers
+            .get(peer)
+            .map(|it| it.links.clone())
+            .unwrap_or_default();
+        for slot in links {
+            self.close_one(slot, reason, reason, now, upper);
+        }
+        self.after_close(peer, now, upper);
+    }
+
+    /// Closes one connection, counted as `counted`; what waits on it fails as `cause` says.
+    fn close_one(
+        &mut self,
+        slot: usize,
+        counted: CloseReason,
+        cause: CloseReason,
+        now: Time,
+        upper: &mut impl Upper,
+    ) {
+        if self.connection(slot).is_none() {
+            return;
+        }
+        let Slot::Connection(mut connection) = self.slots.remove(slot) else {
+            return;
+        };
+        // A stream that cannot be deregistered is closed a moment later, which does the same.
+        let _ = self.registry.deregister(&mut connection.stream);
+        self.stats.closed.add(counted);
+        self.stats.connections_open -= 1;
+        if let Some(rx) = connection.rx.abandon() {
+            self.held.remove(&rx);
+            upper.received(rx, Err(flushed(cause)), now);
+        }
+        let Some(peer) = self.peers.get_mut(connection.terms.peer) else {
+            return;
+        };
+        peer.links.retain(|link| *link != slot);
+        let why = if cause == CloseReason::Shutdown {
+            Unsent::Shutdown
+        } else {
+            Unsent::Closed
+        };
+        let mut failure = if counted == cause {
+            being_written(cause)
+        } else {
+            flushed(cause)
+        };
+        for gone in connection.tx.drain() {
+            settle(peer, gone.cost);
+            self.stats.unsent.add(why);
+            upper.sent(gone.tx, Err(failure), now);
+            failure = flushed(cause);
+        }
+    }
+
+    fn after_close(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+        let Some(it) = self.peers.get_mut(peer) else {
+            return;
+        };
+        let was_last = it.links.is_empty();
+        it.dialler.lost(was_last);
+        if was_last {
+            upper.peer_changed(it.key.ni, it.key.id, false, now);
+        }
+        self.arm(peer, now);
+        self.forget_if_idle(peer, now);
+    }
+
+    /// Closes everything that belongs to an interface and forgets it. The address is listened on for as
+    /// long as another interface has it.
+    pub fn remove_ni(&mut self, ni: NiKey, now: Time, upper: &mut impl Upper) {
+        let Some(gone) = self.nis.remove(&ni) else {
+            return;
+        };
+        self.ni_by_nid.remove(&gone.nid);
+        let of_ni = |(index, peer): (usize, &Peer)| (peer.key.ni == ni).then_some(index);
+        let peers: Vec<usize> = self.peers.iter().filter_map(of_ni).collect();
+        for peer in peers {
+            self.shut_down_peer(peer, now, upper);
+        }
+        let address = gone.nid.ip();
+        if self.config.accept != AcceptMode::None
+            && !self.nis.values().any(|other| other.nid.ip() == address)
+            && let Some(slot) = address.and_then(|address| self.listeners.remove(&address))
+            && let Some(Slot::Listener(mut listener)) = self.slots.try_remove(slot)
+        {
+            let _ = self.registry.deregister(&mut listener.socket);
+            self.timers
+                .retain(|(_, timer)| *timer != super::clock::Timer::Listener(slot));
+        }
+    }
+
+    /// Closes everything. Every message that is under way in either direction is reported, and nothing
+    /// is listened on or dialled any more.
+    pub fn close_all(&mut self, now: Time, upper: &mut impl Upper) {
+        let nis: Vec<NiKey> = self.nis.keys().copied().collect();
+        for ni in nis {
+            self.remove_ni(ni, now, upper);
+        }
+        let half_open: Vec<usize> = self.half_open.values().copied().collect();
+        for slot in half_open {
+            self.end_handshake(slot, Refusal::Shutdown, DialFailure::Shutdown, now, upper);
+        }
+    }
+
+    fn shut_down_peer(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+        let Some(it) = self.peers.get_mut(peer) else {
+            return;
+        };
+        let connected = !it.links.is_empty();
+        if let Some(slot) = it.dial_slot {
+            self.end_handshake(slot, Refusal::Shutdown, DialFailure::Shutdown, now, upper);
+        }
+        self.fail_waiting(peer, (Unsent::Shutdown, Failure::LocalError), now, upper);
+        if connected {
+            self.close_peer(peer, CloseReason::Shutdown, now, upper);
+        }
+        if let Some(gone) = self.peers.try_remove(peer) {
+            self.peer_by_key.remove(&gone.key);
+            if let Some(time) = gone.armed {
+                self.timers.remove(&(time, super::clock::Timer::Peer(peer)));
+            }
+        }
+    }
+
+    /// Reports everything that waits for a connection to a peer as not sent.
+    pub(super) fn fail_waiting(
+        &mut self,
+        peer: usize,
+        failed: (Unsent, Failure),
+        now: Time,
+        upper: &mut impl Upper,
+    ) {
+        let waiting = self
+            .peers
+            .get_mut(peer)
+            .map(Peer::take_waiting)
+            .unwrap_or_default();
+        for request in waiting {
+            self.give_back(peer, &request, failed, now, upper);
+        }
+    }
+
+    fn log_close(&mut self, slot: usize, reason: CloseReason, now: Time) {
+        let Some(connection) = self.connection(slot) else {
+            return;
+        };
+        let peer = connection.terms.id;
+        let remote = connection.terms.remote;
+        let complaint = connection.rx.complaint().unwrap_or("");
+        match reason {
+            CloseReason::Eof | CloseReason::Shutdown => debug!(%peer, %remote, ?reason, "closed"),
+            CloseReason::Protocol(_) => {
+                if let Some(left_out) = self.log.admit("protocol error", remote.ip(), now) {
+                    warn!(%peer, %remote, ?reason, complaint, left_out, "closed: protocol error");
+                }
+            }
+            _ => {
+                if let Some(left_out) = self.log.admit("closed", remote.ip(), now) {
+                    info!(%peer, %remote, ?reason, left_out, "closed");
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flushed_queue_fails_as_the_table_says() {
+        assert_eq!(flushed(CloseReason::SendStalled), Failure::NetworkTimeout);
+        assert_eq!(flushed(CloseReason::Reset), Failure::RemoteDropped);
+        assert_eq!(flushed(CloseReason::ReadFailed), Failure::LocalError);
+    }
+
+    #[test]
+    fn the_message_being_written_fails_as_the_write_did() {
+        assert_eq!(
+            being_written(CloseReason::WriteTimedOut),
+            Failure::RemoteTimeout
+        );
+        assert_eq!(being_written(CloseReason::WriteReset), Failure::LocalError);
+        assert_eq!(being_written(CloseReason::WriteFailed), Failure::LocalError);
+        assert_eq!(being_written(CloseReason::Reset), Failure::RemoteDropped);
+    }
+}

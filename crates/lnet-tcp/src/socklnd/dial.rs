@@ -1,0 +1,454 @@
+//! Dialling: passes over the types that are missing, and handshakes that we began (sections 2.9, 2.13).
+
+use std::net::SocketAddr;
+
+use lnet_types::{ProcessId, Time};
+use lnet_wire::{ByteOrder, Connreq, Ctype, Hello, HelloVersion};
+use mio::{Interest, Token};
+use tracing::{info, warn};
+
+use super::clock::Timer;
+use super::{Slot, Socklnd};
+use crate::connection::{Connection, Terms};
+use crate::dialling::{AfterRefusal, TypeCounts};
+use crate::handshake::{Handshake, Role, Stage};
+use crate::reader::{HandshakeReader, ReadError};
+use crate::socket;
+use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
+use crate::upper::{Failure, Upper};
+
+/// What a failed pass means for the messages that waited (section 3.8).
+fn failure_of(why: DialFailure) -> Failure {
+    match why {
+        DialFailure::Refused
+        | DialFailure::Unreachable
+        | DialFailure::Disconnected
+        | DialFailure::DeclinedTooOften => Failure::RemoteDropped,
+        DialFailure::TimedOut => Failure::NetworkTimeout,
+        _ => Failure::LocalError,
+    }
+}
+
+/// The HELLO of a peer that we dialled, and its byte order.
+#[derive(Clone, Copy)]
+struct Reply {
+    hello: Hello,
+    order: ByteOrder,
+}
+
+impl Socklnd {
+    /// Begins a dialling pass, where the peer is one that we dial and a type is missing.
+    pub(super) fn dial_what_is_missing(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+        let timeout = self.config.sock_timeout;
+        let Some(it) = self.peers.get_mut(peer) else {
+            return;
+        };
+        if !it.is_dialled || it.key.id.is_userspace() || !it.dialler.may_begin(now) {
+            return;
+        }
+        if self.missing(peer).is_none() {
+            return;
+        }
+        if let Some(it) = self.peers.get_mut(peer) {
+            it.dialler.begin(now, timeout);
+        }
+        self.pursue(peer, now, upper);
+    }
+
+    fn counts(&self, peer: usize) -> TypeCounts {
+        let links = self
+            .peers
+            .get(peer)
+            .map(|it| it.links.as_slice())
+            .unwrap_or_default();
+        TypeCounts::of(
+            links
+                .iter()
+                .filter_map(|&slot| Some(self.connection(slot)?.terms.ctype)),
+        )
+    }
+
+    fn missing(&self, peer: usize) -> Option<Ctype> {
+        let ni = self.nis.get(&self.peers.get(peer)?.key.ni)?;
+        let pairs = usize::from(ni.conns_per_peer.max(1));
+        self.counts(peer).missing(self.config.typed, pairs)
+    }
+
+    /// Opens the next connection of a pass, or ends it when nothing is missing.
+    pub(super) fn pursue(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+        let missing = self.missing(peer);
+        let Some(it) = self.peers.get_mut(peer) else {
+            return;
+        };
+        let Some(ctype) = missing else {
+            it.dialler.rest();
+            return;
+        };
+        let opened = if now >= it.dialler.deadline() {
+            Err(DialFailure::TimedOut)
+        } else {
+            self.open(peer, ctype)
+        };
+        match opened {
+            Ok(slot) => {
+                if let Some(it) = self.peers.get_mut(peer) {
+                    it.dialler.connecting();
+                    it.dial_slot = Some(slot);
+                }
+            }
+            Err(why) => self.dial_failed(peer, why, now, upper),
+        }
+    }
+
+    fn open(&mut self, peer: usize, ctype: Ctype) -> Result<usize, DialFailure> {
+        let it = self.peers.get(peer).ok_or(DialFailure::Shutdown)?;
+        let remote = it.address.ok_or(DialFailure::NoAddress)?;
+        let ni = self.nis.get(&it.key.ni).ok_or(DialFailure::Shutdown)?;
+        let local = ni.nid.ip().ok_or(DialFailure::NoAddress)?;
+        if local.is_ipv4() != remote.is_ipv4() {
+            return Err(DialFailure::NoAddress);
+        }
+        let usual = Hello::dial(ni.nid, it.key.id.nid, ni.incarnation, ctype).version;
+        let version = it.dialler.version().unwrap_or(usual);
+        let deadline = it.dialler.deadline();
+        let mut stream = socket::dial(local, remote, &self.config)?;
+        let entry = self.slots.vacant_entry();
+        let slot = entry.key();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.registry
+            .register(&mut stream, Token(self.first_token + slot), interest)
+            .map_err(|_| DialFailure::System)?;
+        entry.insert(Slot::Handshake(Box::new(Handshake {
+            stream,
+            role: Role::Active {
+                peer,
+                ctype,
+                version,
+            },
+            stage: Stage::Connecting,
+            reader: HandshakeReader::new(),
+            remote,
+            deadline,
+        })));
+        self.timers.insert((deadline, Timer::Handshake(slot)));
+        Ok(slot)
+    }
+
+    /// A pass has failed: what waits fails with it, and the next pass must wait.
+    pub(super) fn dial_failed(
+        &mut self,
+        peer: usize,
+        why: DialFailure,
+        now: Time,
+        upper: &mut impl Upper,
+    ) {
+        self.stats.dial_failures.add(why);
+        let (min, max) = (self.config.reconnect_min, self.config.reconnect_max);
+        let Some(it) = self.peers.get_mut(peer) else {
+            return;
+        };
+        it.dial_slot = None;
+        it.dialler.failed(now, min, max);
+        let (id, address) = (it.key.id, it.address);
+        self.log_dial_failure(id, address, why, now);
+        self.fail_waiting(peer, (Unsent::DialFailed, failure_of(why)), now, upper);
+        self.arm(peer, now);
+    }
+
+    /// Goes on with a handshake that we began.
+    pub(super) fn advance_active(&mut self, slot: usize, now: Time, upper: &mut impl Upper) {
+        let Some(handshake) = self.handshake_mut(slot) else {
+            return;
+        };
+        if handshake.stage == Stage::Connecting {
+            match socket::connected(&handshake.stream) {
+                None => return,
+                Some(Err(why)) => return self.fail_active(slot, why, now, upper),
+                Some(Ok(())) => {}
+            }
+            if let Err(why) = self.greet(slot) {
+                return self.fail_active(slot, why, now, upper);
+            }
+        }
+        match self.read_reply(slot) {
+            Ok(None) => {}
+            Ok(Some(reply)) => self.take_reply(slot, reply, now, upper),
+            Err(why) => self.fail_active(slot, why, now, upper),
+        }
+    }
+
+    /// Sends connection request and HELLO in one write: some acceptors wait for nobody.
+    fn greet(&mut self, slot: usize) -> Result<(), DialFailure> {
+        let Some(Slot::Handshake(handshake)) = self.slots.get_mut(slot) else {
+            return Err(DialFailure::Shutdown);
+        };
+        let Role::Active {
+            peer,
+            ctype,
+            version,
+        } = handshake.role
+        else {
+            return Err(DialFailure::Shutdown);
+        };
+        let key = self.peers.get(peer).ok_or(DialFailure::Shutdown)?.key;
+        let ni = self.nis.get(&key.ni).ok_or(DialFailure::Shutdown)?;
+        let local = handshake
+            .stream
+            .local_addr()
+            .map_err(|_| DialFailure::System)?;
+        socket::set_options(&handshake.stream).map_err(|_| DialFailure::System)?;
+        let mut hello = Hello::dial(ni.nid, key.id.nid, ni.incarnation, ctype);
+        hello.version = version;
+        if self.config.user_pid {
+            hello.src_pid = u32::from(local.port()) | ProcessId::USER_FLAG;
+        }
+        let mut bytes = [0; Connreq::MAX_LEN + Hello::MAX_LEN];
+        let request = Connreq::to(key.id.nid)
+            .encode(&mut bytes)
+            .map_err(|_| DialFailure::Version)?;
+        let len = hello
+            .encode(&mut bytes[request..])
+            .map_err(|_| DialFailure::Version)?;
+        handshake.stage = Stage::AwaitReply;
+        handshake
+            .send(&bytes[..request + len])
+            .map_err(|error| socket::dial_failure(error.kind()))
+    }
+
+    fn read_reply(&mut self, slot: usize) -> Result<Option<Reply>, DialFailure> {
+        let Some(Slot::Handshake(handshake)) = self.slots.get_mut(slot) else {
+            return Err(DialFailure::Shutdown);
+        };
+        let mut socket = &handshake.stream;
+        match handshake.reader.read(&mut socket, Hello::needed) {
+            Ok(None) => Ok(None),
+            Ok(Some(bytes)) => {
+                let received = Hello::decode(bytes).map_err(|_| DialFailure::HelloMalformed)?;
+                Ok(Some(Reply {
+                    hello: received.hello,
+                    order: received.order,
+                }))
+            }
+            Err(ReadError::Disconnected) => Err(DialFailure::Disconnected),
+            Err(ReadError::Malformed(_)) => Err(DialFailure::HelloMalformed),
+        }
+    }
+
+    fn take_reply(&mut self, slot: usize, reply: Reply, now: Time, upper: &mut impl Upper) {
+        let Some(handshake) = self.handshake_mut(slot) else {
+            return;
+        };
+        let Role::Active {
+            peer,
+            ctype,
+            version,
+        } = handshake.role
+        else {
+            return;
+        };
+        let hello = reply.hello;
+        if hello.version == HelloVersion::V1 {
+            return self.fail_active(slot, DialFailure::Version, now, upper);
+        }
+        if hello.ctype == Ctype::NONE {
+            return self.declined(slot, peer, (hello.version, version), now, upper);
+        }
+        let id = ProcessId {
+            nid: hello.src_nid,
+            pid: hello.src_pid,
+        };
+        if self.peers.get(peer).is_none_or(|it| it.key.id != id) {
+            return self.fail_active(slot, DialFailure::WrongPeer, now, upper);
+        }
+        if hello.ctype.inverse() != Some(ctype) {
+            return self.fail_active(slot, DialFailure::WrongType, now, upper);
+        }
+        if self
+            .known_incarnation(peer)
+            .is_some_and(|known| known != hello.src_incarnation)
+        {
+            self.close_peer(peer, CloseReason::PeerRestarted, now, upper);
+        }
+        if let Some(it) = self.peers.get_mut(peer) {
+            it.dial_slot = None;
+            it.dialler.connected();
+        }
+        self.stats.dialled += 1;
+        self.establish(slot, peer, ctype, reply.order, &hello, now, upper);
+        self.pursue_pass(peer, now, upper);
+    }
+
+    /// After a connection: the pass goes on, if it is ours and not over.
+    fn pursue_pass(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+        self.pursue(peer, now, upper);
+        self.arm(peer, now);
+    }
+
+    /// The incarnation of the open connections of a peer.
+    pub(super) fn known_incarnation(&self, peer: usize) -> Option<u64> {
+        let it = self.peers.get(peer)?;
+        (!it.links.is_empty()).then_some(it.incarnation)
+    }
+
+    /// The peer answered `NONE` in one version to ours in another, or in the same.
+    fn declined(
+        &mut self,
+        slot: usize,
+        peer: usize,
+        (version, spoken): (HelloVersion, HelloVersion),
+        now: Time,
+        upper: &mut impl Upper,
+    ) {
+        self.stats.dial_failures.add(DialFailure::Declined);
+        self.drop_handshake(slot);
+        let counts = self.counts(peer);
+        let jitter = self.random.next();
+        let Some(it) = self.peers.get_mut(peer) else {
+            return;
+        };
+        it.dial_slot = None;
+        match it.dialler.refused(now, version, spoken, counts, jitter) {
+            AfterRefusal::Wait | AfterRefusal::Content => self.arm(peer, now),
+            AfterRefusal::AtOnce => self.pursue_pass(peer, now, upper),
+            AfterRefusal::GiveUp => {
+                self.dial_failed(peer, DialFailure::DeclinedTooOften, now, upper);
+            }
+        }
+    }
+
+    /// A handshake of ours is over without a connection, and the pass with it.
+    pub(super) fn fail_active(
+        &mut self,
+        slot: usize,
+        why: DialFailure,
+        now: Time,
+        upper: &mut impl Upper,
+    ) {
+        let Some(handshake) = self.handshake_mut(slot) else {
+            return;
+        };
+        let Role::Active { peer, .. } = handshake.role else {
+            return;
+        };
+        self.drop_handshake(slot);
+        self.dial_failed(peer, why, now, upper);
+        self.forget_if_idle(peer, now);
+    }
+
+    /// Makes a connection of a handshake that both sides agreed on.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what the two roles know differs in every one"
+    )]
+    pub(super) fn establish(
+        &mut self,
+        slot: usize,
+        peer: usize,
+        ctype: Ctype,
+        order: ByteOrder,
+        hello: &Hello,
+        now: Time,
+        upper: &mut impl Upper,
+    ) {
+        let Some(handshake) = self.take_handshake(slot) else {
+            return;
+        };
+        let Some(it) = self.peers.get_mut(peer) else {
+            self.slots.remove(slot);
+            return;
+        };
+        let terms = Terms {
+            peer,
+            ni: it.key.ni,
+            id: it.key.id,
+            ctype,
+            version: hello.version,
+            order,
+            local: handshake.stream.local_addr().unwrap_or(handshake.remote),
+            remote: handshake.remote,
+            dialled: matches!(handshake.role, Role::Active { .. }),
+        };
+        let is_first = it.links.is_empty();
+        it.incarnation = hello.src_incarnation;
+        it.links.push(slot);
+        let connection = Connection::new(handshake.stream, terms, now);
+        self.slots[slot] = Slot::Connection(Box::new(connection));
+        self.stats.connections_open += 1;
+        self.welcome(slot, peer, is_first, now, upper);
+    }
+
+    /// A connection is there: it carries what waited, and is read at once, because its readiness may
+    /// have been used up by the handshake.
+    fn welcome(
+        &mut self,
+        slot: usize,
+        peer: usize,
+        is_first: bool,
+        now: Time,
+        upper: &mut impl Upper,
+    ) {
+        let check_at = now + self.check_interval();
+        let Some(it) = self.peers.get_mut(peer) else {
+            return;
+        };
+        if is_first {
+            it.check_at = check_at;
+            upper.peer_changed(it.key.ni, it.key.id, true, now);
+        }
+        for request in it.take_waiting() {
+            match self.choose_connection(peer, &request) {
+                Some(slot) => self.enqueue(slot, &request, now, upper),
+                None => {
+                    if let Some(it) = self.peers.get_mut(peer) {
+                        it.wait(request, request.deadline);
+                    }
+                }
+            }
+        }
+        self.want_read(slot);
+        self.arm(peer, now);
+    }
+
+    fn log_dial_failure(
+        &mut self,
+        id: ProcessId,
+        address: Option<SocketAddr>,
+        why: DialFailure,
+        now: Time,
+    ) {
+        let Some(address) = address else {
+            info!(peer = %id, ?why, "cannot dial");
+            return;
+        };
+        match (why, self.log.admit("cannot dial", address.ip(), now)) {
+            (_, None) => {}
+            (DialFailure::SourcePortPrivilege, Some(left_out)) => warn!(
+                peer = %id, %address, left_out,
+                "cannot dial: source ports below 1024 take a privilege; run `setcap \
+                 cap_net_bind_service=+ep` on the program, or set `source_ports` to any where peers \
+                 accept all"
+            ),
+            (DialFailure::WrongPeer, Some(left_out)) => warn!(
+                peer = %id, %address, left_out,
+                "cannot dial: the node at this address says that it is another"
+            ),
+            (_, Some(left_out)) => info!(peer = %id, %address, ?why, left_out, "cannot dial"),
+        }
+    }
+
+    /// Ends a handshake of either role.
+    pub(super) fn end_handshake(
+        &mut self,
+        slot: usize,
+        refusal: Refusal,
+        failure: DialFailure,
+        now: Time,
+        upper: &mut impl Upper,
+    ) {
+        match self.handshake_mut(slot).map(|it| it.role) {
+            Some(Role::Active { .. }) => self.fail_active(slot, failure, now, upper),
+            Some(Role::Passive { .. }) => self.fail_passive(slot, refusal, now),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! Nodes above the LND for tests: they keep what they are told, and are driven turn by turn.
+
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use lnet_tcp::{
+    AcceptMode, Disposition, Failure, LndNi, NiKey, RxToken, SendRequest, Socklnd, SocklndConfig,
+    SourcePorts, TxToken, Upper,
+};
+use lnet_types::{Net, Nid, ProcessId, Time};
+use lnet_wire::{Body, Connreq, Ctype, Get, Handle, Header, HeaderForm, Hello, KsockHeader, Put};
+use mio::{Events, Poll};
+
+/// How long a test waits for what must happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub const PORT: u16 = 9988;
+
+/// An address on this machine that no other test uses.
+pub fn address() -> IpAddr {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, high | 1, low, NEXT.fetch_add(1, Ordering::Relaxed)).into()
+}
+
+pub fn config() -> SocklndConfig {
+    SocklndConfig {
+        port: PORT,
+        accept: AcceptMode::All,
+        source_ports: SourcePorts::Any,
+        ..SocklndConfig::default()
+    }
+}
+
+/// What the node does with messages.
+#[derive(Clone, Copy, Debug)]
+pub enum Policy {
+    /// Takes all of them.
+    Receive,
+    /// Takes this much of each.
+    Wanted(u32),
+    Hold,
+    Discard,
+    Refuse,
+}
+
+pub struct TestUpper {
+    pub policy: Policy,
+    next_rx: u64,
+    /// Every header, in order.
+    pub headers: Vec<(ProcessId, Header, RxToken)>,
+    landings: HashMap<RxToken, Vec<u8>>,
+    pub received: Vec<(RxToken, Result<(), Failure>)>,
+    pub payloads: HashMap<TxToken, Vec<u8>>,
+    pub sent: Vec<(TxToken, Result<(), Failure>)>,
+    pub changes: Vec<(ProcessId, bool)>,
+}
+
+impl TestUpper {
+    fn new() -> Self {
+        Self {
+            policy: Policy::Receive,
+            next_rx: 0,
+            headers: Vec::new(),
+            landings: HashMap::new(),
+            received: Vec::new(),
+            payloads: HashMap::new(),
+            sent: Vec::new(),
+            changes: Vec::new(),
+        }
+    }
+
+    pub fn landed(&self, rx: RxToken) -> &[u8] {
+        &self.landings[&rx]
+    }
+
+    pub fn set_landing(&mut self, rx: RxToken, bytes: usize) {
+        self.landings.insert(rx, vec![0; bytes]);
+    }
+}
+
+impl Upper for TestUpper {
+    fn header(&mut self, _: NiKey, peer: ProcessId, header: &Header, _: Time) -> Disposition {
+        let rx = RxToken(self.next_rx);
+        self.next_rx += 1;
+        self.headers.push((peer, *header, rx));
+        let wanted = match self.policy {
+            Policy::Receive => header.payload_length,
+            Policy::Wanted(bytes) => bytes.min(header.payload_length),
+            Policy::Hold => return Disposition::Hold(rx),
+            Policy::Discard => return Disposition::Discard,
+            Policy::Refuse => return Disposition::Refuse("the test says so"),
+        };
+        self.set_landing(rx, wanted as usize);
+        Disposition::Receive { rx, wanted }
+    }
+
+    fn landing(&mut self, rx: RxToken) -> &mut [u8] {
+        self.landings.get_mut(&rx).unwrap()
+    }
+
+    fn received(&mut self, rx: RxToken, result: Result<(), Failure>, _: Time) {
+        self.received.push((rx, result));
+    }
+
+    fn payload(&self, tx: TxToken) -> &[u8] {
+        &self.payloads[&tx]
+    }
+
+    fn sent(&mut self, tx: TxToken, result: Result<(), Failure>, _: Time) {
+        self.sent.push((tx, result));
+    }
+
+    fn peer_changed(&mut self, _: NiKey, peer: ProcessId, alive: bool, _: Time) {
+        self.changes.push((peer, alive));
+    }
+}
+
+/// A node: an LND, its poll and what is above it.
+pub struct Node {
+    pub lnd: Socklnd,
+    pub upper: TestUpper,
+    pub nid: Nid,
+    pub now: Time,
+    poll: Poll,
+    events: Events,
+    next_tx: u64,
+}
+
+pub const NI: NiKey = NiKey(7);
+const FIRST_TOKEN: usize = 100;
+
+impl Node {
+    pub fn new(config: SocklndConfig) -> Self {
+        Self::at(address(), config, 1, 1)
+    }
+
+    pub fn at(address: IpAddr, config: SocklndConfig, pairs: u8, incarnation: u64) -> Self {
+        let poll = Poll::new().unwrap();
+        let registry = poll.registry().try_clone().unwrap();
+        let mut lnd = Socklnd::new(config, registry, FIRST_TOKEN, 42);
+        let nid = Nid::from_ip(Net::tcp(0), address);
+        lnd.add_ni(LndNi {
+            ni: NI,
+            nid,
+            conns_per_peer: pairs,
+            incarnation,
+        })
+        .unwrap();
+        Self {
+            lnd,
+            upper: TestUpper::new(),
+            nid,
+            now: Time::from_secs(1000),
+            poll,
+            events: Events::with_capacity(256),
+            next_tx: 0,
+        }
+    }
+
+    pub fn id(&self) -> ProcessId {
+        ProcessId::lustre(self.nid)
+    }
+
+    pub fn socket_address(&self) -> SocketAddr {
+        (self.nid.ip().unwrap(), PORT).into()
+    }
+
+    /// One turn, without waiting.
+    pub fn turn(&mut self) {
+        self.poll
+            .poll(&mut self.events, Some(Duration::ZERO))
+            .unwrap();
+        for event in &self.events {
+            self.lnd.ready(event, self.now, &mut self.upper);
+        }
+        self.lnd.tick(self.now, &mut self.upper);
+        while self.lnd.flush(self.now, &mut self.upper) {}
+    }
+
+    /// Lets `span` pass, in the steps that the LND asks for.
+    pub fn pass(&mut self, span: Duration) {
+        let end = self.now + span;
+        while let Some(next) = self.lnd.next_deadline().filter(|&next| next <= end) {
+            self.now = self.now.max(next);
+            self.turn();
+        }
+        self.now = end;
+        self.turn();
+    }
+
+    pub fn send(&mut self, to: ProcessId, payload: Vec<u8>) -> TxToken {
+        let deadline = self.now + Duration::from_secs(1000);
+        self.send_before(to, payload, deadline)
+    }
+
+    pub fn send_before(&mut self, to: ProcessId, payload: Vec<u8>, deadline: Time) -> TxToken {
+        let tx = TxToken(self.next_tx);
+        self.next_tx += 1;
+        let header = put(self.nid, to.nid, payload.len());
+        self.upper.payloads.insert(tx, payload);
+        let request = SendRequest {
+            tx,
+            ni: NI,
+            to,
+            header,
+            deadline,
+        };
+        self.lnd.send(request, self.now, &mut self.upper);
+        tx
+    }
+
+    pub fn result(&self, tx: TxToken) -> Option<Result<(), Failure>> {
+        self.upper
+            .sent
+            .iter()
+            .find(|sent| sent.0 == tx)
+            .map(|sent| sent.1)
+    }
+
+    /// Connection types with a peer, sorted.
+    pub fn types(&self) -> Vec<Ctype> {
+        let mut types: Vec<_> = self.lnd.connections().map(|it| it.ctype).collect();
+        types.sort();
+        types
+    }
+
+    pub fn open(&self) -> u64 {
+        self.lnd.stats().connections_open
+    }
+}
+
+pub fn put(src_nid: Nid, dest_nid: Nid, bytes: usize) -> Header {
+    Header {
+        dest_nid,
+        src_nid,
+        dest_pid: 12345,
+        src_pid: 12345,
+        payload_length: u32::try_from(bytes).unwrap(),
+        body: Body::Put(Put {
+            ack_wmd: Handle::NONE,
+            match_bits: 5,
+            hdr_data: 6,
+            ptl_index: 7,
+            offset: 0,
+        }),
+    }
+}
+
+pub fn get(src_nid: Nid, dest_nid: Nid) -> Header {
+    Header {
+        payload_length: 0,
+        body: Body::Get(Get {
+            return_wmd: Handle {
+                interface: 1,
+                object: 2,
+            },
+            match_bits: 3,
+            ptl_index: 0,
+            src_offset: 0,
+            sink_length: 272,
+        }),
+        ..put(src_nid, dest_nid, 0)
+    }
+}
+
+/// Runs nodes in turns until `done`.
+pub fn run(nodes: &mut [&mut Node], mut done: impl FnMut(&[&mut Node]) -> bool) {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        for node in nodes.iter_mut() {
+            node.turn();
+        }
+        if done(nodes) {
+            return;
+        }
+        assert!(Instant::now() < end, "waited in vain");
+        std::thread::yield_now();
+    }
+}
+
+/// Runs one node until `done` gives something.
+pub fn until<T>(node: &mut Node, mut done: impl FnMut(&mut Node) -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        node.turn();
+        if let Some(value) = done(node) {
+            return value;
+        }
+        assert!(Instant::now() < end, "waited in vain");
+        std::thread::yield_now();
+    }
+}
+
+/// The other end of a connection, played by hand.
+pub struct Raw {
+    pub stream: TcpStream,
+    pub read: Vec<u8>,
+    pub closed: bool,
+}
+
+impl Raw {
+    pub fn new(stream: TcpStream) -> Self {
+        stream.set_nonblocking(true).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self {
+            stream,
+            read: Vec::new(),
+            closed: false,
+        }
+    }
+
+    pub fn connect(node: &Node) -> Self {
+        Self::new(TcpStream::connect(node.socket_address()).unwrap())
+    }
+
+    /// Connects, and shakes hands as `hello`.
+    pub fn establish(node: &mut Node, hello: &Hello) -> Self {
+        let mut raw = Self::connect(node);
+        raw.write(&opening(node.nid, hello));
+        let reply = raw.expect(node, hello.version.base_len());
+        let reply = Hello::decode(&reply).unwrap().hello;
+        assert_eq!(reply.ctype.inverse(), Some(hello.ctype));
+        raw
+    }
+
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    /// Takes what is there.
+    pub fn poll(&mut self) {
+        let mut buffer = [0; 65536];
+        while !self.closed {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => self.closed = true,
+                Ok(count) => self.read.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => self.closed = true,
+            }
+        }
+    }
+
+    /// The next `count` bytes.
+    pub fn expect(&mut self, node: &mut Node, count: usize) -> Vec<u8> {
+        until(node, |_| {
+            self.poll();
+            assert!(
+                self.read.len() >= count || !self.closed,
+                "closed after {:02x?}",
+                self.read
+            );
+            (self.read.len() >= count).then(|| self.read.drain(..count).collect())
+        })
+    }
+
+    /// What is still read before the node closes.
+    pub fn expect_close(&mut self, node: &mut Node) -> Vec<u8> {
+        until(node, |_| {
+            self.poll();
+            self.closed.then(|| std::mem::take(&mut self.read))
+        })
+    }
+}
+
+/// Connection request and HELLO.
+pub fn opening(to: Nid, hello: &Hello) -> Vec<u8> {
+    let mut bytes = vec![0; Connreq::MAX_LEN + Hello::MAX_LEN];
+    let request = Connreq::to(to).encode(&mut bytes).unwrap();
+    let len = hello.encode(&mut bytes[request..]).unwrap();
+    bytes.truncate(request + len);
+    bytes
+}
+
+/// A stranger's HELLO.
+pub fn hello(to: Nid, ctype: Ctype) -> Hello {
+    Hello::dial("10.9.9.9@tcp".parse().unwrap(), to, 77, ctype)
+}
+
+/// A frame with its LNet header and payload.
+pub fn frame(cookie: u64, header: &Header, payload: &[u8]) -> Vec<u8> {
+    let frame_header = KsockHeader {
+        cookies: [cookie, 0],
+        ..KsockHeader::LNET
+    };
+    let mut bytes = frame_header.to_bytes().to_vec();
+    bytes.resize(24 + 72, 0);
+    header.encode(HeaderForm::Nid4, &mut bytes[24..]).unwrap();
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+/// A listener where a peer of `node` would be.
+pub fn raw_peer() -> (TcpListener, Nid) {
+    let address = address();
+    let listener = TcpListener::bind((address, PORT)).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    (listener, Nid::from_ip(Net::tcp(0), address))
+}
+
+pub fn accept(node: &mut Node, listener: &TcpListener) -> Raw {
+    until(node, |_| {
+        listener.accept().ok().map(|(stream, _)| Raw::new(stream))
+    })
+}
+
+pub fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|n| (n % 251) as u8).collect()
+}
