@@ -2,7 +2,13 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub(crate) mod capture;
+pub(crate) mod talk;
+pub(crate) mod tshark;
+
 use std::path::{Path, PathBuf};
+
+use lnet_capture::{Direction, LNET_PORT, Summary, decode_capture};
 
 /// The captures of kernel nodes, or `None` with a message where they are absent.
 pub(crate) fn shared_captures() -> Option<Vec<PathBuf>> {
@@ -33,3 +39,27 @@ pub(crate) fn shared_captures() -> Option<Vec<PathBuf>> {
 
 /// The first ping between two kernel nodes: three connections and their handshakes, GETs and REPLYs.
 pub(crate) const PING_CAPTURE: &[u8] = include_bytes!("../data/ping.pcap");
+
+/// What a capture says: a name (and error text) an item, for each direction.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) dialler: Vec<String>,
+    pub(crate) listener: Vec<String>,
+    pub(crate) summary: Summary,
+}
+
+/// Decodes a whole capture of one connection.
+pub(crate) fn listen_to(capture: &[u8]) -> Said {
+    let mut said = Said::default();
+    let (summary, read) = decode_capture(capture, &[LNET_PORT], |message| {
+        let side = match message.direction {
+            Direction::FromInitiator => &mut said.dialler,
+            Direction::FromAcceptor => &mut said.listener,
+        };
+        side.push(message.kind.name().to_owned());
+        Ok(())
+    });
+    read.expect("the capture is whole");
+    said.summary = summary;
+    said
+}

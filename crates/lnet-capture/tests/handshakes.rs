@@ -1,0 +1,225 @@
+//! Handshakes that are broken, refused, in another version, order, or place.
+
+mod common;
+
+use common::capture::{ACK, FIN, SYN, Segment, pcap_of};
+use common::talk::{Talk, answer, connreq, conversation, dial_hello, hello, nid, ping, put};
+use common::{Said, listen_to};
+use lnet_capture::{Kind, LNET_PORT, decode_capture};
+use lnet_wire::{Connreq, Ctype, HeaderForm, Hello, HelloVersion, KsockHeader, Problem};
+
+/// A capture of a connection from its SYN to its end.
+fn capture(talk: &Talk) -> Vec<u8> {
+    pcap_of(&[
+        Segment::from_dialler(1, SYN, &[]),
+        Segment::from_listener(1, SYN, &[]).acknowledging(2),
+        Segment::from_dialler(2, ACK, &talk.dialler),
+        Segment::from_listener(2, ACK, &talk.listener),
+        Segment::from_dialler(2 + talk.dialler.len() as u32, ACK | FIN, &[]),
+        Segment::from_listener(2 + talk.listener.len() as u32, ACK | FIN, &[]),
+    ])
+}
+
+fn listen(dialler: &[&[u8]], listener: &[&[u8]]) -> Said {
+    listen_to(&capture(&Talk {
+        dialler: dialler.concat(),
+        listener: listener.concat(),
+    }))
+}
+
+/// What is wrong with the first broken structure, and at which offset of it.
+fn first_error(dialler: &[&[u8]], listener: &[&[u8]]) -> (Problem, usize) {
+    let talk = Talk {
+        dialler: dialler.concat(),
+        listener: listener.concat(),
+    };
+    let mut found = None;
+    let (_, read) = decode_capture(capture(&talk).as_slice(), &[LNET_PORT], |message| {
+        if let Kind::Broken(error) = message.kind {
+            assert!(message.connection.refused);
+            found.get_or_insert((error.problem, error.offset));
+        }
+        Ok(())
+    });
+    read.expect("the capture is whole");
+    found.expect("something is broken")
+}
+
+#[test]
+fn a_hello_of_type_none_refuses() {
+    let said = listen(
+        &[&connreq(), &hello(&dial_hello())],
+        &[&answer(Ctype::NONE)],
+    );
+    assert_eq!(
+        (said.dialler, said.listener),
+        (
+            vec!["CONNREQ".to_owned(), "HELLO".to_owned()],
+            vec!["HELLO".to_owned()]
+        )
+    );
+    assert_eq!(said.summary.refused, 1);
+    assert!(said.summary.is_complete());
+}
+
+#[test]
+fn bytes_behind_a_refusal_are_not_undecoded() {
+    let junk = [0x5A; 50];
+    let said = listen(
+        &[&connreq(), &hello(&dial_hello())],
+        &[&answer(Ctype::NONE), &junk],
+    );
+    assert_eq!(
+        (said.summary.bytes.unaccepted, said.summary.bytes.undecoded),
+        (50, 0)
+    );
+}
+
+#[test]
+fn a_request_with_a_wrong_version_is_broken_and_its_refusal_is_shown() {
+    let mut request = connreq();
+    request[4] = 9;
+    let said = listen(&[&request, &hello(&dial_hello())], &[&Connreq::REFUSAL]);
+    assert_eq!(
+        (said.dialler, said.listener),
+        (vec!["BROKEN".to_owned()], vec!["REFUSAL".to_owned()])
+    );
+    assert_eq!(said.summary.refused, 1);
+    assert_eq!(
+        first_error(&[&request], &[]),
+        (Problem::UnknownVersion(9), 4)
+    );
+}
+
+#[test]
+fn a_connection_that_starts_with_a_hello_is_broken_at_its_magic() {
+    let (problem, offset) = first_error(&[&hello(&dial_hello())], &[&Connreq::REFUSAL]);
+    assert_eq!((problem, offset), (Problem::BadMagic(0x4572_6963), 0));
+}
+
+#[test]
+fn a_hello_of_an_unknown_version_is_broken_and_its_answer_is_shown() {
+    let mut unknown = hello(&dial_hello());
+    unknown[4] = 99;
+    let said = listen(&[&connreq(), &unknown], &[&answer(Ctype::NONE)]);
+    assert_eq!(
+        (said.dialler, said.listener),
+        (
+            vec!["CONNREQ".to_owned(), "BROKEN".to_owned()],
+            vec!["HELLO".to_owned()]
+        )
+    );
+    assert!(said.summary.is_complete());
+}
+
+#[test]
+fn a_hello_shorter_than_its_version_is_broken_at_its_end() {
+    let v4 = Hello {
+        version: HelloVersion::V4,
+        ..dial_hello()
+    };
+    let short = &hello(&v4)[..56];
+    let truncated = Problem::Truncated {
+        needed: 80,
+        available: 56,
+    };
+    assert_eq!(first_error(&[&connreq(), short], &[]), (truncated, 56));
+}
+
+#[test]
+fn frames_follow_the_version_of_the_acceptors_hello() {
+    let v2 = Hello {
+        version: HelloVersion::V2,
+        ..dial_hello()
+    };
+    let said = listen(
+        &[&connreq(), &hello(&v2), &ping()],
+        &[&answer(Ctype::CONTROL)],
+    );
+    assert_eq!(said.dialler, ["CONNREQ", "HELLO", "GET"]);
+}
+
+#[test]
+fn version_1_has_no_frame_headers() {
+    let v1 = Hello {
+        version: HelloVersion::V1,
+        ..dial_hello()
+    };
+    let reply = hello(&v1.reply(nid("10.0.0.2@tcp"), 5, Ctype::CONTROL));
+    let (get, put) = (
+        ping()[KsockHeader::LEN..].to_vec(),
+        put(80)[KsockHeader::LEN..].to_vec(),
+    );
+    let said = listen(&[&connreq(), &hello(&v1), &get, &put], &[&reply]);
+    assert_eq!(said.dialler, ["CONNREQ", "HELLO", "GET", "PUT"]);
+    assert!(said.summary.is_complete());
+}
+
+#[test]
+fn a_flipped_hello_flips_the_frame_headers_behind_it() {
+    let mut flipped = hello(&dial_hello());
+    for (at, width) in [
+        (0, 4),
+        (4, 4),
+        (8, 8),
+        (16, 8),
+        (24, 4),
+        (28, 4),
+        (32, 8),
+        (40, 8),
+        (48, 4),
+        (52, 4),
+    ] {
+        flipped[at..at + width].reverse();
+    }
+    let mut frame = ping();
+    for (at, width) in [(0, 4), (4, 4), (8, 8), (16, 8)] {
+        frame[at..at + width].reverse();
+    }
+    let said = listen(&[&connreq(), &flipped, &frame], &[&answer(Ctype::CONTROL)]);
+    assert_eq!(said.dialler, ["CONNREQ", "HELLO", "GET"]);
+}
+
+#[test]
+fn a_broken_frame_is_shown_with_its_offset_and_the_next_frame_is_found() {
+    let mut broken = ping();
+    broken[KsockHeader::LEN + HeaderForm::Nid4.len() - 48] = 7;
+    let talk = Talk {
+        dialler: [connreq(), hello(&dial_hello()), broken, put(10)].concat(),
+        listener: answer(Ctype::CONTROL),
+    };
+    let mut errors = Vec::new();
+    let (summary, read) = decode_capture(capture(&talk).as_slice(), &[LNET_PORT], |message| {
+        if let Kind::Broken(error) = message.kind {
+            errors.push((message.offset, error.offset));
+        }
+        Ok(())
+    });
+    read.expect("the capture is whole");
+    // The type stands 24 bytes into the LNet header.
+    assert_eq!(errors, [(16 + 56, KsockHeader::LEN + 24)]);
+    assert_eq!((summary.bytes.undecoded, summary.refused), (96, 0));
+    assert_eq!(summary.messages["PUT"], 1);
+}
+
+#[test]
+fn another_port_is_recognised_by_the_request() {
+    let talk = conversation();
+    let mut to_listener = Segment::from_dialler(2, ACK, &talk.dialler);
+    to_listener.to.1 = 7988;
+    let mut to_dialler = Segment::from_listener(2, ACK, &talk.listener);
+    to_dialler.from.1 = 7988;
+    let said = listen_to(&pcap_of(&[to_listener, to_dialler]));
+    assert_eq!(said.summary.connections, 1);
+    assert_eq!(
+        said.summary.bytes.decoded,
+        (talk.dialler.len() + talk.listener.len()) as u64
+    );
+}
+
+#[test]
+fn other_traffic_is_left_alone() {
+    let mut web = Segment::from_dialler(2, ACK, b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n");
+    web.to.1 = 80;
+    assert_eq!(listen_to(&pcap_of(&[web])).summary.connections, 0);
+}
