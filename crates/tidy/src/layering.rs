@@ -9,12 +9,13 @@ use crate::workspace::{Package, Workspace};
 
 /// The house: every crate, lowest first, with the crates of this workspace that its library may
 /// use. Tests may use more, because they ship with nothing.
-const EDGES: [(&str, &[&str]); 13] = [
+const EDGES: [(&str, &[&str]); 14] = [
     ("lnet-types", &[]),
     ("finerail-sys", &[]),
     ("lnet-wire", &["lnet-types"]),
     ("lnet-config", &["lnet-types"]),
-    ("lnet-core", &["lnet-wire", "lnet-types"]),
+    ("lnet-policy", &["lnet-types"]),
+    ("lnet-core", &["lnet-policy", "lnet-wire", "lnet-types"]),
     ("lnet-tcp", &["lnet-wire", "lnet-types", "finerail-sys"]),
     ("lnet-capture", &["lnet-wire", "lnet-types"]),
     (
@@ -75,6 +76,7 @@ const EDGES: [(&str, &[&str]); 13] = [
             "lnet-capture",
             "lnet-rpc",
             "lnet-config",
+            "lnet-policy",
             "lnet-wire",
             "lnet-types",
         ],

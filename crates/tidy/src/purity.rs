@@ -11,7 +11,13 @@ use crate::source::{Source, Token};
 use crate::workspace::Workspace;
 
 /// The packages that hold no I/O, no clock and no chance.
-const PURE: [&str; 4] = ["lnet-config", "lnet-core", "lnet-types", "lnet-wire"];
+const PURE: [&str; 5] = [
+    "lnet-config",
+    "lnet-core",
+    "lnet-policy",
+    "lnet-types",
+    "lnet-wire",
+];
 
 /// What a pure crate may not name, and what it would bring.
 const NAMES: [(&str, &str); 24] = [

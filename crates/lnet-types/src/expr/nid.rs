@@ -7,7 +7,7 @@ use super::address::AddressExpr;
 use super::number::NumberExpr;
 use super::parse::{self, ParseExprError};
 use super::{ExpandError, check_limit};
-use crate::net::{LndType, Net};
+use crate::net::{AddressForm, LndType, Net};
 use crate::nid::Nid;
 
 /// An expression that matches networks: `tcp`, `tcp3`, `tcp*`, `o2ib[0-8/2]`.
@@ -18,9 +18,19 @@ pub struct NetExpr {
 }
 
 impl NetExpr {
-    /// The networks of type `lnd` with these numbers; `None`, the bare name, is number 0.
-    pub(super) const fn new(lnd: LndType, numbers: Option<NumberExpr>) -> Self {
-        Self { lnd, numbers }
+    /// The networks of type `lnd` with these numbers; no numbers, the bare name, is number 0.
+    ///
+    /// `None` for what the grammar has no text for: the wildcard type, numbers of loopback, and
+    /// numbers whose maximum is not [`NumberExpr::NET_MAX`].
+    #[must_use]
+    pub fn new(lnd: LndType, numbers: Option<NumberExpr>) -> Option<Self> {
+        let fits = match &numbers {
+            None => lnd != LndType::ANY,
+            Some(numbers) => {
+                lnd != LndType::ANY && lnd != LndType::LO && numbers.max() == NumberExpr::NET_MAX
+            }
+        };
+        fits.then_some(Self { lnd, numbers })
     }
 
     /// The LND type that the expression names.
@@ -98,8 +108,22 @@ pub struct NidExpr {
 }
 
 impl NidExpr {
-    pub(super) const fn new(address: AddressExpr, net: NetExpr) -> Self {
-        Self { address, net }
+    /// The NIDs with these addresses on these networks; `None` when addresses of the networks' type
+    /// have another form, or the maxima of the numbers are not those of their places.
+    #[must_use]
+    pub fn new(address: AddressExpr, net: NetExpr) -> Option<Self> {
+        let fits = match (&address, net.lnd.address_form()) {
+            (AddressExpr::V6 { .. }, _) => true,
+            (AddressExpr::Quad(octets), AddressForm::Ip) => octets
+                .iter()
+                .all(|octet| octet.max() == NumberExpr::OCTET_MAX),
+            (AddressExpr::Number(numbers), AddressForm::Number) => {
+                numbers.max() == NumberExpr::ADDRESS_MAX
+            }
+            (AddressExpr::Quad(_), AddressForm::Number)
+            | (AddressExpr::Number(_), AddressForm::Ip) => false,
+        };
+        fits.then_some(Self { address, net })
     }
 
     /// The part before the `@`.

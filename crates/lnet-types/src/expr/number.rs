@@ -117,6 +117,12 @@ impl NumberExpr {
         &self.ranges
     }
 
+    /// The largest number that the place in the text allows; a full range up to it prints as `*`.
+    #[must_use]
+    pub const fn max(&self) -> u32 {
+        self.max
+    }
+
     /// True for a member.
     #[must_use]
     pub fn contains(&self, number: u32) -> bool {

@@ -150,7 +150,8 @@ pub(super) fn net_expr(text: &str) -> Result<NetExpr> {
         }
         rest => Some(complete(rest, net_numbers).map_err(|error| error.behind(name_len))?),
     };
-    Ok(NetExpr::new(lnd, numbers))
+    // The type was split off as one that texts may name, and its numbers were read as such.
+    NetExpr::new(lnd, numbers).ok_or(ParseExprError::new(0, ExprProblem::UnknownNet))
 }
 
 fn net_numbers(input: &mut Input<'_>) -> Result<NumberExpr> {
@@ -172,7 +173,8 @@ pub(super) fn nid_expr(text: &str) -> Result<NidExpr> {
         AddressForm::Ip => complete(address, quad)?,
         AddressForm::Number => complete(address, number_address)?,
     };
-    Ok(NidExpr::new(address, net))
+    // The address was read in the form of the network's type.
+    NidExpr::new(address, net).ok_or(ParseExprError::new(0, ExprProblem::Unexpected))
 }
 
 /// An address expression that stands alone, so that only its look tells what it is.

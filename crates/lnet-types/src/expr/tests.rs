@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::{AddressExpr, Descriptor, NetExpr, NidExpr, NidList, NumberExpr, ParseExprError};
-use crate::{Net, Nid};
+use crate::{LndType, Net, Nid};
 
 fn net(text: &str) -> NetExpr {
     text.parse().unwrap()
@@ -80,6 +80,29 @@ fn the_type_decides_the_form_of_the_address() {
             "{name}"
         );
     }
+}
+
+#[test]
+fn expressions_are_built_from_parts_only_where_a_text_could_say_them() {
+    let numbers = |max| NumberExpr::any(max);
+    let quad = |max| AddressExpr::Quad(std::array::from_fn(|_| numbers(max)));
+    let number = AddressExpr::Number(numbers(NumberExpr::ADDRESS_MAX));
+    let tcp = NetExpr::new(LndType::TCP, Some(numbers(NumberExpr::NET_MAX))).unwrap();
+    assert_eq!(tcp, net("tcp*"));
+    assert_eq!(NetExpr::new(LndType::TCP, Some(numbers(255))), None);
+    assert_eq!(
+        NetExpr::new(LndType::LO, Some(numbers(NumberExpr::NET_MAX))),
+        None
+    );
+    assert_eq!(NetExpr::new(LndType::ANY, None), None);
+    assert_eq!(
+        NidExpr::new(quad(255), tcp.clone()),
+        Some(nid("*.*.*.*@tcp*"))
+    );
+    assert_eq!(NidExpr::new(quad(65535), tcp.clone()), None);
+    assert_eq!(NidExpr::new(number.clone(), tcp), None);
+    assert_eq!(NidExpr::new(number, net("kfi")), Some(nid("*@kfi")));
+    assert_eq!(NidExpr::new(quad(255), net("kfi")), None);
 }
 
 #[test]
