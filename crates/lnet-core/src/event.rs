@@ -29,10 +29,26 @@ pub enum EventKind {
 pub struct Errno(pub i32);
 
 impl Errno {
+    /// Not permitted.
+    pub const EPERM: Self = Self(1);
+    /// No such object.
+    pub const ENOENT: Self = Self(2);
     /// Input/output error.
     pub const EIO: Self = Self(5);
+    /// A bounded table is full.
+    pub const ENOMEM: Self = Self(12);
+    /// Busy.
+    pub const EBUSY: Self = Self(16);
+    /// Exists already.
+    pub const EEXIST: Self = Self(17);
     /// No such device.
     pub const ENODEV: Self = Self(19);
+    /// Invalid argument.
+    pub const EINVAL: Self = Self(22);
+    /// Name not unique.
+    pub const ENOTUNIQ: Self = Self(76);
+    /// Would invalidate the routing configuration.
+    pub const EUSERS: Self = Self(87);
     /// Timed out.
     pub const ETIMEDOUT: Self = Self(110);
     /// No path to the destination.

@@ -1,1 +1,254 @@
 //! An LNet node as a state machine without I/O: interfaces, peers, routes, portals, messages, forwarding.
+//!
+//! Section numbers without another name are those of the LNet-over-TCP wire description that the
+//! project works from; "lnet-selection" is its companion on path selection, health and policies.
+//!
+//! [`Core`] is the node. It takes inputs (a call of the user, a header that arrived, a payload that is
+//! in its place, the fate of a message, the time) and gives outputs ([`Output`]). Whoever drives it owns
+//! the clock, the connections and the memory. It has no clock, no socket, no thread, no lock, no
+//! randomness of its own, and no way to panic that anybody outside could reach.
+//!
+//! ```text
+//!        put get attach …            Event
+//!             │                        ▲
+//!  ┌──────────▼────────────────────────┴──────────────────────────────────────────┐
+//!  │ put_get   portal ─ matching ─ descriptor ─ lifecycle                         │
+//!  │    │                 ▲                        ▲                              │
+//!  │    ▼                 │                        │                              │
+//!  │ select ─▶ tx      receive ─▶ rx ─▶ respond ───┘        forward ─ pool        │
+//!  │ (ni peer route)      ▲                                 ping  checker  timer  │
+//!  └────┼─────────────────┼───────────────────────────────────────────────────────┘
+//!       ▼                 │
+//!    Transmit   sent   header   Verdict   arrived   Resume
+//! ```
+
+mod buffers;
+mod checker;
+mod config;
+mod configure;
+mod counters;
+mod descriptor;
+mod event;
+mod forward;
+mod io;
+mod lifecycle;
+mod matching;
+mod md;
+mod ni;
+mod peer;
+mod ping;
+mod pool;
+mod portal;
+mod put_get;
+mod receive;
+mod respond;
+mod route;
+mod rx;
+mod select;
+mod status;
+mod table;
+mod timer;
+mod tx;
+mod view;
+
+use std::collections::VecDeque;
+
+use lnet_types::{Nid, Time};
+use lnet_wire::PORTALS;
+
+pub use config::{ConfigError, CoreConfig, Globals, NiConfig, Route, RouterBuffers, Tunables};
+pub use counters::{Counters, MessageStats, TypeCounts};
+pub use event::{Errno, Event, EventKind};
+pub use io::{
+    CoreBuffer, Landing, NiId, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Transmit,
+    TxId, Verdict,
+};
+pub use md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
+pub use peer::MAX_PEER_NIS;
+pub use portal::PortalError;
+pub use put_get::{GetRequest, PutRequest};
+pub use receive::MAX_HELD_PER_PORTAL;
+pub use status::{DropReason, MessageStatus, ProtocolError};
+pub use view::{NiView, PeerNiView, PeerView, RouteView, RouterPoolView};
+
+use crate::timer::Timer;
+
+/// A node.
+///
+/// # How to drive it
+///
+/// After every call that changes anything, take outputs with [`Core::poll_output`] until there are
+/// none. Call [`Core::tick`] when [`Core::next_deadline`] has come, earlier calls do no harm. Times never
+/// go backwards.
+///
+/// * [`Output::Transmit`] is answered by exactly one [`Core::sent`]. The payload's memory stays valid
+///   until then.
+/// * A header that arrived goes to [`Core::header`]. [`Verdict::Receive`] and [`Verdict::Hold`] are
+///   answered by exactly one [`Core::arrived`]: when the payload is where [`Landing`] or
+///   [`Output::Resume`] said (after a Resume without landing: when it has been thrown away), or when the
+///   message failed, also while it is held.
+/// * An [`Event`] with `unlinked` is the last one of its descriptor; the memory is the caller's again.
+/// * Answers that name nothing (any more) are counted and ignored.
+///
+/// # Two nodes in memory
+///
+/// ```
+/// use lnet_core::*;
+/// use lnet_types::{ProcessId, Time};
+///
+/// let config = |interface_cookie| CoreConfig {
+///     interface_cookie,
+///     seed: 1,
+///     globals: Globals::default(),
+///     buffers: RouterBuffers::default(),
+///     routing: false,
+///     pid: 12345,
+/// };
+/// let now = Time::ZERO;
+/// let (mut a, mut b) = (Core::new(config(1), now), Core::new(config(2), now));
+/// let nid_a = "10.0.0.1@tcp".parse()?;
+/// let nid_b = "10.0.0.2@tcp".parse()?;
+/// let ni = |nid| NiConfig { nid, tunables: Tunables::default() };
+/// let ni_a = a.add_ni(ni(nid_a), now)?;
+/// let ni_b = b.add_ni(ni(nid_b), now)?;
+///
+/// // B offers 64 bytes on portal 30.
+/// let me = b.me_attach(MeSpec {
+///     portal: 30,
+///     match_id: ProcessId::ANY,
+///     match_bits: 7,
+///     ignore_bits: 0,
+///     unlink_with_md: true,
+///     position: InsertPosition::After,
+/// })?;
+/// let md = MdSpec {
+///     length: 64,
+///     threshold: Some(1),
+///     max_size: 0,
+///     options: MdOptions::OP_PUT,
+///     unlink_when_exhausted: true,
+///     user: 42,
+/// };
+/// b.md_attach(me, md, now)?;
+///
+/// // A puts five bytes there and wants no ACK.
+/// let source = a.md_bind(MdSpec { length: 5, options: MdOptions::empty(), ..md })?;
+/// a.put(
+///     PutRequest {
+///         md: source,
+///         ack: false,
+///         source: None,
+///         target: ProcessId::lustre(nid_b),
+///         portal: 30,
+///         match_bits: 7,
+///         offset: 0,
+///         hdr_data: 0,
+///     },
+///     now,
+/// )?;
+///
+/// // The wire: what A transmits, B receives.
+/// let Some(Output::Transmit(message)) = a.poll_output() else { panic!("nothing to send") };
+/// assert_eq!(message.ni, ni_a);
+/// let from = ProcessId::lustre(nid_a);
+/// let Verdict::Receive { rx, landing } = b.header(ni_b, from, &message.header, now) else {
+///     panic!("not wanted")
+/// };
+/// assert_eq!((landing.offset, landing.length), (0, 5));
+/// b.arrived(rx, Ok(()), now);
+/// a.sent(message.tx, MessageStatus::Ok, now);
+///
+/// let Some(Output::Event(event)) = b.poll_output() else { panic!("no event") };
+/// assert_eq!((event.kind, event.mlength, event.user), (EventKind::Put, 5, 42));
+/// assert!(event.unlinked);
+/// let Some(Output::Event(event)) = a.poll_output() else { panic!("no event") };
+/// assert_eq!((event.kind, event.status), (EventKind::Send, Ok(())));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Core {
+    config: CoreConfig,
+    nis: ni::Nis,
+    peers: peer::Peers,
+    routes: route::Routes,
+    portals: Vec<matching::Portal>,
+    mes: matching::Mes,
+    mds: descriptor::Mds,
+    rx: table::Table<RxId, rx::Rx>,
+    tx: table::Table<TxId, tx::Tx>,
+    pools: pool::Pools,
+    buffers: buffers::Buffers,
+    ping_target: ping::PingTarget,
+    timers: timer::Timers,
+    counters: Counters,
+    outputs: VecDeque<Output>,
+}
+
+impl Core {
+    /// A node with the loopback interface and nothing else, that answers pings.
+    #[must_use]
+    pub fn new(config: CoreConfig, _now: Time) -> Self {
+        let mut core = Self {
+            nis: ni::Nis::new(),
+            peers: peer::Peers::new(config.seed, MAX_PEER_NIS),
+            routes: route::Routes::default(),
+            portals: (0..PORTALS).map(|_| matching::Portal::default()).collect(),
+            mes: matching::Mes::default(),
+            mds: descriptor::Mds::default(),
+            rx: table::Table::default(),
+            tx: table::Table::default(),
+            pools: pool::Pools::new(config.buffers),
+            buffers: buffers::Buffers::default(),
+            ping_target: ping::PingTarget::default(),
+            timers: timer::Timers::default(),
+            counters: Counters::default(),
+            outputs: VecDeque::new(),
+            config,
+        };
+        core.open_ping_target();
+        core
+    }
+
+    /// The LND reports that it has connections to a peer, or that the last one is gone. Only routers
+    /// care: they drop messages for a peer that is down, until it is heard of again or `peer_timeout`
+    /// has passed.
+    pub fn peer_notify(&mut self, _ni: NiId, peer: Nid, alive: bool, now: Time) {
+        if let Some(peer_ni) = self.peers.by_nid_mut(peer) {
+            peer_ni.down_since = (!alive).then_some(now);
+        }
+    }
+
+    /// Does what is due. Cheap when nothing is.
+    pub fn tick(&mut self, now: Time) {
+        while let Some(timer) = self.timers.pop(now) {
+            match timer {
+                Timer::Response(md) => self.response_overdue(md, now),
+                Timer::Queued(tx) => self.queued_too_long(tx, now),
+                Timer::Check(gateway) => self.check_gateway(gateway, now),
+                Timer::Quiet(net) => self.net_is_quiet(net, now),
+            }
+        }
+    }
+
+    /// When [`Core::tick`] has something to do next; `None`: never, as things are.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// Takes the next output.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// The bytes of one of the core's own buffers; none for a buffer that is not there.
+    #[must_use]
+    pub fn core_buffer(&self, buffer: CoreBuffer) -> &[u8] {
+        self.buffers.data(buffer)
+    }
+
+    /// The bytes of one of the core's own buffers, to receive into.
+    pub fn core_buffer_mut(&mut self, buffer: CoreBuffer) -> &mut [u8] {
+        self.buffers.data_mut(buffer)
+    }
+}

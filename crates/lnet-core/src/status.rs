@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::event::Errno;
+
 /// How the sending of a message ended (section 9.1). The classes decide what health and resends do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -28,6 +30,30 @@ pub enum MessageStatus {
     RemoteTimeout = 9,
     /// Lost here or there, nobody knows.
     NetworkTimeout = 10,
+}
+
+impl MessageStatus {
+    /// Number of classes.
+    pub(crate) const COUNT: usize = 11;
+
+    /// What a caller is told.
+    ///
+    /// # Errors
+    ///
+    /// The errno of a failure, for every class but [`MessageStatus::Ok`].
+    pub const fn result(self) -> Result<(), Errno> {
+        match self {
+            Self::Ok => Ok(()),
+            Self::LocalAborted => Err(Errno::ECANCELED),
+            Self::LocalNoRoute | Self::RemoteDropped => Err(Errno::EHOSTUNREACH),
+            Self::LocalTimeout | Self::RemoteTimeout | Self::NetworkTimeout => {
+                Err(Errno::ETIMEDOUT)
+            }
+            Self::LocalInterrupt | Self::LocalDropped | Self::LocalError | Self::RemoteError => {
+                Err(Errno::EIO)
+            }
+        }
+    }
 }
 
 /// Why a message that arrived was dropped. Every drop is counted under one of these.
@@ -57,11 +83,17 @@ pub enum DropReason {
     AsymmetricRoute,
     /// A table that is bounded is full.
     NoMemory,
+    /// Its source is a wildcard or a loopback NID, which no node has.
+    BadSource,
+    /// Its connection ended, or its payload was damaged, before all of it was here.
+    Incomplete,
+    /// A routed message that the LND could not send on.
+    NotForwarded,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::NotRouting,
         Self::BadPortal,
         Self::NoMatch,
@@ -73,6 +105,9 @@ impl DropReason {
         Self::RoutingStopped,
         Self::AsymmetricRoute,
         Self::NoMemory,
+        Self::BadSource,
+        Self::Incomplete,
+        Self::NotForwarded,
     ];
 }
 
@@ -86,4 +121,7 @@ pub enum ProtocolError {
     /// Addressed to another interface of this node (check 3b).
     #[error("addressed to another interface of this node")]
     WrongInterface,
+    /// A payload that its type may not have: on an ACK or GET any, on a PUT or REPLY more than 1 MiB.
+    #[error("payload length is not legal for the message type")]
+    BadLength,
 }

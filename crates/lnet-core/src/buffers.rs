@@ -1,0 +1,81 @@
+//! The small buffers that the core owns: ping information going out and coming in.
+//!
+//! A buffer has as many users as there are messages and descriptors that name it, and ceases with the
+//! last. So the ping information can be rebuilt while an older one is still being sent.
+
+use slab::Slab;
+
+use crate::io::CoreBuffer;
+
+/// All buffers of the core.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    slots: Slab<Buffer>,
+}
+
+#[derive(Debug)]
+struct Buffer {
+    data: Vec<u8>,
+    users: u32,
+}
+
+impl Buffers {
+    /// A buffer with one user.
+    pub(crate) fn insert(&mut self, data: Vec<u8>) -> CoreBuffer {
+        let slot = self.slots.insert(Buffer { data, users: 1 });
+        CoreBuffer(slot as u32)
+    }
+
+    /// The bytes; empty for a buffer that is not there.
+    pub(crate) fn data(&self, buffer: CoreBuffer) -> &[u8] {
+        self.slots
+            .get(buffer.0 as usize)
+            .map_or(&[], |slot| &slot.data)
+    }
+
+    /// The bytes, to be written.
+    pub(crate) fn data_mut(&mut self, buffer: CoreBuffer) -> &mut [u8] {
+        self.slots
+            .get_mut(buffer.0 as usize)
+            .map_or(&mut [], |slot| &mut slot.data)
+    }
+
+    pub(crate) fn retain(&mut self, buffer: CoreBuffer) {
+        if let Some(slot) = self.slots.get_mut(buffer.0 as usize) {
+            slot.users += 1;
+        }
+    }
+
+    pub(crate) fn release(&mut self, buffer: CoreBuffer) {
+        let index = buffer.0 as usize;
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        slot.users -= 1;
+        if slot.users == 0 {
+            self.slots.remove(index);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_ceases_with_its_last_user() {
+        let mut buffers = Buffers::default();
+        let buffer = buffers.insert(vec![1, 2]);
+        buffers.retain(buffer);
+        buffers.release(buffer);
+        assert_eq!(buffers.data(buffer), [1, 2]);
+        buffers.release(buffer);
+        assert_eq!(buffers.data(buffer), []);
+        assert_eq!(buffers.len(), 0);
+    }
+}

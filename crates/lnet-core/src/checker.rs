@@ -1,0 +1,193 @@
+//! The router checker (section 8.2): pings every gateway, and learns which routes are usable.
+//!
+//! ```text
+//!            ping answered, or a message came through it
+//!   dead ──────────────────────────────────────────────▶ alive
+//!        ◀──────────────────────────────────────────────
+//!            ping failed, or unanswered for router_ping_timeout
+//! ```
+//!
+//! Without discovery a gateway is no Multi-Rail peer to us, so each route has a flag that the last ping
+//! information decides alone (rule 2). A ping is waited for as long as `router_ping_timeout`, which is
+//! shorter than the interval: a gateway that went is known within both together.
+
+use lnet_types::{Net, Nid, ProcessId, Time};
+use lnet_wire::{LNET_PORTAL, NiStatus, PING_BUFFER_MIN, PING_MATCH_BITS, PingFeatures, PingInfo};
+
+use crate::Core;
+use crate::config::Globals;
+use crate::descriptor::Owner;
+use crate::event::{Event, EventKind};
+use crate::io::{CoreBuffer, Output};
+use crate::md::{MdOptions, MdSpec};
+use crate::put_get::GetRequest;
+use crate::route::RouteState;
+use crate::timer::Timer;
+
+/// More entries than this are taken for nonsense; the largest limit of any kernel (section 6.6).
+const NNIS_MAX: u32 = 4096;
+
+impl Core {
+    /// Plans a gateway's next ping; none while the checker is off.
+    pub(crate) fn plan_check(&mut self, nid: Nid, at: Time) {
+        let on = !self.config.globals.alive_router_check_interval.is_zero();
+        let Some(gateway) = self.routes.gateway_mut(nid) else {
+            return;
+        };
+        if let Some(before) = gateway.next_check.take() {
+            self.timers.disarm(before, Timer::Check(nid));
+        }
+        if on {
+            gateway.next_check = Some(at);
+            self.timers.arm(at, Timer::Check(nid));
+        }
+    }
+
+    /// A gateway's ping is due.
+    pub(crate) fn check_gateway(&mut self, nid: Nid, now: Time) {
+        let Some(gateway) = self.routes.gateway_mut(nid) else {
+            return;
+        };
+        gateway.next_check = None;
+        let under_way = gateway.ping.is_some();
+        self.plan_check(nid, now + self.config.globals.alive_router_check_interval);
+        if !under_way {
+            self.ping_gateway(nid, now);
+        }
+    }
+
+    fn ping_gateway(&mut self, nid: Nid, now: Time) {
+        let spec = MdSpec {
+            length: PING_BUFFER_MIN,
+            threshold: Some(2),
+            max_size: 0,
+            options: MdOptions::TRUNCATE,
+            unlink_when_exhausted: true,
+            user: 0,
+        };
+        let buffer = self.buffers.insert(vec![0; PING_BUFFER_MIN as usize]);
+        let Ok(md) = self.bind_md(spec, Owner::Check(buffer, nid)) else {
+            return self.buffers.release(buffer);
+        };
+        if let Some(gateway) = self.routes.gateway_mut(nid) {
+            gateway.ping = Some(md);
+        }
+        let get = GetRequest {
+            md,
+            source: None,
+            target: ProcessId::lustre(nid),
+            portal: LNET_PORTAL,
+            match_bits: PING_MATCH_BITS,
+            offset: 0,
+        };
+        let timeout = self.config.globals.router_ping_timeout;
+        if self.start_get(get, timeout, now).is_err() {
+            self.retire(md, Ok(()), now);
+        }
+    }
+
+    /// Something happened to a ping of ours.
+    pub(crate) fn check_event(&mut self, buffer: CoreBuffer, gateway: Nid, event: &Event) {
+        match (event.kind, event.status) {
+            (EventKind::Reply, Ok(())) => {
+                let length = event.mlength as usize;
+                let bytes = self.buffers.data(buffer);
+                let learned = learn(bytes.get(..length).unwrap_or(bytes));
+                match learned {
+                    Some(learned) => self.gateway_answered(gateway, &learned),
+                    None => self.gateway_failed(gateway),
+                }
+            }
+            (EventKind::Unlink, _) | (EventKind::Send, Ok(())) => {}
+            _ => self.gateway_failed(gateway),
+        }
+    }
+
+    fn gateway_answered(&mut self, gateway: Nid, learned: &Learned) {
+        let globals = self.config.globals;
+        for state in self.routes.via_mut(gateway) {
+            learned.apply(state, &globals);
+        }
+        self.set_gateway_alive(gateway, true);
+    }
+
+    fn gateway_failed(&mut self, gateway: Nid) {
+        for state in self.routes.via_mut(gateway) {
+            state.up = false;
+        }
+        self.set_gateway_alive(gateway, false);
+    }
+
+    /// A message came through a gateway: it lives. What that says of routes to other nets than the
+    /// source's, the next ping tells, which is sent at once.
+    pub(crate) fn revive_gateway(&mut self, gateway: Nid, source: Net, now: Time) {
+        if self
+            .routes
+            .gateway(gateway)
+            .is_none_or(|gateway| gateway.alive)
+        {
+            return;
+        }
+        for state in self
+            .routes
+            .via_mut(gateway)
+            .filter(|state| state.route.net == source)
+        {
+            state.up = true;
+        }
+        self.set_gateway_alive(gateway, true);
+        self.plan_check(gateway, now);
+    }
+
+    fn set_gateway_alive(&mut self, nid: Nid, alive: bool) {
+        let Some(gateway) = self.routes.gateway_mut(nid) else {
+            return;
+        };
+        if gateway.alive != alive {
+            gateway.alive = alive;
+            self.outputs.push_back(Output::Gateway { nid, alive });
+        }
+    }
+}
+
+/// What a gateway said of itself.
+#[derive(Debug)]
+struct Learned {
+    routes: bool,
+    /// Not everything it said fitted into the ping.
+    truncated: bool,
+    nis: Vec<(Net, bool)>,
+}
+
+/// Reads ping information; `None` when it is none that may be believed.
+fn learn(bytes: &[u8]) -> Option<Learned> {
+    let info = PingInfo::parse(bytes).ok()?;
+    info.validate(NNIS_MAX).ok()?;
+    Some(Learned {
+        routes: !info.features().contains(PingFeatures::RTE_DISABLED),
+        truncated: info.is_truncated(),
+        nis: info
+            .nis()
+            .map(|ni| (ni.nid.net(), ni.status == NiStatus::UP))
+            .collect(),
+    })
+}
+
+impl Learned {
+    fn apply(&self, state: &mut RouteState, globals: &Globals) {
+        let net = state.route.net;
+        state.single_hop = self.nis.iter().any(|&(on, _)| on == net);
+        let far_side_counts =
+            globals.avoid_asym_router_failure && (state.single_hop || state.route.hops == Some(1));
+        state.up = self.routes
+            && self.is_up_on(state.route.gateway.net())
+            && (!far_side_counts || self.is_up_on(net));
+    }
+
+    /// An interface on this net is up, or may be among those that were cut off.
+    fn is_up_on(&self, net: Net) -> bool {
+        let mut on_net = self.nis.iter().filter(|&&(on, _)| on == net).peekable();
+        let cut_off = self.truncated && on_net.peek().is_none();
+        cut_off || on_net.any(|&(_, up)| up)
+    }
+}

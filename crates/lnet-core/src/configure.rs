@@ -1,0 +1,214 @@
+//! Changes of the configuration, at any time. Messages under way when something goes are ended: those
+//! that have not been handed to the LND at once, the others by its answer.
+
+use lnet_types::{Net, Nid, Time};
+
+use crate::Core;
+use crate::config::{ConfigError, Globals, NiConfig, Route};
+use crate::event::Errno;
+use crate::io::NiId;
+use crate::status::DropReason;
+use crate::tx::End;
+
+impl Core {
+    /// Adds an interface, and its net with the first one.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::InvalidNid`], [`ConfigError::NoCredits`], [`ConfigError::DuplicateNid`],
+    /// [`ConfigError::NetIsRouted`].
+    pub fn add_ni(&mut self, config: NiConfig, now: Time) -> Result<NiId, ConfigError> {
+        let nid = config.nid;
+        let net = nid.net();
+        if nid.is_any() || net == Net::LO {
+            return Err(ConfigError::InvalidNid(nid));
+        }
+        if config.tunables.credits == 0 || config.tunables.peer_credits == 0 {
+            return Err(ConfigError::NoCredits);
+        }
+        if self.nis.by_nid(nid).is_some() {
+            return Err(ConfigError::DuplicateNid(nid));
+        }
+        if !self.routes.to(net).is_empty() {
+            return Err(ConfigError::NetIsRouted(net));
+        }
+        let new_net = !self.nis.has_net(net);
+        let id = self.nis.add(config, now);
+        if new_net {
+            self.watch_net(net, now);
+        }
+        self.rebuild_ping_info();
+        Ok(id)
+    }
+
+    /// Removes an interface. What is queued for it ends with [`Errno::ENODEV`].
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::UnknownNi`], also for loopback.
+    pub fn remove_ni(&mut self, ni: NiId, now: Time) -> Result<(), ConfigError> {
+        let net = self
+            .nis
+            .get(ni)
+            .map(|ni| ni.nid.net())
+            .ok_or(ConfigError::UnknownNi)?;
+        if ni == NiId::LOOPBACK {
+            return Err(ConfigError::UnknownNi);
+        }
+        let end = End::Failed(Errno::ENODEV, DropReason::NoRoute);
+        self.abandon_where(|tx| tx.ni == ni, end, now);
+        let watch = self.nis.net(net).and_then(|state| state.watch);
+        self.nis.remove(ni);
+        if let Some(at) = watch.filter(|_| !self.nis.has_net(net)) {
+            self.timers.disarm(at, crate::timer::Timer::Quiet(net));
+        }
+        self.rebuild_ping_info();
+        Ok(())
+    }
+
+    /// The LND reports, or takes back, a fatal error of an interface, such as a link that is down.
+    pub fn set_ni_fatal(&mut self, ni: NiId, fatal: bool, _now: Time) {
+        let Some(entry) = self.nis.get_mut(ni).filter(|entry| entry.fatal != fatal) else {
+            return;
+        };
+        entry.fatal = fatal;
+        if self.config.routing {
+            self.rewrite_ping_info();
+        } else {
+            self.rebuild_ping_info();
+        }
+    }
+
+    /// Adds a static route, and pings its gateway if that is new.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::NotRemote`], [`ConfigError::InvalidNid`], [`ConfigError::GatewayNotLocal`],
+    /// [`ConfigError::HopsOutOfRange`], [`ConfigError::DuplicateRoute`],
+    /// [`ConfigError::TooManyPeers`].
+    pub fn add_route(&mut self, route: Route, now: Time) -> Result<(), ConfigError> {
+        let Route {
+            net, gateway, hops, ..
+        } = route;
+        if net == Net::LO || net == Net::ANY || self.nis.has_net(net) {
+            return Err(ConfigError::NotRemote(net));
+        }
+        let own = self.nis.by_nid(gateway).is_some();
+        if own || gateway.is_any() || gateway.net() == Net::LO || gateway.net() == net {
+            return Err(ConfigError::InvalidNid(gateway));
+        }
+        if !self.nis.has_net(gateway.net()) {
+            return Err(ConfigError::GatewayNotLocal(gateway));
+        }
+        if hops == Some(0) {
+            return Err(ConfigError::HopsOutOfRange);
+        }
+        self.peers
+            .find_or_create(gateway, now)
+            .ok_or(ConfigError::TooManyPeers)?;
+        let alive = !self.config.globals.check_routers_before_use;
+        let new = self.routes.add(route, alive)?;
+        self.peers.add_gateway(gateway);
+        if new {
+            self.plan_check(gateway, now);
+        }
+        Ok(())
+    }
+
+    /// Removes a route. Messages that have chosen it already keep their path.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::UnknownRoute`].
+    pub fn remove_route(&mut self, net: Net, gateway: Nid) -> Result<(), ConfigError> {
+        let gone = self.routes.remove(net, gateway)?;
+        self.peers.remove_gateway(gateway);
+        if let Some(at) = gone.and_then(|gateway| gateway.next_check) {
+            self.timers.disarm(at, crate::timer::Timer::Check(gateway));
+        }
+        Ok(())
+    }
+
+    /// Configures a peer, or adds NIDs to one. What traffic had found under these NIDs becomes part of
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::InvalidNid`], [`ConfigError::NidOfAnotherPeer`], [`ConfigError::TooManyPeers`].
+    pub fn add_peer(
+        &mut self,
+        primary: Nid,
+        nids: &[Nid],
+        multi_rail: bool,
+    ) -> Result<(), ConfigError> {
+        let all = || std::iter::once(primary).chain(nids.iter().copied());
+        if let Some(nid) = all().find(|nid| nid.is_any() || nid.net() == Net::LO) {
+            return Err(ConfigError::InvalidNid(nid));
+        }
+        if let Some(nid) = self.peers.owner_conflict(primary, nids) {
+            return Err(ConfigError::NidOfAnotherPeer(nid));
+        }
+        for nid in all() {
+            self.peers
+                .find_or_create(nid, Time::ZERO)
+                .ok_or(ConfigError::TooManyPeers)?;
+        }
+        self.peers.configure(primary, nids, multi_rail);
+        Ok(())
+    }
+
+    /// Forgets a configured peer. What is queued for it ends with [`Errno::EHOSTUNREACH`].
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::UnknownPeer`], [`ConfigError::PeerIsGateway`].
+    pub fn remove_peer(&mut self, primary: Nid) -> Result<(), ConfigError> {
+        let peer = self.peers.peer(primary).filter(|peer| peer.configured);
+        let peer = peer.ok_or(ConfigError::UnknownPeer(primary))?;
+        if peer.routes > 0 {
+            return Err(ConfigError::PeerIsGateway(primary));
+        }
+        let nids = peer.nids.clone();
+        // No time passes here: what leaves a queue now was not given up for being late.
+        let now = Time::ZERO;
+        let end = End::Failed(Errno::EHOSTUNREACH, DropReason::NoRoute);
+        self.abandon_where(|tx| nids.iter().any(|&nid| tx.goes_to(nid)), end, now);
+        for nid in nids {
+            let held = self
+                .peers
+                .by_nid(nid)
+                .map(|peer_ni| peer_ni.buffer_queue.clone());
+            for id in held.into_iter().flatten() {
+                self.drop_held(id, DropReason::NoRoute);
+            }
+        }
+        self.peers.remove(primary);
+        Ok(())
+    }
+
+    /// Switches forwarding on or off. Switching off drops the routed messages that wait.
+    pub fn set_routing(&mut self, enabled: bool, now: Time) {
+        if self.config.routing == enabled {
+            return;
+        }
+        self.config.routing = enabled;
+        if !enabled {
+            self.stop_forwarding(now);
+        }
+        self.watch_nets(now);
+        self.rebuild_ping_info();
+    }
+
+    /// Changes the node's parameters. Responses that are waited for keep their deadlines.
+    pub fn set_globals(&mut self, globals: Globals, now: Time) {
+        self.config.globals = globals;
+        let gateways: Vec<Nid> = self.routes.gateways().collect();
+        for gateway in gateways {
+            self.plan_check(gateway, now);
+        }
+        let nets: Vec<Net> = self.nis.nets().iter().map(|state| state.net).collect();
+        for net in nets {
+            self.watch_net(net, now);
+        }
+    }
+}

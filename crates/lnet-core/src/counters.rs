@@ -1,0 +1,181 @@
+//! Counters of the node, of an interface, of a peer NI (sections 5.10 of lnet-wire, 3.9 and 11.2 of
+//! lnet-selection).
+//!
+//! Everything counts up and nothing is ever taken back. Counts are 64 bits wide here; the selftest
+//! protocol, whose fields have 32, takes the low half.
+
+use lnet_types::Nid;
+use lnet_wire::{Header, MessageType};
+
+use crate::Core;
+use crate::io::{NiId, Verdict};
+use crate::status::{DropReason, MessageStatus};
+
+/// Counters of the whole node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Messages under way now, in either direction.
+    pub msgs_alloc: u64,
+    /// The most that ever were under way at once.
+    pub msgs_max: u64,
+    /// Messages whose sending or receiving failed.
+    pub errors: u64,
+    /// Messages sent, forwarded ones included.
+    pub send_count: u64,
+    /// Payload bytes sent.
+    pub send_length: u64,
+    /// Messages received for this node.
+    pub recv_count: u64,
+    /// Payload bytes received for this node.
+    pub recv_length: u64,
+    /// Messages forwarded.
+    pub route_count: u64,
+    /// Payload bytes forwarded.
+    pub route_length: u64,
+    /// Messages dropped, for whatever reason.
+    pub drop_count: u64,
+    /// Payload bytes dropped.
+    pub drop_length: u64,
+    /// ACKs and REPLYs that did not come in time.
+    pub response_timeout_count: u64,
+    /// Answers of the driver to messages that are not under way (any more).
+    pub stale_answers: u64,
+    /// Messages refused because the peer broke the protocol.
+    pub refused: u64,
+    drops: [u64; DropReason::ALL.len()],
+    statuses: [u64; MessageStatus::COUNT],
+}
+
+impl Counters {
+    /// Messages dropped for this reason.
+    #[must_use]
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.drops[reason as usize]
+    }
+
+    /// Messages whose sending ended with this status.
+    #[must_use]
+    pub fn ended(&self, status: MessageStatus) -> u64 {
+        self.statuses[status as usize]
+    }
+
+    pub(crate) fn begin_message(&mut self) {
+        self.msgs_alloc += 1;
+        self.msgs_max = self.msgs_max.max(self.msgs_alloc);
+    }
+
+    pub(crate) fn end_message(&mut self) {
+        self.msgs_alloc = self.msgs_alloc.saturating_sub(1);
+    }
+
+    pub(crate) fn count_drop(&mut self, reason: DropReason, length: u32) {
+        self.drop_count += 1;
+        self.drop_length += u64::from(length);
+        self.drops[reason as usize] += 1;
+    }
+
+    pub(crate) fn count_status(&mut self, status: MessageStatus) {
+        self.statuses[status as usize] += 1;
+    }
+
+    pub(crate) fn count_sent(&mut self, status: MessageStatus, length: u32) {
+        self.count_status(status);
+        if status == MessageStatus::Ok {
+            self.send_count += 1;
+            self.send_length += u64::from(length);
+        } else {
+            self.errors += 1;
+        }
+    }
+}
+
+/// Messages by type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TypeCounts {
+    /// PUTs.
+    pub put: u64,
+    /// GETs.
+    pub get: u64,
+    /// REPLYs.
+    pub reply: u64,
+    /// ACKs.
+    pub ack: u64,
+}
+
+impl TypeCounts {
+    /// Messages of all types.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.put + self.get + self.reply + self.ack
+    }
+
+    pub(crate) fn count(&mut self, kind: MessageType) {
+        match kind {
+            MessageType::Ack => self.ack += 1,
+            MessageType::Put => self.put += 1,
+            MessageType::Get => self.get += 1,
+            MessageType::Reply => self.reply += 1,
+        }
+    }
+}
+
+/// What `lnetctl net show -v 2` and `peer show -v 2` print of an interface or a peer NI. Types are the
+/// true ones; an end node of the kernel shows its own REPLYs under `get` and its ACKs under `put`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageStats {
+    /// `sent_stats`: messages that left without error.
+    pub sent: TypeCounts,
+    /// `received_stats`.
+    pub received: TypeCounts,
+    /// `dropped_stats`.
+    pub dropped: TypeCounts,
+}
+
+/// A message as counting sees it: where it came in, its type and its length.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) ni: NiId,
+    pub(crate) sender: Nid,
+    pub(crate) kind: MessageType,
+    pub(crate) length: u32,
+}
+
+impl Arrival {
+    pub(crate) fn new(ni: NiId, sender: Nid, header: &Header) -> Self {
+        Self {
+            ni,
+            sender,
+            kind: header.body.message_type(),
+            length: header.payload_length,
+        }
+    }
+}
+
+impl Core {
+    /// Counts an arriving message as dropped, and says so to the LND.
+    pub(crate) fn discard(&mut self, arrival: Arrival, reason: DropReason) -> Verdict {
+        self.count_drop(arrival, reason);
+        Verdict::Discard(reason)
+    }
+
+    /// Counts an arriving message as dropped.
+    pub(crate) fn count_drop(&mut self, arrival: Arrival, reason: DropReason) {
+        self.counters.count_drop(reason, arrival.length);
+        if let Some(ni) = self.nis.get_mut(arrival.ni) {
+            ni.stats.dropped.count(arrival.kind);
+        }
+        if let Some(peer_ni) = self.peers.by_nid_mut(arrival.sender) {
+            peer_ni.stats.dropped.count(arrival.kind);
+        }
+    }
+
+    /// Counts a message as received by its interface and from its sender.
+    pub(crate) fn count_received(&mut self, arrival: Arrival) {
+        if let Some(ni) = self.nis.get_mut(arrival.ni) {
+            ni.stats.received.count(arrival.kind);
+        }
+        if let Some(peer_ni) = self.peers.by_nid_mut(arrival.sender) {
+            peer_ni.stats.received.count(arrival.kind);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Memory descriptors at run time (sections 5.2 and 5.5).
+//!
+//! ```text
+//!            bind / attach
+//!                 │
+//!                 ▼   operation begins: users + 1, threshold - 1
+//!               live ◀────────────────────────────────────────────┐
+//!    unlink or    │   operation ends: users - 1, one event ───────┘
+//!    expiry       ▼
+//!               dead (its handle finds nothing any more)
+//!                 │ users = 0
+//!                 ▼
+//!               ceased: the event that says so carries `unlinked`
+//! ```
+//!
+//! A live descriptor that was created to be unlinked when exhausted ceases the same way. Handles are
+//! counted up from 1 and never reused, so a late ACK or REPLY finds nothing.
+
+use lnet_types::{Nid, ProcessId, Time};
+use lnet_wire::MessageType;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::io::{CoreBuffer, TxId};
+use crate::md::{MdHandle, MdOptions, MdSpec, MeHandle};
+
+/// For whom a descriptor works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The caller, who gets its events.
+    User,
+    /// The answer to pings; its memory is this buffer.
+    PingTarget(CoreBuffer),
+    /// A ping of ours to a gateway; its memory is this buffer.
+    Check(CoreBuffer, Nid),
+}
+
+impl Owner {
+    /// The core's buffer behind the descriptor, if it is one of the core's.
+    pub(crate) fn buffer(self) -> Option<CoreBuffer> {
+        match self {
+            Self::User => None,
+            Self::PingTarget(buffer) | Self::Check(buffer, _) => Some(buffer),
+        }
+    }
+}
+
+/// The response that a descriptor waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tracked {
+    pub(crate) deadline: Time,
+    /// The operation: PUT or GET.
+    pub(crate) operation: MessageType,
+    pub(crate) target: ProcessId,
+    pub(crate) portal: u32,
+    pub(crate) match_bits: u64,
+    /// Where it was sent first.
+    pub(crate) next_hop: Nid,
+}
+
+/// A memory descriptor.
+#[derive(Debug)]
+pub(crate) struct Md {
+    pub(crate) spec: MdSpec,
+    pub(crate) owner: Owner,
+    /// Created by attaching; such a descriptor is never the object of an ACK or REPLY.
+    pub(crate) attached: bool,
+    /// The match entry it hangs on, until it is detached.
+    pub(crate) me: Option<MeHandle>,
+    /// Running offset, in bytes.
+    pub(crate) offset: u32,
+    /// Operations left.
+    pub(crate) threshold: Option<u32>,
+    /// Operations under way.
+    pub(crate) users: u32,
+    /// Those of them that are messages being sent.
+    pub(crate) sends: SmallVec<[TxId; 2]>,
+    /// Unlinked or expired.
+    pub(crate) dead: bool,
+    /// ACKs that may still come.
+    pub(crate) acks: u32,
+    /// REPLYs that may still come.
+    pub(crate) replies: u32,
+    /// Until when they are waited for, and what to say when they do not come.
+    pub(crate) tracked: Option<Tracked>,
+}
+
+impl Md {
+    pub(crate) fn new(spec: MdSpec, owner: Owner, me: Option<MeHandle>) -> Self {
+        Self {
+            spec,
+            owner,
+            attached: me.is_some(),
+            me,
+            offset: 0,
+            threshold: spec.threshold,
+            users: 0,
+            sends: SmallVec::new(),
+            dead: false,
+            acks: 0,
+            replies: 0,
+            tracked: None,
+        }
+    }
+
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let full = self.spec.options.contains(MdOptions::MAX_SIZE)
+            && u64::from(self.offset) + u64::from(self.spec.max_size) > u64::from(self.spec.length);
+        self.threshold == Some(0) || full
+    }
+
+    /// It is to cease as soon as nothing is under way.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.dead || (self.spec.unlink_when_exhausted && self.is_exhausted())
+    }
+
+    /// Begins an operation.
+    pub(crate) fn begin(&mut self) {
+        self.users += 1;
+        self.threshold = self.threshold.map(|left| left.saturating_sub(1));
+    }
+
+    /// Bytes that an operation may move from `offset` on. An offset beyond the end moves nothing, where
+    /// the kernel's subtraction wraps.
+    pub(crate) fn room(&self, offset: u32) -> u32 {
+        let left = self.spec.length.saturating_sub(offset);
+        if self.spec.options.contains(MdOptions::MAX_SIZE) {
+            self.spec.max_size.min(left)
+        } else {
+            left
+        }
+    }
+}
+
+/// All descriptors by handle.
+#[derive(Debug, Default)]
+pub(crate) struct Mds {
+    by_handle: FxHashMap<MdHandle, Md>,
+    last: u64,
+}
+
+impl Mds {
+    pub(crate) fn insert(&mut self, md: Md) -> MdHandle {
+        self.last += 1;
+        let handle = MdHandle(self.last);
+        self.by_handle.insert(handle, md);
+        handle
+    }
+
+    pub(crate) fn get(&self, handle: MdHandle) -> Option<&Md> {
+        self.by_handle.get(&handle)
+    }
+
+    pub(crate) fn get_mut(&mut self, handle: MdHandle) -> Option<&mut Md> {
+        self.by_handle.get_mut(&handle)
+    }
+
+    pub(crate) fn remove(&mut self, handle: MdHandle) -> Option<Md> {
+        self.by_handle.remove(&handle)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.by_handle.len()
+    }
+}

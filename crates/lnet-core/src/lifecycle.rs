@@ -1,0 +1,201 @@
+//! How operations and descriptors end: events, unlinking, overdue responses (sections 5.2, 5.5, 5.8).
+
+use lnet_types::{Nid, ProcessId, Time};
+use lnet_wire::MessageType;
+
+use crate::Core;
+use crate::descriptor::{Md, Owner, Tracked};
+use crate::event::{Errno, Event, EventKind};
+use crate::io::Output;
+use crate::md::{MdHandle, MdOptions, MeHandle};
+use crate::status::DropReason;
+use crate::timer::Timer;
+use crate::tx::End;
+
+impl Core {
+    /// Ends one operation of a descriptor with its event, and the descriptor with it when this was the
+    /// last one.
+    pub(crate) fn finish(&mut self, mut event: Event) {
+        let Some(md) = self.mds.get_mut(event.md) else {
+            return;
+        };
+        let owner = md.owner;
+        md.users = md.users.saturating_sub(1);
+        // Nobody else would end a ping that failed.
+        md.dead |= matches!(owner, Owner::Check(..)) && event.status.is_err();
+        let last = md.users == 0 && md.is_leaving();
+        if last && md.dead && event.status.is_ok() {
+            event.status = Err(Errno::ETIMEDOUT);
+        }
+        event.unlinked = last;
+        let handle = event.md;
+        self.deliver(owner, event);
+        if last {
+            self.cease(handle);
+        }
+    }
+
+    fn deliver(&mut self, owner: Owner, event: Event) {
+        match owner {
+            Owner::User => self.outputs.push_back(Output::Event(event)),
+            Owner::PingTarget(_) => {}
+            Owner::Check(buffer, gateway) => self.check_event(buffer, gateway, &event),
+        }
+    }
+
+    /// Takes a descriptor out of the reach of messages and of the caller. It ceases now, with an UNLINK
+    /// event of this status, or with the last operation that is under way; operations that have not
+    /// begun to be sent are cancelled.
+    pub(crate) fn retire(&mut self, handle: MdHandle, status: Result<(), Errno>, now: Time) {
+        let Some(md) = self.mds.get_mut(handle) else {
+            return;
+        };
+        md.dead = true;
+        let (users, owner, user) = (md.users, md.owner, md.spec.user);
+        let sends = md.sends.clone();
+        self.untrack(handle);
+        self.detach(handle);
+        if users == 0 {
+            let mut event = bare_event(EventKind::Unlink, handle, user);
+            event.status = status;
+            event.unlinked = true;
+            self.deliver(owner, event);
+            self.cease(handle);
+        }
+        for send in sends {
+            self.abandon(
+                send,
+                End::Failed(Errno::ECANCELED, DropReason::NoRoute),
+                now,
+            );
+        }
+    }
+
+    /// Takes a descriptor off its match entry, and the entry away if it was to go with it.
+    pub(crate) fn detach(&mut self, handle: MdHandle) {
+        let Some(me) = self.mds.get_mut(handle).and_then(|md| md.me.take()) else {
+            return;
+        };
+        let Some(entry) = self.mes.get_mut(me) else {
+            return;
+        };
+        entry.md = None;
+        if entry.spec.unlink_with_md {
+            self.remove_me(me);
+        }
+    }
+
+    pub(crate) fn remove_me(&mut self, handle: MeHandle) {
+        let Some(me) = self.mes.remove(handle) else {
+            return;
+        };
+        if let Some(portal) = self.portals.get_mut(me.spec.portal as usize) {
+            portal.remove(handle, &me.spec);
+        }
+    }
+
+    fn cease(&mut self, handle: MdHandle) {
+        self.untrack(handle);
+        self.detach(handle);
+        let Some(md) = self.mds.remove(handle) else {
+            return;
+        };
+        if let Some(buffer) = md.owner.buffer() {
+            self.buffers.release(buffer);
+        }
+        if let Owner::Check(_, gateway) = md.owner
+            && let Some(gateway) = self.routes.gateway_mut(gateway)
+            && gateway.ping == Some(handle)
+        {
+            gateway.ping = None;
+        }
+    }
+
+    /// Starts, or starts again, the wait for a response to an operation.
+    pub(crate) fn track(&mut self, handle: MdHandle, tracked: Tracked) {
+        let Some(md) = self.mds.get_mut(handle) else {
+            return;
+        };
+        if !is_tracked(md, tracked.operation, self.config.globals.response_tracking) {
+            return;
+        }
+        let before = md.tracked.replace(tracked);
+        if let Some(before) = before {
+            self.timers.disarm(before.deadline, Timer::Response(handle));
+        }
+        self.timers.arm(tracked.deadline, Timer::Response(handle));
+    }
+
+    fn untrack(&mut self, handle: MdHandle) {
+        if let Some(tracked) = self.mds.get_mut(handle).and_then(|md| md.tracked.take()) {
+            self.timers
+                .disarm(tracked.deadline, Timer::Response(handle));
+        }
+    }
+
+    /// A response came; when it was the last one, nothing is waited for any more.
+    pub(crate) fn responded(&mut self, handle: MdHandle) {
+        if self
+            .mds
+            .get(handle)
+            .is_some_and(|md| md.acks == 0 && md.replies == 0)
+        {
+            self.untrack(handle);
+        }
+    }
+
+    /// No response came in time: a TIMEOUT event, and the descriptor goes.
+    pub(crate) fn response_overdue(&mut self, handle: MdHandle, now: Time) {
+        let Some(md) = self.mds.get_mut(handle) else {
+            return;
+        };
+        let Some(tracked) = md.tracked.take() else {
+            return;
+        };
+        let (owner, user) = (md.owner, md.spec.user);
+        self.counters.response_timeout_count += 1;
+        let mut event = bare_event(EventKind::Timeout, handle, user);
+        event.status = Err(Errno::ETIMEDOUT);
+        event.target = tracked.target;
+        event.sender = tracked.next_hop;
+        event.message_type = Some(tracked.operation);
+        event.portal = tracked.portal;
+        event.match_bits = tracked.match_bits;
+        self.deliver(owner, event);
+        self.retire(handle, Err(Errno::ETIMEDOUT), now);
+    }
+}
+
+/// Section 5.8: the descriptor's options decide, then the node's setting. Pings are always tracked.
+fn is_tracked(md: &Md, operation: MessageType, setting: u8) -> bool {
+    let by_node = match operation {
+        MessageType::Get => setting & 1 != 0,
+        _ => setting & 2 != 0,
+    };
+    let options = md.spec.options;
+    md.owner != Owner::User
+        || !options.contains(MdOptions::NO_TRACK_RESPONSE)
+            && (options.contains(MdOptions::TRACK_RESPONSE) || by_node)
+}
+
+/// An event that stems from no message.
+fn bare_event(kind: EventKind, md: MdHandle, user: u64) -> Event {
+    Event {
+        kind,
+        md,
+        user,
+        status: Ok(()),
+        unlinked: false,
+        target: ProcessId::ANY,
+        initiator: ProcessId::ANY,
+        source: ProcessId::ANY,
+        sender: Nid::ANY,
+        message_type: None,
+        portal: 0,
+        match_bits: 0,
+        rlength: 0,
+        mlength: 0,
+        offset: 0,
+        hdr_data: 0,
+    }
+}

@@ -1,0 +1,243 @@
+//! Match entries of one portal and the search for the one that takes a message (section 5.3).
+//!
+//! ```text
+//!  unique portal     key = bits + NID + pid ──▶ entries in list order
+//!  wildcard portal   entries with ignore bits, in list order; then key = bits ──▶ entries in list order
+//! ```
+//!
+//! Entries are found through a hash, but its order never shows: within a key the list is ordered, and a
+//! message has one key (one per known NID of its initiator on a unique portal).
+
+use lnet_types::{Nid, ProcessId};
+use lnet_wire::MessageType;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::descriptor::{Md, Mds};
+use crate::io::RxId;
+use crate::md::{InsertPosition, MdHandle, MdOptions, MeHandle, MeSpec};
+use crate::status::DropReason;
+
+/// A match entry.
+#[derive(Debug)]
+pub(crate) struct Me {
+    pub(crate) spec: MeSpec,
+    pub(crate) md: Option<MdHandle>,
+}
+
+/// What a message asks of a portal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) operation: MessageType,
+    pub(crate) match_bits: u64,
+    /// Bytes offered or asked for.
+    pub(crate) rlength: u32,
+    pub(crate) offset: u32,
+    /// Primary NID of the source's peer, and the pid in the header.
+    pub(crate) initiator: ProcessId,
+}
+
+/// What a message is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Match {
+    pub(crate) md: MdHandle,
+    pub(crate) offset: u32,
+    pub(crate) mlength: u32,
+}
+
+/// What the portal's first entry made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Every entry names one initiator and all its bits.
+    Unique,
+    /// Anything else.
+    Wildcard,
+}
+
+impl Kind {
+    pub(crate) fn of(spec: &MeSpec) -> Self {
+        let any = spec.match_id.nid.is_any() || spec.match_id.pid == ProcessId::ANY_PID;
+        if spec.ignore_bits == 0 && !any {
+            Self::Unique
+        } else {
+            Self::Wildcard
+        }
+    }
+}
+
+type Entries = SmallVec<[MeHandle; 2]>;
+
+/// One portal.
+#[derive(Debug, Default)]
+pub(crate) struct Portal {
+    /// Set by the first entry and kept for ever.
+    pub(crate) kind: Option<Kind>,
+    pub(crate) lazy: bool,
+    /// PUTs that wait for a descriptor, in the order of their arrival.
+    pub(crate) held: std::collections::VecDeque<RxId>,
+    ignoring: Entries,
+    keyed: FxHashMap<ProcessKey, Entries>,
+}
+
+/// The key of an entry. A wildcard portal has only the wildcard initiator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct ProcessKey {
+    match_bits: u64,
+    initiator: ProcessId,
+}
+
+impl Portal {
+    fn key(&self, match_bits: u64, initiator: ProcessId) -> ProcessKey {
+        match self.kind {
+            Some(Kind::Unique) => ProcessKey {
+                match_bits,
+                initiator,
+            },
+            _ => ProcessKey {
+                match_bits,
+                initiator: ProcessId::ANY,
+            },
+        }
+    }
+
+    /// Adds an entry of the portal's kind.
+    pub(crate) fn insert(&mut self, handle: MeHandle, spec: &MeSpec) {
+        let key = self.key(spec.match_bits, spec.match_id);
+        let entries = if spec.ignore_bits != 0 {
+            &mut self.ignoring
+        } else {
+            self.keyed.entry(key).or_default()
+        };
+        match spec.position {
+            InsertPosition::Before => entries.insert(0, handle),
+            InsertPosition::After => entries.push(handle),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, handle: MeHandle, spec: &MeSpec) {
+        if spec.ignore_bits != 0 {
+            self.ignoring.retain(|entry| *entry != handle);
+            return;
+        }
+        let key = self.key(spec.match_bits, spec.match_id);
+        if let Some(entries) = self.keyed.get_mut(&key) {
+            entries.retain(|entry| *entry != handle);
+            if entries.is_empty() {
+                self.keyed.remove(&key);
+            }
+        }
+    }
+
+    /// The entries that may take a message, in order. `aliases` are the other NIDs of the initiator's
+    /// peer: an entry that names one of them matches too.
+    fn candidates<'a>(
+        &'a self,
+        wanted: &'a Wanted,
+        aliases: &'a [Nid],
+    ) -> impl Iterator<Item = MeHandle> + 'a {
+        let unique = self.kind == Some(Kind::Unique);
+        let others = aliases
+            .iter()
+            .filter(move |_| unique)
+            .map(|&nid| ProcessId {
+                nid,
+                pid: wanted.initiator.pid,
+            });
+        let keyed = std::iter::once(wanted.initiator)
+            .chain(others)
+            .filter_map(|initiator| self.keyed.get(&self.key(wanted.match_bits, initiator)));
+        self.ignoring.iter().chain(keyed.flatten()).copied()
+    }
+}
+
+/// Match entries by handle; counted up and never reused.
+#[derive(Debug, Default)]
+pub(crate) struct Mes {
+    by_handle: FxHashMap<MeHandle, Me>,
+    last: u64,
+}
+
+impl Mes {
+    pub(crate) fn insert(&mut self, me: Me) -> MeHandle {
+        self.last += 1;
+        let handle = MeHandle(self.last);
+        self.by_handle.insert(handle, me);
+        handle
+    }
+
+    pub(crate) fn get(&self, handle: MeHandle) -> Option<&Me> {
+        self.by_handle.get(&handle)
+    }
+
+    pub(crate) fn get_mut(&mut self, handle: MeHandle) -> Option<&mut Me> {
+        self.by_handle.get_mut(&handle)
+    }
+
+    pub(crate) fn remove(&mut self, handle: MeHandle) -> Option<Me> {
+        self.by_handle.remove(&handle)
+    }
+
+    /// Searches a portal for the entry that takes a message.
+    pub(crate) fn search(
+        &self,
+        mds: &Mds,
+        portal: &Portal,
+        wanted: &Wanted,
+        aliases: &[Nid],
+    ) -> Result<Match, DropReason> {
+        for handle in portal.candidates(wanted, aliases) {
+            let Some(me) = self.get(handle) else { continue };
+            if let Some(outcome) = me.offer(mds, wanted, aliases) {
+                return outcome;
+            }
+        }
+        Err(DropReason::NoMatch)
+    }
+}
+
+impl Me {
+    /// `None`: this entry does not take the message, try the next one.
+    pub(crate) fn offer(
+        &self,
+        mds: &Mds,
+        wanted: &Wanted,
+        aliases: &[Nid],
+    ) -> Option<Result<Match, DropReason>> {
+        let handle = self.md?;
+        let md = mds.get(handle)?;
+        let takes = !md.is_exhausted()
+            && md.spec.options.contains(operation_bit(wanted.operation))
+            && (self.spec.match_bits ^ wanted.match_bits) & !self.spec.ignore_bits == 0
+            && self.takes_initiator(wanted.initiator, aliases);
+        takes.then(|| fit(handle, md, wanted))
+    }
+
+    fn takes_initiator(&self, initiator: ProcessId, aliases: &[Nid]) -> bool {
+        let ProcessId { nid, pid } = self.spec.match_id;
+        (pid == ProcessId::ANY_PID || pid == initiator.pid)
+            && (nid.is_any() || nid == initiator.nid || aliases.contains(&nid))
+    }
+}
+
+fn operation_bit(operation: MessageType) -> MdOptions {
+    match operation {
+        MessageType::Get => MdOptions::OP_GET,
+        _ => MdOptions::OP_PUT,
+    }
+}
+
+fn fit(handle: MdHandle, md: &Md, wanted: &Wanted) -> Result<Match, DropReason> {
+    let remote = md.spec.options.contains(MdOptions::MANAGE_REMOTE);
+    let offset = if remote { wanted.offset } else { md.offset };
+    let room = md.room(offset);
+    let mlength = match wanted.rlength {
+        rlength if rlength <= room => rlength,
+        _ if md.spec.options.contains(MdOptions::TRUNCATE) => room,
+        _ => return Err(DropReason::TooLong),
+    };
+    Ok(Match {
+        md: handle,
+        offset,
+        mlength,
+    })
+}

@@ -1,0 +1,186 @@
+//! What this node says of itself when it is pinged (sections 6 and 8.3).
+//!
+//! The answer is an ordinary descriptor on portal 0 whose memory is the core's own. Its information is
+//! written anew after every change; messages that carry the one before keep it until they are sent.
+
+use lnet_types::{Nid, ProcessId, Time};
+use lnet_wire::{
+    Body, Header, LNET_PORTAL, NiStatus, PING_MATCH_BITS, PingFeatures, PingInfoRepr, PingNi,
+};
+
+use crate::Core;
+use crate::descriptor::Owner;
+use crate::io::NiId;
+use crate::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec};
+use crate::ni::Ni;
+use crate::timer::Timer;
+
+/// The answer to pings.
+#[derive(Debug, Default)]
+pub(crate) struct PingTarget {
+    md: Option<MdHandle>,
+    /// Counts the versions of the information, from 1.
+    sequence: u32,
+}
+
+impl Core {
+    /// Creates the answer to pings.
+    pub(crate) fn open_ping_target(&mut self) {
+        let me = MeSpec {
+            portal: LNET_PORTAL,
+            match_id: ProcessId::ANY,
+            match_bits: PING_MATCH_BITS,
+            ignore_bits: 0,
+            unlink_with_md: false,
+            position: InsertPosition::After,
+        };
+        let md = MdSpec {
+            length: 0,
+            threshold: None,
+            max_size: 0,
+            options: MdOptions::OP_GET | MdOptions::TRUNCATE | MdOptions::MANAGE_REMOTE,
+            unlink_when_exhausted: false,
+            user: 0,
+        };
+        let buffer = self.buffers.insert(Vec::new());
+        let owner = Owner::PingTarget(buffer);
+        self.ping_target.md = self
+            .attach_me(me)
+            .and_then(|me| self.attach_md(me, md, owner))
+            .ok();
+        self.rebuild_ping_info();
+    }
+
+    /// The configuration has changed: new information with the next sequence number.
+    pub(crate) fn rebuild_ping_info(&mut self) {
+        self.ping_target.sequence = self.ping_target.sequence.wrapping_add(1);
+        self.rewrite_ping_info();
+    }
+
+    /// Only a status has changed: the sequence number stays.
+    pub(crate) fn rewrite_ping_info(&mut self) {
+        let info = self.ping_info();
+        let length = info.len() as u32;
+        let fresh = self.buffers.insert(info);
+        let Some(md) = self.ping_target.md.and_then(|md| self.mds.get_mut(md)) else {
+            return;
+        };
+        md.spec.length = length;
+        if let Owner::PingTarget(stale) = std::mem::replace(&mut md.owner, Owner::PingTarget(fresh))
+        {
+            self.buffers.release(stale);
+        }
+    }
+
+    fn ping_info(&self) -> Vec<u8> {
+        let mut features = PingFeatures::NI_STATUS;
+        features.set(PingFeatures::RTE_DISABLED, !self.config.routing);
+        let nis: Vec<PingNi> = self
+            .advertised()
+            .map(|ni| PingNi {
+                nid: ni.nid,
+                status: self.advertised_status(ni),
+            })
+            .collect();
+        let (pid, sequence) = (self.config.pid, self.ping_target.sequence);
+        let info = PingInfoRepr {
+            features,
+            pid,
+            sequence,
+            nis: &nis,
+        }
+        .with_large_bits();
+        let mut bytes = vec![0; info.encoded_len()];
+        // It fails only above 1 MiB, which the limit on interfaces keeps far away; then the answer is
+        // empty, never malformed.
+        let length = info.encode(&mut bytes).unwrap_or(0);
+        bytes.truncate(length);
+        bytes
+    }
+
+    /// The interfaces net by net, in the order of configuration; the first is the primary one.
+    fn advertised(&self) -> impl Iterator<Item = &Ni> {
+        self.nis
+            .nets()
+            .iter()
+            .flat_map(|state| self.nis.on_net(state.net))
+    }
+
+    pub(crate) fn advertised_status(&self, ni: &Ni) -> NiStatus {
+        let quiet = self.nis.net(ni.nid.net()).is_some_and(|state| state.quiet);
+        if ni.fatal || quiet {
+            NiStatus::DOWN
+        } else {
+            NiStatus::UP
+        }
+    }
+
+    /// The NID that this node is known by: its first one.
+    #[must_use]
+    pub fn primary_nid(&self) -> Option<Nid> {
+        self.advertised().next().map(|ni| ni.nid)
+    }
+
+    /// A router takes a ping by a remote node as the sign that the net it came over works.
+    pub(crate) fn note_ping(&mut self, ni: NiId, header: &Header, now: Time) {
+        let Body::Get(get) = header.body else { return };
+        let foreign = self.nis.by_nid(header.src_nid).is_none();
+        if !self.config.routing || get.ptl_index != LNET_PORTAL || !foreign {
+            return;
+        }
+        let Some(net) = self.nis.get(ni).map(|ni| ni.nid.net()) else {
+            return;
+        };
+        let Some(state) = self.nis.net_mut(net) else {
+            return;
+        };
+        state.last_ping = now;
+        if std::mem::take(&mut state.quiet) {
+            self.watch_net(net, now);
+            self.rewrite_ping_info();
+        }
+    }
+
+    /// Starts to watch all nets when routing begins, or stops when it ends.
+    pub(crate) fn watch_nets(&mut self, now: Time) {
+        for state in self.nis.nets_mut() {
+            state.last_ping = now;
+            state.quiet = false;
+        }
+        let nets: Vec<_> = self.nis.nets().iter().map(|state| state.net).collect();
+        for net in nets {
+            self.watch_net(net, now);
+        }
+    }
+
+    /// Arms a net's timer, if the node routes and the checker is on.
+    pub(crate) fn watch_net(&mut self, net: lnet_types::Net, now: Time) {
+        let window = self.config.globals.quiet_window();
+        let on = self.config.routing && !self.config.globals.alive_router_check_interval.is_zero();
+        let Some(state) = self.nis.net_mut(net) else {
+            return;
+        };
+        if let Some(at) = state.watch.take() {
+            self.timers.disarm(at, Timer::Quiet(net));
+        }
+        if on {
+            let at = (state.last_ping + window).max(now);
+            state.watch = Some(at);
+            self.timers.arm(at, Timer::Quiet(net));
+        }
+    }
+
+    /// A net's timer is due: no ping for the whole window means that the net counts as down.
+    pub(crate) fn net_is_quiet(&mut self, net: lnet_types::Net, now: Time) {
+        let window = self.config.globals.quiet_window();
+        let Some(state) = self.nis.net_mut(net) else {
+            return;
+        };
+        state.watch = None;
+        if state.last_ping + window > now {
+            return self.watch_net(net, now);
+        }
+        state.quiet = true;
+        self.rewrite_ping_info();
+    }
+}

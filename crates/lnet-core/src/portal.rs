@@ -1,0 +1,222 @@
+//! The portals interface: match entries, descriptors, lazy portals (sections 5.2 and 5.4).
+
+use lnet_types::Time;
+use lnet_wire::{LNET_MTU, LNET_PORTAL};
+use thiserror::Error;
+
+use crate::Core;
+use crate::descriptor::{Md, Owner};
+use crate::event::Errno;
+use crate::matching::{Kind, Me};
+use crate::md::{MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
+use crate::status::DropReason;
+
+/// Why a call of the portals interface is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PortalError {
+    /// A portal of 64 or more, or portal 0, which is LNet's own.
+    #[error("portal {0} cannot be used")]
+    InvalidPortal(u32),
+    /// The portal has only unique entries and this is a wildcard one, or the other way round.
+    #[error("portal {0} holds match entries of the other kind")]
+    PortalKind(u32),
+    /// The handle names nothing (any more).
+    #[error("no such handle")]
+    UnknownHandle,
+    /// The match entry has a descriptor already.
+    #[error("the match entry has a memory descriptor")]
+    EntryInUse,
+    /// An attached descriptor accepts neither PUT nor GET, or a bound one accepts one of them.
+    #[error("operations do not fit the descriptor's use")]
+    InvalidOptions,
+    /// A bound descriptor of more than 1 MiB.
+    #[error("{0} bytes are more than one message carries")]
+    TooLong(u32),
+    /// `max_size` is greater than the length.
+    #[error("max_size is greater than the length")]
+    InvalidMaxSize,
+    /// The descriptor has no operations left, or is not a bound one.
+    #[error("the descriptor cannot start an operation")]
+    Exhausted,
+}
+
+impl PortalError {
+    /// The errno that LNet's own interface returns for it.
+    #[must_use]
+    pub const fn errno(&self) -> Errno {
+        match self {
+            Self::InvalidPortal(_)
+            | Self::InvalidOptions
+            | Self::TooLong(_)
+            | Self::InvalidMaxSize => Errno::EINVAL,
+            Self::PortalKind(_) => Errno::EPERM,
+            Self::UnknownHandle | Self::Exhausted => Errno::ENOENT,
+            Self::EntryInUse => Errno::EBUSY,
+        }
+    }
+}
+
+impl Core {
+    /// Adds a match entry to a portal.
+    ///
+    /// # Errors
+    ///
+    /// [`PortalError::InvalidPortal`], and [`PortalError::PortalKind`] when the portal's first entry
+    /// made it one of the other kind.
+    pub fn me_attach(&mut self, me: MeSpec) -> Result<MeHandle, PortalError> {
+        self.user_portal(me.portal)?;
+        self.attach_me(me)
+    }
+
+    pub(crate) fn attach_me(&mut self, spec: MeSpec) -> Result<MeHandle, PortalError> {
+        let invalid = PortalError::InvalidPortal(spec.portal);
+        let portal = self.portals.get_mut(spec.portal as usize).ok_or(invalid)?;
+        let kind = Kind::of(&spec);
+        if *portal.kind.get_or_insert(kind) != kind {
+            return Err(PortalError::PortalKind(spec.portal));
+        }
+        let handle = self.mes.insert(Me { spec, md: None });
+        portal.insert(handle, &spec);
+        Ok(handle)
+    }
+
+    /// Gives a match entry its memory, which then accepts PUTs or GETs. PUTs that a lazy portal holds
+    /// are offered to it at once.
+    ///
+    /// # Errors
+    ///
+    /// [`PortalError::UnknownHandle`], [`PortalError::EntryInUse`], [`PortalError::InvalidOptions`]
+    /// when it accepts neither, [`PortalError::InvalidMaxSize`].
+    pub fn md_attach(
+        &mut self,
+        me: MeHandle,
+        md: MdSpec,
+        _now: Time,
+    ) -> Result<MdHandle, PortalError> {
+        let handle = self.attach_md(me, md, Owner::User)?;
+        if let Some(portal) = self.mes.get(me).map(|me| me.spec.portal) {
+            self.offer_held(portal, me);
+        }
+        Ok(handle)
+    }
+
+    pub(crate) fn attach_md(
+        &mut self,
+        me: MeHandle,
+        spec: MdSpec,
+        owner: Owner,
+    ) -> Result<MdHandle, PortalError> {
+        if !spec
+            .options
+            .intersects(MdOptions::OP_PUT | MdOptions::OP_GET)
+        {
+            return Err(PortalError::InvalidOptions);
+        }
+        check_max_size(&spec)?;
+        let entry = self.mes.get_mut(me).ok_or(PortalError::UnknownHandle)?;
+        if entry.md.is_some() {
+            return Err(PortalError::EntryInUse);
+        }
+        let handle = self.mds.insert(Md::new(spec, owner, Some(me)));
+        entry.md = Some(handle);
+        Ok(handle)
+    }
+
+    /// Registers memory as the source of PUTs or the sink of GETs.
+    ///
+    /// # Errors
+    ///
+    /// [`PortalError::InvalidOptions`] when it accepts operations, [`PortalError::TooLong`] above
+    /// 1 MiB, [`PortalError::InvalidMaxSize`].
+    pub fn md_bind(&mut self, md: MdSpec) -> Result<MdHandle, PortalError> {
+        self.bind_md(md, Owner::User)
+    }
+
+    pub(crate) fn bind_md(&mut self, spec: MdSpec, owner: Owner) -> Result<MdHandle, PortalError> {
+        if spec
+            .options
+            .intersects(MdOptions::OP_PUT | MdOptions::OP_GET)
+        {
+            return Err(PortalError::InvalidOptions);
+        }
+        if spec.length > LNET_MTU {
+            return Err(PortalError::TooLong(spec.length));
+        }
+        check_max_size(&spec)?;
+        Ok(self.mds.insert(Md::new(spec, owner, None)))
+    }
+
+    /// Ends a descriptor. Its handle is dead at once; the event with `unlinked` says when its memory
+    /// is the caller's again: at once, or after what is under way.
+    ///
+    /// # Errors
+    ///
+    /// [`PortalError::UnknownHandle`].
+    pub fn md_unlink(&mut self, md: MdHandle, now: Time) -> Result<(), PortalError> {
+        let live = |md: &&Md| !md.dead && md.owner == Owner::User;
+        self.mds
+            .get(md)
+            .filter(live)
+            .ok_or(PortalError::UnknownHandle)?;
+        self.retire(md, Ok(()), now);
+        Ok(())
+    }
+
+    /// Removes a match entry, and its descriptor as [`Core::md_unlink`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`PortalError::UnknownHandle`].
+    pub fn me_unlink(&mut self, me: MeHandle, now: Time) -> Result<(), PortalError> {
+        let entry = self.mes.get(me).ok_or(PortalError::UnknownHandle)?;
+        self.user_portal(entry.spec.portal)
+            .map_err(|_| PortalError::UnknownHandle)?;
+        if let Some(md) = entry.md {
+            self.retire(md, Ok(()), now);
+        }
+        self.remove_me(me);
+        Ok(())
+    }
+
+    /// Makes a portal lazy: PUTs that nothing takes are held instead of dropped, until a descriptor
+    /// that takes them is attached. Each holds its connection meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`PortalError::InvalidPortal`].
+    pub fn set_lazy(&mut self, portal: u32) -> Result<(), PortalError> {
+        self.user_portal(portal)?;
+        self.portals[portal as usize].lazy = true;
+        Ok(())
+    }
+
+    /// Makes a portal an ordinary one; what it holds is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`PortalError::InvalidPortal`].
+    pub fn clear_lazy(&mut self, portal: u32, _now: Time) -> Result<(), PortalError> {
+        self.user_portal(portal)?;
+        let portal = &mut self.portals[portal as usize];
+        portal.lazy = false;
+        for held in std::mem::take(&mut portal.held) {
+            self.discard_held(held, DropReason::LazyPortal);
+        }
+        Ok(())
+    }
+
+    fn user_portal(&self, portal: u32) -> Result<(), PortalError> {
+        if portal == LNET_PORTAL || portal as usize >= self.portals.len() {
+            return Err(PortalError::InvalidPortal(portal));
+        }
+        Ok(())
+    }
+}
+
+fn check_max_size(spec: &MdSpec) -> Result<(), PortalError> {
+    if spec.options.contains(MdOptions::MAX_SIZE) && spec.max_size > spec.length {
+        return Err(PortalError::InvalidMaxSize);
+    }
+    Ok(())
+}

@@ -1,0 +1,291 @@
+//! Starting a PUT or a GET (sections 5.6 and 5.7).
+
+use std::time::Duration;
+
+use lnet_types::{Nid, ProcessId, Time};
+use lnet_wire::{Body, Get, Handle, Header, LNET_PORTAL, MessageType, Put};
+
+use crate::Core;
+use crate::descriptor::{Md, Tracked};
+use crate::event::{Errno, Event, EventKind};
+use crate::io::{NiId, Payload};
+use crate::md::MdHandle;
+use crate::portal::PortalError;
+use crate::select::{Path, Send};
+use crate::tx::{Outgoing, Work};
+
+/// A PUT: the whole descriptor goes to the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PutRequest {
+    /// The bound descriptor whose memory is sent.
+    pub md: MdHandle,
+    /// Ask for an ACK; takes a second operation of the descriptor's threshold.
+    pub ack: bool,
+    /// The local NID to send from; `None` or the wildcard: LNet chooses.
+    pub source: Option<Nid>,
+    /// The target.
+    pub target: ProcessId,
+    /// Its portal.
+    pub portal: u32,
+    /// Selects the match entry there.
+    pub match_bits: u64,
+    /// Offset in the target's descriptor, in bytes (with `MANAGE_REMOTE`).
+    pub offset: u32,
+    /// Delivered with the target's event.
+    pub hdr_data: u64,
+}
+
+/// A GET: as many bytes as the descriptor is long are asked for, and land at its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GetRequest {
+    /// The bound descriptor that the data lands in; a GET takes two operations of its threshold.
+    pub md: MdHandle,
+    /// The local NID to send from; `None` or the wildcard: LNet chooses.
+    pub source: Option<Nid>,
+    /// The target.
+    pub target: ProcessId,
+    /// Its portal.
+    pub portal: u32,
+    /// Selects the match entry there.
+    pub match_bits: u64,
+    /// Offset in the target's descriptor, in bytes (with `MANAGE_REMOTE`).
+    pub offset: u32,
+}
+
+/// What PUT and GET have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    pub(crate) md: MdHandle,
+    pub(crate) source: Option<Nid>,
+    pub(crate) target: ProcessId,
+    pub(crate) portal: u32,
+    pub(crate) match_bits: u64,
+    pub(crate) offset: u32,
+    pub(crate) hdr_data: u64,
+    pub(crate) body: Body,
+    /// How long the response is waited for; `None`: there is none.
+    pub(crate) response_within: Option<Duration>,
+}
+
+impl Core {
+    /// Starts a PUT. `Ok` means that a SEND event will follow, also when there is no way to the
+    /// target; with `ack` then an ACK event, or TIMEOUT and the end of the descriptor.
+    ///
+    /// # Errors
+    ///
+    /// [`PortalError::UnknownHandle`]; [`PortalError::Exhausted`] when the threshold is used up or
+    /// the descriptor is an attached one.
+    pub fn put(&mut self, put: PutRequest, now: Time) -> Result<(), PortalError> {
+        let none = Handle::NONE;
+        let ack_wmd = if put.ack {
+            self.wire_handle(put.md)
+        } else {
+            none
+        };
+        let PutRequest {
+            md,
+            source,
+            target,
+            portal,
+            match_bits,
+            offset,
+            hdr_data,
+            ..
+        } = put;
+        let body = Body::Put(Put {
+            ack_wmd,
+            match_bits,
+            hdr_data,
+            ptl_index: portal,
+            offset,
+        });
+        let timeout = self.config.globals.transaction_timeout;
+        let response_within = put.ack.then_some(timeout);
+        let start = Start {
+            md,
+            source,
+            target,
+            portal,
+            match_bits,
+            offset,
+            hdr_data,
+            body,
+            response_within,
+        };
+        self.startable(md)?.acks += u32::from(put.ack);
+        self.start(&start, now);
+        Ok(())
+    }
+
+    /// Starts a GET. `Ok` means that a SEND event will follow, then a REPLY event, or TIMEOUT and the
+    /// end of the descriptor.
+    ///
+    /// # Errors
+    ///
+    /// As [`Core::put`].
+    pub fn get(&mut self, get: GetRequest, now: Time) -> Result<(), PortalError> {
+        self.start_get(get, self.config.globals.transaction_timeout, now)
+    }
+
+    pub(crate) fn start_get(
+        &mut self,
+        get: GetRequest,
+        response_within: Duration,
+        now: Time,
+    ) -> Result<(), PortalError> {
+        let return_wmd = self.wire_handle(get.md);
+        let GetRequest {
+            md,
+            source,
+            target,
+            portal,
+            match_bits,
+            offset,
+        } = get;
+        let entry = self.startable(md)?;
+        entry.replies += 1;
+        let body = Body::Get(Get {
+            return_wmd,
+            match_bits,
+            ptl_index: portal,
+            src_offset: offset,
+            sink_length: entry.spec.length,
+        });
+        let response_within = Some(response_within);
+        let hdr_data = 0;
+        let start = Start {
+            md,
+            source,
+            target,
+            portal,
+            match_bits,
+            offset,
+            hdr_data,
+            body,
+            response_within,
+        };
+        self.start(&start, now);
+        Ok(())
+    }
+
+    fn wire_handle(&self, md: MdHandle) -> Handle {
+        Handle {
+            interface: self.config.interface_cookie,
+            object: md.0,
+        }
+    }
+
+    fn startable(&mut self, md: MdHandle) -> Result<&mut Md, PortalError> {
+        let entry = self
+            .mds
+            .get_mut(md)
+            .filter(|md| !md.dead)
+            .ok_or(PortalError::UnknownHandle)?;
+        if entry.attached || entry.threshold == Some(0) {
+            return Err(PortalError::Exhausted);
+        }
+        Ok(entry)
+    }
+
+    fn start(&mut self, start: &Start, now: Time) {
+        let (source, target) = (start.source, start.target);
+        let reserved = start.portal == LNET_PORTAL;
+        let send = Send::Request {
+            source,
+            target,
+            reserved,
+        };
+        let path = self.view().path(send);
+        let event = self.begin_send(start);
+        let next_hop = path.map_or(target.nid, |path| path.next_hop.nid);
+        self.expect_response(start, next_hop, now);
+        let payload = self.payload_of(start);
+        let header = Header {
+            dest_nid: target.nid,
+            src_nid: path.map_or(Nid::ANY, |path| self.source_nid(start, path)),
+            dest_pid: target.pid,
+            src_pid: self.config.pid,
+            payload_length: payload.map_or(0, |payload| payload.length),
+            body: start.body,
+        };
+        let message = Outgoing {
+            header,
+            payload,
+            work: Work::Operation(event),
+        };
+        match path {
+            Ok(path) => self.dispatch(send, path, message, now),
+            Err(_) => self.refuse(message, Errno::EHOSTUNREACH),
+        }
+    }
+
+    /// The NID that the target sees. Over loopback a message comes from the NID it was sent to, unless
+    /// the caller wants another one of ours.
+    fn source_nid(&self, start: &Start, path: Path) -> Nid {
+        let own = |nid: &Nid| self.nis.by_nid(*nid).is_some();
+        if path.ni == NiId::LOOPBACK {
+            return start.source.filter(own).unwrap_or(start.target.nid);
+        }
+        self.nis.get(path.ni).map_or(Nid::ANY, |ni| ni.nid)
+    }
+
+    fn payload_of(&self, start: &Start) -> Option<Payload> {
+        let length = self.mds.get(start.md)?.spec.length;
+        let is_put = matches!(start.body, Body::Put(_));
+        (is_put && length > 0).then(|| Payload {
+            place: self.place(start.md),
+            offset: 0,
+            length,
+        })
+    }
+
+    /// Takes an operation of the descriptor, and prepares the SEND event that ends it.
+    fn begin_send(&mut self, start: &Start) -> Event {
+        let own = ProcessId {
+            nid: Nid::ANY,
+            pid: self.config.pid,
+        };
+        let (mut length, mut user) = (0, 0);
+        if let Some(md) = self.mds.get_mut(start.md) {
+            md.begin();
+            (length, user) = (md.spec.length, md.spec.user);
+        }
+        Event {
+            kind: EventKind::Send,
+            md: start.md,
+            user,
+            status: Ok(()),
+            unlinked: false,
+            target: start.target,
+            initiator: own,
+            source: own,
+            sender: Nid::ANY,
+            message_type: Some(start.body.message_type()),
+            portal: start.portal,
+            match_bits: start.match_bits,
+            rlength: length,
+            mlength: length,
+            offset: start.offset,
+            hdr_data: start.hdr_data,
+        }
+    }
+
+    fn expect_response(&mut self, start: &Start, next_hop: Nid, now: Time) {
+        let Some(within) = start.response_within else {
+            return;
+        };
+        let operation = match start.body {
+            Body::Get(_) => MessageType::Get,
+            _ => MessageType::Put,
+        };
+        let tracked = Tracked {
+            deadline: now + within,
+            operation,
+            target: start.target,
+            portal: start.portal,
+            match_bits: start.match_bits,
+            next_hop,
+        };
+        self.track(start.md, tracked);
+    }
+}

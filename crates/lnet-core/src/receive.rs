@@ -1,0 +1,455 @@
+//! A header arrives: the checks of section 5.1 in their order, and where the payload goes.
+
+use lnet_types::{Nid, ProcessId, Time};
+use lnet_wire::{Body, Handle, Header, LNET_MTU, LNET_PORTAL, MessageType};
+
+use crate::Core;
+use crate::counters::Arrival;
+use crate::event::{Event, EventKind};
+use crate::io::{Landing, NiId, Output, Payload, Place, RxId, Verdict};
+use crate::matching::{Match, Wanted};
+use crate::md::{MdHandle, MdOptions};
+use crate::rx::{Origin, Rx, Stage};
+use crate::status::{DropReason, ProtocolError};
+
+/// The most PUTs that one lazy portal holds. Each holds a connection, too.
+pub const MAX_HELD_PER_PORTAL: usize = 4096;
+
+impl Core {
+    /// A message's header has arrived over `ni` from the process at the other end of the connection,
+    /// which for a routed message is not its source. Says what to do with the payload behind it.
+    pub fn header(&mut self, ni: NiId, from: ProcessId, header: &Header, now: Time) -> Verdict {
+        let arrival = Arrival::new(ni, from.nid, header);
+        let for_us = match self.is_for_us(ni, header) {
+            Ok(for_us) => for_us,
+            Err(error) => {
+                self.counters.refused += 1;
+                return Verdict::Refuse(error);
+            }
+        };
+        self.note_ping(ni, header, now);
+        match self.admit(for_us, arrival, header, now) {
+            Err(reason) => self.discard(arrival, reason),
+            Ok(()) => {
+                let origin = Origin {
+                    ni,
+                    from,
+                    header: *header,
+                };
+                if for_us {
+                    self.receive(origin)
+                } else {
+                    self.receive_routed(origin)
+                }
+            }
+        }
+    }
+
+    /// Checks 1 and 3: legal length, and addressed to this interface, or through it to elsewhere.
+    fn is_for_us(&self, ni: NiId, header: &Header) -> Result<bool, ProtocolError> {
+        let longest = match header.body.message_type() {
+            MessageType::Ack | MessageType::Get => 0,
+            MessageType::Put | MessageType::Reply => LNET_MTU,
+        };
+        if header.payload_length > longest {
+            return Err(ProtocolError::BadLength);
+        }
+        let here = self.nis.get(ni).map(|ni| ni.nid);
+        match self.nis.by_nid(header.dest_nid) {
+            Some(_) if ni == NiId::LOOPBACK || here == Some(header.dest_nid) => Ok(true),
+            Some(_) => Err(ProtocolError::WrongInterface),
+            None if here.is_some_and(|nid| nid.net() == header.dest_nid.net()) => {
+                Err(ProtocolError::MisdirectedOnNet)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Checks 3c to 8: what may be dropped before anybody looks at the type.
+    fn admit(
+        &mut self,
+        for_us: bool,
+        arrival: Arrival,
+        header: &Header,
+        now: Time,
+    ) -> Result<(), DropReason> {
+        if self.nis.get(arrival.ni).is_none() {
+            return Err(DropReason::NoRoute);
+        }
+        if arrival.ni == NiId::LOOPBACK {
+            return if for_us {
+                Ok(())
+            } else {
+                Err(DropReason::NoRoute)
+            };
+        }
+        if !for_us && !self.config.routing {
+            return Err(DropReason::NotRouting);
+        }
+        if header.src_nid.is_any() || header.src_nid.net() == Nid::LOOPBACK.net() {
+            return Err(DropReason::BadSource);
+        }
+        let id = self
+            .peers
+            .find_or_create(arrival.sender, now)
+            .ok_or(DropReason::NoMemory)?;
+        if header.src_nid.net() != arrival.sender.net() {
+            self.came_through(arrival.sender, header.src_nid, for_us, now)?;
+        }
+        if let Some(peer_ni) = self.peers.get_mut(id) {
+            peer_ni.down_since = None;
+        }
+        Ok(())
+    }
+
+    /// Check 7: a message that came through a router.
+    fn came_through(
+        &mut self,
+        gateway: Nid,
+        source: Nid,
+        for_us: bool,
+        now: Time,
+    ) -> Result<(), DropReason> {
+        self.revive_gateway(gateway, source.net(), now);
+        let primary = self.peers.primary_of(gateway);
+        let routed = self
+            .routes
+            .to(source.net())
+            .iter()
+            .any(|state| self.peers.primary_of(state.route.gateway) == primary);
+        if for_us && self.config.globals.drop_asym_route && !routed {
+            return Err(DropReason::AsymmetricRoute);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, origin: Origin) -> Verdict {
+        match origin.header.body {
+            Body::Put(put) => {
+                let rlength = origin.header.payload_length;
+                let wanted = self.wanted(&origin, put.match_bits, rlength, put.offset);
+                self.receive_request(origin, put.ptl_index, &wanted)
+            }
+            Body::Get(get) => {
+                let rlength = get.sink_length.min(LNET_MTU);
+                let wanted = self.wanted(&origin, get.match_bits, rlength, get.src_offset);
+                self.receive_request(origin, get.ptl_index, &wanted)
+            }
+            Body::Ack(ack) => self.receive_response(origin, ack.dst_wmd),
+            Body::Reply(reply) => self.receive_response(origin, reply.dst_wmd),
+        }
+    }
+
+    fn wanted(&self, origin: &Origin, match_bits: u64, rlength: u32, offset: u32) -> Wanted {
+        Wanted {
+            operation: origin.header.body.message_type(),
+            match_bits,
+            rlength,
+            offset,
+            initiator: self.initiator(&origin.header),
+        }
+    }
+
+    /// Who a message is from, as upper layers know it.
+    fn initiator(&self, header: &Header) -> ProcessId {
+        let source = header.src_nid;
+        let own = self.nis.by_nid(source).is_some() && !source.is_loopback();
+        let nid = match self.primary_nid().filter(|_| own) {
+            Some(primary) => primary,
+            None => self.peers.primary_of(source),
+        };
+        ProcessId {
+            nid,
+            pid: header.src_pid,
+        }
+    }
+
+    fn receive_request(&mut self, origin: Origin, portal: u32, wanted: &Wanted) -> Verdict {
+        match self.search(portal, wanted) {
+            Ok(found) => {
+                let (stage, landing) = self.begin_request(&origin, wanted, found);
+                self.receive_into(origin.into_rx(stage), landing)
+            }
+            Err(DropReason::NoMatch) if self.holds(portal, wanted.operation) => {
+                self.hold_lazy(origin, portal)
+            }
+            Err(reason) => self.discard(origin.arrival(), reason),
+        }
+    }
+
+    fn search(&self, portal: u32, wanted: &Wanted) -> Result<Match, DropReason> {
+        let portal = self
+            .portals
+            .get(portal as usize)
+            .ok_or(DropReason::BadPortal)?;
+        self.mes
+            .search(&self.mds, portal, wanted, self.aliases(wanted.initiator))
+    }
+
+    /// The other names of an initiator.
+    fn aliases(&self, initiator: ProcessId) -> &[Nid] {
+        self.peers
+            .peer(initiator.nid)
+            .map_or(&[], |peer| &peer.nids)
+    }
+
+    fn holds(&self, portal: u32, operation: MessageType) -> bool {
+        let lazy = self
+            .portals
+            .get(portal as usize)
+            .is_some_and(|portal| portal.lazy);
+        lazy && operation == MessageType::Put
+    }
+
+    fn hold_lazy(&mut self, origin: Origin, portal: u32) -> Verdict {
+        let arrival = origin.arrival();
+        let Some(portal) = self.portals.get_mut(portal as usize) else {
+            return self.discard(arrival, DropReason::BadPortal);
+        };
+        if portal.held.len() >= MAX_HELD_PER_PORTAL {
+            return self.discard(arrival, DropReason::LazyPortal);
+        }
+        let rx = self.rx.insert(origin.into_rx(Stage::HeldLazy));
+        portal.held.push_back(rx);
+        self.counters.begin_message();
+        Verdict::Hold { rx }
+    }
+
+    /// A held message's connection is gone.
+    pub(crate) fn unhold_lazy(&mut self, header: &Header, rx: RxId) {
+        let Body::Put(put) = header.body else { return };
+        if let Some(portal) = self.portals.get_mut(put.ptl_index as usize) {
+            portal.held.retain(|held| *held != rx);
+        }
+    }
+
+    /// Offers what a lazy portal holds to a descriptor that was just attached.
+    pub(crate) fn offer_held(&mut self, portal: u32, me: crate::md::MeHandle) {
+        let Some(entry) = self.portals.get_mut(portal as usize) else {
+            return;
+        };
+        let held = std::mem::take(&mut entry.held);
+        let mut waiting = std::collections::VecDeque::with_capacity(held.len());
+        for id in held {
+            if !self.offer_one(id, me) {
+                waiting.push_back(id);
+            }
+        }
+        if let Some(entry) = self.portals.get_mut(portal as usize) {
+            entry.held = waiting;
+        }
+    }
+
+    /// True when the held message waits no longer.
+    fn offer_one(&mut self, id: RxId, me: crate::md::MeHandle) -> bool {
+        let Some(rx) = self.rx.get(id) else {
+            return true;
+        };
+        let Body::Put(put) = rx.header.body else {
+            return true;
+        };
+        let origin = Origin {
+            ni: rx.ni,
+            from: rx.from,
+            header: rx.header,
+        };
+        let length = origin.header.payload_length;
+        let wanted = self.wanted(&origin, put.match_bits, length, put.offset);
+        let aliases = self.aliases(wanted.initiator);
+        match self
+            .mes
+            .get(me)
+            .and_then(|me| me.offer(&self.mds, &wanted, aliases))
+        {
+            None => false,
+            Some(Err(reason)) => {
+                self.discard_held(id, reason);
+                true
+            }
+            Some(Ok(found)) => {
+                let (stage, landing) = self.begin_request(&origin, &wanted, found);
+                if let Some(rx) = self.rx.get_mut(id) {
+                    rx.stage = stage;
+                }
+                self.outputs.push_back(Output::Resume {
+                    rx: id,
+                    landing: Some(landing),
+                });
+                true
+            }
+        }
+    }
+
+    /// A matched PUT or GET becomes an operation of its descriptor.
+    fn begin_request(
+        &mut self,
+        origin: &Origin,
+        wanted: &Wanted,
+        found: Match,
+    ) -> (Stage, Landing) {
+        let Match {
+            md,
+            offset,
+            mlength,
+        } = found;
+        let mut event = self.incoming_event(origin, md);
+        event.initiator = wanted.initiator;
+        event.match_bits = wanted.match_bits;
+        event.offset = offset;
+        event.mlength = mlength;
+        let place = self.place(md);
+        let mut leaving = false;
+        if let Some(entry) = self.mds.get_mut(md) {
+            entry.begin();
+            entry.offset = offset.saturating_add(mlength);
+            leaving = entry.is_leaving();
+        }
+        if leaving {
+            self.detach(md);
+        }
+        match wanted.operation {
+            MessageType::Get => {
+                if let Place::Core(buffer) = place {
+                    self.buffers.retain(buffer);
+                }
+                let landing = Landing {
+                    place,
+                    offset: 0,
+                    length: 0,
+                };
+                (
+                    Stage::Asking(
+                        event,
+                        Payload {
+                            place,
+                            offset,
+                            length: mlength,
+                        },
+                    ),
+                    landing,
+                )
+            }
+            _ => (
+                Stage::Landing(event),
+                Landing {
+                    place,
+                    offset,
+                    length: mlength,
+                },
+            ),
+        }
+    }
+
+    /// Whose memory a descriptor's is.
+    pub(crate) fn place(&self, md: MdHandle) -> Place {
+        match self.mds.get(md).and_then(|md| md.owner.buffer()) {
+            Some(buffer) => Place::Core(buffer),
+            None => Place::Md(md),
+        }
+    }
+
+    fn receive_response(&mut self, origin: Origin, handle: Handle) -> Verdict {
+        match self.accept_response(&origin, handle) {
+            Ok((event, landing)) => {
+                self.receive_into(origin.into_rx(Stage::Landing(event)), landing)
+            }
+            Err(reason) => self.discard(origin.arrival(), reason),
+        }
+    }
+
+    /// An ACK or REPLY counts only for a descriptor that waits for one: a REPLY to what was only ever
+    /// the source of PUTs would overwrite memory that nobody offered.
+    fn accept_response(
+        &mut self,
+        origin: &Origin,
+        handle: Handle,
+    ) -> Result<(Event, Landing), DropReason> {
+        let header = &origin.header;
+        let ours = handle.interface == self.config.interface_cookie;
+        let md = Some(MdHandle(handle.object))
+            .filter(|_| ours)
+            .ok_or(DropReason::UnknownHandle)?;
+        let place = self.place(md);
+        let entry = self.mds.get_mut(md).ok_or(DropReason::UnknownHandle)?;
+        if entry.dead || entry.attached || entry.threshold == Some(0) {
+            return Err(DropReason::UnknownHandle);
+        }
+        let is_reply = header.body.message_type() == MessageType::Reply;
+        let awaited = if is_reply {
+            &mut entry.replies
+        } else {
+            &mut entry.acks
+        };
+        let left = awaited.checked_sub(1).ok_or(DropReason::UnknownHandle)?;
+        let truncate = entry.spec.options.contains(MdOptions::TRUNCATE);
+        let length = header.payload_length;
+        if is_reply && length > entry.spec.length && !truncate {
+            return Err(DropReason::TooLong);
+        }
+        *awaited = left;
+        let length = length.min(entry.spec.length);
+        entry.begin();
+        self.responded(md);
+        let mut event = self.incoming_event(origin, md);
+        event.initiator = self.initiator(header);
+        event.mlength = match header.body {
+            Body::Ack(ack) => ack.mlength,
+            _ => length,
+        };
+        Ok((
+            event,
+            Landing {
+                place,
+                offset: 0,
+                length,
+            },
+        ))
+    }
+
+    /// The event of a message that arrived, as far as the header gives it.
+    fn incoming_event(&self, origin: &Origin, md: MdHandle) -> Event {
+        let header = &origin.header;
+        let (kind, portal, match_bits, hdr_data) = match header.body {
+            Body::Ack(ack) => (EventKind::Ack, LNET_PORTAL, ack.match_bits, 0),
+            Body::Put(put) => (EventKind::Put, put.ptl_index, put.match_bits, put.hdr_data),
+            Body::Get(get) => (EventKind::Get, get.ptl_index, get.match_bits, 0),
+            Body::Reply(_) => (EventKind::Reply, LNET_PORTAL, 0, 0),
+        };
+        let source = ProcessId {
+            nid: header.src_nid,
+            pid: header.src_pid,
+        };
+        Event {
+            kind,
+            md,
+            user: self.mds.get(md).map_or(0, |md| md.spec.user),
+            status: Ok(()),
+            unlinked: false,
+            target: ProcessId {
+                nid: header.dest_nid,
+                pid: header.dest_pid,
+            },
+            initiator: source,
+            source,
+            sender: origin.from.nid,
+            message_type: Some(header.body.message_type()),
+            portal,
+            match_bits,
+            rlength: header.payload_length,
+            mlength: 0,
+            offset: 0,
+            hdr_data,
+        }
+    }
+}
+
+impl Origin {
+    pub(crate) fn into_rx(self, stage: Stage) -> Rx {
+        Rx {
+            ni: self.ni,
+            from: self.from,
+            header: self.header,
+            stage,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What follows when a message for us has arrived: its event, and the ACK or REPLY.
+//!
+//! A response goes back exactly the way the request came: from the NID that the request was addressed
+//! to, over the same interface, to the process that handed us the request, be it the initiator, a
+//! router, or a peer that can only be reached over the connection it dialled (sections 2.11, 5.6, 8.1).
+
+use lnet_types::Time;
+use lnet_wire::{Ack, Body, Handle, Header, Reply};
+
+use crate::Core;
+use crate::event::{Errno, Event};
+use crate::io::{Payload, Place};
+use crate::md::MdOptions;
+use crate::rx::Origin;
+use crate::select::Send;
+use crate::status::MessageStatus;
+use crate::tx::{Outgoing, Work};
+
+impl Core {
+    /// The payload of a PUT or REPLY is in its place, or an ACK is here.
+    pub(crate) fn landed(
+        &mut self,
+        origin: &Origin,
+        mut event: Event,
+        result: Result<(), MessageStatus>,
+        now: Time,
+    ) {
+        let ack = self.ack_of(origin, &event);
+        match result {
+            Ok(()) => self.count_arrival(origin),
+            Err(status) => event.status = Err(status.result().err().unwrap_or(Errno::EIO)),
+        }
+        // The event first: its receiver has the data before the initiator hears of it.
+        self.finish(event);
+        if let Some(ack) = ack.filter(|_| result.is_ok()) {
+            self.respond(
+                origin,
+                Outgoing {
+                    header: ack,
+                    payload: None,
+                    work: Work::Ack,
+                },
+                now,
+            );
+        }
+    }
+
+    fn count_arrival(&mut self, origin: &Origin) {
+        self.counters.recv_count += 1;
+        self.counters.recv_length += u64::from(origin.header.payload_length);
+        self.count_received(origin.arrival());
+    }
+
+    /// The ACK that a PUT asks for and its descriptor allows.
+    fn ack_of(&self, origin: &Origin, event: &Event) -> Option<Header> {
+        let Body::Put(put) = origin.header.body else {
+            return None;
+        };
+        let md = self.mds.get(event.md)?;
+        if put.ack_wmd == Handle::NONE || md.spec.options.contains(MdOptions::ACK_DISABLE) {
+            return None;
+        }
+        let ack = Ack {
+            dst_wmd: put.ack_wmd,
+            match_bits: put.match_bits,
+            mlength: event.mlength,
+        };
+        Some(self.response_header(origin, 0, Body::Ack(ack)))
+    }
+
+    /// A GET is here: its data goes out.
+    pub(crate) fn asked(
+        &mut self,
+        origin: &Origin,
+        mut event: Event,
+        payload: Payload,
+        result: Result<(), MessageStatus>,
+        now: Time,
+    ) {
+        let Body::Get(get) = origin.header.body else {
+            return;
+        };
+        if let Place::Core(buffer) = payload.place
+            && (result.is_err() || payload.length == 0)
+        {
+            self.buffers.release(buffer);
+        }
+        if let Err(status) = result {
+            event.status = Err(status.result().err().unwrap_or(Errno::EIO));
+            self.finish(event);
+            return;
+        }
+        self.count_arrival(origin);
+        let reply = Reply {
+            dst_wmd: get.return_wmd,
+        };
+        let header = self.response_header(origin, payload.length, Body::Reply(reply));
+        let payload = Some(payload).filter(|payload| payload.length > 0);
+        let message = Outgoing {
+            header,
+            payload,
+            work: Work::Operation(event),
+        };
+        self.respond(origin, message, now);
+    }
+
+    fn response_header(&self, origin: &Origin, payload_length: u32, body: Body) -> Header {
+        Header {
+            dest_nid: origin.header.src_nid,
+            src_nid: origin.header.dest_nid,
+            dest_pid: origin.header.src_pid,
+            src_pid: self.config.pid,
+            payload_length,
+            body,
+        }
+    }
+
+    fn respond(&mut self, origin: &Origin, message: Outgoing, now: Time) {
+        let send = Send::Response {
+            ni: origin.ni,
+            via: origin.from,
+        };
+        match self.view().path(send) {
+            Ok(path) => self.dispatch(send, path, message, now),
+            Err(_) => self.refuse(message, Errno::EHOSTUNREACH),
+        }
+    }
+}

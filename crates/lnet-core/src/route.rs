@@ -1,0 +1,145 @@
+//! Static routes and what is known of their gateways (sections 8.1 and 8.2).
+//!
+//! A route is usable when its gateway is alive and the gateway's last ping information did not speak
+//! against it. Both change with pings and with messages that come through the gateway; neither is ever
+//! a reason to forget a route.
+
+use std::collections::BTreeMap;
+
+use lnet_types::{Net, Nid, Time};
+
+use crate::config::{ConfigError, Route};
+use crate::md::MdHandle;
+
+/// A route and its state.
+#[derive(Debug)]
+pub(crate) struct RouteState {
+    pub(crate) route: Route,
+    /// What the gateway's last ping information says of this route (rule 2 of section 8.2).
+    pub(crate) up: bool,
+    /// The gateway has an interface on the remote net.
+    pub(crate) single_hop: bool,
+    /// Round-robin stamp.
+    pub(crate) seq: u64,
+}
+
+/// A gateway and the state of its pings.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    pub(crate) alive: bool,
+    /// The descriptor of the ping that is under way.
+    pub(crate) ping: Option<MdHandle>,
+    /// When the next ping is due, while the checker runs.
+    pub(crate) next_check: Option<Time>,
+}
+
+/// The route table.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    by_net: BTreeMap<Net, Vec<RouteState>>,
+    gateways: BTreeMap<Nid, Gateway>,
+}
+
+impl Routes {
+    /// Adds a route; says whether its gateway is new.
+    pub(crate) fn add(&mut self, route: Route, alive: bool) -> Result<bool, ConfigError> {
+        let Route { net, gateway, .. } = route;
+        let list = self.by_net.entry(net).or_default();
+        if list.iter().any(|state| state.route.gateway == gateway) {
+            return Err(ConfigError::DuplicateRoute { net, gateway });
+        }
+        list.push(RouteState {
+            route,
+            up: alive,
+            single_hop: false,
+            seq: 0,
+        });
+        let new = !self.gateways.contains_key(&gateway);
+        if new {
+            self.gateways.insert(
+                gateway,
+                Gateway {
+                    alive,
+                    ping: None,
+                    next_check: None,
+                },
+            );
+        }
+        Ok(new)
+    }
+
+    /// Removes a route, and returns its gateway when this was its last one.
+    pub(crate) fn remove(
+        &mut self,
+        net: Net,
+        gateway: Nid,
+    ) -> Result<Option<Gateway>, ConfigError> {
+        let unknown = ConfigError::UnknownRoute { net, gateway };
+        let list = self.by_net.get_mut(&net).ok_or(unknown)?;
+        let at = list
+            .iter()
+            .position(|state| state.route.gateway == gateway)
+            .ok_or(unknown)?;
+        list.remove(at);
+        if list.is_empty() {
+            self.by_net.remove(&net);
+        }
+        if self.via(gateway).next().is_some() {
+            return Ok(None);
+        }
+        Ok(self.gateways.remove(&gateway))
+    }
+
+    /// The routes to a net.
+    pub(crate) fn to(&self, net: Net) -> &[RouteState] {
+        self.by_net.get(&net).map_or(&[], Vec::as_slice)
+    }
+
+    /// All routes, by net.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &RouteState> {
+        self.by_net.values().flatten()
+    }
+
+    fn via(&self, gateway: Nid) -> impl Iterator<Item = &RouteState> {
+        self.all()
+            .filter(move |state| state.route.gateway == gateway)
+    }
+
+    pub(crate) fn via_mut(&mut self, gateway: Nid) -> impl Iterator<Item = &mut RouteState> {
+        self.by_net
+            .values_mut()
+            .flatten()
+            .filter(move |state| state.route.gateway == gateway)
+    }
+
+    pub(crate) fn gateway(&self, nid: Nid) -> Option<&Gateway> {
+        self.gateways.get(&nid)
+    }
+
+    pub(crate) fn gateway_mut(&mut self, nid: Nid) -> Option<&mut Gateway> {
+        self.gateways.get_mut(&nid)
+    }
+
+    pub(crate) fn gateways(&self) -> impl Iterator<Item = Nid> {
+        self.gateways.keys().copied()
+    }
+
+    /// Whether messages may be sent along this route now.
+    pub(crate) fn is_alive(&self, state: &RouteState) -> bool {
+        state.up
+            && self
+                .gateway(state.route.gateway)
+                .is_some_and(|gateway| gateway.alive)
+    }
+
+    /// Stamps a route as the most recently used one to its net.
+    pub(crate) fn stamp(&mut self, net: Net, gateway: Nid) {
+        let Some(list) = self.by_net.get_mut(&net) else {
+            return;
+        };
+        let next = list.iter().map(|state| state.seq).max().unwrap_or(0) + 1;
+        if let Some(state) = list.iter_mut().find(|state| state.route.gateway == gateway) {
+            state.seq = next;
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Messages being received.
+//!
+//! ```text
+//!  header ─▶ Landing ──────────────▶ arrived: event, then the ACK
+//!         ─▶ Asking ───────────────▶ arrived: the REPLY
+//!         ─▶ Buffered ─────────────▶ arrived: sent on
+//!         ─▶ held ──▶ Landing, Buffered or Discarded, by Output::Resume
+//! ```
+//!
+//! Every entry ends with exactly one `arrived`, held ones too: the LND reports a held message as failed
+//! when its connection goes.
+
+use lnet_types::{ProcessId, Time};
+use lnet_wire::Header;
+
+use crate::Core;
+use crate::counters::Arrival;
+use crate::event::Event;
+use crate::io::{Landing, NiId, Output, Payload, RouterBuffer, RouterPool, RxId, Verdict};
+use crate::peer::PeerNiId;
+use crate::status::{DropReason, MessageStatus};
+
+/// A message being received.
+#[derive(Debug)]
+pub(crate) struct Rx {
+    pub(crate) ni: NiId,
+    /// The process that handed it to us.
+    pub(crate) from: ProcessId,
+    pub(crate) header: Header,
+    pub(crate) stage: Stage,
+}
+
+/// Where it stands.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// A PUT, REPLY or ACK on its way to a descriptor; this is its event.
+    Landing(Event),
+    /// A GET that found its descriptor, and what it is to be answered with.
+    Asking(Event, Payload),
+    /// A routed message on its way into a buffer.
+    Buffered(RouterBuffer, PeerNiId),
+    /// A PUT on a lazy portal that waits for a descriptor.
+    HeldLazy,
+    /// A routed message that waits until its sender may hold another buffer.
+    HeldForCredit(PeerNiId),
+    /// A routed message that has its sender's credit and waits for a buffer.
+    HeldForBuffer(RouterPool, PeerNiId),
+    /// It was held and is being thrown away.
+    Discarded,
+}
+
+impl Rx {
+    pub(crate) fn arrival(&self) -> Arrival {
+        Arrival::new(self.ni, self.from.nid, &self.header)
+    }
+}
+
+impl Core {
+    /// Enters a message into the table and tells the LND where its payload goes.
+    pub(crate) fn receive_into(&mut self, rx: Rx, landing: Landing) -> Verdict {
+        self.counters.begin_message();
+        Verdict::Receive {
+            rx: self.rx.insert(rx),
+            landing,
+        }
+    }
+
+    /// A held message is not wanted: the LND throws it away.
+    pub(crate) fn discard_held(&mut self, id: RxId, reason: DropReason) {
+        let Some(rx) = self.rx.get_mut(id) else {
+            return;
+        };
+        rx.stage = Stage::Discarded;
+        let arrival = rx.arrival();
+        self.count_drop(arrival, reason);
+        self.outputs.push_back(Output::Resume {
+            rx: id,
+            landing: None,
+        });
+    }
+
+    /// The payload of a message has arrived where its verdict or [`Output::Resume`] said, or the
+    /// message has failed on the way. Ids that are not known (any more) are counted and ignored.
+    pub fn arrived(&mut self, rx: RxId, result: Result<(), MessageStatus>, now: Time) {
+        let Some(message) = self.rx.remove(rx) else {
+            self.counters.stale_answers += 1;
+            return;
+        };
+        self.counters.end_message();
+        if result.is_err() && !matches!(message.stage, Stage::Discarded) {
+            self.counters.errors += 1;
+            self.count_drop(message.arrival(), DropReason::Incomplete);
+        }
+        let Rx {
+            ni,
+            from,
+            header,
+            stage,
+        } = message;
+        let origin = Origin { ni, from, header };
+        match stage {
+            Stage::Landing(event) => self.landed(&origin, event, result, now),
+            Stage::Asking(event, payload) => self.asked(&origin, event, payload, result, now),
+            Stage::Buffered(buffer, sender) => self.buffered(&origin, buffer, sender, result, now),
+            Stage::HeldLazy => self.unhold_lazy(&origin.header, rx),
+            Stage::HeldForCredit(sender) => self.unhold_for_credit(sender, rx),
+            Stage::HeldForBuffer(pool, sender) => self.unhold_for_buffer(pool, sender, rx),
+            Stage::Discarded => {}
+        }
+    }
+}
+
+/// Where a message came from, and its header.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) ni: NiId,
+    pub(crate) from: ProcessId,
+    pub(crate) header: Header,
+}
+
+impl Origin {
+    pub(crate) fn arrival(&self) -> Arrival {
+        Arrival::new(self.ni, self.from.nid, &self.header)
+    }
+}

@@ -1,0 +1,483 @@
+//! Messages being sent, and the credits they need (section 8.7).
+//!
+//! ```text
+//!  dispatch ─▶ PeerQueue ─(peer credit)─▶ NiQueue ─(NI credit)─▶ Handed ─▶ sent
+//! ```
+//!
+//! A queue is passed through without waiting while there are credits, and is first in, first out. The
+//! credits are held until the LND reports the message's fate. A message of ours that waits too long is
+//! given up; a routed one is not, since its sender holds one of our buffers and waits too.
+
+use lnet_types::{Nid, ProcessId, Time};
+use lnet_wire::Header;
+
+use crate::Core;
+use crate::event::{Errno, Event};
+use crate::io::{NiId, Output, Payload, Place, RouterBuffer, Transmit, TxId};
+use crate::peer::PeerNiId;
+use crate::select::{Path, Send};
+use crate::status::{DropReason, MessageStatus};
+use crate::timer::Timer;
+
+/// Bytes that a queued message counts beyond its payload.
+const HEADER_BYTES: u64 = 72;
+
+/// A message being sent.
+#[derive(Debug)]
+pub(crate) struct Tx {
+    pub(crate) header: Header,
+    payload: Option<Payload>,
+    pub(crate) ni: NiId,
+    to: ProcessId,
+    /// The peer NI whose credit it needs; loopback needs none.
+    peer: Option<PeerNiId>,
+    deadline: Time,
+    stage: Stage,
+    pub(crate) work: Work,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    PeerQueue,
+    NiQueue,
+    Handed,
+}
+
+/// What a message is sent for, and so what its end means.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A PUT, GET or REPLY: this event follows.
+    Operation(Event),
+    /// An ACK.
+    Ack,
+    /// A routed message in a buffer, received from this peer NI.
+    Forward(RouterBuffer, PeerNiId),
+}
+
+/// A message about to be sent.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) header: Header,
+    pub(crate) payload: Option<Payload>,
+    pub(crate) work: Work,
+}
+
+/// How the sending of a message ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    /// It is out.
+    Sent,
+    /// It is not: what its caller is told, or what a routed one is counted under.
+    Failed(Errno, DropReason),
+}
+
+impl Tx {
+    fn bytes(&self) -> u64 {
+        HEADER_BYTES + u64::from(self.header.payload_length)
+    }
+
+    pub(crate) fn is_queued(&self) -> bool {
+        self.stage != Stage::Handed
+    }
+
+    pub(crate) fn is_forwarded(&self) -> bool {
+        matches!(self.work, Work::Forward(..))
+    }
+
+    /// True when this peer NI is its next hop.
+    pub(crate) fn goes_to(&self, nid: Nid) -> bool {
+        self.peer.is_some() && self.to.nid == nid
+    }
+}
+
+impl Core {
+    /// Sends a message along a chosen path, or queues it.
+    pub(crate) fn dispatch(&mut self, send: Send, path: Path, message: Outgoing, now: Time) {
+        self.commit(send, path, now);
+        let Outgoing {
+            header,
+            payload,
+            work,
+        } = message;
+        let peer = match path.ni {
+            NiId::LOOPBACK => None,
+            _ => match self.peers.find_or_create(path.next_hop.nid, now) {
+                Some(id) => Some(id),
+                None => {
+                    return self.refuse(
+                        Outgoing {
+                            header,
+                            payload,
+                            work,
+                        },
+                        Errno::ENOMEM,
+                    );
+                }
+            },
+        };
+        let descriptor = match &work {
+            Work::Operation(event) => Some(event.md),
+            Work::Ack | Work::Forward(..) => None,
+        };
+        let deadline = now + self.config.globals.transaction_timeout;
+        let (ni, to, stage) = (path.ni, path.next_hop, Stage::PeerQueue);
+        let tx = Tx {
+            header,
+            payload,
+            ni,
+            to,
+            peer,
+            deadline,
+            stage,
+            work,
+        };
+        let bytes = tx.bytes();
+        self.counters.begin_message();
+        let id = self.tx.insert(tx);
+        if let Some(md) = descriptor.and_then(|md| self.mds.get_mut(md)) {
+            md.sends.push(id);
+        }
+        match peer {
+            None => self.transmit(id, now),
+            Some(peer) => {
+                if let Some(peer_ni) = self.peers.get_mut(peer) {
+                    peer_ni.queued_bytes += bytes;
+                }
+                self.enter_peer_queue(id, peer, now);
+            }
+        }
+    }
+
+    /// A message that cannot even be queued ends here.
+    pub(crate) fn refuse(&mut self, message: Outgoing, errno: Errno) {
+        self.counters.errors += 1;
+        let Outgoing {
+            header,
+            payload,
+            work,
+        } = message;
+        self.release_payload(payload);
+        self.conclude(&header, work, End::Failed(errno, DropReason::NoMemory));
+    }
+
+    /// The LND reports the fate of a message. Ids that are not known (any more) are counted and
+    /// ignored.
+    pub fn sent(&mut self, tx: TxId, status: MessageStatus, now: Time) {
+        if self.tx.get(tx).is_none_or(Tx::is_queued) {
+            self.counters.stale_answers += 1;
+            return;
+        }
+        let Some(message) = self.tx.remove(tx) else {
+            return;
+        };
+        self.counters.end_message();
+        self.counters
+            .count_sent(status, message.header.payload_length);
+        self.count_sent_by(&message, status);
+        self.forget_send(&message, tx);
+        let Tx {
+            header,
+            payload,
+            ni,
+            peer,
+            work,
+            ..
+        } = message;
+        self.release_payload(payload);
+        let end = match status.result() {
+            Ok(()) => End::Sent,
+            Err(errno) => End::Failed(errno, DropReason::NotForwarded),
+        };
+        self.conclude(&header, work, end);
+        if let Some(peer) = peer {
+            self.return_ni_credit(ni, now);
+            self.return_peer_credit(peer, now);
+        }
+    }
+
+    fn count_sent_by(&mut self, tx: &Tx, status: MessageStatus) {
+        let kind = tx.header.body.message_type();
+        let ni = self.nis.get_mut(tx.ni).map(|ni| &mut ni.stats);
+        let peer = tx
+            .peer
+            .and_then(|id| self.peers.get_mut(id))
+            .map(|peer_ni| &mut peer_ni.stats);
+        for stats in ni.into_iter().chain(peer) {
+            match status {
+                MessageStatus::Ok => stats.sent.count(kind),
+                _ => stats.dropped.count(kind),
+            }
+        }
+    }
+
+    /// The message neither counts as queued nor hangs on its descriptor any more.
+    fn forget_send(&mut self, tx: &Tx, id: TxId) {
+        if let Some(peer_ni) = tx.peer.and_then(|peer| self.peers.get_mut(peer)) {
+            peer_ni.queued_bytes = peer_ni.queued_bytes.saturating_sub(tx.bytes());
+        }
+        if let Work::Operation(event) = &tx.work
+            && let Some(md) = self.mds.get_mut(event.md)
+        {
+            md.sends.retain(|send| *send != id);
+        }
+    }
+
+    fn release_payload(&mut self, payload: Option<Payload>) {
+        if let Some(Payload {
+            place: Place::Core(buffer),
+            ..
+        }) = payload
+        {
+            self.buffers.release(buffer);
+        }
+    }
+
+    /// What follows when a message is out or given up.
+    fn conclude(&mut self, header: &Header, work: Work, end: End) {
+        match (work, end) {
+            (Work::Operation(mut event), end) => {
+                event.status = match end {
+                    End::Sent => Ok(()),
+                    End::Failed(errno, _) => Err(errno),
+                };
+                self.finish(event);
+            }
+            (Work::Ack, _) => {}
+            (Work::Forward(buffer, sender), end) => {
+                match end {
+                    End::Sent => {
+                        self.counters.route_count += 1;
+                        self.counters.route_length += u64::from(header.payload_length);
+                    }
+                    End::Failed(_, reason) => {
+                        self.counters.count_drop(reason, header.payload_length);
+                    }
+                }
+                self.return_buffer(buffer, sender);
+            }
+        }
+    }
+
+    fn enter_peer_queue(&mut self, id: TxId, peer: PeerNiId, now: Time) {
+        let down = self.is_down(peer, now);
+        if down && self.tx.get(id).is_some_and(Tx::is_forwarded) {
+            self.give_up(
+                id,
+                End::Failed(Errno::EHOSTUNREACH, DropReason::NextHopDown),
+            );
+            return;
+        }
+        let Some(peer_ni) = self.peers.get_mut(peer) else {
+            return;
+        };
+        peer_ni.queue.push_back(id);
+        peer_ni.note_in_flight();
+        self.serve_peer_queue(peer, now);
+        self.arm_if_queued(id);
+    }
+
+    fn arm_if_queued(&mut self, id: TxId) {
+        let Some(tx) = self.tx.get(id) else { return };
+        if tx.is_queued() && !tx.is_forwarded() {
+            self.timers.arm(tx.deadline, Timer::Queued(id));
+        }
+    }
+
+    /// Moves messages on while the peer NI has credits.
+    pub(crate) fn serve_peer_queue(&mut self, peer: PeerNiId, now: Time) {
+        while let Some(id) = self.next_with_peer_credit(peer) {
+            let Some(tx) = self.tx.get_mut(id) else {
+                continue;
+            };
+            let (ni, forwarded) = (tx.ni, tx.is_forwarded());
+            if forwarded && self.is_down(peer, now) {
+                self.unuse_peer_credit(peer);
+                self.give_up(
+                    id,
+                    End::Failed(Errno::EHOSTUNREACH, DropReason::NextHopDown),
+                );
+            } else if let Some(queue) = self.nis.get_mut(ni).map(|ni| &mut ni.queue) {
+                queue.push_back(id);
+                self.set_stage(id, Stage::NiQueue);
+                self.serve_ni_queue(ni, now);
+            } else {
+                self.unuse_peer_credit(peer);
+                self.give_up(id, End::Failed(Errno::ENODEV, DropReason::NoRoute));
+            }
+        }
+    }
+
+    fn set_stage(&mut self, id: TxId, stage: Stage) {
+        if let Some(tx) = self.tx.get_mut(id) {
+            tx.stage = stage;
+        }
+    }
+
+    fn unuse_peer_credit(&mut self, peer: PeerNiId) {
+        if let Some(entry) = self.peers.get_mut(peer) {
+            entry.in_flight = entry.in_flight.saturating_sub(1);
+        }
+    }
+
+    /// Takes a credit for the peer NI's first message.
+    fn next_with_peer_credit(&mut self, peer: PeerNiId) -> Option<TxId> {
+        let peer_ni = self.peers.get_mut(peer)?;
+        let limit = self
+            .nis
+            .net_tunables(peer_ni.nid.net())
+            .map_or(1, |t| t.peer_credits);
+        if peer_ni.in_flight >= limit {
+            return None;
+        }
+        let id = peer_ni.queue.pop_front()?;
+        peer_ni.in_flight += 1;
+        Some(id)
+    }
+
+    fn serve_ni_queue(&mut self, ni: NiId, now: Time) {
+        while let Some(id) = self.next_with_ni_credit(ni) {
+            self.transmit(id, now);
+        }
+    }
+
+    fn next_with_ni_credit(&mut self, ni: NiId) -> Option<TxId> {
+        let ni = self.nis.get_mut(ni)?;
+        if ni.in_flight >= ni.tunables.credits {
+            return None;
+        }
+        let id = ni.queue.pop_front()?;
+        ni.in_flight += 1;
+        Some(id)
+    }
+
+    fn return_ni_credit(&mut self, ni: NiId, now: Time) {
+        let Some(entry) = self.nis.get_mut(ni) else {
+            return;
+        };
+        entry.in_flight = entry.in_flight.saturating_sub(1);
+        self.serve_ni_queue(ni, now);
+    }
+
+    fn return_peer_credit(&mut self, peer: PeerNiId, now: Time) {
+        self.unuse_peer_credit(peer);
+        self.serve_peer_queue(peer, now);
+    }
+
+    fn transmit(&mut self, id: TxId, now: Time) {
+        let timeout = self.config.globals.transaction_timeout;
+        let Some(tx) = self.tx.get_mut(id) else {
+            return;
+        };
+        tx.stage = Stage::Handed;
+        self.timers.disarm(tx.deadline, Timer::Queued(id));
+        let deadline = if tx.is_forwarded() {
+            now + timeout
+        } else {
+            tx.deadline
+        };
+        self.outputs.push_back(Output::Transmit(Transmit {
+            tx: id,
+            ni: tx.ni,
+            to: tx.to,
+            header: tx.header,
+            payload: tx.payload,
+            deadline,
+        }));
+    }
+
+    /// Gives up a message that has not been handed to the LND.
+    pub(crate) fn abandon(&mut self, id: TxId, end: End, now: Time) {
+        let Some(&Tx {
+            stage, ni, peer, ..
+        }) = self.tx.get(id)
+        else {
+            return;
+        };
+        let queue = match stage {
+            Stage::PeerQueue => peer
+                .and_then(|id| self.peers.get_mut(id))
+                .map(|p| &mut p.queue),
+            Stage::NiQueue => self.nis.get_mut(ni).map(|ni| &mut ni.queue),
+            Stage::Handed => return,
+        };
+        if let Some(queue) = queue {
+            queue.retain(|queued| *queued != id);
+        }
+        self.give_up(id, end);
+        if let (Stage::NiQueue, Some(peer)) = (stage, peer) {
+            self.return_peer_credit(peer, now);
+        }
+    }
+
+    /// Ends a message that is in no queue (any more) and holds no credit.
+    fn give_up(&mut self, id: TxId, end: End) {
+        let Some(tx) = self.tx.remove(id) else { return };
+        self.counters.end_message();
+        self.counters.errors += 1;
+        self.timers.disarm(tx.deadline, Timer::Queued(id));
+        self.forget_send(&tx, id);
+        let Tx {
+            header,
+            payload,
+            ni,
+            peer,
+            work,
+            ..
+        } = tx;
+        self.count_abandoned(ni, peer, &header);
+        self.release_payload(payload);
+        self.conclude(&header, work, end);
+    }
+
+    fn count_abandoned(&mut self, ni: NiId, peer: Option<PeerNiId>, header: &Header) {
+        let kind = header.body.message_type();
+        if let Some(ni) = self.nis.get_mut(ni) {
+            ni.stats.dropped.count(kind);
+        }
+        if let Some(peer_ni) = peer.and_then(|id| self.peers.get_mut(id)) {
+            peer_ni.stats.dropped.count(kind);
+        }
+    }
+
+    /// A message of ours waited for a credit until its deadline.
+    pub(crate) fn queued_too_long(&mut self, id: TxId, now: Time) {
+        let class = MessageStatus::NetworkTimeout;
+        self.counters.count_status(class);
+        self.abandon(
+            id,
+            End::Failed(Errno::ETIMEDOUT, DropReason::NotForwarded),
+            now,
+        );
+    }
+
+    /// Gives up every queued message for which this holds. Those that hold no credit go first, so that
+    /// none of them is moved on by the credits of the others.
+    pub(crate) fn abandon_where(&mut self, gone: impl Fn(&Tx) -> bool, end: End, now: Time) {
+        for stage in [Stage::PeerQueue, Stage::NiQueue] {
+            let ids: Vec<TxId> = self
+                .tx
+                .iter()
+                .filter(|(_, tx)| tx.stage == stage && gone(tx))
+                .map(|(id, _)| id)
+                .collect();
+            for id in ids {
+                self.abandon(id, end, now);
+            }
+        }
+    }
+
+    /// The peer NI was reported down and is not to be tried again yet.
+    fn is_down(&self, peer: PeerNiId, now: Time) -> bool {
+        self.peers.get(peer).is_some_and(|peer_ni| {
+            let timeout = self
+                .nis
+                .net_tunables(peer_ni.nid.net())
+                .map(|t| t.peer_timeout);
+            peer_ni
+                .down_since
+                .zip(timeout)
+                .is_some_and(|(since, timeout)| now.saturating_since(since) < timeout)
+        })
+    }
+}

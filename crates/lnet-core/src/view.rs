@@ -1,0 +1,206 @@
+//! What a core shows of itself: for `net show`, `peer show`, `route show`, metrics.
+//!
+//! Everything is a copy; no caller keeps a reference into the core.
+
+use lnet_types::Nid;
+use lnet_wire::NiStatus;
+
+use crate::Core;
+use crate::config::{Route, Tunables};
+use crate::counters::{Counters, MessageStats};
+use crate::descriptor::Owner;
+use crate::io::{NiId, RouterPool};
+use crate::ni::Ni;
+use crate::peer::PeerNi;
+use crate::tx::{Tx, Work};
+
+/// A local interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NiView {
+    /// Its id.
+    pub id: NiId,
+    /// Its NID.
+    pub nid: Nid,
+    /// As advertised in ping information; loopback is always up.
+    pub up: bool,
+    /// The LND reported a fatal error.
+    pub fatal: bool,
+    /// Its limits; all zero for loopback.
+    pub tunables: Tunables,
+    /// Transmit credits left; negative by the number of messages that wait.
+    pub tx_credits: i64,
+    /// Messages by type.
+    pub stats: MessageStats,
+}
+
+/// A route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteView {
+    /// As configured.
+    pub route: Route,
+    /// Messages may be sent along it now.
+    pub alive: bool,
+    /// The gateway has an interface on the remote net, as its last ping information showed.
+    pub single_hop: bool,
+}
+
+/// A peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerView {
+    /// Its primary NID.
+    pub primary: Nid,
+    /// It is known to be Multi-Rail.
+    pub multi_rail: bool,
+    /// Given by configuration, not found by traffic.
+    pub configured: bool,
+    /// It is the gateway of a route.
+    pub gateway: bool,
+    /// Its interfaces, primary first.
+    pub nis: Vec<PeerNiView>,
+}
+
+/// An interface of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerNiView {
+    /// Its NID.
+    pub nid: Nid,
+    /// Not reported down since it was last heard of.
+    pub up: bool,
+    /// `max_ni_tx_credits`; 0 when its net is not local.
+    pub max_tx_credits: u32,
+    /// `available_tx_credits`; negative by the number of messages that wait.
+    pub tx_credits: i64,
+    /// `min_tx_credits`: the fewest there ever were.
+    pub min_tx_credits: i64,
+    /// Bytes queued and in flight.
+    pub queued_bytes: u64,
+    /// `available_rtr_credits`: buffers that messages from it may still hold; negative by those that
+    /// wait.
+    pub router_credits: i64,
+    /// `min_rtr_credits`: the fewest there ever were.
+    pub min_router_credits: i64,
+    /// Messages by type.
+    pub stats: MessageStats,
+}
+
+/// A router buffer pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouterPoolView {
+    /// Which.
+    pub pool: RouterPool,
+    /// `nbuffers`.
+    pub buffers: u32,
+    /// `credits`: free buffers; negative by the number of messages that wait.
+    pub credits: i64,
+    /// `mincredits`: the fewest there ever were.
+    pub min_credits: i64,
+}
+
+impl Core {
+    /// The local interfaces, loopback first, then in the order of their creation.
+    pub fn nis(&self) -> impl Iterator<Item = NiView> {
+        self.nis.all().iter().map(|ni| self.ni_view(ni))
+    }
+
+    fn ni_view(&self, ni: &Ni) -> NiView {
+        NiView {
+            id: ni.id,
+            nid: ni.nid,
+            up: ni.id == NiId::LOOPBACK || self.advertised_status(ni) == NiStatus::UP,
+            fatal: ni.fatal,
+            tunables: ni.tunables,
+            tx_credits: ni.tx_credits(),
+            stats: ni.stats,
+        }
+    }
+
+    /// The routes, by net.
+    pub fn routes(&self) -> impl Iterator<Item = RouteView> {
+        self.routes.all().map(|state| RouteView {
+            route: state.route,
+            alive: self.routes.is_alive(state),
+            single_hop: state.single_hop,
+        })
+    }
+
+    /// The peers: those that are configured or gateways by primary NID, then those found by traffic.
+    pub fn peers(&self) -> impl Iterator<Item = PeerView> {
+        let kept = self.peers.kept().map(|(primary, peer)| PeerView {
+            primary,
+            multi_rail: peer.multi_rail,
+            configured: peer.configured,
+            gateway: peer.routes > 0,
+            nis: peer
+                .nids
+                .iter()
+                .filter_map(|&nid| self.peers.by_nid(nid))
+                .map(|peer_ni| self.peer_ni_view(peer_ni))
+                .collect(),
+        });
+        let found = self
+            .peers
+            .iter()
+            .filter(|peer_ni| self.peers.peer(peer_ni.primary).is_none());
+        kept.chain(found.map(|peer_ni| PeerView {
+            primary: peer_ni.nid,
+            multi_rail: false,
+            configured: false,
+            gateway: false,
+            nis: vec![self.peer_ni_view(peer_ni)],
+        }))
+    }
+
+    fn peer_ni_view(&self, peer_ni: &PeerNi) -> PeerNiView {
+        let tunables = self.nis.net_tunables(peer_ni.nid.net());
+        let max_tx_credits = tunables.map_or(0, |tunables| tunables.peer_credits);
+        let max_router = i64::from(tunables.map_or(0, |tunables| tunables.router_credits()));
+        let held = i64::from(peer_ni.buffers_held) + peer_ni.buffer_queue.len() as i64;
+        PeerNiView {
+            nid: peer_ni.nid,
+            up: peer_ni.down_since.is_none(),
+            max_tx_credits,
+            tx_credits: self.view().peer_credits(peer_ni.nid),
+            min_tx_credits: i64::from(max_tx_credits) - i64::from(peer_ni.most_in_flight),
+            queued_bytes: peer_ni.queued_bytes,
+            router_credits: max_router - held,
+            min_router_credits: max_router - i64::from(peer_ni.most_buffers),
+            stats: peer_ni.stats,
+        }
+    }
+
+    /// The node's counters.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The router buffer pools: tiny, small, large.
+    #[must_use]
+    pub fn router_pools(&self) -> [RouterPoolView; 3] {
+        RouterPool::ALL.map(|pool| {
+            let state = self.pools.get(pool);
+            let total = i64::from(state.total);
+            RouterPoolView {
+                pool,
+                buffers: state.total,
+                credits: total - i64::from(state.in_use) - state.waiting.len() as i64,
+                min_credits: total - i64::from(state.most),
+            }
+        })
+    }
+
+    /// True when no message is under way but our own pings of gateways: a clean shutdown waits for it.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.rx.is_empty() && self.tx.iter().all(|(_, tx)| self.is_check(tx))
+    }
+
+    fn is_check(&self, tx: &Tx) -> bool {
+        let Work::Operation(event) = &tx.work else {
+            return false;
+        };
+        self.mds
+            .get(event.md)
+            .is_some_and(|md| matches!(md.owner, Owner::Check(..)))
+    }
+}
