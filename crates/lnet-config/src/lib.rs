@@ -38,7 +38,7 @@ pub use model::{
 use error::Fault;
 
 /// The file that the `lnet` service loads (selection, section 6.7).
-pub const DEFAULT_FILE: &str = "/etc/lnet.conf";
+pub const DEFAULT_PATH: &str = "/etc/lnet.conf";
 
 /// Bytes of the largest document that [`parse`] takes. An export with full statistics needs about
 /// 1 KiB an interface, so this holds sixteen thousand of them.
