@@ -33,8 +33,23 @@ pub enum MessageStatus {
 }
 
 impl MessageStatus {
+    /// All classes, in the order of their numbers.
+    pub const ALL: [Self; 11] = [
+        Self::Ok,
+        Self::LocalInterrupt,
+        Self::LocalDropped,
+        Self::LocalAborted,
+        Self::LocalNoRoute,
+        Self::LocalError,
+        Self::LocalTimeout,
+        Self::RemoteError,
+        Self::RemoteDropped,
+        Self::RemoteTimeout,
+        Self::NetworkTimeout,
+    ];
+
     /// Number of classes.
-    pub(crate) const COUNT: usize = 11;
+    pub(crate) const COUNT: usize = Self::ALL.len();
 
     /// What a caller is told.
     ///
@@ -113,15 +128,25 @@ impl DropReason {
 
 /// How a peer broke the protocol (sections 4.4 and 5.1). The connection and its siblings close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{}", self.reason())]
 #[non_exhaustive]
 pub enum ProtocolError {
     /// Addressed to a NID on this network that is not this interface's (check 3a).
-    #[error("addressed to another node of this network")]
     MisdirectedOnNet,
     /// Addressed to another interface of this node (check 3b).
-    #[error("addressed to another interface of this node")]
     WrongInterface,
     /// A payload that its type may not have: on an ACK or GET any, on a PUT or REPLY more than 1 MiB.
-    #[error("payload length is not legal for the message type")]
     BadLength,
+}
+
+impl ProtocolError {
+    /// The same as its `Display`, for drivers that keep reasons as text.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::MisdirectedOnNet => "addressed to another node of this network",
+            Self::WrongInterface => "addressed to another interface of this node",
+            Self::BadLength => "payload length is not legal for the message type",
+        }
+    }
 }
