@@ -11,8 +11,9 @@ use super::workload::Workload;
 use super::{lnet, raw};
 
 /// How much is measured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Effort {
+    pub(super) workloads: Vec<Workload>,
     pub(super) rounds: u16,
     /// How long one measurement should take.
     pub(super) measurement: Duration,
@@ -25,9 +26,9 @@ pub(super) trait Side {
 }
 
 /// Measures everything in every placement.
-pub(super) fn everything(congestion: &str, effort: Effort) -> anyhow::Result<Report> {
+pub(super) fn everything(congestion: &str, effort: &Effort) -> anyhow::Result<Report> {
     let placements = placements()?;
-    let bar = progress(placements.len(), effort.rounds);
+    let bar = progress(placements.len(), effort);
     let mut reports = Vec::new();
     for placement in placements {
         bar.set_message(placement.name);
@@ -38,8 +39,8 @@ pub(super) fn everything(congestion: &str, effort: Effort) -> anyhow::Result<Rep
     Ok(Report::new(congestion, effort, reports, idle_memory))
 }
 
-fn progress(placements: usize, rounds: u16) -> ProgressBar {
-    let steps = placements * Workload::ALL.len() * (usize::from(rounds) + 1);
+fn progress(placements: usize, effort: &Effort) -> ProgressBar {
+    let steps = placements * effort.workloads.len() * (usize::from(effort.rounds) + 1);
     let bar = ProgressBar::new(steps as u64);
     // The template is a constant, and a bar without it is still a bar.
     if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
@@ -51,7 +52,7 @@ fn progress(placements: usize, rounds: u16) -> ProgressBar {
 fn in_placement(
     placement: Placement,
     congestion: &str,
-    effort: Effort,
+    effort: &Effort,
     bar: &ProgressBar,
 ) -> anyhow::Result<PlacementReport> {
     let cpu = placement.initiator_cpu;
@@ -59,7 +60,7 @@ fn in_placement(
     let mut limit = raw::Initiator::start(&placement, congestion)?;
     let mut finerail = lnet::Initiator::start(&placement, congestion)?;
     let mut rows = Vec::new();
-    for workload in Workload::ALL {
+    for &workload in &effort.workloads {
         let counts = Counts {
             limit: calibrate(&mut limit, workload, effort.measurement)?,
             finerail: calibrate(&mut finerail, workload, effort.measurement)?,

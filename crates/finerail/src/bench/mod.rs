@@ -26,7 +26,7 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::common::{NotSo, print_bytes};
 
@@ -54,6 +54,7 @@ turns with Finerail. Compare only figures with the same placement and the same c
 Examples
   finerail bench lnet
   finerail bench lnet --short --json
+  finerail bench lnet --only round-trip --rounds 50
 ")]
 struct LnetArgs {
     /// A look of some twenty seconds instead of a measurement of minutes
@@ -65,6 +66,9 @@ struct LnetArgs {
     /// How often everything is measured; the table has the medians [default: 15, with --short 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: Option<u16>,
+    /// Measure only these
+    #[arg(long, value_enum, value_name = "WHAT")]
+    only: Vec<workload::Workload>,
     /// TCP congestion control of every socket [default: cubic where this process may choose it, else
     /// reno]
     #[arg(long, value_name = "NAME")]
@@ -77,7 +81,12 @@ impl LnetArgs {
             true => (5, Duration::from_millis(60)),
             false => (15, Duration::from_millis(200)),
         };
+        let workloads = match self.only.as_slice() {
+            [] => workload::Workload::value_variants().to_vec(),
+            only => only.to_vec(),
+        };
         measure::Effort {
+            workloads,
             rounds: self.rounds.unwrap_or(rounds),
             measurement,
         }
@@ -94,7 +103,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
 
 fn bench_lnet(args: &LnetArgs) -> anyhow::Result<()> {
     let congestion = placement::congestion_control(args.congestion.as_deref())?;
-    let report = measure::everything(&congestion, args.effort())?;
+    let report = measure::everything(&congestion, &args.effort())?;
     let text = match args.json {
         true => serde_json::to_string_pretty(&report)? + "\n",
         false => report.text(),

@@ -72,7 +72,7 @@ struct IdleMemory {
 impl Report {
     pub(super) fn new(
         congestion: &str,
-        effort: Effort,
+        effort: &Effort,
         placements: Vec<PlacementReport>,
         idle_memory_bytes: u64,
     ) -> Self {
@@ -283,11 +283,12 @@ mod tests {
         row.push(10.0, 7.0);
         let placement = Placement::all(&[4]).remove(0);
         let effort = Effort {
+            workloads: vec![Workload::PutLarge],
             rounds: 1,
             measurement: std::time::Duration::ZERO,
         };
         let placements = vec![PlacementReport::new(placement, vec![row])];
-        let text = Report::new("cubic", effort, placements, 30 << 20).text();
+        let text = Report::new("cubic", &effort, placements, 30 << 20).text();
         for wanted in [
             "cubic",
             "one core: every process on CPU 4",

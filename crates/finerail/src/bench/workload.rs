@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 /// Bytes of the large messages: the most that one PUT or GET carries.
@@ -14,7 +15,7 @@ pub(super) const TINY: usize = 64;
 pub(super) const GETS_IN_FLIGHT: u64 = 8;
 
 /// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Workload {
     /// PUTs of 1 MiB without ACK, one way.
     PutLarge,
@@ -41,15 +42,6 @@ pub(super) enum Target {
 }
 
 impl Workload {
-    pub(super) const ALL: [Self; 6] = [
-        Self::PutLarge,
-        Self::PutSmall,
-        Self::PutSmallBatched,
-        Self::RoundTrip,
-        Self::GetLarge,
-        Self::PutRouted,
-    ];
-
     pub(super) const fn label(self) -> &'static str {
         match self {
             Self::PutLarge => "PUT 1 MiB, one way",
