@@ -3,7 +3,7 @@
 //! All of it writes into a caller's writer; what goes wrong there (a closed pipe) comes back as its error.
 
 mod fields;
-mod json;
+pub mod json;
 mod line;
 mod summary;
 
@@ -13,7 +13,7 @@ use lnet_wire::{Handle, NiStatus, PingFeatures};
 
 pub use fields::write_fields;
 pub use json::write_json;
-pub use line::{LinePrinter, write_connection};
+pub use line::LinePrinter;
 pub use summary::{write_summary, write_summary_json};
 
 /// A wire handle as LNet's logs print it: both words in hex, with a point between them.

@@ -1,5 +1,11 @@
 //! File formats and link types: the same packets give the same messages.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
 use std::io::{self, Read};

@@ -1,5 +1,11 @@
 //! Handshakes that are broken, refused, in another version, order, or place.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
 use common::capture::{ACK, FIN, SYN, Segment, pcap_of};

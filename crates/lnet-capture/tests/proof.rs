@@ -1,6 +1,12 @@
 //! The proof: every byte of every conversation in captures of kernel nodes is decoded, and encoding the
 //! decoded structures gives the same bytes. The payload of selftest stays opaque.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
 use lnet_capture::{Kind, LNET_PORT, Lnet, Message, Payload, Summary, decode_capture, render};

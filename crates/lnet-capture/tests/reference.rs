@@ -11,6 +11,12 @@
 //!
 //! The same lines are made of our messages.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
 use std::collections::BTreeMap;

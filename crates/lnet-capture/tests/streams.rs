@@ -1,5 +1,11 @@
 //! TCP as it comes: cut, doubled, out of order, lost, joined, unfinished.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
 use common::capture::{ACK, FIN, RST, SYN, Segment, pcap_of};

@@ -1,6 +1,12 @@
 //! Our messages beside those of tshark's LNet dissector, over the kernels' captures. The comparison itself takes
 //! any capture.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
 use std::path::Path;

@@ -9,9 +9,11 @@
 //! decodes again to the same; bytes in canonical form come back unchanged; readers that ask how
 //! much to read are told the truth.
 
+mod capture;
 mod text;
 mod wire;
 
+pub use capture::capture;
 pub use text::{config_yaml, nid_expression};
 pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
 
@@ -20,6 +22,7 @@ pub type Body = fn(&[u8]);
 
 /// Every body by the name of its target, which is also that of its seeds' directory.
 pub const BODIES: &[(&str, Body)] = &[
+    ("capture", capture),
     ("config_yaml", config_yaml),
     ("connreq", connreq),
     ("hello", hello),

@@ -18,7 +18,7 @@ use lnet_wire::{
 };
 
 use super::{HandleText, StatusText};
-use crate::message::{Connection, Direction, Kind, Lnet, Message, Reason};
+use crate::message::{Direction, Kind, Lnet, Message, Reason};
 use crate::payload::Payload;
 
 /// Prints messages as lines; remembers when the first one was.
@@ -44,34 +44,6 @@ impl LinePrinter {
         let line = format!("{since:>11} {connection:<4} {ends:<32} {name:<8} {details}");
         writeln!(out, "{}", line.trim_end())
     }
-}
-
-/// Writes what is known of a connection: number, ends, type, version, how it began.
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn write_connection(out: &mut dyn io::Write, connection: &Connection) -> io::Result<()> {
-    let Connection {
-        id,
-        initiator,
-        acceptor,
-        ctype,
-        version,
-        joined,
-        refused,
-        ..
-    } = connection;
-    write!(out, "c{id} {initiator} -> {acceptor}")?;
-    if let Some(ctype) = ctype {
-        write!(out, " {ctype}")?;
-    }
-    if let Some(version) = version {
-        write!(out, " HELLO v{}", version.number())?;
-    }
-    let joined = if *joined { " joined" } else { "" };
-    let refused = if *refused { " refused" } else { "" };
-    writeln!(out, "{joined}{refused}")
 }
 
 /// Sender and receiver.
