@@ -1,1 +1,51 @@
-//! A running LNet node: drives the core with real time and real LNDs.
+//! A running LNet node.
+//!
+//! [`Node`] joins three parts that know nothing of each other: the state machine (`lnet-core`), the
+//! socket LND (`lnet-tcp`) and the memory that programs register. It gives them real time and one event
+//! loop, and offers programs the Portals calls: attach, bind, put, get, and queues of events.
+//!
+//! ```text
+//!   program threads                    the thread that drives
+//!   ---------------                    ----------------------
+//!   Node::put ──┐                 ┌── epoll: sockets, timers
+//!               ▼                 ▼
+//!        ┌──────────── engine (one lock) ────────────┐
+//!        │  Core  ◀── header, arrived, sent ── Socklnd │──▶ sockets
+//!        │    └── outputs: transmit, event ─────▶      │
+//!        │  Memory: descriptors, router buffers        │
+//!        └──────────────────────────────────────────┘
+//!                  │ events
+//!                  ▼
+//!            EventQueue::wait
+//! ```
+//!
+//! **Why blocking calls and one lock, not async.** A put from a program's thread runs through the core
+//! into the socket in that thread: no hand-over, which across cores costs more than everything else
+//! together. What arrives is handled by whoever drives the loop: a thread of the node
+//! ([`Progress::Thread`]) or the program's own thread while it waits ([`Progress::Caller`]). Programs
+//! that are async wrap [`EventQueue::wait`] in a thread of their own.
+
+mod clock;
+mod engine;
+mod loopback;
+mod memory;
+mod node;
+mod options;
+mod ping;
+mod queue;
+mod setup;
+mod stats;
+
+pub use lnet_core::{
+    Errno, Event, EventKind, GetRequest, InsertPosition, MdHandle, MdOptions, PortalError,
+    PutRequest,
+};
+pub use lnet_tcp::{AcceptMode, SourcePorts};
+
+pub use memory::{Md, Memory};
+pub use node::{MatchEntry, Node, NodeError, ShutdownReport};
+pub use options::{NodeOptions, Progress};
+pub use ping::{PingError, PingReply};
+pub use queue::{EventQueue, NodeEvent};
+pub use setup::StartError;
+pub use stats::NodeStats;

@@ -1,0 +1,238 @@
+//! The engine: core, LND and memory behind the node's one lock.
+//!
+//! [`Engine::settle`] is the heart: it carries the core's outputs to the LND, the queues and loopback
+//! until there are none, then writes what is queued. Everything that may make the core produce outputs
+//! ends with it.
+
+use std::ops::Range;
+use std::sync::Weak;
+
+use bytes::Bytes;
+use lnet_core::{
+    Core, Event, Landing, MessageStatus, NiId, Output, Payload, Place, RxId, Transmit, TxId,
+    Verdict,
+};
+use lnet_tcp::{Disposition, Failure, NiKey, RxToken, SendRequest, Socklnd, TxToken, Upper};
+use lnet_types::{ProcessId, Time};
+use lnet_wire::Header;
+use rustc_hash::FxHashMap;
+use tracing::{debug, info};
+
+use crate::loopback::{self, Parked};
+use crate::memory::MemoryTable;
+use crate::queue::{NodeEvent, QueueState};
+
+/// Core, LND and memory.
+pub(crate) struct Engine {
+    pub(crate) lnd: Socklnd,
+    pub(crate) side: Side,
+}
+
+/// The engine without the LND: what the LND calls back into.
+pub(crate) struct Side {
+    pub(crate) core: Core,
+    pub(crate) memory: MemoryTable,
+    pub(crate) parked: Parked,
+    /// The queues of programs, to be told of the end.
+    pub(crate) queues: Vec<Weak<QueueState>>,
+    landings: FxHashMap<RxId, Landing>,
+    payloads: FxHashMap<TxId, Payload>,
+}
+
+impl Engine {
+    pub(crate) fn new(lnd: Socklnd, core: Core) -> Self {
+        let side = Side {
+            core,
+            memory: MemoryTable::default(),
+            parked: Parked::default(),
+            queues: Vec::new(),
+            landings: FxHashMap::default(),
+            payloads: FxHashMap::default(),
+        };
+        Self { lnd, side }
+    }
+
+    /// Carries out what the core wants until it wants nothing more, and writes what is queued. True
+    /// when sockets have more to read or write right now.
+    pub(crate) fn settle(&mut self, now: Time) -> bool {
+        loop {
+            while let Some(output) = self.side.core.poll_output() {
+                self.carry_out(output, now);
+            }
+            let more = self.lnd.flush(now, &mut self.side);
+            match self.side.core.poll_output() {
+                Some(output) => self.carry_out(output, now),
+                None => return more,
+            }
+        }
+    }
+
+    /// Runs what is due.
+    pub(crate) fn tick(&mut self, now: Time) {
+        self.side.core.tick(now);
+        self.lnd.tick(now, &mut self.side);
+    }
+
+    /// When [`Engine::tick`] has something to do next.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        let deadlines = [self.side.core.next_deadline(), self.lnd.next_deadline()];
+        deadlines.into_iter().flatten().min()
+    }
+
+    fn carry_out(&mut self, output: Output, now: Time) {
+        match output {
+            Output::Transmit(transmit) if transmit.ni == NiId::LOOPBACK => {
+                loopback::carry(&mut self.side, transmit, now);
+            }
+            Output::Transmit(transmit) => self.transmit(&transmit, now),
+            Output::Resume { rx, landing } => self.resume(rx, landing, now),
+            Output::Event(event) => self.side.deliver(event),
+            Output::Gateway { nid, alive: true } => info!(gateway = %nid, "gateway is alive"),
+            Output::Gateway { nid, alive: false } => info!(gateway = %nid, "gateway is dead"),
+        }
+    }
+
+    fn transmit(&mut self, transmit: &Transmit, now: Time) {
+        if let Some(payload) = transmit.payload {
+            self.side.payloads.insert(transmit.tx, payload);
+        }
+        let request = SendRequest {
+            tx: TxToken(transmit.tx.0),
+            ni: NiKey(transmit.ni.0),
+            to: transmit.to,
+            header: transmit.header,
+            deadline: transmit.deadline,
+        };
+        self.lnd.send(request, now, &mut self.side);
+    }
+
+    fn resume(&mut self, rx: RxId, landing: Option<Landing>, now: Time) {
+        if loopback::resume(&mut self.side, rx, landing, now) {
+            return;
+        }
+        if let Some(landing) = landing {
+            self.side.landings.insert(rx, landing);
+        }
+        let wanted = landing.map(|landing| landing.length);
+        self.lnd.resume(RxToken(rx.0), wanted, now, &mut self.side);
+    }
+}
+
+impl Side {
+    /// The bytes of a payload, without copying them where they are shared.
+    pub(crate) fn shared(&self, payload: Payload) -> Bytes {
+        match payload.place {
+            Place::Md(md) => self
+                .memory
+                .shared(md, range(payload.offset, payload.length)),
+            Place::Router(_) | Place::Core(_) => Bytes::copy_from_slice(self.bytes(payload)),
+        }
+    }
+
+    /// The room that a landing names; shorter only if the core's and the memory's tables disagree.
+    pub(crate) fn room(&mut self, landing: Landing) -> &mut [u8] {
+        let whole = match landing.place {
+            Place::Md(md) => self.memory.descriptor_mut(md),
+            Place::Router(buffer) => self.memory.router_mut(buffer),
+            Place::Core(buffer) => self.core.core_buffer_mut(buffer),
+        };
+        whole
+            .get_mut(range(landing.offset, landing.length))
+            .unwrap_or_default()
+    }
+
+    fn bytes(&self, payload: Payload) -> &[u8] {
+        let whole = match payload.place {
+            Place::Md(md) => self.memory.descriptor(md),
+            Place::Router(buffer) => self.memory.router(buffer),
+            Place::Core(buffer) => self.core.core_buffer(buffer),
+        };
+        whole
+            .get(range(payload.offset, payload.length))
+            .unwrap_or_default()
+    }
+
+    fn deliver(&mut self, event: Event) {
+        let md = event.md;
+        if event.unlinked {
+            if let Some(registered) = self.memory.release(md) {
+                let memory = Some(registered.memory);
+                registered.queue.push(NodeEvent { event, memory });
+            }
+        } else if let Some(registered) = self.memory.registered(md) {
+            registered.queue.push(NodeEvent {
+                event,
+                memory: None,
+            });
+        }
+    }
+}
+
+impl Upper for Side {
+    fn header(&mut self, ni: NiKey, peer: ProcessId, header: &Header, now: Time) -> Disposition {
+        match self.core.header(NiId(ni.0), peer, header, now) {
+            Verdict::Receive { rx, landing } => {
+                if landing.length > 0 {
+                    self.landings.insert(rx, landing);
+                }
+                Disposition::Receive {
+                    rx: RxToken(rx.0),
+                    wanted: landing.length,
+                }
+            }
+            Verdict::Hold { rx } => Disposition::Hold(RxToken(rx.0)),
+            Verdict::Discard(reason) => {
+                debug!(?reason, %peer, ?header, "message dropped");
+                Disposition::Discard
+            }
+            Verdict::Refuse(error) => Disposition::Refuse(error.reason()),
+        }
+    }
+
+    fn landing(&mut self, rx: RxToken) -> &mut [u8] {
+        match self.landings.get(&RxId(rx.0)) {
+            Some(&landing) => self.room(landing),
+            None => &mut [],
+        }
+    }
+
+    fn received(&mut self, rx: RxToken, result: Result<(), Failure>, now: Time) {
+        let rx = RxId(rx.0);
+        self.landings.remove(&rx);
+        self.core.arrived(rx, result.map_err(status), now);
+    }
+
+    fn payload(&self, tx: TxToken) -> &[u8] {
+        match self.payloads.get(&TxId(tx.0)) {
+            Some(&payload) => self.bytes(payload),
+            None => &[],
+        }
+    }
+
+    fn sent(&mut self, tx: TxToken, result: Result<(), Failure>, now: Time) {
+        let tx = TxId(tx.0);
+        self.payloads.remove(&tx);
+        let status = result.map_or_else(status, |()| MessageStatus::Ok);
+        self.core.sent(tx, status, now);
+    }
+
+    fn peer_changed(&mut self, ni: NiKey, peer: ProcessId, alive: bool, now: Time) {
+        self.core.peer_notify(NiId(ni.0), peer.nid, alive, now);
+    }
+}
+
+fn range(offset: u32, length: u32) -> Range<usize> {
+    let start = offset as usize;
+    start..start.saturating_add(length as usize)
+}
+
+/// The LND's failures are a subset of LNet's status classes (section 3.8).
+fn status(failure: Failure) -> MessageStatus {
+    match failure {
+        Failure::LocalError => MessageStatus::LocalError,
+        Failure::RemoteError => MessageStatus::RemoteError,
+        Failure::RemoteDropped => MessageStatus::RemoteDropped,
+        Failure::RemoteTimeout => MessageStatus::RemoteTimeout,
+        Failure::NetworkTimeout => MessageStatus::NetworkTimeout,
+    }
+}

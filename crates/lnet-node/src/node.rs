@@ -1,0 +1,506 @@
+//! The handle that programs hold, and the loop that drives the engine.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use lnet_config::Config;
+use lnet_core::{
+    GetRequest, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, PortalError, PutRequest,
+};
+use lnet_types::{Nid, ProcessId, Time};
+use mio::{Events, Poll, Token, Waker};
+use thiserror::Error;
+use tracing::warn;
+
+use crate::clock::Clock;
+use crate::engine::Engine;
+use crate::memory::{Md, Memory, Registered};
+use crate::options::{NodeOptions, Progress};
+use crate::queue::{EventQueue, QueueState};
+use crate::setup::{self, StartError};
+use crate::stats::NodeStats;
+
+/// A running LNet node. Clones are handles to the same node; any thread may call.
+///
+/// The node runs until [`Node::shutdown`], or until the last handle and event queue are gone; then it
+/// closes its connections without waiting for what is under way.
+#[derive(Clone)]
+pub struct Node {
+    pub(crate) shared: Arc<Shared>,
+    thread: Arc<DriverThread>,
+}
+
+/// Which messages a descriptor takes (a match entry).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatchEntry {
+    /// Portal, 0 to 63; 0 is LNet's own.
+    pub portal: u32,
+    /// Which initiators match; NID and pid may each be the wildcard.
+    pub match_id: ProcessId,
+    /// Bits that must be equal …
+    pub match_bits: u64,
+    /// … except where these are set.
+    pub ignore_bits: u64,
+    /// Before or after the entries already there.
+    pub position: InsertPosition,
+}
+
+impl MatchEntry {
+    /// Takes messages from anybody on `portal` with exactly these match bits.
+    #[must_use]
+    pub const fn exact(portal: u32, match_bits: u64) -> Self {
+        Self {
+            portal,
+            match_id: ProcessId::ANY,
+            match_bits,
+            ignore_bits: 0,
+            position: InsertPosition::After,
+        }
+    }
+}
+
+/// Why a call was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NodeError {
+    /// The core refused it.
+    #[error(transparent)]
+    Portal(#[from] PortalError),
+    /// A descriptor that is to receive data has immutable memory.
+    #[error("a descriptor that receives data needs a sink, not a source")]
+    NotWritable,
+    /// The memory is longer than a descriptor can be (4 GiB − 1).
+    #[error("memory of {0} bytes is longer than a descriptor can be")]
+    TooLong(usize),
+    /// The node is shutting down.
+    #[error("the node is shutting down")]
+    ShutDown,
+}
+
+/// How a shutdown ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShutdownReport {
+    /// True when nothing was under way any more; false when the grace period ended first.
+    pub clean: bool,
+}
+
+/// What all handles, queues and the driver share.
+pub(crate) struct Shared {
+    pub(crate) engine: Mutex<Engine>,
+    driver: Mutex<Driver>,
+    waker: Waker,
+    clock: Clock,
+    progress: Progress,
+    /// When the sleeping driver will look by itself, in nanoseconds; 0 while it is awake.
+    wakes_at: AtomicU64,
+    /// When the driver stops at the latest, in nanoseconds, or [`RUNNING`].
+    stop_at: AtomicU64,
+}
+
+struct Driver {
+    poll: Poll,
+    events: Events,
+}
+
+/// Ends the driver thread when the last handle goes.
+struct DriverThread {
+    shared: Arc<Shared>,
+    handle: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The waker's token; the LND's begin behind it.
+const WAKER: Token = Token(0);
+pub(crate) const FIRST_LND_TOKEN: usize = 1;
+
+/// Readiness events taken in one turn: enough to batch, few enough that a turn stays short.
+const EVENTS_PER_TURN: usize = 256;
+
+/// The value of `stop_at` in a node that is not stopping.
+const RUNNING: u64 = u64::MAX;
+
+/// The driver looks at least this often, so that a call from another thread need not wake it for
+/// deadlines beyond.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+impl Node {
+    /// Starts a node: takes the configuration's interfaces into use, listens, and begins to answer.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the configuration or this machine, and what to do about it.
+    pub fn start(config: &Config, options: NodeOptions) -> Result<Self, StartError> {
+        let poll = Poll::new().map_err(StartError::EventLoop)?;
+        let waker = Waker::new(poll.registry(), WAKER).map_err(StartError::EventLoop)?;
+        let clock = Clock::start();
+        let registry = poll.registry().try_clone().map_err(StartError::EventLoop)?;
+        let engine = setup::engine(config, &options, registry, clock.now())?;
+        let shared = Arc::new(Shared {
+            engine: Mutex::new(engine),
+            driver: Mutex::new(Driver {
+                poll,
+                events: Events::with_capacity(EVENTS_PER_TURN),
+            }),
+            waker,
+            clock,
+            progress: options.progress,
+            wakes_at: AtomicU64::new(0),
+            stop_at: AtomicU64::new(RUNNING),
+        });
+        let thread = DriverThread::start(&shared, options.progress)?;
+        Ok(Self {
+            shared,
+            thread: Arc::new(thread),
+        })
+    }
+
+    /// The NIDs of this node, loopback excepted, in configuration order; the first is the primary NID.
+    #[must_use]
+    pub fn nids(&self) -> Vec<Nid> {
+        let engine = self.shared.engine();
+        engine
+            .side
+            .core
+            .nis()
+            .map(|ni| ni.nid)
+            .filter(|nid| !nid.is_loopback())
+            .collect()
+    }
+
+    /// The primary NID, by which peers know this node.
+    #[must_use]
+    pub fn primary_nid(&self) -> Nid {
+        self.shared
+            .engine()
+            .side
+            .core
+            .primary_nid()
+            .unwrap_or(Nid::LOOPBACK)
+    }
+
+    /// A new event queue.
+    #[must_use]
+    pub fn event_queue(&self) -> EventQueue {
+        let state = Arc::new(QueueState::default());
+        let mut engine = self.shared.engine();
+        engine.side.queues.retain(|queue| queue.strong_count() > 0);
+        engine.side.queues.push(Arc::downgrade(&state));
+        drop(engine);
+        EventQueue::new(state, Arc::clone(&self.shared))
+    }
+
+    /// Attaches a descriptor behind a match entry, as a target for others. The entry goes with the
+    /// descriptor.
+    ///
+    /// # Errors
+    ///
+    /// A portal of 64 or more, options without `OP_PUT` and `OP_GET`, a sink that is needed and not
+    /// given, an entry of the wrong kind for its portal.
+    pub fn attach(
+        &self,
+        queue: &EventQueue,
+        entry: MatchEntry,
+        md: Md,
+    ) -> Result<MdHandle, NodeError> {
+        if md.options.contains(MdOptions::OP_PUT) && matches!(md.memory, Memory::Source(_)) {
+            return Err(NodeError::NotWritable);
+        }
+        let spec = md_spec(&md)?;
+        self.shared.with_engine(|engine, now| {
+            let core = &mut engine.side.core;
+            let me = core.me_attach(me_spec(entry))?;
+            let handle = core.md_attach(me, spec, now).inspect_err(|_| {
+                // The entry was made above and nobody else knows it.
+                let _gone = core.me_unlink(me, now);
+            })?;
+            engine
+                .side
+                .memory
+                .register(handle, registered(queue, md.memory));
+            Ok(handle)
+        })
+    }
+
+    /// Binds a descriptor, as the source of a put or the sink of a get. At most 1 MiB.
+    ///
+    /// # Errors
+    ///
+    /// Memory longer than a message, options that only attached descriptors have.
+    pub fn bind(&self, queue: &EventQueue, md: Md) -> Result<MdHandle, NodeError> {
+        let spec = md_spec(&md)?;
+        self.shared.with_engine(|engine, _| {
+            let handle = engine.side.core.md_bind(spec)?;
+            engine
+                .side
+                .memory
+                .register(handle, registered(queue, md.memory));
+            Ok(handle)
+        })
+    }
+
+    /// Removes a descriptor. Its queue still receives the event that says `unlinked`, with the memory:
+    /// at once when the descriptor is idle, else with its last operation.
+    ///
+    /// # Errors
+    ///
+    /// The descriptor is unknown or already gone.
+    pub fn unlink(&self, md: MdHandle) -> Result<(), NodeError> {
+        self.shared
+            .with_engine(|engine, now| Ok(engine.side.core.md_unlink(md, now)?))
+    }
+
+    /// Sends a bound descriptor's memory to a match entry of the target.
+    ///
+    /// # Errors
+    ///
+    /// The descriptor is unknown or exhausted. What happens to the message comes as events.
+    pub fn put(&self, put: PutRequest) -> Result<(), NodeError> {
+        self.shared
+            .with_engine(|engine, now| Ok(engine.side.core.put(put, now)?))
+    }
+
+    /// Fetches into a bound descriptor's memory from a match entry of the target.
+    ///
+    /// # Errors
+    ///
+    /// The descriptor is unknown, exhausted, or not writable. What happens comes as events.
+    pub fn get(&self, get: GetRequest) -> Result<(), NodeError> {
+        self.shared.with_engine(|engine, now| {
+            let registered = engine.side.memory.registered(get.md);
+            if registered.is_some_and(|registered| matches!(registered.memory, Memory::Source(_))) {
+                return Err(NodeError::NotWritable);
+            }
+            Ok(engine.side.core.get(get, now)?)
+        })
+    }
+
+    /// Makes a portal lazy, so that puts wait there for a match entry, or clears it, which drops those
+    /// that wait.
+    ///
+    /// # Errors
+    ///
+    /// A portal of 64 or more.
+    pub fn set_lazy(&self, portal: u32, lazy: bool) -> Result<(), NodeError> {
+        self.shared.with_engine(|engine, now| {
+            let core = &mut engine.side.core;
+            let set = if lazy {
+                core.set_lazy(portal)
+            } else {
+                core.clear_lazy(portal, now)
+            };
+            Ok(set?)
+        })
+    }
+
+    /// What the node has counted so far.
+    #[must_use]
+    pub fn stats(&self) -> NodeStats {
+        NodeStats::of(&self.shared.engine())
+    }
+
+    /// Finishes what is under way, for at most `grace`, closes every connection and ends the node's
+    /// thread. Event queues keep the events they hold and then report the end. Calls that would begin
+    /// something new are refused from now on.
+    pub fn shutdown(&self, grace: Duration) -> ShutdownReport {
+        self.shared.stop_within(grace);
+        self.thread.join();
+        if self.shared.is_driven_by_callers() {
+            self.shared.run_until_stopped();
+        }
+        let clean = self.shared.engine().side.core.is_idle();
+        self.shared.close();
+        ShutdownReport { clean }
+    }
+}
+
+impl Shared {
+    pub(crate) fn is_driven_by_callers(&self) -> bool {
+        self.progress == Progress::Caller
+    }
+
+    pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a call of a program through the engine, and wakes the driver if it would sleep too long.
+    fn with_engine<R>(
+        &self,
+        call: impl FnOnce(&mut Engine, Time) -> Result<R, NodeError>,
+    ) -> Result<R, NodeError> {
+        if self.is_stopping() {
+            return Err(NodeError::ShutDown);
+        }
+        let now = self.clock.now();
+        let mut engine = self.engine();
+        let result = call(&mut engine, now);
+        let more = engine.settle(now);
+        let next = engine.next_deadline().map_or(u64::MAX, Time::as_nanos);
+        drop(engine);
+        if more || next < self.wakes_at.load(Ordering::Acquire) {
+            self.wake();
+        }
+        result
+    }
+
+    /// One turn of the loop: waits for sockets, timers or `limit`, and handles what there is.
+    pub(crate) fn turn(&self, limit: Option<Duration>) {
+        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        let Driver { poll, events } = &mut *driver;
+        let sleep = self.prepare_sleep(limit);
+        if let Err(error) = poll.poll(events, Some(sleep))
+            && error.kind() != std::io::ErrorKind::Interrupted
+        {
+            warn!(%error, "waiting for sockets failed");
+        }
+        self.wakes_at.store(0, Ordering::Release);
+        let now = self.clock.now();
+        let mut engine = self.engine();
+        for event in events.iter().filter(|event| event.token() != WAKER) {
+            let Engine { lnd, side } = &mut *engine;
+            lnd.ready(event, now, side);
+        }
+        engine.settle(now);
+    }
+
+    /// Runs what is due and says how long the driver may sleep.
+    fn prepare_sleep(&self, limit: Option<Duration>) -> Duration {
+        let now = self.clock.now();
+        let mut engine = self.engine();
+        engine.tick(now);
+        if engine.settle(now) {
+            return Duration::ZERO;
+        }
+        let until_deadline = engine
+            .next_deadline()
+            .map(|deadline| deadline.saturating_since(now));
+        let sleep = [until_deadline, limit]
+            .into_iter()
+            .flatten()
+            .fold(LONGEST_SLEEP, Duration::min);
+        // Set under the engine's lock: a call that comes later sees it and wakes the driver.
+        self.wakes_at
+            .store((now + sleep).as_nanos(), Ordering::Release);
+        sleep
+    }
+
+    fn wake(&self) {
+        if let Err(error) = self.waker.wake() {
+            warn!(%error, "cannot wake the node's loop");
+        }
+    }
+
+    /// Asks the driver to stop as soon as nothing is under way, at the latest after `grace`.
+    fn stop_within(&self, grace: Duration) {
+        let stop_at = (self.clock.now() + grace).as_nanos();
+        self.stop_at.fetch_min(stop_at, Ordering::AcqRel);
+        self.wake();
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stop_at.load(Ordering::Acquire) != RUNNING
+    }
+
+    /// The driver's life.
+    fn run_until_stopped(&self) {
+        loop {
+            let limit = match self.stop_at.load(Ordering::Acquire) {
+                RUNNING => None,
+                stop_at => {
+                    let left = Time::from_nanos(stop_at).saturating_since(self.clock.now());
+                    if left.is_zero() || self.engine().side.core.is_idle() {
+                        return;
+                    }
+                    Some(left)
+                }
+            };
+            self.turn(limit);
+        }
+    }
+
+    /// Closes the connections and ends the queues.
+    fn close(&self) {
+        let now = self.clock.now();
+        let mut engine = self.engine();
+        let Engine { lnd, side } = &mut *engine;
+        lnd.close_all(now, side);
+        engine.settle(now);
+        for queue in engine
+            .side
+            .queues
+            .drain(..)
+            .filter_map(|queue| queue.upgrade())
+        {
+            queue.close();
+        }
+    }
+}
+
+impl DriverThread {
+    fn start(shared: &Arc<Shared>, progress: Progress) -> Result<Self, StartError> {
+        let handle = match progress {
+            Progress::Caller => None,
+            Progress::Thread => {
+                let looping = Arc::clone(shared);
+                let thread = std::thread::Builder::new()
+                    .name("lnet".into())
+                    .spawn(move || looping.run_until_stopped());
+                Some(thread.map_err(StartError::EventLoop)?)
+            }
+        };
+        Ok(Self {
+            shared: Arc::clone(shared),
+            handle: Mutex::new(handle),
+        })
+    }
+
+    fn join(&self) {
+        let handle = self
+            .handle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(handle) = handle
+            && handle.join().is_err()
+        {
+            warn!("the node's thread ended by a panic");
+        }
+    }
+}
+
+impl Drop for DriverThread {
+    fn drop(&mut self) {
+        self.shared.stop_within(Duration::ZERO);
+        self.join();
+        self.shared.close();
+    }
+}
+
+fn registered(queue: &EventQueue, memory: Memory) -> Registered {
+    Registered {
+        memory,
+        queue: Arc::clone(queue.state()),
+    }
+}
+
+fn me_spec(entry: MatchEntry) -> MeSpec {
+    MeSpec {
+        portal: entry.portal,
+        match_id: entry.match_id,
+        match_bits: entry.match_bits,
+        ignore_bits: entry.ignore_bits,
+        unlink_with_md: true,
+        position: entry.position,
+    }
+}
+
+fn md_spec(md: &Md) -> Result<MdSpec, NodeError> {
+    let length = md.memory.len();
+    Ok(MdSpec {
+        length: u32::try_from(length).map_err(|_| NodeError::TooLong(length))?,
+        threshold: md.threshold,
+        max_size: md.max_size,
+        options: md.options,
+        unlink_when_exhausted: md.unlink_when_exhausted,
+        user: md.user,
+    })
+}

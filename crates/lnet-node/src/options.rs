@@ -1,0 +1,82 @@
+//! What a node is told besides its configuration document: how it meets the operating system.
+
+use std::time::Duration;
+
+use lnet_tcp::{AcceptMode, SourcePorts};
+
+/// Who drives the node's I/O.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Progress {
+    /// A thread of the node's own. The node answers whatever the program does.
+    #[default]
+    Thread,
+    /// Whoever waits on an event queue. No hand-over between threads, but the node answers only while
+    /// somebody waits: for benchmarks and one-shot tools.
+    Caller,
+}
+
+/// Options of a node that are not part of LNet's configuration.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// TCP port to listen on and to dial; 988 is LNet's.
+    pub port: u16,
+    /// Which source ports may connect. `None`: `Secure` on a privileged port, `All` on others.
+    pub accept: Option<AcceptMode>,
+    /// Which source ports this node dials from. `None`: privileged ones towards a privileged port, any
+    /// towards others.
+    pub source_ports: Option<SourcePorts>,
+    /// Who drives I/O.
+    pub progress: Progress,
+    /// TCP congestion control of every connection, by its name in the operating system; `None` leaves
+    /// the system's default.
+    pub congestion: Option<String>,
+    /// Open one CONTROL connection a peer and present this process as a user-space peer of the node it
+    /// talks to (section 2.11): needs no privilege where the node accepts any port, and disturbs no
+    /// LNet node on the same address.
+    pub one_shot: bool,
+    /// Seed of everything that is drawn; the same seed draws the same.
+    pub seed: u64,
+    /// How long a connection handshake may take.
+    pub accept_timeout: Duration,
+    /// How often gateways are pinged (`alive_router_check_interval`); `None` is 60 s, zero never.
+    pub router_check_interval: Option<Duration>,
+}
+
+impl NodeOptions {
+    /// The port of LNet (section 2.2).
+    pub const LNET_PORT: u16 = 988;
+    /// Ports below this number need a privilege.
+    pub const FIRST_UNPRIVILEGED_PORT: u16 = 1024;
+
+    pub(crate) fn accept_mode(&self) -> AcceptMode {
+        match self.accept {
+            Some(mode) => mode,
+            None if self.port < Self::FIRST_UNPRIVILEGED_PORT => AcceptMode::Secure,
+            None => AcceptMode::All,
+        }
+    }
+
+    pub(crate) fn source_port_choice(&self) -> SourcePorts {
+        match self.source_ports {
+            Some(choice) => choice,
+            None if self.port < Self::FIRST_UNPRIVILEGED_PORT => SourcePorts::Privileged,
+            None => SourcePorts::Any,
+        }
+    }
+}
+
+impl Default for NodeOptions {
+    fn default() -> Self {
+        Self {
+            port: Self::LNET_PORT,
+            accept: None,
+            source_ports: None,
+            progress: Progress::default(),
+            congestion: None,
+            one_shot: false,
+            seed: 0,
+            accept_timeout: Duration::from_secs(5),
+            router_check_interval: None,
+        }
+    }
+}

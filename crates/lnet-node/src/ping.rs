@@ -1,0 +1,160 @@
+//! LNet ping: ask a node for its interfaces (section 6.1).
+
+use std::time::{Duration, Instant};
+
+use lnet_core::{Errno, EventKind, GetRequest, MdOptions};
+use lnet_types::{Nid, ProcessId};
+use lnet_wire::{
+    DecodeError, LNET_PORTAL, PING_MATCH_BITS, PingFeatures, PingInfo, PingInfoError, PingNi,
+};
+use thiserror::Error;
+
+use crate::memory::Md;
+use crate::node::{Node, NodeError};
+use crate::queue::{EventQueue, NodeEvent};
+
+/// What a node answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PingReply {
+    /// The NID by which the node wants to be known.
+    pub primary_nid: Nid,
+    /// Its process id.
+    pub pid: u32,
+    /// What it can do.
+    pub features: PingFeatures,
+    /// Its interfaces with their status, loopback excepted, as it lists them.
+    pub nis: Vec<PingNi>,
+    /// From the call of ping to the reply's event.
+    pub round_trip: Duration,
+}
+
+/// Why a ping has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PingError {
+    /// Nothing came back in time.
+    #[error("no reply from {target} within {} s", timeout.as_secs_f64())]
+    TimedOut {
+        /// Who was asked.
+        target: Nid,
+        /// For how long.
+        timeout: Duration,
+    },
+    /// The request did not get out, or the reply did not get in.
+    #[error("{target} cannot be reached: {}", describe(*errno))]
+    Failed {
+        /// Who was asked.
+        target: Nid,
+        /// Why.
+        errno: Errno,
+    },
+    /// The reply is not ping information.
+    #[error("{target} answered nonsense: {error}")]
+    Malformed {
+        /// Who was asked.
+        target: Nid,
+        /// What is wrong with the bytes.
+        error: DecodeError,
+    },
+    /// The reply is ping information that must not be used.
+    #[error("{target} answered with invalid information: {error}")]
+    Invalid {
+        /// Who was asked.
+        target: Nid,
+        /// Which rule it breaks.
+        error: PingInfoError,
+    },
+    /// The node refused the call.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+}
+
+/// Bytes asked for, as `lnetctl ping` does since 2.16: room for 246 interfaces (section 18).
+const SINK_LENGTH: usize = 3960;
+
+/// The most entries taken from a reply, as in current kernels (section 6.6).
+const ENTRIES_MAX: u32 = 4096;
+
+impl Node {
+    /// Pings `target` and waits for the answer; `source` pins the local interface.
+    ///
+    /// # Errors
+    ///
+    /// No answer in time, no way there, or an answer that is none.
+    pub fn ping(
+        &self,
+        target: Nid,
+        source: Option<Nid>,
+        timeout: Duration,
+    ) -> Result<PingReply, PingError> {
+        let queue = self.event_queue();
+        let begun = Instant::now();
+        // A SEND and a REPLY; the deadline is ours, not the response tracker's.
+        let md = Md::sink(vec![0; SINK_LENGTH])
+            .threshold(2)
+            .options(MdOptions::TRUNCATE | MdOptions::NO_TRACK_RESPONSE);
+        let md = self.bind(&queue, md)?;
+        self.get(GetRequest {
+            md,
+            source,
+            target: ProcessId::lustre(target),
+            portal: LNET_PORTAL,
+            match_bits: PING_MATCH_BITS,
+            offset: 0,
+        })?;
+        let reply = await_reply(&queue, target, begun, timeout);
+        if reply.is_err() {
+            // Too late is no error: the descriptor may have gone with the failure.
+            let _gone = self.unlink(md);
+        }
+        let (event, round_trip) = reply?;
+        let length = event.event.mlength as usize;
+        let bytes = event
+            .memory
+            .map(crate::memory::Memory::into_vec)
+            .unwrap_or_default();
+        read_reply(target, bytes.get(..length).unwrap_or_default(), round_trip)
+    }
+}
+
+/// Waits for the REPLY, which may overtake the SEND. The descriptor's last event carries the memory.
+fn await_reply(
+    queue: &EventQueue,
+    target: Nid,
+    begun: Instant,
+    timeout: Duration,
+) -> Result<(NodeEvent, Duration), PingError> {
+    let mut replied = None;
+    loop {
+        let left = timeout.saturating_sub(begun.elapsed());
+        let Some(mut next) = queue.wait(Some(left)) else {
+            return Err(PingError::TimedOut { target, timeout });
+        };
+        if let Err(errno) = next.event.status {
+            return Err(PingError::Failed { target, errno });
+        }
+        if next.event.kind == EventKind::Reply {
+            replied = Some((next.event.mlength, begun.elapsed()));
+        }
+        if let (Some((mlength, round_trip)), true) = (replied, next.event.unlinked) {
+            next.event.mlength = mlength;
+            return Ok((next, round_trip));
+        }
+    }
+}
+
+fn read_reply(target: Nid, bytes: &[u8], round_trip: Duration) -> Result<PingReply, PingError> {
+    let info = PingInfo::parse(bytes).map_err(|error| PingError::Malformed { target, error })?;
+    info.validate(ENTRIES_MAX)
+        .map_err(|error| PingError::Invalid { target, error })?;
+    Ok(PingReply {
+        primary_nid: info.primary_nid().unwrap_or(target),
+        pid: info.pid(),
+        features: info.features(),
+        nis: info.nis().collect(),
+        round_trip,
+    })
+}
+
+fn describe(errno: Errno) -> String {
+    std::io::Error::from_raw_os_error(errno.0).to_string()
+}

@@ -1,0 +1,132 @@
+//! Event queues: where a program waits for what happens to its memory descriptors.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use lnet_core::Event;
+
+use crate::memory::Memory;
+use crate::node::Shared;
+
+/// An event, and the memory of the descriptor if this was its last one.
+#[derive(Debug)]
+pub struct NodeEvent {
+    /// What happened.
+    pub event: Event,
+    /// The descriptor's memory, given back with the event that says `unlinked`.
+    pub memory: Option<Memory>,
+}
+
+/// A queue of events. Clones are handles to the same queue; any thread may wait on it.
+#[derive(Clone)]
+pub struct EventQueue {
+    state: Arc<QueueState>,
+    shared: Arc<Shared>,
+}
+
+/// The queue itself, shared between the engine, which fills it, and its handles.
+#[derive(Default)]
+pub(crate) struct QueueState {
+    inner: Mutex<QueueInner>,
+    filled: Condvar,
+}
+
+#[derive(Default)]
+struct QueueInner {
+    events: VecDeque<NodeEvent>,
+    closed: bool,
+}
+
+impl EventQueue {
+    pub(crate) fn new(state: Arc<QueueState>, shared: Arc<Shared>) -> Self {
+        Self { state, shared }
+    }
+
+    pub(crate) fn state(&self) -> &Arc<QueueState> {
+        &self.state
+    }
+
+    /// The next event, if there is one now.
+    #[must_use]
+    pub fn try_next(&self) -> Option<NodeEvent> {
+        self.state.lock().events.pop_front()
+    }
+
+    /// Waits for the next event. `None` means that `timeout` passed, or that the node has shut down and
+    /// the queue is empty.
+    ///
+    /// With [`crate::Progress::Caller`] this drives the node's I/O meanwhile; a second thread that waits
+    /// at the same time is served when the first one returns.
+    #[must_use]
+    pub fn wait(&self, timeout: Option<Duration>) -> Option<NodeEvent> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        if self.shared.is_driven_by_callers() {
+            self.drive_until_event(deadline)
+        } else {
+            self.state.wait(deadline)
+        }
+    }
+
+    fn drive_until_event(&self, deadline: Option<Instant>) -> Option<NodeEvent> {
+        loop {
+            {
+                let mut inner = self.state.lock();
+                if let Some(event) = inner.events.pop_front() {
+                    return Some(event);
+                }
+                if inner.closed {
+                    return None;
+                }
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return None;
+            }
+            self.shared.turn(left);
+        }
+    }
+}
+
+impl QueueState {
+    pub(crate) fn push(&self, event: NodeEvent) {
+        self.lock().events.push_back(event);
+        self.filled.notify_one();
+    }
+
+    /// No more events will come: waiters return when the queue is empty.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_all();
+    }
+
+    fn wait(&self, deadline: Option<Instant>) -> Option<NodeEvent> {
+        let mut inner = self.lock();
+        loop {
+            if let Some(event) = inner.events.pop_front() {
+                return Some(event);
+            }
+            if inner.closed {
+                return None;
+            }
+            inner = match deadline {
+                None => self
+                    .filled
+                    .wait(inner)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return None;
+                    }
+                    let waited = self.filled.wait_timeout(inner, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueInner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,278 @@
+//! From a configuration document to an engine: which interfaces, with which limits, on which address.
+
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use lnet_config::{Config, NetConfig, NiConfig};
+use lnet_core::{Core, CoreConfig, Globals, Route, RouterBuffers, Tunables};
+use lnet_tcp::{AddNiError, LndNi, NiKey, Socklnd, SocklndConfig};
+use lnet_types::{LndType, Net, Nid, Time};
+use mio::Registry;
+use sys::InterfaceAddress;
+use thiserror::Error;
+use tracing::warn;
+
+use crate::clock::wall_clock_nanos;
+use crate::engine::Engine;
+use crate::node::FIRST_LND_TOKEN;
+use crate::options::NodeOptions;
+
+/// Why a node cannot start. Each message says what would help.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The operating system refused the event loop, its waker or its thread.
+    #[error("cannot set up the event loop: {0}")]
+    EventLoop(io::Error),
+    /// The addresses of this machine cannot be listed.
+    #[error("cannot list this machine's network interfaces: {0}")]
+    Interfaces(io::Error),
+    /// The document configures no network.
+    #[error("the configuration has no network: add a 'net' section with at least one interface")]
+    NoNetwork,
+    /// Only socket networks can be run from user space.
+    #[error("network {0} cannot be run here: only tcp networks can")]
+    NotTcp(Net),
+    /// No such interface, or it has no IP address.
+    #[error(
+        "{net}: this machine has no interface '{interface}' with an IP address (there are: {known})"
+    )]
+    NoInterface {
+        /// The network that asks for it.
+        net: Net,
+        /// The name in the document.
+        interface: String,
+        /// Names that exist.
+        known: String,
+    },
+    /// The LND cannot serve the interface.
+    #[error(transparent)]
+    Lnd(#[from] AddNiError),
+    /// The core refused a part of the configuration.
+    #[error(transparent)]
+    Core(#[from] lnet_core::ConfigError),
+}
+
+/// Builds the engine of a node.
+pub(crate) fn engine(
+    config: &Config,
+    options: &NodeOptions,
+    registry: Registry,
+    now: Time,
+) -> Result<Engine, StartError> {
+    warn_of_settings_without_effect(config);
+    let globals = globals(config, options);
+    let incarnation = wall_clock_nanos();
+    let core = CoreConfig {
+        interface_cookie: incarnation,
+        seed: options.seed,
+        globals,
+        buffers: router_buffers(config),
+        routing: config.routing.unwrap_or(false),
+        pid: lnet_types::ProcessId::LUSTRE_PID,
+    };
+    let lnd = socklnd_config(options, &globals);
+    let socklnd = Socklnd::new(lnd, registry, FIRST_LND_TOKEN, options.seed);
+    let mut engine = Engine::new(socklnd, Core::new(core, now));
+    add_interfaces(&mut engine, config, incarnation, now)?;
+    add_routes_and_peers(&mut engine.side.core, config, now)?;
+    Ok(engine)
+}
+
+fn add_interfaces(
+    engine: &mut Engine,
+    config: &Config,
+    incarnation: u64,
+    now: Time,
+) -> Result<(), StartError> {
+    let system = sys::interface_addresses().map_err(StartError::Interfaces)?;
+    for net in &config.nets {
+        if net.net.lnd != LndType::TCP {
+            return Err(StartError::NotTcp(net.net));
+        }
+        for ni in &net.nis {
+            for nid in nids(net, ni, &system)? {
+                add_interface(engine, nid, ni, incarnation, now)?;
+            }
+        }
+    }
+    if engine.side.core.primary_nid().is_none() {
+        return Err(StartError::NoNetwork);
+    }
+    Ok(())
+}
+
+fn add_interface(
+    engine: &mut Engine,
+    nid: Nid,
+    ni: &NiConfig,
+    incarnation: u64,
+    now: Time,
+) -> Result<(), StartError> {
+    let added = lnet_core::NiConfig {
+        nid,
+        tunables: tunables(ni),
+    };
+    let id = engine.side.core.add_ni(added, now)?;
+    // 0 means that the LND chooses; kernels choose by link speed, which loopback and tunnels do not have.
+    let conns_per_peer = ni.lnd_tunables.conns_per_peer.unwrap_or(0).max(1);
+    engine.lnd.add_ni(LndNi {
+        ni: NiKey(id.0),
+        nid,
+        conns_per_peer,
+        incarnation,
+    })?;
+    Ok(())
+}
+
+/// The NIDs of one entry: the one it gives, or one an interface it names.
+fn nids(
+    net: &NetConfig,
+    ni: &NiConfig,
+    system: &[InterfaceAddress],
+) -> Result<Vec<Nid>, StartError> {
+    if let Some(nid) = ni.nid {
+        return Ok(vec![nid]);
+    }
+    let addresses = ni.interfaces.iter().map(|name| {
+        interface_address(name, system).ok_or_else(|| no_interface(net.net, name, system))
+    });
+    addresses
+        .map(|address| address.map(|address| Nid::from_ip(net.net, address)))
+        .collect()
+}
+
+/// The first IPv4 address of an interface, else its first IPv6 address that is not link-local (a NID
+/// has no room for the scope).
+fn interface_address(name: &str, system: &[InterfaceAddress]) -> Option<IpAddr> {
+    let of_interface = || {
+        system
+            .iter()
+            .filter(|known| known.name == name)
+            .map(|known| known.address)
+    };
+    let usable = |address: &IpAddr| match address {
+        IpAddr::V4(_) => true,
+        IpAddr::V6(v6) => !v6.is_unicast_link_local(),
+    };
+    of_interface()
+        .find(IpAddr::is_ipv4)
+        .or_else(|| of_interface().find(usable))
+}
+
+fn no_interface(net: Net, interface: &str, system: &[InterfaceAddress]) -> StartError {
+    let mut known: Vec<&str> = system.iter().map(|address| address.name.as_str()).collect();
+    known.dedup();
+    StartError::NoInterface {
+        net,
+        interface: interface.to_owned(),
+        known: known.join(", "),
+    }
+}
+
+fn add_routes_and_peers(core: &mut Core, config: &Config, now: Time) -> Result<(), StartError> {
+    for route in &config.routes {
+        let route = Route {
+            net: route.net,
+            gateway: route.gateway,
+            hops: route.hop,
+            priority: route.priority,
+        };
+        core.add_route(route, now)?;
+    }
+    for peer in &config.peers {
+        if let Some(&primary) = peer.nids.first() {
+            core.add_peer(primary, &peer.nids, peer.multi_rail)?;
+        }
+    }
+    Ok(())
+}
+
+fn tunables(ni: &NiConfig) -> Tunables {
+    let default = Tunables::default();
+    let given = &ni.tunables;
+    Tunables {
+        credits: given.credits.unwrap_or(default.credits),
+        peer_credits: given.peer_credits.unwrap_or(default.peer_credits),
+        peer_buffer_credits: given
+            .peer_buffer_credits
+            .unwrap_or(default.peer_buffer_credits),
+        peer_timeout: given.peer_timeout.map_or(default.peer_timeout, seconds),
+    }
+}
+
+fn globals(config: &Config, options: &NodeOptions) -> Globals {
+    let default = Globals::default();
+    let given = &config.globals;
+    let tracking = given
+        .response_tracking
+        .and_then(|value| u8::try_from(value).ok());
+    Globals {
+        transaction_timeout: given
+            .transaction_timeout
+            .map_or(default.transaction_timeout, seconds),
+        retry_count: given.retry_count.unwrap_or(default.retry_count),
+        response_tracking: tracking.unwrap_or(default.response_tracking),
+        drop_asym_route: given.drop_asym_route.unwrap_or(default.drop_asym_route),
+        alive_router_check_interval: options
+            .router_check_interval
+            .unwrap_or(default.alive_router_check_interval),
+        ..default
+    }
+}
+
+/// 0 stands for the default size, as in the kernel (selection, section 6.2).
+fn router_buffers(config: &Config) -> RouterBuffers {
+    let default = RouterBuffers::default();
+    let size = |given: Option<u32>, default| given.filter(|&size| size > 0).unwrap_or(default);
+    RouterBuffers {
+        tiny: size(config.buffers.tiny, default.tiny),
+        small: size(config.buffers.small, default.small),
+        large: size(config.buffers.large, default.large),
+    }
+}
+
+fn socklnd_config(options: &NodeOptions, globals: &Globals) -> SocklndConfig {
+    SocklndConfig {
+        port: options.port,
+        accept: options.accept_mode(),
+        source_ports: options.source_port_choice(),
+        accept_timeout: options.accept_timeout,
+        sock_timeout: globals.lnd_timeout(),
+        typed: !options.one_shot,
+        user_pid: options.one_shot,
+        congestion: options.congestion.clone(),
+        ..SocklndConfig::default()
+    }
+}
+
+/// A setting that is accepted and does nothing must not pass in silence.
+fn warn_of_settings_without_effect(config: &Config) {
+    let globals = &config.globals;
+    let without_effect = [
+        (
+            "numa_range",
+            globals.numa_range.is_some_and(|value| value != 0),
+        ),
+        (
+            "health_sensitivity",
+            globals.health_sensitivity.is_some_and(|value| value != 100),
+        ),
+        (
+            "recovery_limit",
+            globals.recovery_limit.is_some_and(|value| value != 0),
+        ),
+        (
+            "max_recovery_ping_interval",
+            globals.max_recovery_ping_interval.is_some_and(|v| v != 900),
+        ),
+    ];
+    for (key, _) in without_effect.iter().filter(|(_, set)| *set) {
+        warn!(key, "this setting has no effect in this version");
+    }
+}
+
+fn seconds(value: u32) -> Duration {
+    Duration::from_secs(value.into())
+}

@@ -1,0 +1,258 @@
+//! Messages between real nodes over real sockets: what arrives is what was sent, without a copy.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{PATIENCE, expect, free_port, next, nid, start, start_with};
+use lnet_node::{
+    Errno, EventKind, GetRequest, MatchEntry, Md, MdOptions, Node, Progress, PutRequest,
+};
+use lnet_types::ProcessId;
+
+const PORTAL: u32 = 40;
+const BITS: u64 = 0x1234_5678_9ABC_DEF0;
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|index| (index * 31 % 251) as u8).collect()
+}
+
+/// Puts `data` from one node to another and returns what landed.
+fn put_and_take(from: &Node, to: &Node, data: &[u8]) -> Vec<u8> {
+    let arrivals = to.event_queue();
+    let room = Md::sink(vec![0; data.len()])
+        .options(MdOptions::OP_PUT)
+        .threshold(1);
+    to.attach(&arrivals, MatchEntry::exact(PORTAL, BITS), room)
+        .unwrap();
+
+    let departures = from.event_queue();
+    let md = from
+        .bind(&departures, Md::source(data.to_vec()).threshold(2))
+        .unwrap();
+    from.put(PutRequest {
+        md,
+        ack: true,
+        source: None,
+        target: ProcessId::lustre(to.primary_nid()),
+        portal: PORTAL,
+        match_bits: BITS,
+        offset: 0,
+        hdr_data: 77,
+    })
+    .unwrap();
+    let arrived = expect(&arrivals, EventKind::Put);
+    assert_eq!(arrived.event.hdr_data, 77);
+    assert_eq!(arrived.event.mlength as usize, data.len());
+    let acked = expect(&departures, EventKind::Ack);
+    assert_eq!(acked.event.mlength as usize, data.len());
+    arrived.memory.unwrap().into_vec()
+}
+
+/// Gets `data` that one node offers into another.
+fn offer_and_get(server: &Node, client: &Node, data: &[u8]) -> Vec<u8> {
+    let offered = server.event_queue();
+    let md = Md::source(data.to_vec())
+        .options(MdOptions::OP_GET)
+        .threshold(1);
+    server
+        .attach(&offered, MatchEntry::exact(PORTAL, BITS), md)
+        .unwrap();
+
+    let fetched = client.event_queue();
+    let md = client
+        .bind(&fetched, Md::sink(vec![0; data.len()]).threshold(2))
+        .unwrap();
+    client
+        .get(GetRequest {
+            md,
+            source: None,
+            target: ProcessId::lustre(server.primary_nid()),
+            portal: PORTAL,
+            match_bits: BITS,
+            offset: 0,
+        })
+        .unwrap();
+    expect(&offered, EventKind::Get);
+    loop {
+        let event = next(&fetched);
+        assert_eq!(event.event.status, Ok(()));
+        if let Some(memory) = event.memory {
+            return memory.into_vec();
+        }
+    }
+}
+
+const SIZES: [usize; 7] = [0, 1, 927, 928, 4096, 65_536, 1 << 20];
+
+#[test]
+fn a_put_lands_whole_and_is_acknowledged() {
+    let port = free_port();
+    let a = start(port, &["127.0.0.1@tcp"], "");
+    let b = start(port, &["127.0.0.2@tcp"], "");
+    for length in SIZES {
+        let data = pattern(length);
+        assert_eq!(put_and_take(&a, &b, &data), data, "{length} bytes");
+    }
+    assert_eq!(a.stats().socklnd.copied_payload_bytes, 0);
+    assert_eq!(b.stats().socklnd.copied_payload_bytes, 0);
+    assert_eq!(b.stats().drop_count, 0);
+}
+
+#[test]
+fn a_get_fetches_what_is_offered() {
+    let port = free_port();
+    let a = start(port, &["127.0.0.1@tcp"], "");
+    let b = start(port, &["127.0.0.2@tcp"], "");
+    for length in SIZES {
+        let data = pattern(length);
+        assert_eq!(offer_and_get(&a, &b, &data), data, "{length} bytes");
+    }
+    assert_eq!(a.stats().socklnd.copied_payload_bytes, 0);
+    assert_eq!(b.stats().socklnd.copied_payload_bytes, 0);
+}
+
+#[test]
+fn a_router_forwards_in_both_directions() {
+    let port = free_port();
+    let client = start(
+        port,
+        &["127.0.0.1@tcp"],
+        "route:\n- net: tcp1\n  gateway: 127.0.0.2@tcp\n",
+    );
+    let router = start(
+        port,
+        &["127.0.0.2@tcp", "127.0.0.3@tcp1"],
+        "routing:\n  enable: 1\n",
+    );
+    let server = start(
+        port,
+        &["127.0.0.4@tcp1"],
+        "route:\n- net: tcp\n  gateway: 127.0.0.3@tcp1\n",
+    );
+    for length in SIZES {
+        let data = pattern(length);
+        assert_eq!(
+            put_and_take(&client, &server, &data),
+            data,
+            "{length} bytes there"
+        );
+        assert_eq!(
+            put_and_take(&server, &client, &data),
+            data,
+            "{length} bytes back"
+        );
+        assert_eq!(
+            offer_and_get(&server, &client, &data),
+            data,
+            "{length} bytes fetched"
+        );
+    }
+    assert_eq!(router.stats().drop_count, 0);
+    assert!(router.stats().route_count >= 6 * SIZES.len() as u64);
+    let reply = client.ping(nid("127.0.0.4@tcp1"), None, PATIENCE).unwrap();
+    assert_eq!(reply.primary_nid, nid("127.0.0.4@tcp1"));
+}
+
+#[test]
+fn a_node_reaches_itself_by_loopback_and_by_its_own_nid() {
+    let port = free_port();
+    let node = start(port, &["127.0.0.1@tcp"], "");
+    let data = pattern(100_000);
+    assert_eq!(put_and_take(&node, &node, &data), data);
+    assert_eq!(offer_and_get(&node, &node, &data), data);
+    let reply = node.ping(nid("0@lo"), None, PATIENCE).unwrap();
+    assert_eq!(reply.primary_nid, nid("127.0.0.1@tcp"));
+    assert_eq!(node.stats().socklnd.frames_out, 0, "nothing left the node");
+}
+
+#[test]
+fn a_waiting_caller_drives_its_node() {
+    let port = free_port();
+    let server = start(port, &["127.0.0.1@tcp", "127.0.0.2@tcp1"], "");
+    let caller = start_with(port, &["127.0.0.3@tcp"], "", Progress::Caller);
+    let reply = caller.ping(nid("127.0.0.1@tcp"), None, PATIENCE).unwrap();
+    let nids: Vec<String> = reply.nis.iter().map(|ni| ni.nid.to_string()).collect();
+    assert_eq!(nids, ["127.0.0.1@tcp", "127.0.0.2@tcp1"]);
+    drop(server);
+}
+
+#[test]
+fn a_peer_that_is_not_there_fails_the_send() {
+    let port = free_port();
+    let node = start(port, &["127.0.0.1@tcp"], "");
+    let queue = node.event_queue();
+    let md = node
+        .bind(&queue, Md::source(pattern(10)).threshold(1))
+        .unwrap();
+    node.put(PutRequest {
+        md,
+        ack: false,
+        source: None,
+        target: ProcessId::lustre(nid("127.0.0.9@tcp")),
+        portal: PORTAL,
+        match_bits: BITS,
+        offset: 0,
+        hdr_data: 0,
+    })
+    .unwrap();
+    let event = next(&queue);
+    assert_eq!(event.event.kind, EventKind::Send);
+    assert_eq!(event.event.status, Err(Errno::EHOSTUNREACH));
+    assert_eq!(
+        event.memory.unwrap().as_slice(),
+        pattern(10),
+        "the memory is given back"
+    );
+}
+
+#[test]
+fn a_put_that_nobody_takes_times_out_and_gives_its_memory_back() {
+    let port = free_port();
+    let a = start(
+        port,
+        &["127.0.0.1@tcp"],
+        "global:\n  transaction_timeout: 1\n  retry_count: 0\n",
+    );
+    let b = start(port, &["127.0.0.2@tcp"], "");
+    let queue = a.event_queue();
+    let md = a
+        .bind(&queue, Md::source(pattern(10)).threshold(2))
+        .unwrap();
+    a.put(PutRequest {
+        md,
+        ack: true,
+        source: None,
+        target: ProcessId::lustre(b.primary_nid()),
+        portal: PORTAL,
+        match_bits: BITS,
+        offset: 0,
+        hdr_data: 0,
+    })
+    .unwrap();
+    expect(&queue, EventKind::Send);
+    let timeout = next(&queue);
+    assert_eq!(timeout.event.kind, EventKind::Timeout);
+    let last = next(&queue);
+    assert!(last.event.unlinked);
+    assert_eq!(last.memory.unwrap().as_slice(), pattern(10));
+    assert_eq!(
+        b.stats().drops.get("no_match"),
+        Some(&1),
+        "the drop is counted with its reason"
+    );
+}
+
+#[test]
+fn shutdown_ends_the_queues_and_refuses_new_calls() {
+    let port = free_port();
+    let a = start(port, &["127.0.0.1@tcp"], "");
+    let queue = a.event_queue();
+    assert!(a.shutdown(Duration::from_secs(5)).clean);
+    assert!(queue.wait(Some(PATIENCE)).is_none());
+    assert!(a.bind(&queue, Md::sink(vec![0; 1])).is_err());
+    // The port is free again.
+    drop(start(port, &["127.0.0.1@tcp"], ""));
+}

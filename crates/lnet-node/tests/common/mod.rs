@@ -1,0 +1,73 @@
+//! Nodes on loopback addresses, each test on a port of its own.
+
+#![allow(dead_code, reason = "every test file uses its own part")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
+
+use lnet_node::{EventKind, EventQueue, Node, NodeEvent, NodeOptions, Progress};
+use lnet_types::Nid;
+
+/// Longer than anything here takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A port that is free now on every loopback address the tests use.
+pub fn free_port() -> u16 {
+    loop {
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let free = |last: u8| TcpListener::bind((Ipv4Addr::new(127, 0, 0, last), port)).is_ok();
+        if (1..=9).all(free) {
+            return port;
+        }
+    }
+}
+
+pub fn nid(text: &str) -> Nid {
+    text.parse().unwrap()
+}
+
+/// A node with one interface for each NID, in the order given.
+pub fn start(port: u16, nids: &[&str], rest: &str) -> Node {
+    start_with(port, nids, rest, Progress::Thread)
+}
+
+pub fn start_with(port: u16, nids: &[&str], rest: &str, progress: Progress) -> Node {
+    let mut yaml = String::from("net:\n");
+    for text in nids {
+        let net = text.split_once('@').unwrap().1;
+        yaml += &format!("- net type: {net}\n  local NI(s):\n  - nid: {text}\n");
+    }
+    let config = lnet_config::parse(&(yaml + rest)).unwrap();
+    Node::start(
+        &config,
+        NodeOptions {
+            port,
+            progress,
+            ..NodeOptions::default()
+        },
+    )
+    .unwrap()
+}
+
+/// The next event, which must come.
+pub fn next(queue: &EventQueue) -> NodeEvent {
+    queue
+        .wait(Some(PATIENCE))
+        .unwrap_or_else(|| panic!("no event within {PATIENCE:?}"))
+}
+
+/// Waits for an event of this kind, past others; every event on the way must be a success.
+pub fn expect(queue: &EventQueue, kind: EventKind) -> NodeEvent {
+    loop {
+        let event = next(queue);
+        assert_eq!(event.event.status, Ok(()), "{event:?}");
+        if event.event.kind == kind {
+            return event;
+        }
+    }
+}
