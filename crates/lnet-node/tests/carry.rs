@@ -117,21 +117,15 @@ fn a_get_fetches_what_is_offered() {
 #[test]
 fn a_router_forwards_in_both_directions() {
     let port = free_port();
-    let client = start(
-        port,
-        &["127.0.0.1@tcp"],
-        "route:\n- net: tcp1\n  gateway: 127.0.0.2@tcp\n",
-    );
     let router = start(
         port,
         &["127.0.0.2@tcp", "127.0.0.3@tcp1"],
         "routing:\n  enable: 1\n",
     );
-    let server = start(
-        port,
-        &["127.0.0.4@tcp1"],
-        "route:\n- net: tcp\n  gateway: 127.0.0.3@tcp1\n",
-    );
+    let to_tcp1 = "route:\n- net: tcp1\n  gateway: 127.0.0.2@tcp\n";
+    let client = start(port, &["127.0.0.1@tcp"], to_tcp1);
+    let to_tcp = "route:\n- net: tcp\n  gateway: 127.0.0.3@tcp1\n";
+    let server = start(port, &["127.0.0.4@tcp1"], to_tcp);
     for length in SIZES {
         let data = pattern(length);
         assert_eq!(

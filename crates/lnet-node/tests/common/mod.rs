@@ -10,10 +10,10 @@ use lnet_node::{EventKind, EventQueue, Node, NodeEvent, NodeOptions, Progress};
 use lnet_types::Nid;
 
 /// Longer than anything here takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A port that is free now on every loopback address the tests use.
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     loop {
         let port = TcpListener::bind("127.0.0.1:0")
             .unwrap()
@@ -27,16 +27,16 @@ pub fn free_port() -> u16 {
     }
 }
 
-pub fn nid(text: &str) -> Nid {
+pub(crate) fn nid(text: &str) -> Nid {
     text.parse().unwrap()
 }
 
 /// A node with one interface for each NID, in the order given.
-pub fn start(port: u16, nids: &[&str], rest: &str) -> Node {
+pub(crate) fn start(port: u16, nids: &[&str], rest: &str) -> Node {
     start_with(port, nids, rest, Progress::Thread)
 }
 
-pub fn start_with(port: u16, nids: &[&str], rest: &str, progress: Progress) -> Node {
+pub(crate) fn start_with(port: u16, nids: &[&str], rest: &str, progress: Progress) -> Node {
     let mut yaml = String::from("net:\n");
     for text in nids {
         let net = text.split_once('@').unwrap().1;
@@ -55,14 +55,14 @@ pub fn start_with(port: u16, nids: &[&str], rest: &str, progress: Progress) -> N
 }
 
 /// The next event, which must come.
-pub fn next(queue: &EventQueue) -> NodeEvent {
+pub(crate) fn next(queue: &EventQueue) -> NodeEvent {
     queue
         .wait(Some(PATIENCE))
         .unwrap_or_else(|| panic!("no event within {PATIENCE:?}"))
 }
 
 /// Waits for an event of this kind, past others; every event on the way must be a success.
-pub fn expect(queue: &EventQueue, kind: EventKind) -> NodeEvent {
+pub(crate) fn expect(queue: &EventQueue, kind: EventKind) -> NodeEvent {
     loop {
         let event = next(queue);
         assert_eq!(event.event.status, Ok(()), "{event:?}");
