@@ -178,6 +178,11 @@ impl Dialler {
         self.retry_at = Time::ZERO;
     }
 
+    /// The peer dialled us: its refusals were those of a race, and say nothing of the next attempt.
+    pub(crate) fn met(&mut self) {
+        self.refusals = 0;
+    }
+
     /// A connection has gone: more may be wanted again.
     pub(crate) fn lost(&mut self, was_last: bool) {
         self.content = false;

@@ -265,11 +265,11 @@ impl Socklnd {
         let peer = self.peer_index(key);
         self.stats.accepted += 1;
         self.establish(slot, peer, ctype, order, hello, now, upper);
-        if self
-            .peers
-            .get(peer)
-            .is_some_and(|it| it.dialler.is_waiting())
-        {
+        let Some(it) = self.peers.get_mut(peer) else {
+            return;
+        };
+        it.dialler.met();
+        if it.dialler.is_waiting() {
             // What we were refused may be there now.
             self.pursue(peer, now, upper);
             self.arm(peer, now);

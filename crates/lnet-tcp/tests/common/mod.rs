@@ -1,6 +1,10 @@
 //! Nodes above the LND for tests: they keep what they are told, and are driven turn by turn.
 
-#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test binary includes this file and uses its own part"
+)]
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
