@@ -1,1 +1,44 @@
-//! Request and reply with server-driven bulk over LNet Put and Get, executed exactly once.
+//! Request and reply over LNet, with bulk that the server moves, executed exactly once.
+//!
+//! ```text
+//!   Client::call ──▶ exchange ─┐                        ┌─ dispatcher ──▶ workers ──▶ Handler::call
+//!   (any thread)     CallState │    Put, Get, Ack       │  Table                     Call: bulk, Window
+//!                              └── lnet-node ═══════════╧═ lnet-node
+//! ```
+//!
+//! What a caller can rely on:
+//!
+//! * **A call always ends**, with a value or with a [`CallError`], by its own deadline.
+//! * **Within one session a call is executed at most once**, however often the network loses, repeats or
+//!   reorders its messages; exactly once when it returns a value. A session lasts until the server
+//!   restarts, or forgets a client that was silent for minutes. Then calls that are
+//!   [`Idempotence::Idempotent`] are repeated, and others fail with an error that says so.
+//! * **Memory is bounded** on both sides; a server that reaches a bound says "busy", and the client comes
+//!   again.
+//! * **Late data hits nothing.** Every attempt has match bits of its own that nobody can guess.
+//!
+//! The parts that decide ([`proto`], the client's `retry`, the server's `table`, the bulk `window`) do no
+//! I/O and are tested together against a network that loses, repeats and reorders, in virtual time.
+
+mod buffers;
+mod call;
+mod client;
+mod clock;
+mod counters;
+mod entropy;
+mod exchange;
+pub mod proto;
+mod retry;
+mod server;
+#[cfg(test)]
+mod simulation_tests;
+mod table;
+mod window;
+
+pub use call::{BulkError, Call};
+pub use client::{Bulk, CallError, Client, ClientOptions, Request, Response};
+pub use counters::{ClientCounters, ServerCounters};
+pub use entropy::Entropy;
+pub use proto::{BulkKind, ClientId, REPLY_BODY_MAX, REQUEST_BODY_MAX, RESERVED_OPCODES};
+pub use retry::Idempotence;
+pub use server::{Handler, Reply, Server, ServerError, ServerOptions};

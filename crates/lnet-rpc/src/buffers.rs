@@ -1,0 +1,74 @@
+//! Buffers for bulk pieces, used again so that their pages are touched once and not with every piece.
+
+use std::sync::{Mutex, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+
+/// A bounded store of buffers.
+pub(crate) struct Buffers {
+    kept: Mutex<Vec<Vec<u8>>>,
+    kept_max: usize,
+}
+
+impl Buffers {
+    pub(crate) fn new(kept_max: usize) -> Self {
+        Self {
+            kept: Mutex::new(Vec::new()),
+            kept_max,
+        }
+    }
+
+    /// A buffer of this length, holding anything.
+    pub(crate) fn take(&self, len: u32) -> Vec<u8> {
+        let kept = self
+            .kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        let mut buffer = kept.unwrap_or_default();
+        buffer.resize(len as usize, 0);
+        buffer
+    }
+
+    /// Keeps a buffer for later, when there is room.
+    pub(crate) fn give_back(&self, buffer: Vec<u8>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < self.kept_max {
+            kept.push(buffer);
+        }
+    }
+
+    /// The same, unless somebody else still holds the bytes.
+    pub(crate) fn give_back_shared(&self, data: Bytes) {
+        if let Ok(buffer) = data
+            .try_into_mut()
+            .map(|buffer: BytesMut| Vec::from(buffer))
+        {
+            self.give_back(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_comes_back_is_used_again() {
+        let buffers = Buffers::new(1);
+        let mut buffer = buffers.take(4);
+        buffer.fill(7);
+        buffers.give_back_shared(Bytes::from(buffer));
+        assert_eq!(buffers.take(6), [7, 7, 7, 7, 0, 0]);
+    }
+
+    #[test]
+    fn bytes_that_are_held_elsewhere_do_not_come_back() {
+        let buffers = Buffers::new(1);
+        let data = Bytes::from(vec![7; 4]);
+        let held = data.clone();
+        buffers.give_back_shared(data);
+        assert_eq!(buffers.take(4), [0; 4]);
+        drop(held);
+    }
+}

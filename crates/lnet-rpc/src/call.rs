@@ -1,0 +1,381 @@
+//! A call as its handler sees it: the request, and the client's bulk memory.
+//!
+//! The server moves bulk: pieces of up to 1 MiB, several in flight, handed over or filled in order. When
+//! the client begins a new attempt, the pieces under way are begun again at its fresh match bits; pieces
+//! that are done are not.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use lnet_node::{EventKind, GetRequest, Md, MdHandle, Memory, NodeError, NodeEvent, PutRequest};
+use lnet_types::Time;
+use rustc_hash::FxHashMap;
+use thiserror::Error;
+
+use crate::proto::{BULK_PORTAL, BulkKind, ClientId, RequestHeader};
+use crate::server::{Mail, Shared};
+use crate::table::Address;
+use crate::window::{Piece, Window};
+
+/// Why bulk could not be moved.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BulkError {
+    /// The client was not heard of for the server's patience, or gave the call up.
+    #[error("the client of the call went away")]
+    ClientGone,
+    /// The call has no bulk, or bulk the other way, or less of it.
+    #[error("the client offers no such bulk")]
+    NotOffered,
+    /// The server shuts down.
+    #[error("the server is shutting down")]
+    ShutDown,
+    /// The local node failed.
+    #[error("the local node: {0}")]
+    Node(#[from] NodeError),
+}
+
+impl BulkError {
+    /// The errno for the reply.
+    #[must_use]
+    pub const fn errno(&self) -> i32 {
+        match self {
+            Self::ClientGone => 110,
+            Self::NotOffered => 22,
+            Self::ShutDown => 108,
+            Self::Node(_) => 5,
+        }
+    }
+}
+
+/// A call that is being executed.
+pub struct Call<'a> {
+    shared: &'a Arc<Shared>,
+    header: RequestHeader,
+    body: &'a [u8],
+    address: Address,
+    mail: Receiver<Mail>,
+    moved: u32,
+}
+
+/// What is known of a piece's descriptor.
+struct Flight {
+    md: MdHandle,
+    expects: EventKind,
+    len: u32,
+    has_moved: bool,
+}
+
+/// The pieces under way, by tag.
+struct Transfer {
+    window: Window,
+    flights: FxHashMap<u64, Flight>,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(
+        shared: &'a Arc<Shared>,
+        header: RequestHeader,
+        body: &'a [u8],
+        address: Address,
+        mail: Receiver<Mail>,
+    ) -> Self {
+        Self {
+            shared,
+            header,
+            body,
+            address,
+            mail,
+            moved: 0,
+        }
+    }
+
+    /// What is asked.
+    #[must_use]
+    pub fn opcode(&self) -> u32 {
+        self.header.opcode
+    }
+
+    /// The request's body.
+    #[must_use]
+    pub fn body(&self) -> &'a [u8] {
+        self.body
+    }
+
+    /// Who asks.
+    #[must_use]
+    pub fn client(&self) -> ClientId {
+        self.header.client
+    }
+
+    /// Which way the client offers bulk.
+    #[must_use]
+    pub fn bulk(&self) -> BulkKind {
+        self.header.bulk
+    }
+
+    /// How many bytes of bulk the client sends, or receives at most.
+    #[must_use]
+    pub fn bulk_len(&self) -> u32 {
+        self.header.bulk_len
+    }
+
+    pub(crate) fn moved(&self) -> u32 {
+        self.moved
+    }
+
+    /// Fetches what the client sends. `sink` is given piece after piece, in order, with its offset in
+    /// bytes, while the next ones are on their way.
+    ///
+    /// # Errors
+    ///
+    /// The bulk cannot be moved, or `sink` refused a piece, which ends the transfer.
+    pub fn read_bulk<E: From<BulkError>>(
+        &mut self,
+        mut sink: impl FnMut(u32, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut transfer = self.transfer(BulkKind::Read, self.header.bulk_len)?;
+        let mut arrived: FxHashMap<u32, Vec<u8>> = FxHashMap::default();
+        let result = loop {
+            if let Err(error) = self.fetch_more(&mut transfer) {
+                break Err(error.into());
+            }
+            if let Err(error) = self.hand_over(&mut transfer, &mut arrived, &mut sink) {
+                break Err(error);
+            }
+            if transfer.window.is_finished() {
+                break Ok(());
+            }
+            match self.next(&mut transfer) {
+                Ok(Some((piece, Memory::Sink(buffer)))) => {
+                    drop(arrived.insert(piece.index, buffer))
+                }
+                Ok(_) => {}
+                Err(error) => break Err(error.into()),
+            }
+        };
+        self.abandon(&transfer);
+        result
+    }
+
+    /// Sends the client `length` bytes. `source` fills piece after piece, in order: it is given the
+    /// offset in bytes and a buffer of the piece's length, holding anything.
+    ///
+    /// # Errors
+    ///
+    /// The bulk cannot be moved, or `source` has no data, which ends the transfer.
+    pub fn write_bulk<E: From<BulkError>>(
+        &mut self,
+        length: u32,
+        mut source: impl FnMut(u32, &mut [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut transfer = self.transfer(BulkKind::Write, length)?;
+        let mut filled: FxHashMap<u32, Bytes> = FxHashMap::default();
+        let result = loop {
+            if let Err(error) = self.send_more(&mut transfer, &mut filled, &mut source) {
+                break Err(error);
+            }
+            while let Some(piece) = transfer.window.take() {
+                self.moved += piece.len;
+                if let Some(data) = filled.remove(&piece.index) {
+                    self.shared.buffers.give_back_shared(data);
+                }
+            }
+            if transfer.window.is_finished() {
+                break Ok(());
+            }
+            if let Err(error) = self.next(&mut transfer) {
+                break Err(error.into());
+            }
+        };
+        self.abandon(&transfer);
+        result
+    }
+
+    fn transfer(&self, kind: BulkKind, length: u32) -> Result<Transfer, BulkError> {
+        if length > 0 && (self.header.bulk != kind || self.header.bulk_len < length) {
+            return Err(BulkError::NotOffered);
+        }
+        let options = &self.shared.options;
+        let window = Window::new(length, options.piece_len, options.window);
+        Ok(Transfer {
+            window,
+            flights: FxHashMap::default(),
+        })
+    }
+
+    fn hand_over<E>(
+        &mut self,
+        transfer: &mut Transfer,
+        arrived: &mut FxHashMap<u32, Vec<u8>>,
+        sink: &mut impl FnMut(u32, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while let Some(piece) = transfer.window.take() {
+            if let Some(buffer) = arrived.remove(&piece.index) {
+                sink(piece.offset, &buffer)?;
+                self.moved += piece.len;
+                self.shared.counting.bulk_read.add(u64::from(piece.len));
+                self.shared.buffers.give_back(buffer);
+            }
+        }
+        Ok(())
+    }
+
+    fn fetch_more(&mut self, transfer: &mut Transfer) -> Result<(), BulkError> {
+        let mut tag = self.shared.next_tag();
+        while let Some(piece) = transfer.window.issue(tag) {
+            let md = Md::sink(self.shared.buffers.take(piece.len))
+                .threshold(2)
+                .user(tag);
+            let md = self.bind(transfer, md, tag, piece, EventKind::Reply)?;
+            self.shared.node.get(GetRequest {
+                md,
+                source: self.address.local,
+                target: self.address.process,
+                portal: BULK_PORTAL,
+                match_bits: self.address.bulk_bits,
+                offset: piece.offset,
+            })?;
+            tag = self.shared.next_tag();
+        }
+        Ok(())
+    }
+
+    fn send_more<E: From<BulkError>>(
+        &mut self,
+        transfer: &mut Transfer,
+        filled: &mut FxHashMap<u32, Bytes>,
+        source: &mut impl FnMut(u32, &mut [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut tag = self.shared.next_tag();
+        while let Some(piece) = transfer.window.issue(tag) {
+            // A piece that is sent again goes from the memory it was first filled into.
+            let data = match filled.get(&piece.index) {
+                Some(data) => data.clone(),
+                None => {
+                    let mut buffer = self.shared.buffers.take(piece.len);
+                    source(piece.offset, &mut buffer)?;
+                    let data = Bytes::from(buffer);
+                    filled.insert(piece.index, data.clone());
+                    data
+                }
+            };
+            self.send_piece(transfer, piece, data, tag)?;
+            tag = self.shared.next_tag();
+        }
+        Ok(())
+    }
+
+    fn send_piece(
+        &mut self,
+        transfer: &mut Transfer,
+        piece: Piece,
+        data: Bytes,
+        tag: u64,
+    ) -> Result<(), BulkError> {
+        let md = Md::source(data).threshold(2).user(tag);
+        let md = self.bind(transfer, md, tag, piece, EventKind::Ack)?;
+        self.shared.counting.bulk_written.add(u64::from(piece.len));
+        self.shared.node.put(PutRequest {
+            md,
+            ack: true,
+            source: self.address.local,
+            target: self.address.process,
+            portal: BULK_PORTAL,
+            match_bits: self.address.bulk_bits,
+            offset: piece.offset,
+            hdr_data: u64::from(piece.index),
+        })?;
+        Ok(())
+    }
+
+    /// Binds a piece's descriptor so that its events come to this call's mail.
+    fn bind(
+        &self,
+        transfer: &mut Transfer,
+        md: Md,
+        tag: u64,
+        piece: Piece,
+        expects: EventKind,
+    ) -> Result<MdHandle, BulkError> {
+        self.shared.route(tag, self.header.client, self.header.xid);
+        let md = match self.shared.node.bind(&self.shared.queue, md) {
+            Ok(md) => md,
+            Err(error) => {
+                self.shared.unroute(tag);
+                return Err(error.into());
+            }
+        };
+        transfer.flights.insert(
+            tag,
+            Flight {
+                md,
+                expects,
+                len: piece.len,
+                has_moved: false,
+            },
+        );
+        Ok(md)
+    }
+
+    /// Waits for the next mail; the piece that has moved with it, and its memory.
+    fn next(&mut self, transfer: &mut Transfer) -> Result<Option<(Piece, Memory)>, BulkError> {
+        let patience = self.patience();
+        match self.mail.recv_timeout(patience) {
+            Ok(Mail::Piece(event)) => Ok(self.piece_event(transfer, event)),
+            Ok(Mail::Attempt(address)) => {
+                self.restart(transfer, address);
+                Ok(None)
+            }
+            Err(RecvTimeoutError::Timeout) => Err(BulkError::ClientGone),
+            Err(RecvTimeoutError::Disconnected) => Err(BulkError::ShutDown),
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        let left: Time = self.address.deadline;
+        self.shared
+            .clock
+            .until(left)
+            .min(self.shared.options.patience)
+    }
+
+    /// The client awaits bulk elsewhere now.
+    fn restart(&mut self, transfer: &mut Transfer, address: Address) {
+        if address.attempt <= self.address.attempt {
+            return;
+        }
+        self.address = address;
+        self.abandon(transfer);
+        transfer.flights.clear();
+        transfer.window.restart();
+        self.shared.counting.bulk_restarts.one();
+    }
+
+    fn piece_event(&self, transfer: &mut Transfer, event: NodeEvent) -> Option<(Piece, Memory)> {
+        let tag = event.event.user;
+        let flight = transfer.flights.get_mut(&tag)?;
+        let is_whole = event.event.mlength == flight.len;
+        if event.event.kind == flight.expects && event.event.status.is_ok() && is_whole {
+            flight.has_moved = true;
+        }
+        let memory = event.memory?;
+        let has_moved = flight.has_moved;
+        transfer.flights.remove(&tag);
+        if has_moved {
+            transfer.window.done(tag).map(|piece| (piece, memory))
+        } else {
+            transfer.window.failed(tag);
+            None
+        }
+    }
+
+    /// Lets go of what is under way; its memory is freed when the node gives it back.
+    fn abandon(&self, transfer: &Transfer) {
+        for flight in transfer.flights.values() {
+            // Refused when its last event is on its way already.
+            let _going = self.shared.node.unlink(flight.md);
+        }
+    }
+}

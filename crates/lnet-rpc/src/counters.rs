@@ -1,0 +1,143 @@
+//! What clients and servers count.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+/// A number that only rises.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, by: u64) {
+        self.0.fetch_add(by, Ordering::Relaxed);
+    }
+
+    pub(crate) fn one(&self) {
+        self.add(1);
+    }
+
+    fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct ClientCounting {
+    pub(crate) calls: Counter,
+    pub(crate) attempts: Counter,
+    pub(crate) retries: Counter,
+    pub(crate) late_replies: Counter,
+    pub(crate) bad_replies: Counter,
+    pub(crate) busy: Counter,
+    pub(crate) sessions: Counter,
+    pub(crate) failed: Counter,
+}
+
+/// What a client has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ClientCounters {
+    /// Calls begun.
+    pub calls: u64,
+    /// Requests sent, first attempts included.
+    pub attempts: u64,
+    /// Requests sent again.
+    pub retries: u64,
+    /// Replies that came to an earlier attempt than the last.
+    pub late_replies: u64,
+    /// Replies that could not be decoded or answer something else.
+    pub bad_replies: u64,
+    /// Replies that said "busy".
+    pub busy: u64,
+    /// Sessions opened: 1, and one more after every restart of the server.
+    pub sessions: u64,
+    /// Calls that ended without a reply.
+    pub failed: u64,
+}
+
+impl ClientCounting {
+    pub(crate) fn snapshot(&self) -> ClientCounters {
+        ClientCounters {
+            calls: self.calls.value(),
+            attempts: self.attempts.value(),
+            retries: self.retries.value(),
+            late_replies: self.late_replies.value(),
+            bad_replies: self.bad_replies.value(),
+            busy: self.busy.value(),
+            sessions: self.sessions.value(),
+            failed: self.failed.value(),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct ServerCounting {
+    pub(crate) requests: Counter,
+    pub(crate) executed: Counter,
+    pub(crate) repeated: Counter,
+    pub(crate) replayed: Counter,
+    pub(crate) ignored: Counter,
+    pub(crate) malformed: Counter,
+    pub(crate) busy: Counter,
+    pub(crate) refused: Counter,
+    pub(crate) voided: Counter,
+    pub(crate) forgotten: Counter,
+    pub(crate) replies_lost: Counter,
+    pub(crate) bulk_read: Counter,
+    pub(crate) bulk_written: Counter,
+    pub(crate) bulk_restarts: Counter,
+}
+
+/// What a server has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ServerCounters {
+    /// Requests that arrived and could be decoded.
+    pub requests: u64,
+    /// Requests executed.
+    pub executed: u64,
+    /// Requests for a call that was being executed: its addresses were replaced.
+    pub repeated: u64,
+    /// Requests for a call that had been executed: its reply was sent again.
+    pub replayed: u64,
+    /// Copies of requests that needed nothing.
+    pub ignored: u64,
+    /// Messages that are no requests.
+    pub malformed: u64,
+    /// Requests put off because a bound was reached.
+    pub busy: u64,
+    /// Requests that ask for too much.
+    pub refused: u64,
+    /// Requests of another incarnation or of a session that is over.
+    pub voided: u64,
+    /// Clients forgotten because they were silent.
+    pub forgotten: u64,
+    /// Replies whose ACK did not come.
+    pub replies_lost: u64,
+    /// Bytes fetched from clients.
+    pub bulk_read: u64,
+    /// Bytes sent to clients.
+    pub bulk_written: u64,
+    /// Times that bulk under way was begun again at fresh match bits.
+    pub bulk_restarts: u64,
+}
+
+impl ServerCounting {
+    pub(crate) fn snapshot(&self) -> ServerCounters {
+        ServerCounters {
+            requests: self.requests.value(),
+            executed: self.executed.value(),
+            repeated: self.repeated.value(),
+            replayed: self.replayed.value(),
+            ignored: self.ignored.value(),
+            malformed: self.malformed.value(),
+            busy: self.busy.value(),
+            refused: self.refused.value(),
+            voided: self.voided.value(),
+            forgotten: self.forgotten.value(),
+            replies_lost: self.replies_lost.value(),
+            bulk_read: self.bulk_read.value(),
+            bulk_written: self.bulk_written.value(),
+            bulk_restarts: self.bulk_restarts.value(),
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! One call on the wire: its attempts, their match entries, and the bulk memory that wanders from one
+//! attempt to the next.
+//!
+//! ```text
+//!   client                                                server
+//!     │  attach reply ME (bits r1), bulk ME (bits b1)       │
+//!     │── PUT request {xid, attempt 1, r1, b1} ───────────▶│ executes
+//!     │◀────────────────── GET or PUT pieces at b1 ────────│
+//!     ✕  nothing heard: unlink b1, take the memory back     │
+//!     │  attach r2, b2; r1 stays                            │
+//!     │── PUT request {xid, attempt 2, r2, b2} ───────────▶│ same call: pieces not yet
+//!     │◀────────────────── pieces at b2 ───────────────────│ acknowledged go on at b2
+//!     │◀────────────────── PUT reply at r2 (or r1) ────────│
+//! ```
+//!
+//! The memory that receives is one vector for the whole call. So what an earlier attempt received, and
+//! acknowledged, stays where it is, and the server never sends it again; what comes late at match bits
+//! that are gone matches nothing and is dropped by LNet.
+//!
+//! A call keeps to the session that its first attempt named. Were it to adopt a session that another
+//! thread opened meanwhile, a call that may run once could run again in the server's next life.
+
+use bytes::Bytes;
+use lnet_node::{
+    EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Memory, NodeError, NodeEvent,
+    PutRequest,
+};
+use lnet_types::{ProcessId, Time};
+use tracing::debug;
+
+use crate::client::{Bulk, CallError, Request, Response, Session, Shared};
+use crate::proto::{
+    self, BULK_PORTAL, BulkKind, MESSAGE_MAX, OPCODE_CONNECT, Outcome, REPLY_PORTAL,
+    REQUEST_MATCH_BITS, REQUEST_PORTAL, ReplyHeader, RequestHeader,
+};
+use crate::retry::{CallState, End, Schedule, Step};
+
+/// What is to be asked.
+pub(crate) struct Question<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) xid: u64,
+    pub(crate) deadline: Time,
+}
+
+/// One call under way.
+pub(crate) struct Exchange<'a> {
+    shared: &'a Shared,
+    queue: &'a EventQueue,
+    question: Question<'a>,
+    state: CallState,
+    session: Option<Session>,
+    memory: CallMemory,
+    /// Descriptors not yet known to be gone.
+    attached: Vec<Attached>,
+    response: Option<(ReplyHeader, Vec<u8>)>,
+}
+
+/// The bulk memory of the call.
+enum CallMemory {
+    None,
+    /// Shared by all attempts.
+    Send(Bytes),
+    /// Here; `None` while lent to an attempt.
+    Receive(Option<Vec<u8>>),
+}
+
+#[derive(Clone, Copy)]
+struct Attached {
+    md: MdHandle,
+    role: Role,
+    attempt: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Request,
+    Reply,
+    Bulk,
+}
+
+impl<'a> Exchange<'a> {
+    pub(crate) fn new(
+        shared: &'a Shared,
+        queue: &'a EventQueue,
+        question: Question<'a>,
+        schedule: Schedule,
+    ) -> Self {
+        let now = shared.clock.now();
+        let request = question.request;
+        let memory = match &request.bulk {
+            Bulk::None => CallMemory::None,
+            Bulk::Send(data) => CallMemory::Send(data.clone()),
+            Bulk::Receive(length) => CallMemory::Receive(Some(vec![0; *length as usize])),
+        };
+        Self {
+            state: CallState::new(schedule, request.idempotence, now, question.deadline),
+            session: shared.session(),
+            shared,
+            queue,
+            question,
+            memory,
+            attached: Vec::new(),
+            response: None,
+        }
+    }
+
+    /// Drives the call to its end. `reconnect` opens a new session.
+    pub(crate) fn run(
+        mut self,
+        reconnect: &mut dyn FnMut() -> Result<(), CallError>,
+    ) -> Result<Response, CallError> {
+        let ended = self.drive(reconnect);
+        self.shared
+            .counting
+            .retries
+            .add(u64::from(self.state.attempts().saturating_sub(1)));
+        let result = match ended {
+            Ok(End::Replied) => self.take_response(),
+            Ok(End::Deadline) => Err(CallError::Deadline(self.question.request.deadline)),
+            Ok(End::Restarted) => Err(CallError::ServerRestarted),
+            Ok(End::Forgotten) => Err(CallError::Forgotten),
+            Ok(End::Refused) => Err(CallError::Refused),
+            Err(error) => Err(error),
+        };
+        self.unlink_where(|_| true);
+        result
+    }
+
+    fn drive(
+        &mut self,
+        reconnect: &mut dyn FnMut() -> Result<(), CallError>,
+    ) -> Result<End, CallError> {
+        loop {
+            let has_memory = !matches!(self.memory, CallMemory::Receive(None));
+            match self.state.next(self.shared.clock.now(), has_memory) {
+                Step::End(end) => return Ok(end),
+                Step::Send(attempt) => self.send(attempt)?,
+                Step::Reclaim => self.unlink_where(|attached| attached.role == Role::Bulk),
+                Step::Wait(until) => self.wait(until)?,
+                Step::Connect => self.change_session(reconnect)?,
+            }
+        }
+    }
+
+    /// Leaves the session that is void, for the one another thread opened, or for a new one.
+    fn change_session(
+        &mut self,
+        reconnect: &mut dyn FnMut() -> Result<(), CallError>,
+    ) -> Result<(), CallError> {
+        self.unlink_where(|_| true);
+        let identity = |session: Option<Session>| session.map(|s| (s.incarnation, s.number));
+        if identity(self.shared.session()) == identity(self.session) {
+            reconnect()?;
+        }
+        self.session = self.shared.session();
+        self.state.reconnected(self.shared.clock.now());
+        Ok(())
+    }
+
+    /// Waits for the next event, until then at the latest.
+    fn wait(&mut self, until: Time) -> Result<(), CallError> {
+        match self.queue.wait(Some(self.shared.clock.until(until))) {
+            Some(event) => self.handle(event),
+            None if self.shared.clock.now() < until => return Err(NodeError::ShutDown.into()),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, attempt: u32) -> Result<(), CallError> {
+        self.shared.counting.attempts.one();
+        let reply_bits = self.shared.bits.draw();
+        let bulk_bits = self.shared.bits.draw();
+        let reply = Md::sink(vec![0; MESSAGE_MAX])
+            .options(MdOptions::OP_PUT)
+            .threshold(1);
+        self.attach(REPLY_PORTAL, reply_bits, reply, Role::Reply, attempt)?;
+        let bulk = match &mut self.memory {
+            CallMemory::None => None,
+            CallMemory::Send(data) => Some(Md::source(data.clone()).options(MdOptions::OP_GET)),
+            CallMemory::Receive(memory) => {
+                let room = memory.take().unwrap_or_default();
+                Some(Md::sink(room).options(MdOptions::OP_PUT))
+            }
+        };
+        if let Some(md) = bulk {
+            let md = Md {
+                options: md.options | MdOptions::MANAGE_REMOTE,
+                ..md
+            };
+            self.attach(BULK_PORTAL, bulk_bits, md, Role::Bulk, attempt)?;
+        }
+        let message = self.message(attempt, reply_bits, bulk_bits);
+        let md = self
+            .shared
+            .node
+            .bind(self.queue, Md::source(message).threshold(2))?;
+        self.attached.push(Attached {
+            md,
+            role: Role::Request,
+            attempt,
+        });
+        self.shared.node.put(PutRequest {
+            md,
+            ack: true,
+            source: None,
+            target: ProcessId::lustre(self.shared.server),
+            portal: REQUEST_PORTAL,
+            match_bits: REQUEST_MATCH_BITS,
+            offset: 0,
+            hdr_data: 0,
+        })?;
+        Ok(())
+    }
+
+    fn attach(
+        &mut self,
+        portal: u32,
+        bits: u64,
+        md: Md,
+        role: Role,
+        attempt: u32,
+    ) -> Result<(), CallError> {
+        let md = self
+            .shared
+            .node
+            .attach(self.queue, MatchEntry::exact(portal, bits), md)?;
+        self.attached.push(Attached { md, role, attempt });
+        Ok(())
+    }
+
+    fn message(&self, attempt: u32, reply_bits: u64, bulk_bits: u64) -> Vec<u8> {
+        let request = self.question.request;
+        let (bulk, bulk_len) = match &request.bulk {
+            Bulk::None => (BulkKind::None, 0),
+            // The client checked that neither is longer than `bulk_max`.
+            Bulk::Send(data) => (
+                BulkKind::Read,
+                u32::try_from(data.len()).unwrap_or(u32::MAX),
+            ),
+            Bulk::Receive(length) => (BulkKind::Write, *length),
+        };
+        let left = self.shared.clock.until(self.question.deadline);
+        let header = RequestHeader {
+            client: self.shared.id,
+            xid: self.question.xid,
+            lowest: self.shared.lowest(),
+            incarnation: self.session.map_or(0, |session| session.incarnation),
+            session: self.session.map_or(0, |session| session.number),
+            reply_bits,
+            bulk_bits,
+            bulk_len,
+            bulk,
+            attempt,
+            opcode: request.opcode,
+            deadline_ms: u32::try_from(left.as_millis()).unwrap_or(u32::MAX),
+        };
+        proto::encode_request(&header, &request.body)
+    }
+
+    /// An event of one of this call's descriptors; those of earlier calls on the same queue are stale.
+    fn handle(&mut self, event: NodeEvent) {
+        let Some(at) = self
+            .attached
+            .iter()
+            .position(|attached| attached.md == event.event.md)
+        else {
+            return;
+        };
+        let Attached { role, attempt, .. } = self.attached[at];
+        if event.event.unlinked {
+            self.attached.swap_remove(at);
+        }
+        match role {
+            Role::Request => self.request_event(&event, attempt),
+            Role::Reply => self.reply_event(event, attempt),
+            Role::Bulk => self.bulk_event(event, attempt),
+        }
+    }
+
+    fn request_event(&mut self, event: &NodeEvent, attempt: u32) {
+        let now = self.shared.clock.now();
+        match (event.event.kind, event.event.status) {
+            (_, Err(_)) | (EventKind::Timeout, _) => self.state.lost(attempt, now),
+            (EventKind::Ack, Ok(())) => self.state.alive(attempt, now),
+            _ => {}
+        }
+    }
+
+    fn bulk_event(&mut self, event: NodeEvent, attempt: u32) {
+        if matches!(event.event.kind, EventKind::Put | EventKind::Get) {
+            self.state.alive(attempt, self.shared.clock.now());
+        }
+        if let (CallMemory::Receive(memory @ None), Some(Memory::Sink(room))) =
+            (&mut self.memory, event.memory)
+        {
+            *memory = Some(room);
+        }
+    }
+
+    fn reply_event(&mut self, event: NodeEvent, attempt: u32) {
+        if event.event.kind != EventKind::Put {
+            return;
+        }
+        let Some(memory) = event.memory else { return };
+        let length = event.event.mlength as usize;
+        let bytes = memory.as_slice().get(..length).unwrap_or_default();
+        match proto::decode_reply(bytes) {
+            Ok((header, body)) if header.xid == self.question.xid => {
+                self.replied(header, body.to_vec(), attempt);
+            }
+            Ok(_) => self.shared.counting.bad_replies.one(),
+            Err(error) => {
+                debug!(%error, "a reply that is none");
+                self.shared.counting.bad_replies.one();
+            }
+        }
+    }
+
+    fn replied(&mut self, header: ReplyHeader, body: Vec<u8>, attempt: u32) {
+        let now = self.shared.clock.now();
+        let counting = &self.shared.counting;
+        if attempt < self.state.attempts() {
+            counting.late_replies.one();
+        }
+        match header.outcome {
+            Outcome::Busy => counting.busy.one(),
+            Outcome::Done => self.shared.renew_session(now),
+            Outcome::WrongIncarnation | Outcome::UnknownClient | Outcome::Refused => {}
+        }
+        if self.state.replied(attempt, header.outcome, now) {
+            self.response = Some((header, body));
+        }
+    }
+
+    fn take_response(&mut self) -> Result<Response, CallError> {
+        let bad_reply = || CallError::BadReply;
+        let (header, body) = self.response.take().ok_or_else(bad_reply)?;
+        if header.status != 0 {
+            return Err(CallError::Remote {
+                errno: header.status,
+                body,
+            });
+        }
+        if self.question.request.opcode == OPCODE_CONNECT {
+            let (number, idle) = proto::decode_session(&body).ok_or_else(bad_reply)?;
+            let (incarnation, renewed) = (header.incarnation, self.shared.clock.now());
+            self.shared.set_session(Session {
+                incarnation,
+                number,
+                idle,
+                renewed,
+            });
+        }
+        let mut bulk = self.reclaim()?;
+        let received = header.bulk_len as usize;
+        if matches!(self.memory, CallMemory::Receive(_)) && received > bulk.len() {
+            return Err(bad_reply());
+        }
+        bulk.truncate(received);
+        Ok(Response { body, bulk })
+    }
+
+    /// The received bulk. The server has answered, so every piece is acknowledged and nothing holds the
+    /// memory for long.
+    fn reclaim(&mut self) -> Result<Vec<u8>, CallError> {
+        self.unlink_where(|attached| attached.role == Role::Bulk);
+        while let CallMemory::Receive(None) = self.memory {
+            if self.shared.clock.now() >= self.question.deadline {
+                return Err(CallError::Deadline(self.question.request.deadline));
+            }
+            self.wait(self.question.deadline)?;
+        }
+        match &mut self.memory {
+            CallMemory::Receive(memory) => Ok(memory.take().unwrap_or_default()),
+            CallMemory::None | CallMemory::Send(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn unlink_where(&self, which: impl Fn(&Attached) -> bool) {
+        for attached in self.attached.iter().filter(|attached| which(attached)) {
+            // Refused when it is going anyway; its last event then comes by itself.
+            let _going = self.shared.node.unlink(attached.md);
+        }
+    }
+}

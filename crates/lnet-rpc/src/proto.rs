@@ -1,0 +1,502 @@
+//! The two messages: request and reply.
+//!
+//! Both travel as the payload of one PUT and fit, header and body, into [`MESSAGE_MAX`] bytes, so that
+//! a router carries them in its small buffers. All numbers are little-endian.
+//!
+//! ```text
+//! request                                            reply
+//! offset  size  field                                offset  size  field
+//!      0     4  magic "FRPC"                              0     4  magic "FRPC"
+//!      4     2  version, 1                                4     2  version, 1
+//!      6     2  kind, 1                                   6     2  kind, 2
+//!      8    16  client                                    8     8  transaction (xid)
+//!     24     8  transaction (xid), not 0                 16     8  server incarnation
+//!     32     8  lowest xid still unanswered              24     4  outcome
+//!     40     8  server incarnation, 0 = not known        28     4  status, an errno or 0
+//!     48     8  session, 0 = none yet                    32     4  bytes of bulk moved
+//!     56     8  match bits of the reply                  36     4  body length
+//!     64     8  match bits of the bulk                   40        body
+//!     72     4  bulk length
+//!     76     4  bulk kind: 0 none, 1 read, 2 write
+//!     80     4  attempt, from 1
+//!     84     4  opcode
+//!     88     4  time left until the deadline, in ms
+//!     92     4  body length
+//!     96        body
+//! ```
+//!
+//! "Read" and "write" are the server's view of the client's memory, as with Lustre's bulk: *read* means
+//! that the server GETs what the client sends, *write* that it PUTs what the client receives.
+//!
+//! Decoding borrows, checks every field before it is trusted, and never panics. A message with bytes
+//! behind its body is refused: one message has one encoding.
+
+use std::fmt;
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Longest message, header and body: a small router buffer.
+pub const MESSAGE_MAX: usize = 4096;
+/// Longest body of a request, in bytes.
+pub const REQUEST_BODY_MAX: usize = MESSAGE_MAX - REQUEST_HEADER_LEN;
+/// Longest body of a reply, in bytes.
+pub const REPLY_BODY_MAX: usize = MESSAGE_MAX - REPLY_HEADER_LEN;
+
+/// Portal of requests, lazy at the server. Free of those that Lustre (1 to 33) and selftest (50 to 52)
+/// use, like the other two.
+pub const REQUEST_PORTAL: u32 = 40;
+/// Portal of replies, at the client.
+pub const REPLY_PORTAL: u32 = 41;
+/// Portal of bulk, at the client.
+pub const BULK_PORTAL: u32 = 42;
+/// Match bits of the request portal.
+pub const REQUEST_MATCH_BITS: u64 = u64::from_le_bytes(*b"FRPC-REQ");
+
+/// First opcode that callers may not use: those from here on are the protocol's own.
+pub const RESERVED_OPCODES: u32 = 0xFFFF_FF00;
+/// Opens a session: the server makes a record of the client and tells its incarnation.
+pub(crate) const OPCODE_CONNECT: u32 = 0xFFFF_FF01;
+/// Ends a session: the server forgets the client.
+pub(crate) const OPCODE_GOODBYE: u32 = 0xFFFF_FF02;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"FRPC");
+const VERSION: u16 = 1;
+const KIND_REQUEST: u16 = 1;
+const KIND_REPLY: u16 = 2;
+const REQUEST_HEADER_LEN: usize = 96;
+const REPLY_HEADER_LEN: usize = 40;
+
+/// Names a client for the life of its process: 128 bits that no other client draws.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub [u8; 16]);
+
+impl fmt::Display for ClientId {
+    /// 32 hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Which way bulk goes, seen from the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BulkKind {
+    /// There is none.
+    #[default]
+    None,
+    /// The server reads the client's memory (GET).
+    Read,
+    /// The server writes the client's memory (PUT).
+    Write,
+}
+
+impl BulkKind {
+    fn to_wire(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Read => 1,
+            Self::Write => 2,
+        }
+    }
+
+    fn from_wire(value: u32) -> Option<Self> {
+        match value {
+            0 => Some(Self::None),
+            1 => Some(Self::Read),
+            2 => Some(Self::Write),
+            _ => None,
+        }
+    }
+}
+
+/// Everything of a request but its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestHeader {
+    /// Who asks.
+    pub client: ClientId,
+    /// Names the call among the client's calls; ascending, never 0, the same in every attempt.
+    pub xid: u64,
+    /// The client waits for no reply to any xid below: the server may forget them.
+    pub lowest: u64,
+    /// The incarnation of the server that the client means, or 0 before it knows one.
+    pub incarnation: u64,
+    /// The session that the server gave this client, or 0 before it has one.
+    pub session: u64,
+    /// Where the reply is awaited, fresh in every attempt.
+    pub reply_bits: u64,
+    /// Where bulk is awaited, fresh in every attempt.
+    pub bulk_bits: u64,
+    /// Length of the client's bulk memory, in bytes.
+    pub bulk_len: u32,
+    /// Which way bulk goes.
+    pub bulk: BulkKind,
+    /// Counts the attempts of one call, from 1.
+    pub attempt: u32,
+    /// What is asked.
+    pub opcode: u32,
+    /// Milliseconds until the client gives up.
+    pub deadline_ms: u32,
+}
+
+/// How the server answers the call as such.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The handler ran; its status and body follow.
+    Done,
+    /// A bound is reached; the request was not executed. The client tries again.
+    Busy,
+    /// The request means another incarnation; it was not executed.
+    WrongIncarnation,
+    /// The server holds no record of this session; the request was not executed.
+    UnknownClient,
+    /// The request asks for more than this server grants; it was not executed and never will be.
+    Refused,
+}
+
+impl Outcome {
+    const ALL: [Self; 5] = [
+        Self::Done,
+        Self::Busy,
+        Self::WrongIncarnation,
+        Self::UnknownClient,
+        Self::Refused,
+    ];
+
+    fn to_wire(self) -> u32 {
+        match self {
+            Self::Done => 0,
+            Self::Busy => 1,
+            Self::WrongIncarnation => 2,
+            Self::UnknownClient => 3,
+            Self::Refused => 4,
+        }
+    }
+
+    fn from_wire(value: u32) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|outcome| outcome.to_wire() == value)
+    }
+}
+
+/// Everything of a reply but its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyHeader {
+    /// The call that is answered.
+    pub xid: u64,
+    /// The incarnation of the server that answers.
+    pub incarnation: u64,
+    /// How the call as such ended.
+    pub outcome: Outcome,
+    /// With [`Outcome::Done`]: 0, or the errno of the handler.
+    pub status: i32,
+    /// Bytes of bulk that were moved.
+    pub bulk_len: u32,
+}
+
+/// Why a message is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DecodeError {
+    /// Shorter than its header or than the header says.
+    #[error("{have} bytes where {need} are needed")]
+    Short {
+        /// Bytes needed.
+        need: usize,
+        /// Bytes there.
+        have: usize,
+    },
+    /// Bytes behind the body, or more than [`MESSAGE_MAX`].
+    #[error("{have} bytes where the message ends at {end}")]
+    Long {
+        /// Where the message should end.
+        end: usize,
+        /// Bytes there.
+        have: usize,
+    },
+    /// A field holds what it may not.
+    #[error("{field} at offset {offset} may not be {value:#x}")]
+    Field {
+        /// The field.
+        field: &'static str,
+        /// Its offset in the message, in bytes.
+        offset: usize,
+        /// What it holds.
+        value: u64,
+    },
+}
+
+/// Encodes a request. The caller has checked that the body is at most [`REQUEST_BODY_MAX`] bytes.
+#[must_use]
+pub fn encode_request(header: &RequestHeader, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(REQUEST_HEADER_LEN + body.len());
+    put_prefix(&mut out, KIND_REQUEST);
+    out.extend_from_slice(&header.client.0);
+    for value in [
+        header.xid,
+        header.lowest,
+        header.incarnation,
+        header.session,
+        header.reply_bits,
+        header.bulk_bits,
+    ] {
+        out.extend_from_slice(&value.to_le_bytes());
+    }
+    for value in [
+        header.bulk_len,
+        header.bulk.to_wire(),
+        header.attempt,
+        header.opcode,
+        header.deadline_ms,
+        wire_len(body),
+    ] {
+        out.extend_from_slice(&value.to_le_bytes());
+    }
+    out.extend_from_slice(body);
+    out
+}
+
+/// Decodes a request.
+///
+/// # Errors
+///
+/// What is wrong and where.
+pub fn decode_request(bytes: &[u8]) -> Result<(RequestHeader, &[u8]), DecodeError> {
+    let mut fields = Fields::open(bytes, KIND_REQUEST, REQUEST_HEADER_LEN)?;
+    let client = ClientId(fields.array());
+    let xid = fields.u64_where("xid", |xid| xid != 0)?;
+    let lowest = fields.u64_where("lowest xid", |lowest| lowest <= xid)?;
+    let incarnation = fields.u64();
+    let session = fields.u64();
+    let reply_bits = fields.u64();
+    let bulk_bits = fields.u64();
+    let bulk_len = fields.u32();
+    let bulk = fields.named("bulk kind", BulkKind::from_wire)?;
+    let attempt = fields.u32_where("attempt", |attempt| attempt != 0)?;
+    let opcode = fields.u32();
+    let deadline_ms = fields.u32();
+    let body = fields.body()?;
+    let header = RequestHeader {
+        client,
+        xid,
+        lowest,
+        incarnation,
+        session,
+        reply_bits,
+        bulk_bits,
+        bulk_len,
+        bulk,
+        attempt,
+        opcode,
+        deadline_ms,
+    };
+    Ok((header, body))
+}
+
+/// Encodes a reply. The caller has checked that the body is at most [`REPLY_BODY_MAX`] bytes.
+#[must_use]
+pub fn encode_reply(header: &ReplyHeader, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(REPLY_HEADER_LEN + body.len());
+    put_prefix(&mut out, KIND_REPLY);
+    out.extend_from_slice(&header.xid.to_le_bytes());
+    out.extend_from_slice(&header.incarnation.to_le_bytes());
+    out.extend_from_slice(&header.outcome.to_wire().to_le_bytes());
+    out.extend_from_slice(&header.status.to_le_bytes());
+    out.extend_from_slice(&header.bulk_len.to_le_bytes());
+    out.extend_from_slice(&wire_len(body).to_le_bytes());
+    out.extend_from_slice(body);
+    out
+}
+
+/// Decodes a reply.
+///
+/// # Errors
+///
+/// What is wrong and where.
+pub fn decode_reply(bytes: &[u8]) -> Result<(ReplyHeader, &[u8]), DecodeError> {
+    let mut fields = Fields::open(bytes, KIND_REPLY, REPLY_HEADER_LEN)?;
+    let xid = fields.u64();
+    let incarnation = fields.u64();
+    let outcome = fields.named("outcome", Outcome::from_wire)?;
+    let status = fields.u32().cast_signed();
+    let bulk_len = fields.u32();
+    let body = fields.body()?;
+    Ok((
+        ReplyHeader {
+            xid,
+            incarnation,
+            outcome,
+            status,
+            bulk_len,
+        },
+        body,
+    ))
+}
+
+/// The body of the reply that opens a session: its number (8 bytes), and for how many milliseconds the
+/// server remembers a silent client (4 bytes).
+pub(crate) fn encode_session(number: u64, idle: Duration) -> Vec<u8> {
+    let idle = u32::try_from(idle.as_millis()).unwrap_or(u32::MAX);
+    [&number.to_le_bytes()[..], &idle.to_le_bytes()].concat()
+}
+
+/// Reads what [`encode_session`] wrote.
+pub(crate) fn decode_session(body: &[u8]) -> Option<(u64, Duration)> {
+    let (number, idle) = body.split_first_chunk::<8>()?;
+    let idle = u32::from_le_bytes(idle.try_into().ok()?);
+    Some((
+        u64::from_le_bytes(*number),
+        Duration::from_millis(u64::from(idle)),
+    ))
+}
+
+fn put_prefix(out: &mut Vec<u8>, kind: u16) {
+    out.extend_from_slice(&MAGIC.to_le_bytes());
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&kind.to_le_bytes());
+}
+
+/// Bodies are bounded by [`MESSAGE_MAX`]; one that is not would be refused by its receiver.
+fn wire_len(body: &[u8]) -> u32 {
+    u32::try_from(body.len()).unwrap_or(u32::MAX)
+}
+
+/// Reads the fields of a header one after the other. [`Fields::open`] has checked that the header is
+/// whole; a read beyond it would give zeros.
+struct Fields<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Fields<'a> {
+    fn open(bytes: &'a [u8], kind: u16, header_len: usize) -> Result<Self, DecodeError> {
+        if bytes.len() < header_len {
+            return Err(DecodeError::Short {
+                need: header_len,
+                have: bytes.len(),
+            });
+        }
+        if bytes.len() > MESSAGE_MAX {
+            return Err(DecodeError::Long {
+                end: MESSAGE_MAX,
+                have: bytes.len(),
+            });
+        }
+        let mut fields = Self { bytes, at: 0 };
+        fields.u32_where("magic", |magic| magic == MAGIC)?;
+        fields.u16_where("version", |version| version == VERSION)?;
+        fields.u16_where("kind", |found| found == kind)?;
+        Ok(fields)
+    }
+
+    fn array<const N: usize>(&mut self) -> [u8; N] {
+        let mut array = [0; N];
+        if let Some(field) = self.bytes.get(self.at..self.at + N) {
+            array.copy_from_slice(field);
+        }
+        self.at += N;
+        array
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.array())
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.array())
+    }
+
+    fn u16_where(
+        &mut self,
+        field: &'static str,
+        good: impl Fn(u16) -> bool,
+    ) -> Result<u16, DecodeError> {
+        let offset = self.at;
+        let value = u16::from_le_bytes(self.array());
+        check(field, offset, u64::from(value), good(value)).map(|()| value)
+    }
+
+    fn u32_where(
+        &mut self,
+        field: &'static str,
+        good: impl Fn(u32) -> bool,
+    ) -> Result<u32, DecodeError> {
+        let offset = self.at;
+        let value = self.u32();
+        check(field, offset, u64::from(value), good(value)).map(|()| value)
+    }
+
+    fn u64_where(
+        &mut self,
+        field: &'static str,
+        good: impl Fn(u64) -> bool,
+    ) -> Result<u64, DecodeError> {
+        let offset = self.at;
+        let value = self.u64();
+        check(field, offset, value, good(value)).map(|()| value)
+    }
+
+    fn named<T>(
+        &mut self,
+        field: &'static str,
+        from_wire: impl Fn(u32) -> Option<T>,
+    ) -> Result<T, DecodeError> {
+        let offset = self.at;
+        let value = self.u32();
+        from_wire(value).ok_or(DecodeError::Field {
+            field,
+            offset,
+            value: u64::from(value),
+        })
+    }
+
+    /// Takes the body length, and the body, which must end the message.
+    fn body(mut self) -> Result<&'a [u8], DecodeError> {
+        let length = self.u32() as usize;
+        let body = &self.bytes[self.at..];
+        let end = self.at.saturating_add(length);
+        match body.len().cmp(&length) {
+            std::cmp::Ordering::Less => Err(DecodeError::Short {
+                need: end,
+                have: self.bytes.len(),
+            }),
+            std::cmp::Ordering::Greater => Err(DecodeError::Long {
+                end,
+                have: self.bytes.len(),
+            }),
+            std::cmp::Ordering::Equal => Ok(body),
+        }
+    }
+}
+
+fn check(field: &'static str, offset: usize, value: u64, good: bool) -> Result<(), DecodeError> {
+    if good {
+        Ok(())
+    } else {
+        Err(DecodeError::Field {
+            field,
+            offset,
+            value,
+        })
+    }
+}
+
+/// The fuzz target of both decoders: whatever arrives is refused or encodes back to the same bytes.
+#[doc(hidden)]
+pub fn fuzz_messages(bytes: &[u8]) {
+    if let Ok((header, body)) = decode_request(bytes) {
+        assert_eq!(encode_request(&header, body), bytes);
+    }
+    if let Ok((header, body)) = decode_reply(bytes) {
+        assert_eq!(encode_reply(&header, body), bytes);
+    }
+}
+
+#[cfg(test)]
+#[path = "proto_tests.rs"]
+mod tests;

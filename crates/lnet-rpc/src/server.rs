@@ -1,0 +1,671 @@
+//! The server: one thread that takes requests and events in, workers that execute.
+//!
+//! ```text
+//!   EventQueue ──▶ dispatcher ──▶ Table::admit ──┬─ Execute ────────▶ jobs ──▶ worker ──▶ Handler
+//!     requests       │                           ├─ NewerAttempt ──▶ the call's mail ──┘   │ bulk
+//!     bulk events ───┴────────────────────────────────────────────▶ the call's mail       │
+//!     reply ACKs ──▶ Table::delivered            └─ Replay, Answer ─▶ PUT reply ◀──────────┘
+//! ```
+//!
+//! The dispatcher never executes and never waits for anything but events, so a worker that waits for a
+//! client's next attempt always learns of it.
+//!
+//! Request buffers are one message long and posted again as soon as they are read. When they run out,
+//! requests wait at the lazy portal, which is LNet's own back-pressure.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bytes::Bytes;
+use lnet_node::{
+    EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Node, NodeError, NodeEvent,
+    PutRequest,
+};
+use lnet_types::Time;
+use rustc_hash::{FxHashMap, FxHashSet};
+use thiserror::Error;
+use tracing::{debug, error, info, warn};
+
+use crate::buffers::Buffers;
+use crate::call::Call;
+use crate::clock::Clock;
+use crate::counters::{ServerCounters, ServerCounting};
+use crate::entropy::Entropy;
+use crate::proto::{
+    self, ClientId, MESSAGE_MAX, Outcome, REPLY_BODY_MAX, REPLY_PORTAL, REQUEST_MATCH_BITS,
+    REQUEST_PORTAL, ReplyHeader, RequestHeader,
+};
+use crate::table::{Address, Admission, Limits, Table};
+
+/// Options of a server.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Threads that execute calls.
+    pub workers: usize,
+    /// Request buffers of one message each that wait at the portal.
+    pub request_buffers: usize,
+    /// Length of a bulk piece in bytes, at most 1 MiB.
+    pub piece_len: u32,
+    /// Pieces of one call in flight.
+    pub window: usize,
+    /// Most bytes of bulk of one call.
+    pub bulk_max: u32,
+    /// A handler that moves bulk gives up when it hears nothing of the client for this long.
+    pub patience: Duration,
+    /// Clients that are remembered.
+    pub clients_max: usize,
+    /// Calls of one client that are remembered.
+    pub calls_per_client_max: usize,
+    /// Calls of all clients that are remembered.
+    pub calls_max: usize,
+    /// Calls that run or wait for a worker; more are put off.
+    pub running_max: usize,
+    /// Bytes of replies kept until their clients have them.
+    pub kept_bytes_max: usize,
+    /// A client that is silent for this long is forgotten.
+    pub idle: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            workers: 8,
+            request_buffers: 256,
+            piece_len: 1 << 20,
+            window: 4,
+            bulk_max: 64 << 20,
+            patience: Duration::from_secs(30),
+            clients_max: 1024,
+            // Twice what a client lets its oldest call hold up.
+            calls_per_client_max: 16_384,
+            calls_max: 1 << 18,
+            running_max: 512,
+            kept_bytes_max: 64 << 20,
+            idle: Duration::from_secs(300),
+        }
+    }
+}
+
+/// What a handler answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// 0, or an errno.
+    pub status: i32,
+    /// At most [`REPLY_BODY_MAX`] bytes; a longer one is an error of the handler and answered as EMSGSIZE.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// A reply of success.
+    #[must_use]
+    pub fn ok(body: Vec<u8>) -> Self {
+        Self { status: 0, body }
+    }
+
+    /// A reply of failure.
+    #[must_use]
+    pub fn error(errno: i32, body: Vec<u8>) -> Self {
+        Self {
+            status: errno,
+            body,
+        }
+    }
+}
+
+/// Executes calls. Called from several threads at once.
+pub trait Handler: Send + Sync + 'static {
+    /// Executes one call; never a second time for the same call of a session.
+    fn call(&self, call: &mut Call<'_>) -> Reply;
+
+    /// A client has said goodbye or was silent for too long: whatever is kept for it may go.
+    fn client_gone(&self, client: ClientId) {
+        let _ = client;
+    }
+}
+
+/// Why a server does not start.
+#[derive(Debug, Error)]
+pub enum ServerError {
+    /// The node refused the request buffers.
+    #[error("the local node: {0}")]
+    Node(#[from] NodeError),
+    /// A thread cannot be made.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// A running server. Dropping it stops it at once; [`Server::shutdown`] lets calls end first.
+pub struct Server {
+    shared: Arc<Shared>,
+    dispatcher: Option<JoinHandle<()>>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+/// What comes to a call that is being executed.
+pub(crate) enum Mail {
+    /// The client began a new attempt.
+    Attempt(Address),
+    /// Something happened to a piece of bulk.
+    Piece(NodeEvent),
+}
+
+pub(crate) struct Shared {
+    pub(crate) node: Node,
+    pub(crate) queue: EventQueue,
+    pub(crate) options: ServerOptions,
+    pub(crate) counting: ServerCounting,
+    pub(crate) clock: Clock,
+    pub(crate) buffers: Buffers,
+    incarnation: u64,
+    tags: AtomicU64,
+    is_stopping: AtomicBool,
+    state: Mutex<State>,
+    handler: Box<dyn Handler>,
+}
+
+struct State {
+    table: Table,
+    mailboxes: FxHashMap<(ClientId, u64), Sender<Mail>>,
+    routes: FxHashMap<u64, Route>,
+    posted: FxHashSet<MdHandle>,
+    /// Closed, by dropping it, when the server stops.
+    jobs: Option<Sender<Job>>,
+}
+
+/// Whose the events of a descriptor are, by its tag. Request buffers have no route.
+enum Route {
+    Piece(Sender<Mail>),
+    Reply {
+        client: ClientId,
+        xid: u64,
+        acknowledged: bool,
+    },
+    /// An answer that nobody keeps account of.
+    Answer,
+}
+
+struct Job {
+    header: RequestHeader,
+    message: Vec<u8>,
+    address: Address,
+    mail: Receiver<Mail>,
+}
+
+/// The tag of request buffers.
+const REQUEST_TAG: u64 = 0;
+/// How often the dispatcher looks for clients that have gone silent.
+const SWEEP: Duration = Duration::from_secs(1);
+const EMSGSIZE: i32 = 90;
+const EIO: i32 = 5;
+
+impl Server {
+    /// Starts to serve on `node`.
+    ///
+    /// # Errors
+    ///
+    /// The node refuses the request buffers, or a thread cannot be made.
+    pub fn start(
+        node: Node,
+        handler: impl Handler,
+        entropy: &Entropy,
+        options: ServerOptions,
+    ) -> Result<Self, ServerError> {
+        let (jobs, waiting) = mpsc::channel();
+        let shared = Arc::new(Shared::new(node, handler, entropy, options, jobs));
+        shared.node.set_lazy(REQUEST_PORTAL, true)?;
+        for _ in 0..shared.options.request_buffers.max(1) {
+            shared.post(vec![0; MESSAGE_MAX])?;
+        }
+        let mut server = Self {
+            shared,
+            dispatcher: None,
+            workers: Vec::new(),
+        };
+        let waiting = Arc::new(Mutex::new(waiting));
+        for number in 0..server.shared.options.workers.max(1) {
+            let (shared, waiting) = (Arc::clone(&server.shared), Arc::clone(&waiting));
+            let worker = spawn(format!("rpc-{number}"), move || shared.work(&waiting))?;
+            server.workers.push(worker);
+        }
+        let shared = Arc::clone(&server.shared);
+        server.dispatcher = Some(spawn("rpc".into(), move || shared.dispatch())?);
+        Ok(server)
+    }
+
+    /// The number of this life of the server.
+    #[must_use]
+    pub fn incarnation(&self) -> u64 {
+        self.shared.incarnation
+    }
+
+    /// What has been counted so far.
+    #[must_use]
+    pub fn counters(&self) -> ServerCounters {
+        self.shared.counting.snapshot()
+    }
+
+    /// Clients that are remembered now.
+    #[must_use]
+    pub fn clients(&self) -> usize {
+        self.shared.state().table.clients()
+    }
+
+    /// Calls that run or wait for a worker now.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.shared.state().table.running()
+    }
+
+    /// Takes no further requests, lets the calls end that were taken, and ends the threads. A call that
+    /// waits for a client ends when the server's patience does.
+    pub fn shutdown(mut self) {
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        self.shared.close();
+        for worker in self.workers.drain(..) {
+            join(worker);
+        }
+        self.shared.is_stopping.store(true, Ordering::Release);
+        self.shared.ring();
+        if let Some(dispatcher) = self.dispatcher.take() {
+            join(dispatcher);
+        }
+        // Those that the dispatcher posted after the first time.
+        self.shared.close();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.dispatcher.is_some() {
+            self.shared.state().mailboxes.clear();
+            self.stop();
+        }
+    }
+}
+
+impl Shared {
+    fn new(
+        node: Node,
+        handler: impl Handler,
+        entropy: &Entropy,
+        options: ServerOptions,
+        jobs: Sender<Job>,
+    ) -> Self {
+        let incarnation = entropy.number("incarnation");
+        let limits = Limits {
+            clients: options.clients_max,
+            calls_per_client: options.calls_per_client_max,
+            calls: options.calls_max,
+            running: options.running_max,
+            kept_bytes: options.kept_bytes_max,
+            bulk_len: options.bulk_max,
+            idle: options.idle,
+        };
+        let state = State {
+            table: Table::new(incarnation, limits),
+            mailboxes: FxHashMap::default(),
+            routes: FxHashMap::default(),
+            posted: FxHashSet::default(),
+            jobs: Some(jobs),
+        };
+        Self {
+            queue: node.event_queue(),
+            node,
+            buffers: Buffers::new(options.workers * options.window),
+            options,
+            counting: ServerCounting::default(),
+            clock: Clock::start(),
+            incarnation,
+            tags: AtomicU64::new(REQUEST_TAG + 1),
+            is_stopping: AtomicBool::new(false),
+            state: Mutex::new(state),
+            handler: Box::new(handler),
+        }
+    }
+
+    pub(crate) fn next_tag(&self) -> u64 {
+        self.tags.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The events of descriptors with this tag go to this call's mail.
+    pub(crate) fn route(&self, tag: u64, client: ClientId, xid: u64) {
+        let mut state = self.state();
+        if let Some(mailbox) = state.mailboxes.get(&(client, xid)).cloned() {
+            state.routes.insert(tag, Route::Piece(mailbox));
+        }
+    }
+
+    pub(crate) fn unroute(&self, tag: u64) {
+        self.state().routes.remove(&tag);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Posts a request buffer.
+    fn post(&self, buffer: Vec<u8>) -> Result<(), NodeError> {
+        let entry = MatchEntry::exact(REQUEST_PORTAL, REQUEST_MATCH_BITS);
+        let md = Md::sink(buffer)
+            .options(MdOptions::OP_PUT)
+            .threshold(1)
+            .user(REQUEST_TAG);
+        let md = self.node.attach(&self.queue, entry, md)?;
+        self.state().posted.insert(md);
+        Ok(())
+    }
+
+    /// Takes no further requests: closes the portal and the job queue.
+    fn close(&self) {
+        let posted = {
+            let mut state = self.state();
+            state.jobs = None;
+            std::mem::take(&mut state.posted)
+        };
+        for md in posted {
+            // Refused when a request is in it, which is then too late.
+            let _going = self.node.unlink(md);
+        }
+        if let Err(error) = self.node.set_lazy(REQUEST_PORTAL, false) {
+            debug!(%error, "the node went first");
+        }
+    }
+
+    /// Makes the dispatcher look up, by an event of a descriptor that does nothing else.
+    fn ring(&self) {
+        let bell = self
+            .node
+            .bind(&self.queue, Md::source(Bytes::new()).user(REQUEST_TAG));
+        // A node that refuses is shutting down, which ends the dispatcher's wait as well.
+        let _rung = bell.and_then(|bell| self.node.unlink(bell));
+    }
+
+    fn dispatch(&self) {
+        let mut swept = self.clock.now();
+        while !self.is_stopping.load(Ordering::Acquire) {
+            let event = self.queue.wait(Some(SWEEP));
+            let now = self.clock.now();
+            match event {
+                Some(event) => self.handle(event, now),
+                None if now.saturating_since(swept) < SWEEP => return,
+                None => {}
+            }
+            if now.saturating_since(swept) >= SWEEP {
+                swept = now;
+                self.sweep(now);
+            }
+        }
+    }
+
+    fn sweep(&self, now: Time) {
+        let gone = self.state().table.expire(now);
+        for client in gone {
+            info!(%client, "forgotten: silent for too long");
+            self.counting.forgotten.one();
+            self.handler.client_gone(client);
+        }
+    }
+
+    fn handle(&self, event: NodeEvent, now: Time) {
+        if event.event.user == REQUEST_TAG {
+            self.request_event(event, now);
+        } else {
+            self.routed_event(event);
+        }
+    }
+
+    fn routed_event(&self, event: NodeEvent) {
+        let (tag, unlinked) = (event.event.user, event.event.unlinked);
+        let mut state = self.state();
+        let State { routes, table, .. } = &mut *state;
+        match routes.get_mut(&tag) {
+            Some(Route::Piece(mailbox)) => {
+                // A call that has ended waits for nothing; the memory is freed here.
+                let _ended = mailbox.send(Mail::Piece(event));
+            }
+            Some(Route::Reply {
+                client,
+                xid,
+                acknowledged,
+            }) => {
+                *acknowledged |= event.event.kind == EventKind::Ack && event.event.status.is_ok();
+                match (*acknowledged, unlinked) {
+                    (true, _) => table.delivered(*client, *xid),
+                    (false, true) => self.counting.replies_lost.one(),
+                    (false, false) => {}
+                }
+            }
+            Some(Route::Answer) | None => {}
+        }
+        if unlinked {
+            routes.remove(&tag);
+        }
+    }
+
+    fn request_event(&self, event: NodeEvent, now: Time) {
+        let Some(memory) = event.memory else { return };
+        self.state().posted.remove(&event.event.md);
+        if event.event.kind != EventKind::Put || event.event.status.is_err() {
+            return;
+        }
+        let mut message = memory.into_vec();
+        // The room for the next request first: it keeps the portal open while this one is handled.
+        if let Err(error) = self.post(vec![0; MESSAGE_MAX]) {
+            debug!(%error, "no further request buffer");
+        }
+        message.truncate(event.event.mlength as usize);
+        let header = match proto::decode_request(&message) {
+            Ok((header, _)) => header,
+            Err(error) => {
+                self.counting.malformed.one();
+                return debug!(%error, from = %event.event.source, "a request that is none");
+            }
+        };
+        self.counting.requests.one();
+        let local = event.event.target.nid;
+        let address = Address {
+            attempt: header.attempt,
+            process: event.event.source,
+            local: (!local.is_loopback()).then_some(local),
+            reply_bits: header.reply_bits,
+            bulk_bits: header.bulk_bits,
+            deadline: now + Duration::from_millis(u64::from(header.deadline_ms)),
+        };
+        self.request(header, message, address, now);
+    }
+
+    fn request(&self, header: RequestHeader, message: Vec<u8>, address: Address, now: Time) {
+        let admission = self.state().table.admit(&header, address, now);
+        match admission {
+            Admission::Execute => self.execute(header, message, address),
+            Admission::NewerAttempt => {
+                self.counting.repeated.one();
+                if let Some(mailbox) = self.state().mailboxes.get(&(header.client, header.xid)) {
+                    let _ended = mailbox.send(Mail::Attempt(address));
+                }
+            }
+            Admission::Replay(reply) => {
+                self.counting.replayed.one();
+                self.send_reply(header.client, header.xid, address, reply);
+            }
+            Admission::Connected(session) => {
+                let body = proto::encode_session(session, self.options.idle);
+                self.answer(&header, address, Outcome::Done, &body);
+            }
+            Admission::Gone => {
+                self.handler.client_gone(header.client);
+                self.answer(&header, address, Outcome::Done, &[]);
+            }
+            Admission::Answer(outcome) => {
+                self.count_answer(outcome);
+                self.answer(&header, address, outcome, &[]);
+            }
+            Admission::Ignore(why) => {
+                self.counting.ignored.one();
+                debug!(client = %header.client, xid = header.xid, ?why, "ignored");
+            }
+        }
+    }
+
+    fn count_answer(&self, outcome: Outcome) {
+        match outcome {
+            Outcome::Busy => self.counting.busy.one(),
+            Outcome::Refused => self.counting.refused.one(),
+            Outcome::WrongIncarnation | Outcome::UnknownClient => self.counting.voided.one(),
+            Outcome::Done => {}
+        }
+    }
+
+    fn execute(&self, header: RequestHeader, message: Vec<u8>, address: Address) {
+        let (mailbox, mail) = mpsc::channel();
+        let mut state = self.state();
+        state.mailboxes.insert((header.client, header.xid), mailbox);
+        if let Some(jobs) = &state.jobs {
+            // The workers live as long as the queue is open.
+            let _queued = jobs.send(Job {
+                header,
+                message,
+                address,
+                mail,
+            });
+        }
+    }
+
+    /// A worker's life: executes jobs until the queue is closed and empty.
+    fn work(self: &Arc<Self>, waiting: &Mutex<Receiver<Job>>) {
+        loop {
+            let job = waiting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .recv();
+            match job {
+                Ok(job) => self.run(job),
+                Err(_closed) => return,
+            }
+        }
+    }
+
+    fn run(self: &Arc<Self>, job: Job) {
+        let Job {
+            header,
+            message,
+            address,
+            mail,
+        } = job;
+        let (client, xid) = (header.client, header.xid);
+        let body = proto::decode_request(&message).map_or(&[][..], |(_, body)| body);
+        let newest = self.state().table.newest(client, xid).unwrap_or(address);
+        let mut call = Call::new(self, header, body, newest, mail);
+        // A handler that panics must not take the worker with it, nor leave its client without an answer.
+        let handled = catch_unwind(AssertUnwindSafe(|| self.handler.call(&mut call)));
+        let reply = handled.unwrap_or_else(|_| {
+            error!(opcode = header.opcode, "the handler panicked");
+            Reply::error(EIO, Vec::new())
+        });
+        self.counting.executed.one();
+        let moved = call.moved();
+        drop(call);
+        let reply = self.encode(xid, reply, moved);
+        let address = {
+            let mut state = self.state();
+            state.mailboxes.remove(&(client, xid));
+            state
+                .table
+                .complete(client, xid, reply.clone(), self.clock.now())
+        };
+        if let Some(address) = address {
+            self.send_reply(client, xid, address, reply);
+        }
+    }
+
+    fn encode(&self, xid: u64, reply: Reply, bulk_len: u32) -> Bytes {
+        let fits = reply.body.len() <= REPLY_BODY_MAX;
+        let Reply { status, body } = if fits {
+            reply
+        } else {
+            Reply::error(EMSGSIZE, Vec::new())
+        };
+        let (incarnation, outcome) = (self.incarnation, Outcome::Done);
+        let header = ReplyHeader {
+            xid,
+            incarnation,
+            outcome,
+            status,
+            bulk_len,
+        };
+        Bytes::from(proto::encode_reply(&header, &body))
+    }
+
+    /// Answers without a trace in the table.
+    fn answer(&self, request: &RequestHeader, address: Address, outcome: Outcome, body: &[u8]) {
+        let (xid, incarnation) = (request.xid, self.incarnation);
+        let header = ReplyHeader {
+            xid,
+            incarnation,
+            outcome,
+            status: 0,
+            bulk_len: 0,
+        };
+        let reply = Bytes::from(proto::encode_reply(&header, body));
+        self.send(reply, address, Route::Answer);
+    }
+
+    fn send_reply(&self, client: ClientId, xid: u64, address: Address, reply: Bytes) {
+        self.send(
+            reply,
+            address,
+            Route::Reply {
+                client,
+                xid,
+                acknowledged: false,
+            },
+        );
+    }
+
+    fn send(&self, reply: Bytes, address: Address, route: Route) {
+        let tag = self.next_tag();
+        self.state().routes.insert(tag, route);
+        let bound = self
+            .node
+            .bind(&self.queue, Md::source(reply).threshold(2).user(tag));
+        let sent = bound.and_then(|md| {
+            self.node.put(PutRequest {
+                md,
+                ack: true,
+                source: address.local,
+                target: address.process,
+                portal: REPLY_PORTAL,
+                match_bits: address.reply_bits,
+                offset: 0,
+                hdr_data: 0,
+            })
+        });
+        if let Err(error) = sent {
+            self.unroute(tag);
+            warn!(%error, to = %address.process, "a reply cannot be sent");
+        }
+    }
+}
+
+fn spawn(
+    name: String,
+    body: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, ServerError> {
+    std::thread::Builder::new()
+        .name(name)
+        .spawn(body)
+        .map_err(ServerError::Thread)
+}
+
+fn join(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        warn!("a thread of the server ended by a panic");
+    }
+}

@@ -1,0 +1,377 @@
+//! The server's memory of calls: what makes execution happen once.
+//!
+//! ```text
+//!                 admit                complete              delivered
+//!   unknown xid ─────────▶ Running ────────────▶ Done(reply) ─────────▶ Done(-)
+//!        ▲ Busy, Refused:     │ newer attempt:      │ newer attempt:       │ any attempt:
+//!        ╵ nothing recorded   ▼ address replaced    ▼ reply sent again     ▼ ignored
+//!
+//!   xid below the client's lowest unanswered one: Done is forgotten, and requests are ignored
+//! ```
+//!
+//! A request is executed when, and only when, its xid becomes Running, and a record leaves the table
+//! only in two ways: the client has said that it waits for that xid no longer (then lower xids are
+//! ignored for ever), or the whole client was forgotten because it was silent for long (then its session
+//! is void, and requests that still carry it are refused). So whatever the network repeats, delays or
+//! reorders, a request of one session runs at most once.
+//!
+//! Everything is bounded: clients, calls a client, calls running, bytes of replies. A bound that is
+//! reached makes the server answer "busy"; it never makes it forget.
+//!
+//! No I/O, no clock: time comes in.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use lnet_types::{Nid, ProcessId, Time};
+
+use crate::proto::{
+    ClientId, OPCODE_CONNECT, OPCODE_GOODBYE, Outcome, RESERVED_OPCODES, RequestHeader,
+};
+
+/// Where one attempt of a call wants its reply and its bulk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) attempt: u32,
+    /// The client, as its request named it.
+    pub(crate) process: ProcessId,
+    /// Our NID that the request was sent to: the answer comes from it. `None` on loopback.
+    pub(crate) local: Option<Nid>,
+    pub(crate) reply_bits: u64,
+    pub(crate) bulk_bits: u64,
+    /// When the client gives up.
+    pub(crate) deadline: Time,
+}
+
+/// Bounds of the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) clients: usize,
+    /// Calls of one client that run or whose xid may still be asked for.
+    pub(crate) calls_per_client: usize,
+    /// The same, of all clients together.
+    pub(crate) calls: usize,
+    /// Calls of all clients that run or wait for a worker.
+    pub(crate) running: usize,
+    /// Bytes of replies kept for all clients.
+    pub(crate) kept_bytes: usize,
+    /// Bytes of bulk that one call may ask for.
+    pub(crate) bulk_len: u32,
+    /// A client that is silent for this long is forgotten.
+    pub(crate) idle: Duration,
+}
+
+/// What to do with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It is new: execute it.
+    Execute,
+    /// It runs already; this attempt's address is the one to use from now on.
+    NewerAttempt,
+    /// It was executed: send this reply again, to this attempt's address.
+    Replay(Bytes),
+    /// The client's record exists now: tell it its session.
+    Connected(u64),
+    /// The client has gone, in good order.
+    Gone,
+    /// It was not executed: say so.
+    Answer(Outcome),
+    /// Nothing is to be done.
+    Ignore(Ignored),
+}
+
+/// Why nothing is done about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ignored {
+    /// A copy of an attempt that was seen, or of an earlier one.
+    OldAttempt,
+    /// The client has the reply.
+    Delivered,
+    /// The client does not wait for this xid any more.
+    BelowLowest,
+}
+
+/// All clients' records.
+#[derive(Debug)]
+pub(crate) struct Table {
+    limits: Limits,
+    incarnation: u64,
+    clients: BTreeMap<ClientId, Record>,
+    sessions: u64,
+    calls: usize,
+    running: usize,
+    kept_bytes: usize,
+}
+
+/// What forgetting calls gave back.
+#[derive(Clone, Copy, Debug, Default)]
+struct Freed {
+    calls: usize,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Record {
+    session: u64,
+    /// Xids below are answered, as the client said.
+    floor: u64,
+    calls: BTreeMap<u64, Entry>,
+    running: usize,
+    heard: Time,
+}
+
+#[derive(Debug)]
+struct Entry {
+    address: Address,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Running,
+    /// Executed. The reply is kept until the client is known to have it.
+    Done(Option<Bytes>),
+}
+
+impl Table {
+    pub(crate) fn new(incarnation: u64, limits: Limits) -> Self {
+        Self {
+            limits,
+            incarnation,
+            clients: BTreeMap::new(),
+            sessions: 0,
+            calls: 0,
+            running: 0,
+            kept_bytes: 0,
+        }
+    }
+
+    /// Judges a request that came from `address`.
+    pub(crate) fn admit(
+        &mut self,
+        request: &RequestHeader,
+        address: Address,
+        now: Time,
+    ) -> Admission {
+        if request.opcode == OPCODE_CONNECT {
+            return self.connect(request.client, now);
+        }
+        if request.incarnation != self.incarnation {
+            return Admission::Answer(Outcome::WrongIncarnation);
+        }
+        let Some(record) = self.clients.get_mut(&request.client) else {
+            return Admission::Answer(Outcome::UnknownClient);
+        };
+        if record.session != request.session {
+            return Admission::Answer(Outcome::UnknownClient);
+        }
+        record.heard = now;
+        if request.opcode == OPCODE_GOODBYE {
+            self.forget(request.client);
+            return Admission::Gone;
+        }
+        let freed = record.raise_floor(request.lowest);
+        let repeated = if request.xid < record.floor {
+            Some(Admission::Ignore(Ignored::BelowLowest))
+        } else {
+            record
+                .calls
+                .get_mut(&request.xid)
+                .map(|entry| entry.repeated(address))
+        };
+        self.give_back(freed);
+        repeated.unwrap_or_else(|| self.begin(request, address))
+    }
+
+    /// The address of the newest attempt of a call that runs.
+    pub(crate) fn newest(&self, client: ClientId, xid: u64) -> Option<Address> {
+        Some(self.clients.get(&client)?.calls.get(&xid)?.address)
+    }
+
+    /// A call has been executed. Where its reply goes; `None` when nobody waits for it any more.
+    pub(crate) fn complete(
+        &mut self,
+        client: ClientId,
+        xid: u64,
+        reply: Bytes,
+        now: Time,
+    ) -> Option<Address> {
+        self.running = self.running.saturating_sub(1);
+        let record = self.clients.get_mut(&client)?;
+        record.heard = now;
+        record.running = record.running.saturating_sub(1);
+        if xid < record.floor {
+            let removed = record.calls.remove(&xid).is_some();
+            self.calls -= usize::from(removed);
+            return None;
+        }
+        let entry = record.calls.get_mut(&xid)?;
+        self.kept_bytes += reply.len();
+        entry.state = State::Done(Some(reply));
+        Some(entry.address)
+    }
+
+    /// The client has the reply of this call.
+    pub(crate) fn delivered(&mut self, client: ClientId, xid: u64) {
+        let entry = self
+            .clients
+            .get_mut(&client)
+            .and_then(|record| record.calls.get_mut(&xid));
+        if let Some(Entry {
+            state: State::Done(reply),
+            ..
+        }) = entry
+        {
+            self.kept_bytes -= reply.take().map_or(0, |reply| reply.len());
+        }
+    }
+
+    /// Forgets the clients that have been silent for too long and have nothing running.
+    pub(crate) fn expire(&mut self, now: Time) -> Vec<ClientId> {
+        let idle = self.limits.idle;
+        let silent =
+            |record: &Record| record.running == 0 && now.saturating_since(record.heard) >= idle;
+        let gone: Vec<ClientId> = self
+            .clients
+            .iter()
+            .filter(|(_, record)| silent(record))
+            .map(|(&id, _)| id)
+            .collect();
+        for &client in &gone {
+            self.forget(client);
+        }
+        gone
+    }
+
+    /// Clients with a record.
+    pub(crate) fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Calls that run or wait for a worker.
+    pub(crate) fn running(&self) -> usize {
+        self.running
+    }
+
+    fn connect(&mut self, client: ClientId, now: Time) -> Admission {
+        if let Some(record) = self.clients.get_mut(&client) {
+            record.heard = now;
+            return Admission::Connected(record.session);
+        }
+        if self.clients.len() >= self.limits.clients {
+            return Admission::Answer(Outcome::Busy);
+        }
+        self.sessions += 1;
+        let session = self.sessions;
+        let record = Record {
+            session,
+            floor: 0,
+            calls: BTreeMap::new(),
+            running: 0,
+            heard: now,
+        };
+        self.clients.insert(client, record);
+        Admission::Connected(session)
+    }
+
+    fn begin(&mut self, request: &RequestHeader, address: Address) -> Admission {
+        if request.bulk_len > self.limits.bulk_len || request.opcode >= RESERVED_OPCODES {
+            return Admission::Answer(Outcome::Refused);
+        }
+        let full = self.running >= self.limits.running
+            || self.calls >= self.limits.calls
+            || self.kept_bytes >= self.limits.kept_bytes;
+        let record = self.clients.get_mut(&request.client);
+        match record.filter(|record| !full && record.calls.len() < self.limits.calls_per_client) {
+            Some(record) => {
+                self.running += 1;
+                self.calls += 1;
+                record.running += 1;
+                record.calls.insert(
+                    request.xid,
+                    Entry {
+                        address,
+                        state: State::Running,
+                    },
+                );
+                Admission::Execute
+            }
+            None => Admission::Answer(Outcome::Busy),
+        }
+    }
+
+    /// Breaks the table's promise, so that a test can see it being noticed.
+    #[cfg(test)]
+    pub(crate) fn forget_call(&mut self, client: ClientId, xid: u64) {
+        let calls = self
+            .clients
+            .get_mut(&client)
+            .map(|record| &mut record.calls);
+        if let Some(entry) = calls.and_then(|calls| calls.remove(&xid)) {
+            self.give_back(Freed {
+                calls: 1,
+                bytes: entry.kept_bytes(),
+            });
+        }
+    }
+
+    /// What runs of a forgotten client still counts as running until it completes.
+    fn forget(&mut self, client: ClientId) {
+        if let Some(record) = self.clients.remove(&client) {
+            let bytes = record.calls.values().map(Entry::kept_bytes).sum();
+            self.give_back(Freed {
+                calls: record.calls.len(),
+                bytes,
+            });
+        }
+    }
+
+    fn give_back(&mut self, freed: Freed) {
+        self.calls -= freed.calls;
+        self.kept_bytes -= freed.bytes;
+    }
+}
+
+impl Record {
+    /// Forgets what the client does not wait for any more.
+    fn raise_floor(&mut self, lowest: u64) -> Freed {
+        self.floor = self.floor.max(lowest);
+        let mut freed = Freed::default();
+        while let Some(first) = self.calls.first_entry()
+            && *first.key() < lowest
+            && matches!(first.get().state, State::Done(_))
+        {
+            freed.bytes += first.remove().kept_bytes();
+            freed.calls += 1;
+        }
+        freed
+    }
+}
+
+impl Entry {
+    fn kept_bytes(&self) -> usize {
+        match &self.state {
+            State::Done(Some(reply)) => reply.len(),
+            State::Done(None) | State::Running => 0,
+        }
+    }
+
+    fn repeated(&mut self, address: Address) -> Admission {
+        if let State::Done(None) = self.state {
+            return Admission::Ignore(Ignored::Delivered);
+        }
+        if address.attempt <= self.address.attempt {
+            return Admission::Ignore(Ignored::OldAttempt);
+        }
+        self.address = address;
+        match &self.state {
+            State::Done(Some(reply)) => Admission::Replay(reply.clone()),
+            State::Done(None) | State::Running => Admission::NewerAttempt,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;

@@ -1,0 +1,241 @@
+//! Tests of the server's table, one rule each. That execution happens once under every disorder is
+//! shown by the simulation.
+
+use super::*;
+use crate::proto::BulkKind;
+
+const CLIENT: ClientId = ClientId([1; 16]);
+const INCARNATION: u64 = 99;
+
+fn limits() -> Limits {
+    Limits {
+        clients: 2,
+        calls_per_client: 4,
+        calls: 100,
+        running: 3,
+        kept_bytes: 100,
+        bulk_len: 1000,
+        idle: Duration::from_secs(60),
+    }
+}
+
+fn at(seconds: u64) -> Time {
+    Time::from_secs(seconds)
+}
+
+fn request(xid: u64, lowest: u64, attempt: u32) -> RequestHeader {
+    RequestHeader {
+        client: CLIENT,
+        xid,
+        lowest,
+        incarnation: INCARNATION,
+        session: 1,
+        reply_bits: 0,
+        bulk_bits: 0,
+        bulk_len: 0,
+        bulk: BulkKind::None,
+        attempt,
+        opcode: 5,
+        deadline_ms: 1000,
+    }
+}
+
+fn address(attempt: u32) -> Address {
+    Address {
+        attempt,
+        process: ProcessId::lustre(Nid::LOOPBACK),
+        local: None,
+        reply_bits: u64::from(attempt),
+        bulk_bits: 0,
+        deadline: at(1000),
+    }
+}
+
+fn connect(table: &mut Table, client: ClientId, now: Time) -> Admission {
+    let request = RequestHeader {
+        client,
+        opcode: OPCODE_CONNECT,
+        ..request(1, 1, 1)
+    };
+    table.admit(&request, address(1), now)
+}
+
+fn connected() -> Table {
+    let mut table = Table::new(INCARNATION, limits());
+    assert_eq!(connect(&mut table, CLIENT, at(0)), Admission::Connected(1));
+    table
+}
+
+fn admit(table: &mut Table, xid: u64, lowest: u64, attempt: u32) -> Admission {
+    table.admit(&request(xid, lowest, attempt), address(attempt), at(1))
+}
+
+fn complete(table: &mut Table, xid: u64) -> Option<Address> {
+    table.complete(CLIENT, xid, Bytes::from_static(b"reply"), at(2))
+}
+
+#[test]
+fn a_new_request_is_executed_and_its_copy_is_not() {
+    let mut table = connected();
+    assert_eq!(admit(&mut table, 1, 1, 1), Admission::Execute);
+    assert_eq!(
+        admit(&mut table, 1, 1, 1),
+        Admission::Ignore(Ignored::OldAttempt)
+    );
+}
+
+#[test]
+fn the_reply_of_a_running_call_goes_to_the_newest_attempt() {
+    let mut table = connected();
+    admit(&mut table, 1, 1, 1);
+    assert_eq!(admit(&mut table, 1, 1, 3), Admission::NewerAttempt);
+    assert_eq!(
+        admit(&mut table, 1, 1, 2),
+        Admission::Ignore(Ignored::OldAttempt)
+    );
+    assert_eq!(complete(&mut table, 1), Some(address(3)));
+}
+
+#[test]
+fn a_newer_attempt_of_an_executed_call_gets_the_kept_reply() {
+    let mut table = connected();
+    admit(&mut table, 1, 1, 1);
+    complete(&mut table, 1);
+    let replay = Admission::Replay(Bytes::from_static(b"reply"));
+    assert_eq!(admit(&mut table, 1, 1, 2), replay);
+}
+
+#[test]
+fn a_delivered_call_is_not_executed_again() {
+    let mut table = connected();
+    admit(&mut table, 1, 1, 1);
+    complete(&mut table, 1);
+    table.delivered(CLIENT, 1);
+    assert_eq!(
+        admit(&mut table, 1, 1, 2),
+        Admission::Ignore(Ignored::Delivered)
+    );
+    assert_eq!(table.kept_bytes, 0);
+}
+
+#[test]
+fn xids_below_the_lowest_unanswered_one_are_ignored() {
+    let mut table = connected();
+    admit(&mut table, 1, 1, 1);
+    complete(&mut table, 1);
+    admit(&mut table, 5, 5, 1);
+    assert_eq!(
+        admit(&mut table, 1, 1, 2),
+        Admission::Ignore(Ignored::BelowLowest)
+    );
+    assert_eq!((table.calls, table.kept_bytes), (1, 0));
+}
+
+#[test]
+fn the_reply_of_a_call_that_was_given_up_goes_nowhere() {
+    let mut table = connected();
+    admit(&mut table, 1, 1, 1);
+    admit(&mut table, 2, 2, 1);
+    assert_eq!(complete(&mut table, 1), None);
+    assert_eq!((table.calls, table.running()), (1, 1));
+}
+
+#[test]
+fn a_full_table_says_busy_and_forgets_nothing() {
+    let mut table = connected();
+    for xid in 1..=3 {
+        assert_eq!(admit(&mut table, xid, 1, 1), Admission::Execute);
+    }
+    assert_eq!(admit(&mut table, 4, 1, 1), Admission::Answer(Outcome::Busy));
+    complete(&mut table, 1);
+    assert_eq!(admit(&mut table, 4, 1, 2), Admission::Execute);
+    assert_eq!(
+        admit(&mut table, 3, 1, 1),
+        Admission::Ignore(Ignored::OldAttempt)
+    );
+}
+
+#[test]
+fn replies_that_fill_the_room_make_it_busy_until_they_are_delivered() {
+    let mut table = connected();
+    admit(&mut table, 1, 1, 1);
+    table.complete(CLIENT, 1, Bytes::from(vec![0; 100]), at(2));
+    assert_eq!(admit(&mut table, 2, 1, 1), Admission::Answer(Outcome::Busy));
+    table.delivered(CLIENT, 1);
+    assert_eq!(admit(&mut table, 2, 1, 2), Admission::Execute);
+}
+
+#[test]
+fn more_clients_than_there_is_room_for_are_put_off() {
+    let mut table = connected();
+    assert_eq!(
+        connect(&mut table, ClientId([2; 16]), at(0)),
+        Admission::Connected(2)
+    );
+    let third = connect(&mut table, ClientId([3; 16]), at(0));
+    assert_eq!(third, Admission::Answer(Outcome::Busy));
+}
+
+#[test]
+fn another_incarnation_is_refused_before_anything_else() {
+    let mut table = connected();
+    let stale = RequestHeader {
+        incarnation: 1,
+        ..request(1, 1, 1)
+    };
+    let answer = table.admit(&stale, address(1), at(1));
+    assert_eq!(answer, Admission::Answer(Outcome::WrongIncarnation));
+}
+
+#[test]
+fn a_silent_client_is_forgotten_and_its_old_session_is_void() {
+    let mut table = connected();
+    assert_eq!(table.expire(at(59)), []);
+    assert_eq!(table.expire(at(60)), [CLIENT]);
+    assert_eq!(connect(&mut table, CLIENT, at(61)), Admission::Connected(2));
+    assert_eq!(
+        admit(&mut table, 1, 1, 1),
+        Admission::Answer(Outcome::UnknownClient)
+    );
+}
+
+#[test]
+fn a_client_with_a_running_call_is_not_forgotten() {
+    let mut table = connected();
+    admit(&mut table, 1, 1, 1);
+    assert_eq!(table.expire(at(1000)), []);
+}
+
+#[test]
+fn a_client_that_says_goodbye_frees_everything() {
+    let mut table = connected();
+    admit(&mut table, 1, 1, 1);
+    complete(&mut table, 1);
+    let goodbye = RequestHeader {
+        opcode: OPCODE_GOODBYE,
+        ..request(2, 2, 1)
+    };
+    assert_eq!(table.admit(&goodbye, address(1), at(3)), Admission::Gone);
+    assert_eq!((table.clients(), table.calls, table.kept_bytes), (0, 0, 0));
+}
+
+#[test]
+fn too_much_bulk_and_reserved_opcodes_are_refused() {
+    let mut table = connected();
+    let large = RequestHeader {
+        bulk_len: 1001,
+        ..request(1, 1, 1)
+    };
+    assert_eq!(
+        table.admit(&large, address(1), at(1)),
+        Admission::Answer(Outcome::Refused)
+    );
+    let reserved = RequestHeader {
+        opcode: RESERVED_OPCODES,
+        ..request(2, 1, 1)
+    };
+    assert_eq!(
+        table.admit(&reserved, address(1), at(1)),
+        Admission::Answer(Outcome::Refused)
+    );
+}

@@ -1,0 +1,336 @@
+//! Calls between real nodes over real sockets.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use common::{PATIENCE, free_port, nid, quick_client, start};
+use lnet_node::Node;
+use lnet_rpc::{
+    Bulk, BulkError, Call, CallError, Client, ClientId, Entropy, Handler, Idempotence, Reply,
+    Request, Response, Server, ServerOptions,
+};
+
+const ECHO: u32 = 1;
+const SUM: u32 = 2;
+const PATTERN: u32 = 3;
+const COUNT: u32 = 4;
+const FAIL: u32 = 5;
+const LONG: u32 = 6;
+const BREAK: u32 = 7;
+
+/// A service whose every operation is easy to check.
+#[derive(Clone, Default)]
+struct Service {
+    executed: Arc<Mutex<BTreeMap<u32, u32>>>,
+    gone: Arc<Mutex<Vec<ClientId>>>,
+}
+
+impl Service {
+    fn executed(&self, opcode: u32) -> u32 {
+        self.executed
+            .lock()
+            .unwrap()
+            .get(&opcode)
+            .copied()
+            .unwrap_or(0)
+    }
+}
+
+fn pattern(offset: u32) -> u8 {
+    (offset.wrapping_mul(31) % 251) as u8
+}
+
+fn data(length: u32) -> Vec<u8> {
+    (0..length).map(pattern).collect()
+}
+
+impl Handler for Service {
+    fn call(&self, call: &mut Call<'_>) -> Reply {
+        *self
+            .executed
+            .lock()
+            .unwrap()
+            .entry(call.opcode())
+            .or_default() += 1;
+        let moved: Result<Vec<u8>, BulkError> = match call.opcode() {
+            ECHO => Ok(call.body().to_vec()),
+            SUM => {
+                let mut hasher = blake3::Hasher::new();
+                let mut expected = 0;
+                call.read_bulk(|offset, piece| {
+                    assert_eq!(offset, expected);
+                    expected += piece.len() as u32;
+                    hasher.update(piece);
+                    Ok(())
+                })
+                .map(|()| hasher.finalize().as_bytes().to_vec())
+            }
+            PATTERN => {
+                let length = u32::from_le_bytes(call.body().try_into().unwrap());
+                call.write_bulk(length, |offset, piece| {
+                    for (index, byte) in piece.iter_mut().enumerate() {
+                        *byte = pattern(offset + index as u32);
+                    }
+                    Ok(())
+                })
+                .map(|()| Vec::new())
+            }
+            COUNT => Ok(self.executed(COUNT).to_le_bytes().to_vec()),
+            FAIL => return Reply::error(2, b"no such thing".to_vec()),
+            LONG => Ok(vec![0; 5000]),
+            _ => panic!("a handler that breaks"),
+        };
+        match moved {
+            Ok(body) => Reply::ok(body),
+            Err(error) => Reply::error(error.errno(), Vec::new()),
+        }
+    }
+
+    fn client_gone(&self, client: ClientId) {
+        self.gone.lock().unwrap().push(client);
+    }
+}
+
+fn request(opcode: u32, body: &[u8], bulk: Bulk) -> Request {
+    Request {
+        opcode,
+        body: body.to_vec(),
+        bulk,
+        idempotence: Idempotence::Once,
+        deadline: PATIENCE,
+    }
+}
+
+fn serve(node: &Node, service: &Service, life: u8) -> Server {
+    let entropy = Entropy::new([life; 32]);
+    Server::start(
+        node.clone(),
+        service.clone(),
+        &entropy,
+        ServerOptions::default(),
+    )
+    .unwrap()
+}
+
+/// Two nodes, a server, a client.
+struct Pair {
+    service: Service,
+    server: Server,
+    client: Client,
+    _nodes: [Node; 2],
+}
+
+fn pair() -> Pair {
+    let port = free_port();
+    let near = start(port, &["127.0.0.1@tcp"], "");
+    let far = start(port, &["127.0.0.2@tcp"], "");
+    let service = Service::default();
+    let server = serve(&far, &service, 1);
+    let client = quick_client(&near, "127.0.0.2@tcp", 9);
+    Pair {
+        service,
+        server,
+        client,
+        _nodes: [near, far],
+    }
+}
+
+#[test]
+fn a_body_comes_back() {
+    let pair = pair();
+    let response = pair
+        .client
+        .call(request(ECHO, b"hello", Bulk::None))
+        .unwrap();
+    assert_eq!(
+        response,
+        Response {
+            body: b"hello".to_vec(),
+            bulk: Vec::new()
+        }
+    );
+    assert_eq!(pair.client.counters().retries, 0);
+}
+
+#[test]
+fn bulk_goes_both_ways_at_every_piece_border() {
+    let pair = pair();
+    let piece = 1 << 20;
+    for length in [0, 1, piece - 1, piece, piece + 1, 5 * piece + 17] {
+        let sent = data(length);
+        let digest = blake3::hash(&sent).as_bytes().to_vec();
+        let response = pair
+            .client
+            .call(request(SUM, b"", Bulk::Send(sent.clone().into())))
+            .unwrap();
+        assert_eq!(response.body, digest, "{length} bytes sent");
+        let ask = request(PATTERN, &length.to_le_bytes(), Bulk::Receive(length));
+        assert!(
+            pair.client.call(ask).unwrap().bulk == sent,
+            "{length} bytes received"
+        );
+    }
+    assert_eq!(pair.client.counters().retries, 0);
+}
+
+#[test]
+fn a_shorter_answer_than_the_room_is_cut() {
+    let pair = pair();
+    let ask = request(PATTERN, &10_u32.to_le_bytes(), Bulk::Receive(5000));
+    assert_eq!(pair.client.call(ask).unwrap().bulk, data(10));
+}
+
+#[test]
+fn more_bulk_than_offered_fails_in_the_handler() {
+    let pair = pair();
+    let ask = request(PATTERN, &10_u32.to_le_bytes(), Bulk::Receive(5));
+    let refused = pair.client.call(ask);
+    assert_eq!(
+        refused,
+        Err(CallError::Remote {
+            errno: 22,
+            body: Vec::new()
+        })
+    );
+}
+
+#[test]
+fn the_errno_of_a_handler_reaches_the_caller() {
+    let pair = pair();
+    let failed = pair.client.call(request(FAIL, b"", Bulk::None));
+    let body = b"no such thing".to_vec();
+    assert_eq!(failed, Err(CallError::Remote { errno: 2, body }));
+}
+
+#[test]
+fn an_answer_too_long_for_a_message_is_an_error() {
+    let pair = pair();
+    let failed = pair.client.call(request(LONG, b"", Bulk::None));
+    assert_eq!(
+        failed,
+        Err(CallError::Remote {
+            errno: 90,
+            body: Vec::new()
+        })
+    );
+}
+
+#[test]
+fn a_handler_that_panics_answers_and_the_server_goes_on() {
+    let pair = pair();
+    let failed = pair.client.call(request(BREAK, b"", Bulk::None));
+    assert_eq!(
+        failed,
+        Err(CallError::Remote {
+            errno: 5,
+            body: Vec::new()
+        })
+    );
+    assert!(pair.client.call(request(ECHO, b"", Bulk::None)).is_ok());
+}
+
+#[test]
+fn many_threads_share_one_client() {
+    let pair = pair();
+    std::thread::scope(|scope| {
+        for thread in 0..8_u32 {
+            let client = &pair.client;
+            scope.spawn(move || {
+                for number in 0..100_u32 {
+                    let body = (thread * 1000 + number).to_le_bytes();
+                    let response = client.call(request(ECHO, &body, Bulk::None)).unwrap();
+                    assert_eq!(response.body, body);
+                }
+            });
+        }
+    });
+    assert_eq!(pair.service.executed(ECHO), 800);
+    assert_eq!(pair.server.counters().executed, 800);
+}
+
+#[test]
+fn a_client_that_closes_is_forgotten_at_once() {
+    let pair = pair();
+    pair.client.call(request(ECHO, b"", Bulk::None)).unwrap();
+    assert_eq!(pair.server.clients(), 1);
+    pair.client.close(PATIENCE);
+    assert_eq!(pair.server.clients(), 0);
+    assert_eq!(*pair.service.gone.lock().unwrap(), [pair.client.id()]);
+    assert_eq!(
+        pair.client.call(request(ECHO, b"", Bulk::None)),
+        Err(CallError::Closed)
+    );
+}
+
+#[test]
+fn nobody_there_ends_with_the_deadline() {
+    let port = free_port();
+    let near = start(port, &["127.0.0.1@tcp"], "");
+    let client = quick_client(&near, "127.0.0.77@tcp", 9);
+    let deadline = std::time::Duration::from_millis(700);
+    let ask = Request {
+        deadline,
+        ..request(ECHO, b"", Bulk::None)
+    };
+    assert_eq!(client.call(ask), Err(CallError::Deadline(deadline)));
+}
+
+#[test]
+fn after_a_restart_one_kind_is_repeated_and_the_other_fails() {
+    let port = free_port();
+    let near = start(port, &["127.0.0.1@tcp"], "");
+    let client = quick_client(&near, "127.0.0.2@tcp", 9);
+    let service = Service::default();
+    let first = start(port, &["127.0.0.2@tcp"], "");
+    let server = serve(&first, &service, 1);
+    client.call(request(ECHO, b"", Bulk::None)).unwrap();
+    // As a kill would: no goodbye, nothing finished.
+    drop(server);
+    drop(first);
+    let second = start(port, &["127.0.0.2@tcp"], "");
+    let _server = serve(&second, &service, 2);
+    assert_eq!(
+        client.call(request(COUNT, b"", Bulk::None)),
+        Err(CallError::ServerRestarted)
+    );
+    assert_eq!(service.executed(COUNT), 0);
+    let again = Request {
+        idempotence: Idempotence::Idempotent,
+        ..request(COUNT, b"", Bulk::None)
+    };
+    assert_eq!(client.call(again).unwrap().body, 1_u32.to_le_bytes());
+    assert_eq!(client.counters().sessions, 2);
+}
+
+#[test]
+fn two_clients_on_one_node_do_not_disturb_each_other() {
+    let port = free_port();
+    let near = start(port, &["127.0.0.1@tcp"], "");
+    let far = start(port, &["127.0.0.2@tcp"], "");
+    let service = Service::default();
+    let server = serve(&far, &service, 1);
+    for seed in [5, 6] {
+        let client = quick_client(&near, "127.0.0.2@tcp", seed);
+        client.call(request(ECHO, b"", Bulk::None)).unwrap();
+    }
+    assert_eq!(server.clients(), 2);
+    server.shutdown();
+    assert_eq!(far.primary_nid(), nid("127.0.0.2@tcp"));
+}
+
+#[test]
+fn a_client_on_the_servers_own_node_uses_loopback() {
+    let node = start(free_port(), &["127.0.0.1@tcp"], "");
+    let _server = serve(&node, &Service::default(), 1);
+    let client = quick_client(&node, "127.0.0.1@tcp", 9);
+    let sent = data(3 << 20);
+    let digest = blake3::hash(&sent).as_bytes().to_vec();
+    let response = client
+        .call(request(SUM, b"", Bulk::Send(sent.into())))
+        .unwrap();
+    assert_eq!(response.body, digest);
+}
