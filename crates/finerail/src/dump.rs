@@ -11,7 +11,7 @@ use lnet_capture::{CaptureError, LNET_PORT, Message, Summary, decode_capture, re
 /// What `finerail dump` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct DumpArgs {
+pub(crate) struct DumpArgs {
     /// A pcap or pcapng file, or - for standard input
     file: PathBuf,
 
@@ -48,7 +48,7 @@ Examples:
 /// # Errors
 ///
 /// The file cannot be opened or is no capture, or the output cannot be written. A closed pipe is no error.
-pub fn run(args: &DumpArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &DumpArgs) -> anyhow::Result<ExitCode> {
     let stdout = io::stdout().lock();
     // A reader at a terminal wants each line at once, from a live capture above all.
     let mut out: Box<dyn Write> = if stdout.is_terminal() {
@@ -123,13 +123,18 @@ fn verdict(args: &DumpArgs, summary: &Summary) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let bytes = summary.bytes.undecoded;
-    eprintln!("finerail: {}: {bytes} bytes could not be decoded", args.file.display());
+    eprintln!(
+        "finerail: {}: {bytes} bytes could not be decoded",
+        args.file.display()
+    );
     ExitCode::from(1)
 }
 
 /// `finerail dump … | head` closes the pipe: nobody is left to be told.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
     })
 }

@@ -1,2 +1,63 @@
-//! The command line.
-fn main() {}
+//! `finerail`: the command line over the libraries.
+//!
+//! Arguments, tables, progress and exit codes live here; logic belongs in a library. Exit codes: 0 done,
+//! 1 the thing asked about is not so (a check failed, a peer did not answer), 2 wrong usage or bad input.
+
+mod bench;
+mod common;
+mod dump;
+mod generate;
+mod node;
+mod ping;
+mod service;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::common::LogArgs;
+
+/// User-space LNet: run nodes that speak to kernel nodes, look at their traffic, carry files.
+#[derive(Parser)]
+#[command(
+    name = "finerail",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    log: LogArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run an LNet node in the foreground
+    Node(node::NodeArgs),
+    /// Ask LNet nodes for their interfaces; needs no daemon and no module
+    Ping(ping::PingArgs),
+    /// Print the LNet traffic in a packet capture, message by message
+    Dump(dump::DumpArgs),
+    /// Measure Finerail beside this machine's own limit, in the same run
+    Bench(bench::BenchArgs),
+    /// Print the completion script of a shell
+    Completions(generate::CompletionsArgs),
+    /// Write the man pages into a directory
+    Man(generate::ManArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    cli.log.start();
+    let result = match &cli.command {
+        Command::Node(args) => node::run(args),
+        Command::Ping(args) => ping::run(args),
+        Command::Dump(args) => dump::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Completions(args) => generate::completions(args),
+        Command::Man(args) => generate::man_pages(args),
+    };
+    result.unwrap_or_else(|error| common::report(&error))
+}

@@ -1,0 +1,186 @@
+//! What several commands share: logging, errors, the arguments that describe a node.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use lnet_config::Config;
+use lnet_node::{AcceptMode, Node, NodeOptions, SourcePorts};
+use tracing_subscriber::EnvFilter;
+
+/// The thing asked about is not so.
+pub(crate) const NOT_SO: u8 = 1;
+/// Wrong usage or bad input.
+pub(crate) const BAD_INPUT: u8 = 2;
+
+/// A failure that is not the user's input: it ends with exit code 1 instead of 2.
+#[derive(Debug)]
+pub(crate) struct NotSo(pub(crate) String);
+
+impl fmt::Display for NotSo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotSo {}
+
+/// Prints an error with its causes and says how the process is to end. A reader that went away (a
+/// closed pipe) is no error.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    let broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    };
+    if error.chain().any(broken_pipe) {
+        return ExitCode::SUCCESS;
+    }
+    // Nothing can be done when standard error is closed as well.
+    let _unprinted = writeln!(io::stderr(), "finerail: {error:#}");
+    let code = if error.chain().any(|cause| cause.is::<NotSo>()) {
+        NOT_SO
+    } else {
+        BAD_INPUT
+    };
+    ExitCode::from(code)
+}
+
+/// Writes to standard output at once.
+pub(crate) fn print_bytes(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// Logging.
+#[derive(clap::Args)]
+pub(crate) struct LogArgs {
+    /// What to log to standard error: error, warn, info, debug, trace, or a filter such as
+    /// `lnet_tcp=debug,info`
+    #[arg(
+        long,
+        value_name = "FILTER",
+        default_value = "warn",
+        env = "FINERAIL_LOG",
+        global = true
+    )]
+    log: String,
+}
+
+impl LogArgs {
+    /// Starts logging; a filter that cannot be read falls back to `warn` and says so.
+    pub(crate) fn start(&self) {
+        let parsed = EnvFilter::try_new(&self.log);
+        let bad = parsed.as_ref().err().map(ToString::to_string);
+        tracing_subscriber::fmt()
+            .with_env_filter(parsed.unwrap_or_else(|_| EnvFilter::new("warn")))
+            .with_ansi(io::stderr().is_terminal())
+            .with_writer(io::stderr)
+            .init();
+        if let Some(error) = bad {
+            tracing::warn!(
+                filter = self.log,
+                error,
+                "cannot read the log filter; using 'warn'"
+            );
+        }
+    }
+}
+
+/// How a node meets the operating system.
+#[derive(clap::Args, Clone)]
+pub(crate) struct TransportArgs {
+    /// TCP port to listen on and to dial; below 1024 needs CAP_NET_BIND_SERVICE
+    #[arg(long, value_name = "PORT", default_value_t = NodeOptions::LNET_PORT)]
+    pub(crate) port: u16,
+    /// Which source ports may connect [default: secure on a port below 1024, all otherwise]
+    #[arg(long, value_enum, value_name = "MODE")]
+    accept: Option<Accept>,
+    /// TCP congestion control of the node's connections, such as cubic or reno [default: the system's]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) congestion: Option<String>,
+    /// Seconds between two pings of a gateway; 0 for none
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    router_check_interval: u32,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Accept {
+    /// Source ports up to 1023 only, as kernel nodes do
+    Secure,
+    /// Any source port
+    All,
+    /// Do not listen
+    None,
+}
+
+impl TransportArgs {
+    /// The options of a node with these arguments.
+    pub(crate) fn options(&self) -> NodeOptions {
+        NodeOptions {
+            port: self.port,
+            accept: self.accept.map(|mode| match mode {
+                Accept::Secure => AcceptMode::Secure,
+                Accept::All => AcceptMode::All,
+                Accept::None => AcceptMode::None,
+            }),
+            congestion: self.congestion.clone(),
+            router_check_interval: Some(Duration::from_secs(self.router_check_interval.into())),
+            ..NodeOptions::default()
+        }
+    }
+
+    /// The same, dialling from any port.
+    pub(crate) fn unprivileged_options(&self) -> NodeOptions {
+        NodeOptions {
+            source_ports: Some(SourcePorts::Any),
+            ..self.options()
+        }
+    }
+}
+
+/// Where a node writes what it counted.
+#[derive(clap::Args, Clone)]
+pub(crate) struct StatsArgs {
+    /// Write the node's counters to this file when it ends (JSON)
+    #[arg(long, value_name = "FILE")]
+    stats: Option<PathBuf>,
+}
+
+impl StatsArgs {
+    /// Writes the counters of a node, if they are wanted.
+    pub(crate) fn write(&self, node: &Node) -> anyhow::Result<()> {
+        let Some(path) = &self.stats else {
+            return Ok(());
+        };
+        let text = serde_json::to_string_pretty(&node.stats())? + "\n";
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// Where a node's configuration is.
+#[derive(clap::Args, Clone)]
+pub(crate) struct ConfigArgs {
+    /// The node's configuration: the YAML that lnetctl imports
+    #[arg(long, value_name = "FILE", default_value = lnet_config::DEFAULT_PATH)]
+    pub(crate) config: PathBuf,
+}
+
+impl ConfigArgs {
+    /// Reads the configuration; complaints name file, line and key.
+    pub(crate) fn read(&self) -> anyhow::Result<Config> {
+        read_config(&self.config)
+    }
+}
+
+/// Reads a configuration file; complaints name file, line and key.
+pub(crate) fn read_config(path: &Path) -> anyhow::Result<Config> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    lnet_config::parse(&text).map_err(|error| anyhow::anyhow!("{}", error.render(&name)))
+}

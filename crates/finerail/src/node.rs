@@ -1,0 +1,52 @@
+//! `finerail node`: run a node in the foreground.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use lnet_node::Node;
+
+use crate::common::{ConfigArgs, StatsArgs, TransportArgs};
+use crate::service::{GRACE, StopSignals};
+
+/// Arguments of `finerail node`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example: a router between two networks of this machine, without privileges
+
+  cat > router.yaml <<END
+  net:
+    - net type: tcp
+      local NI(s):
+        - nid: 127.0.0.1@tcp
+    - net type: tcp1
+      local NI(s):
+        - nid: 127.0.0.2@tcp1
+  routing:
+    enable: 1
+  END
+  finerail node --config router.yaml --port 9988
+")]
+pub(crate) struct NodeArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    #[command(flatten)]
+    transport: TransportArgs,
+    #[command(flatten)]
+    stats: StatsArgs,
+}
+
+pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
+    let config = args.config.read()?;
+    let signals = StopSignals::register()?;
+    let node = Node::start(&config, args.transport.options())
+        .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
+    let nids: Vec<String> = node.nids().iter().map(ToString::to_string).collect();
+    let ready = format!("ready: {} on port {}", nids.join(", "), args.transport.port);
+    signals.wait_until_stopped(&ready)?;
+    let report = node.shutdown(GRACE);
+    if !report.clean {
+        tracing::warn!("stopped with messages still under way");
+    }
+    args.stats.write(&node)?;
+    Ok(ExitCode::SUCCESS)
+}

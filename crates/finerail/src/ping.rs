@@ -1,0 +1,318 @@
+//! `finerail ping`: what `lnetctl ping` prints, from any machine.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use lnet_config::{Config, NetConfig, NiConfig};
+use lnet_node::{AcceptMode, Node, NodeOptions, PingError, PingReply, Progress};
+use lnet_types::{LndType, Nid};
+use lnet_wire::PingFeatures;
+use serde::Serialize;
+
+use crate::common::{NOT_SO, TransportArgs, print_bytes, read_config};
+
+/// Arguments of `finerail ping`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Without --config the ping goes from a temporary endpoint: one connection, no daemon. Nodes that accept
+only privileged source ports (the default of kernel nodes) need --privileged, which needs
+CAP_NET_BIND_SERVICE or root.
+
+Examples
+  finerail ping 10.1.0.2@tcp --privileged
+  finerail ping --port 9988 --count 10 127.0.0.2@tcp
+  finerail ping --config client.yaml 10.2.0.9@tcp1      through the routers of client.yaml
+")]
+pub(crate) struct PingArgs {
+    /// The nodes to ask
+    #[arg(required = true, value_name = "NID", value_delimiter = ',')]
+    nids: Vec<Nid>,
+    /// How often to ask each; more than once prints the round-trip times
+    #[arg(long, short, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    count: u32,
+    /// Seconds between two questions
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    interval: f64,
+    /// Seconds to wait for an answer
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
+    timeout: f64,
+    /// Ask from this local NID
+    #[arg(long, short, value_name = "NID")]
+    source: Option<Nid>,
+    /// Ask as the node of this configuration, with its networks and routes
+    #[arg(long, value_name = "FILE")]
+    config: Option<std::path::PathBuf>,
+    /// Connect from a source port below 1024
+    #[arg(long, conflicts_with = "config")]
+    privileged: bool,
+    /// Print JSON, one document
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    transport: TransportArgs,
+}
+
+/// A day: longer waits are typing errors.
+const SECONDS_MAX: f64 = 86_400.0;
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..=SECONDS_MAX).contains(&value) => Ok(value),
+        _ => Err(format!(
+            "must be a number of seconds between 0 and {SECONDS_MAX}"
+        )),
+    }
+}
+
+/// The answers and failures of one NID.
+struct Outcome {
+    nid: Nid,
+    replies: Vec<PingReply>,
+    failures: Vec<PingError>,
+}
+
+pub(crate) fn run(args: &PingArgs) -> anyhow::Result<ExitCode> {
+    let mut outcomes = Vec::new();
+    for &nid in &args.nids {
+        let node = start_node(args, nid)?;
+        let outcome = ask(&node, nid, args);
+        node.shutdown(Duration::ZERO);
+        outcomes.push(outcome);
+    }
+    let text = if args.json {
+        json(&outcomes)?
+    } else {
+        yaml(&outcomes, args.count > 1)
+    };
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    let all_answered = outcomes.iter().all(|outcome| outcome.failures.is_empty());
+    Ok(if all_answered {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_SO)
+    })
+}
+
+fn ask(node: &Node, nid: Nid, args: &PingArgs) -> Outcome {
+    let mut outcome = Outcome {
+        nid,
+        replies: Vec::new(),
+        failures: Vec::new(),
+    };
+    let timeout = Duration::from_secs_f64(args.timeout);
+    for sent in 0..args.count {
+        if sent > 0 {
+            std::thread::sleep(Duration::from_secs_f64(args.interval));
+        }
+        match node.ping(nid, args.source, timeout) {
+            Ok(reply) => {
+                progress_line(args, nid, &reply);
+                outcome.replies.push(reply);
+            }
+            Err(error) => {
+                let cause = cause(node, args.transport.port);
+                // Nothing can be done when standard error is closed.
+                let _unprinted = writeln!(io::stderr(), "finerail: {error}{cause}");
+                outcome.failures.push(error);
+            }
+        }
+    }
+    outcome
+}
+
+/// What the connection attempts tell beyond the errno, and what would help.
+fn cause(node: &Node, port: u16) -> String {
+    let failures = node.stats().socklnd.dial_failures;
+    let text = match failures.keys().next().map(String::as_str) {
+        Some("refused") => format!("nothing listens on port {port} there"),
+        Some("source_port_privilege") => {
+            "source ports below 1024 need CAP_NET_BIND_SERVICE or root".to_owned()
+        }
+        Some("disconnected") => {
+            "it closed the connection during the handshake: it may accept only privileged source \
+             ports (--privileged), or not be an LNet node of this NID"
+                .to_owned()
+        }
+        Some("wrong_peer") => "the node there has another NID".to_owned(),
+        Some(other) => other.replace('_', " "),
+        None => return String::new(),
+    };
+    format!(" ({text})")
+}
+
+/// With several questions, each answer shows at once, on standard error so that the document on standard
+/// output stays whole.
+fn progress_line(args: &PingArgs, nid: Nid, reply: &PingReply) {
+    if args.count > 1 && !args.json {
+        let line = format!("{nid}: {:.3} ms", milliseconds(reply.round_trip));
+        let _unprinted = writeln!(io::stderr(), "{line}");
+    }
+}
+
+fn start_node(args: &PingArgs, target: Nid) -> anyhow::Result<Node> {
+    if let Some(path) = &args.config {
+        let options = NodeOptions {
+            progress: Progress::Caller,
+            accept: Some(AcceptMode::None),
+            ..args.transport.options()
+        };
+        return Ok(Node::start(&read_config(path)?, options)?);
+    }
+    let config = endpoint_config(target, args.source, args.transport.port)?;
+    let base = if args.privileged {
+        args.transport.options()
+    } else {
+        args.transport.unprivileged_options()
+    };
+    let options = NodeOptions {
+        progress: Progress::Caller,
+        accept: Some(AcceptMode::None),
+        one_shot: true,
+        ..base
+    };
+    Node::start(&config, options).context("cannot make an endpoint to ping from")
+}
+
+/// One interface on the target's network, with the local address that the system would use.
+fn endpoint_config(target: Nid, source: Option<Nid>, port: u16) -> anyhow::Result<Config> {
+    if target.net().lnd != LndType::TCP {
+        bail!(
+            "{target} is not on a tcp network; from here only tcp can be reached directly (a node with routes: --config)"
+        );
+    }
+    let nid = match (source, target.ip()) {
+        (Some(source), _) => source,
+        (None, Some(address)) => Nid::from_ip(target.net(), local_address(address, port)?),
+        (None, None) => bail!("{target} has no address"),
+    };
+    let ni = NiConfig {
+        nid: Some(nid),
+        ..NiConfig::default()
+    };
+    let net = NetConfig {
+        net: target.net(),
+        nis: vec![ni],
+    };
+    Ok(Config {
+        nets: vec![net],
+        ..Config::default()
+    })
+}
+
+/// Asks the routing table: connecting a datagram socket sends nothing.
+fn local_address(target: IpAddr, port: u16) -> anyhow::Result<IpAddr> {
+    let any: IpAddr = match target {
+        IpAddr::V4(_) => [0u8; 4].into(),
+        IpAddr::V6(_) => [0u8; 16].into(),
+    };
+    let address = UdpSocket::bind(SocketAddr::new(any, 0)).and_then(|socket| {
+        socket.connect(SocketAddr::new(target, port))?;
+        socket.local_addr()
+    });
+    Ok(address
+        .with_context(|| format!("this machine has no way to {target}"))?
+        .ip())
+}
+
+/// What `lnetctl ping` prints, with the round-trip times added when several were measured.
+fn yaml(outcomes: &[Outcome], with_times: bool) -> String {
+    let mut text = String::new();
+    if outcomes.iter().any(|outcome| !outcome.replies.is_empty()) {
+        text.push_str("ping:\n");
+    }
+    for outcome in outcomes {
+        let Some(reply) = outcome.replies.last() else {
+            continue;
+        };
+        push_reply(&mut text, outcome.nid, reply);
+        if with_times {
+            push_times(&mut text, outcome);
+        }
+    }
+    text
+}
+
+fn push_reply(text: &mut String, nid: Nid, reply: &PingReply) {
+    text.push_str(&format!(
+        "- primary nid: {nid}\n  Multi-Rail: false\n  peer_ni:\n  - nid: {nid}\n"
+    ));
+    for ni in reply.nis.iter().filter(|ni| ni.nid != nid) {
+        text.push_str(&format!("  - nid: {}\n", ni.nid));
+    }
+}
+
+fn push_times(text: &mut String, outcome: &Outcome) {
+    let times = Times::of(outcome);
+    // Writing to a string cannot fail.
+    let _ok = writeln!(
+        text,
+        "  round trip:\n    sent: {}\n    received: {}\n    min_ms: {:.3}\n    avg_ms: {:.3}\n    max_ms: {:.3}",
+        times.sent, times.received, times.min_ms, times.avg_ms, times.max_ms
+    );
+}
+
+#[derive(Serialize)]
+struct Times {
+    sent: usize,
+    received: usize,
+    min_ms: f64,
+    avg_ms: f64,
+    max_ms: f64,
+}
+
+impl Times {
+    fn of(outcome: &Outcome) -> Self {
+        let times: Vec<f64> = outcome
+            .replies
+            .iter()
+            .map(|reply| milliseconds(reply.round_trip))
+            .collect();
+        let received = times.len();
+        Self {
+            sent: received + outcome.failures.len(),
+            received,
+            min_ms: times.iter().copied().fold(f64::INFINITY, f64::min),
+            avg_ms: times.iter().sum::<f64>() / received.max(1) as f64,
+            max_ms: times.iter().copied().fold(0.0, f64::max),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Document {
+    nid: String,
+    primary_nid: Option<String>,
+    features: Option<u32>,
+    router: Option<bool>,
+    nids: Vec<String>,
+    round_trip: Option<Times>,
+    errors: Vec<String>,
+}
+
+fn json(outcomes: &[Outcome]) -> anyhow::Result<String> {
+    let documents: Vec<Document> = outcomes.iter().map(document).collect();
+    Ok(serde_json::to_string_pretty(&documents)? + "\n")
+}
+
+fn document(outcome: &Outcome) -> Document {
+    let last = outcome.replies.last();
+    Document {
+        nid: outcome.nid.to_string(),
+        primary_nid: last.map(|reply| reply.primary_nid.to_string()),
+        features: last.map(|reply| reply.features.bits()),
+        router: last.map(|reply| !reply.features.contains(PingFeatures::RTE_DISABLED)),
+        nids: last
+            .map(|reply| reply.nis.iter().map(|ni| ni.nid.to_string()).collect())
+            .unwrap_or_default(),
+        round_trip: last.map(|_| Times::of(outcome)),
+        errors: outcome.failures.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1_000.0
+}

@@ -1,0 +1,56 @@
+//! What every command that serves until it is told to stop has in common: readiness, signals, the end.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::Context;
+use sd_notify::NotifyState;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tracing::{debug, info};
+
+/// How long a service finishes what is under way before it closes its connections.
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
+
+/// Signals that end a service. Registered before the service starts, so that none is missed.
+pub(crate) struct StopSignals(Signals);
+
+impl StopSignals {
+    /// Takes SIGINT and SIGTERM. A second one during the clean end kills the process as usual.
+    pub(crate) fn register() -> anyhow::Result<Self> {
+        let signals = Signals::new([SIGINT, SIGTERM]).context("cannot take signals")?;
+        Ok(Self(signals))
+    }
+
+    /// Says on standard output and to the service manager that the service is ready, then waits.
+    pub(crate) fn wait_until_stopped(mut self, ready: &str) -> anyhow::Result<()> {
+        writeln!(io::stdout(), "{ready}").context("cannot write to standard output")?;
+        notify(NotifyState::Ready);
+        if let Some(signal) = self.0.forever().next() {
+            info!(signal, "stopping");
+            restore_default(signal);
+        }
+        notify(NotifyState::Stopping);
+        Ok(())
+    }
+}
+
+/// From now on the signals end the process at once.
+fn restore_default(_first: i32) {
+    for signal in [SIGINT, SIGTERM] {
+        let registered = signal_hook::flag::register_conditional_default(
+            signal,
+            std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true)),
+        );
+        if let Err(error) = registered {
+            debug!(%error, signal, "a second signal will be ignored");
+        }
+    }
+}
+
+/// Tells the service manager, where there is one.
+fn notify(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        debug!(%error, "no service manager was told");
+    }
+}
