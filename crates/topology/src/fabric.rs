@@ -1,0 +1,75 @@
+//! Any fabric, for those who only need distances and link loads.
+
+use crate::{Dragonfly, FatTree, Grid, Link, Routing, Tie, Vertex};
+
+/// A machine's fabric and how it routes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fabric {
+    /// A torus or mesh, dimension ordered.
+    Grid(Grid, Tie),
+    /// A dragonfly.
+    Dragonfly(Dragonfly, Routing),
+    /// A fat tree.
+    FatTree(FatTree),
+}
+
+impl Fabric {
+    /// Vertices, numbered from 0.
+    #[must_use]
+    pub fn vertices(&self) -> u32 {
+        match self {
+            Self::Grid(grid, _) => grid.vertices(),
+            Self::Dragonfly(dragonfly, _) => dragonfly.vertices(),
+            Self::FatTree(tree) => tree.vertices(),
+        }
+    }
+
+    /// One more than the highest number of a link.
+    #[must_use]
+    pub fn link_slots(&self) -> u32 {
+        match self {
+            Self::Grid(grid, _) => grid.link_slots(),
+            Self::Dragonfly(dragonfly, _) => dragonfly.link_slots(),
+            Self::FatTree(tree) => tree.link_slots(),
+        }
+    }
+
+    /// Hops between two vertices by the shortest path.
+    #[must_use]
+    pub fn hops(&self, a: Vertex, b: Vertex) -> u32 {
+        match self {
+            Self::Grid(grid, _) => grid.hops(a, b),
+            Self::Dragonfly(dragonfly, _) => dragonfly.hops(a, b),
+            Self::FatTree(tree) => tree.hops(a, b),
+        }
+    }
+
+    /// Weighted hops between two vertices by the shortest path.
+    #[must_use]
+    pub fn cost(&self, a: Vertex, b: Vertex) -> u32 {
+        match self {
+            Self::Grid(grid, _) => grid.cost(a, b),
+            Self::Dragonfly(dragonfly, _) => dragonfly.cost(a, b),
+            Self::FatTree(tree) => tree.cost(a, b),
+        }
+    }
+
+    /// GB/s of a link, or `None` for a number that is no link.
+    #[must_use]
+    pub fn capacity(&self, link: Link) -> Option<f64> {
+        match self {
+            Self::Grid(grid, _) => grid.capacity(link),
+            Self::Dragonfly(dragonfly, _) => dragonfly.capacity(link),
+            Self::FatTree(tree) => tree.capacity(link),
+        }
+    }
+
+    /// Tells every link that messages cross, with the share of the stream that crosses it.
+    pub fn walk(&self, from: Vertex, to: Vertex, visit: &mut dyn FnMut(Link, f64)) {
+        match self {
+            Self::Grid(grid, tie) => grid.walk(from, to, *tie, visit),
+            Self::Dragonfly(dragonfly, routing) => dragonfly.walk(from, to, *routing, visit),
+            Self::FatTree(tree) => tree.walk(from, to, visit),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Titan's Gemini torus: names, coordinates and NIDs.
+//!
+//! ```text
+//!   c{column}-{row}c{cage}s{slot}n{node}       25 columns × 8 rows × 3 cages × 8 slots × 4 nodes
+//!        │      │      └──┬───┘      │
+//!        X      Y ◀───────┼──────────┘  nodes 0, 1 on the lower Gemini, 2, 3 on the next one
+//!                         Z
+//! ```
+//!
+//! The torus is folded: odd columns go out, even columns come back, so that no cable is long. Rows
+//! fold likewise. NIDs snake along Z, then Y, then X downwards (planning, section 1.1).
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::{Dimension, Grid, TopologyError};
+
+/// Positions along X, Y and Z.
+pub const SIZE: [u16; 3] = [25, 16, 24];
+
+/// Nodes, two a Gemini.
+pub const NODES: u32 = 19_200;
+
+/// The cabinet row of each pair of Y planes.
+const ROW_OF_PAIR: [u16; 8] = [0, 2, 4, 6, 7, 5, 3, 1];
+
+/// A node by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeName {
+    column: u16,
+    row: u16,
+    cage: u16,
+    slot: u16,
+    node: u16,
+}
+
+/// Why a text is not the name of a node of Titan.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("'{0}' is not a node of Titan; names go from c0-0c0s0n0 to c24-7c2s7n3")]
+pub struct ParseNodeNameError(String);
+
+impl NodeName {
+    /// X, Y and Z of the node's Gemini.
+    #[must_use]
+    pub fn coordinates(self) -> [u16; 3] {
+        let pair = (0..8).find(|&pair| ROW_OF_PAIR[usize::from(pair)] == self.row);
+        // A row is below 8, and each of those is in the table.
+        let pair = pair.unwrap_or(0);
+        let x = match self.column {
+            0 => 0,
+            odd if odd % 2 == 1 => odd.div_ceil(2),
+            even => 25 - even / 2,
+        };
+        let cage = if pair % 2 == 0 {
+            self.cage
+        } else {
+            2 - self.cage
+        };
+        let slot = if cage == 1 { 7 - self.slot } else { self.slot };
+        [x, 2 * pair + self.node / 2, 8 * cage + slot]
+    }
+
+    /// The number in the node's NID.
+    #[must_use]
+    pub fn nid(self) -> u32 {
+        let [x, y, z] = self.coordinates().map(u32::from);
+        let plane = (25 - x) % 25;
+        let line = 16 * plane + if plane % 2 == 0 { y } else { 15 - y };
+        let place = 24 * line + if line % 2 == 0 { z } else { 23 - z };
+        2 * place + u32::from(self.node % 2)
+    }
+
+    /// The node with this NID, or `None` from [`NODES`] on.
+    #[must_use]
+    pub fn from_nid(nid: u32) -> Option<Self> {
+        if nid >= NODES {
+            return None;
+        }
+        let (place, odd) = (nid / 2, (nid % 2) as u16);
+        let (line, z) = (place / 24, place % 24);
+        let z = if line % 2 == 0 { z } else { 23 - z };
+        let (plane, y) = (line / 16, line % 16);
+        let y = if plane % 2 == 0 { y } else { 15 - y };
+        // All three are below 25.
+        Self::at([((25 - plane) % 25) as u16, y as u16, z as u16], odd)
+    }
+
+    /// The node at a Gemini, 0 or 1, or `None` outside the torus.
+    #[must_use]
+    pub fn at([x, y, z]: [u16; 3], odd: u16) -> Option<Self> {
+        if x >= SIZE[0] || y >= SIZE[1] || z >= SIZE[2] || odd > 1 {
+            return None;
+        }
+        let pair = y / 2;
+        let (cage, slot) = (z / 8, z % 8);
+        Some(Self {
+            column: match x {
+                0 => 0,
+                out if out <= 12 => 2 * out - 1,
+                back => 2 * (25 - back),
+            },
+            row: ROW_OF_PAIR[usize::from(pair)],
+            cage: if pair % 2 == 0 { cage } else { 2 - cage },
+            slot: if cage == 1 { 7 - slot } else { slot },
+            node: 2 * (y % 2) + odd,
+        })
+    }
+
+    /// Which of the four nodes of its blade it is.
+    #[must_use]
+    pub fn node(self) -> u16 {
+        self.node
+    }
+
+    /// The name without its node: `c7-2c2s0`.
+    #[must_use]
+    pub fn blade(self) -> String {
+        format!("{}c{}s{}", self.cabinet(), self.cage, self.slot)
+    }
+
+    /// The name of its cabinet: `c7-2`.
+    #[must_use]
+    pub fn cabinet(self) -> String {
+        format!("c{}-{}", self.column, self.row)
+    }
+}
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}n{}", self.blade(), self.node)
+    }
+}
+
+impl FromStr for NodeName {
+    type Err = ParseNodeNameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        read_name(text).ok_or_else(|| ParseNodeNameError(text.chars().take(40).collect()))
+    }
+}
+
+fn read_name(text: &str) -> Option<NodeName> {
+    let (column, rest) = text.strip_prefix('c')?.split_once('-')?;
+    let (row, rest) = rest.split_once('c')?;
+    let (cage, rest) = rest.split_once('s')?;
+    let (slot, node) = rest.split_once('n')?;
+    Some(NodeName {
+        column: number_below(column, 25)?,
+        row: number_below(row, 8)?,
+        cage: number_below(cage, 3)?,
+        slot: number_below(slot, 8)?,
+        node: number_below(node, 4)?,
+    })
+}
+
+fn number_below(digits: &str, limit: u16) -> Option<u16> {
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.len() <= 2;
+    digits.parse().ok().filter(|&n| plain && n < limit)
+}
+
+/// The torus with the planner's weights 4, 8, 1 and the raw capacities of its links in GB/s
+/// (planning, section 1.2).
+///
+/// # Errors
+///
+/// None: the sizes and capacities are constants that fit; the type is that of [`Grid::new`].
+pub fn grid() -> Result<Grid, TopologyError> {
+    // Which steps of Z leave a cage is inferred from the cabinets: eight slots a cage.
+    let mut z = vec![15.0; 7];
+    z.push(9.375);
+    let capacities = [vec![9.375], vec![9.375, 4.6875], z];
+    let dimensions = ["x", "y", "z"].into_iter().zip(SIZE).zip([4, 8, 1]);
+    let dimensions = dimensions.zip(capacities);
+    Grid::new(
+        dimensions
+            .map(|(((name, size), cost), capacity)| Dimension {
+                name: name.to_owned(),
+                size,
+                wrap: true,
+                cost,
+                capacity,
+            })
+            .collect(),
+    )
+}
