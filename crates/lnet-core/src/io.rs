@@ -144,7 +144,8 @@ pub enum Output {
     /// Put this message on the wire; `ni` = [`NiId::LOOPBACK`] means: give it back to the core as a
     /// message from `0@lo`.
     Transmit(Transmit),
-    /// A held message may go on: into `landing`, or to be thrown away (already counted).
+    /// A held message may go on: into `landing`, or to be thrown away (already counted). To be ignored
+    /// when the message was reported as failed between this output's making and its taking.
     Resume {
         /// The held message.
         rx: RxId,

@@ -47,6 +47,8 @@ mod rx;
 mod select;
 mod status;
 mod table;
+#[cfg(test)]
+mod tests;
 mod timer;
 mod tx;
 mod view;

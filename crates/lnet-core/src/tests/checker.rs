@@ -1,0 +1,222 @@
+use std::time::Duration;
+
+use super::net::{any_me, config, open_md};
+use super::{Net, nid};
+use crate::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn routed() -> Net {
+    let mut net = Net::routed(RouterBuffers {
+        tiny: 8,
+        small: 8,
+        large: 4,
+    });
+    net.advance(SECOND);
+    net
+}
+
+fn alive(net: &mut Net) -> bool {
+    net.core(0).routes().next().unwrap().alive
+}
+
+#[test]
+fn a_new_gateway_is_pinged_at_once_and_then_every_interval() {
+    let mut net = routed();
+    let pings = |net: &Net| net.trace.iter().filter(|(node, _)| *node == 0).count();
+    assert_eq!(pings(&net), 1);
+    net.advance(SECOND * 180);
+    assert_eq!(pings(&net), 4);
+    assert!(alive(&mut net));
+    assert!(net.core(0).routes().next().unwrap().single_hop);
+    assert_eq!(net.take_events(0), [], "pings of the core show no events");
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_gateway_that_cannot_be_reached_is_dead_and_one_that_answers_is_alive_again() {
+    let mut net = routed();
+    net.nodes[1].alive = false;
+    net.advance(SECOND * 61);
+    assert!(!alive(&mut net));
+    net.nodes[1].alive = true;
+    // Meanwhile the router has missed the server's ping, too, and calls that net down: it takes one
+    // more round until both have pinged it.
+    net.advance(SECOND * 121);
+    assert!(alive(&mut net));
+    let gateway = nid("10.0.0.9@tcp");
+    assert_eq!(net.nodes[0].gateways, [(gateway, false), (gateway, true)]);
+}
+
+#[test]
+fn a_gateway_that_stays_silent_is_dead_after_router_ping_timeout() {
+    let mut net = Net::routed(RouterBuffers::default());
+    net.keep_answers = true;
+    net.advance(SECOND);
+    net.nodes[1].alive = false;
+    net.answer(0, MessageStatus::Ok);
+    net.advance(SECOND * 48);
+    assert!(alive(&mut net));
+    net.advance(SECOND);
+    assert!(!alive(&mut net));
+    assert_eq!(net.nodes[0].gateways, [(nid("10.0.0.9@tcp"), false)]);
+}
+
+#[test]
+fn no_live_route_is_no_path() {
+    let mut net = routed();
+    net.nodes[1].alive = false;
+    net.advance(SECOND * 61);
+    net.put(0, b"x", false, "10.1.0.2@tcp1");
+    net.run();
+    assert_eq!(net.take_events(0)[0].status, Err(Errno::EHOSTUNREACH));
+}
+
+#[test]
+fn a_message_through_a_dead_gateway_revives_it() {
+    let mut net = routed();
+    net.attach(0, any_me(), open_md(16));
+    net.nodes[1].alive = false;
+    net.advance(SECOND * 61);
+    assert!(!alive(&mut net));
+    net.nodes[1].alive = true;
+    net.route_back();
+    net.put(2, b"hello", false, "10.0.0.1@tcp");
+    net.run();
+    assert!(alive(&mut net));
+}
+
+impl Net {
+    /// The server believes in its gateway again, whatever its pings said.
+    fn route_back(&mut self) {
+        let now = self.now;
+        self.core(2)
+            .remove_route("tcp".parse().unwrap(), nid("10.1.0.9@tcp1"))
+            .unwrap();
+        self.route(2, "tcp", "10.1.0.9@tcp1");
+        self.core(2).tick(now);
+        self.run();
+    }
+}
+
+#[test]
+fn a_gateway_whose_far_side_is_down_is_not_used_single_hop() {
+    let mut net = routed();
+    let (far, now) = (net.nodes[1].nis[1].0, net.now);
+    net.core(1).set_ni_fatal(far, true, now);
+    net.advance(SECOND * 60);
+    assert!(!alive(&mut net));
+    assert_eq!(net.nodes[0].gateways, [], "the gateway itself lives");
+
+    let globals = Globals {
+        avoid_asym_router_failure: false,
+        ..Globals::default()
+    };
+    let now = net.now;
+    net.core(0).set_globals(globals, now);
+    net.advance(SECOND * 60);
+    assert!(alive(&mut net));
+}
+
+#[test]
+fn a_gateway_that_does_not_route_any_more_is_not_used() {
+    let mut net = routed();
+    let now = net.now;
+    net.core(1).set_routing(false, now);
+    net.advance(SECOND * 60);
+    assert!(!alive(&mut net));
+}
+
+#[test]
+fn check_routers_before_use_starts_with_dead_gateways() {
+    let mut net = Net::new();
+    let globals = Globals {
+        check_routers_before_use: true,
+        ..Globals::default()
+    };
+    net.add_configured(
+        CoreConfig {
+            globals,
+            ..config(1)
+        },
+        &["10.0.0.1@tcp"],
+    );
+    let router = CoreConfig {
+        routing: true,
+        ..config(2)
+    };
+    net.add_configured(router, &["10.0.0.9@tcp", "10.1.0.9@tcp1"]);
+    net.route(0, "tcp1", "10.0.0.9@tcp");
+    assert!(!alive(&mut net));
+    net.advance(SECOND);
+    assert!(alive(&mut net));
+}
+
+#[test]
+fn interval_zero_switches_the_checker_off() {
+    let mut net = Net::new();
+    let globals = Globals {
+        alive_router_check_interval: Duration::ZERO,
+        ..Globals::default()
+    };
+    net.add_configured(
+        CoreConfig {
+            globals,
+            ..config(1)
+        },
+        &["10.0.0.1@tcp"],
+    );
+    net.route(0, "tcp1", "10.0.0.9@tcp");
+    assert_eq!(net.core(0).next_deadline(), None);
+    net.advance(SECOND * 600);
+    assert_eq!(net.trace.len(), 0);
+    assert!(alive(&mut net));
+}
+
+#[test]
+fn routes_are_chosen_by_priority_then_hops_then_in_turn() {
+    let mut net = Net::new();
+    net.add(&["10.0.0.1@tcp"]);
+    let now = net.now;
+    let mut add = |gateway: &str, priority, hops| {
+        let (net_name, gateway) = ("tcp1".parse().unwrap(), nid(gateway));
+        let route = Route {
+            net: net_name,
+            gateway,
+            hops,
+            priority,
+        };
+        net.core(0).add_route(route, now).unwrap();
+    };
+    add("10.0.0.5@tcp", 1, Some(1));
+    add("10.0.0.6@tcp", 0, Some(2));
+    add("10.0.0.7@tcp", 0, Some(1));
+    add("10.0.0.8@tcp", 0, None);
+    let mut hops = Vec::new();
+    for _ in 0..4 {
+        net.put(0, b"x", false, "10.1.0.2@tcp1");
+        while let Some(output) = net.core(0).poll_output() {
+            if let Output::Transmit(transmit) = output {
+                hops.push(transmit.to.nid);
+                let now = net.now;
+                net.core(0).sent(transmit.tx, MessageStatus::Ok, now);
+            }
+        }
+    }
+    let (seven, eight) = (nid("10.0.0.7@tcp"), nid("10.0.0.8@tcp"));
+    assert_eq!(hops, [eight, seven, eight, seven]);
+}
+
+#[test]
+fn a_removed_route_leaves_no_ping_behind() {
+    let mut net = Net::routed(RouterBuffers::default());
+    net.keep_answers = true;
+    net.advance(SECOND);
+    net.core(0)
+        .remove_route("tcp1".parse().unwrap(), nid("10.0.0.9@tcp"))
+        .unwrap();
+    net.answer(0, MessageStatus::Ok);
+    net.advance(SECOND * 200);
+    assert_eq!(net.core(0).next_deadline(), None);
+    assert_eq!(net.core(0).mds.len(), 1);
+}

@@ -1,0 +1,71 @@
+use super::Net;
+use super::net::config;
+use crate::*;
+
+#[test]
+fn a_peer_gets_peer_credits_messages_and_the_rest_waits_in_order() {
+    let mut net = Net::pair();
+    net.keep_answers = true;
+    for size in 1..=20_u8 {
+        net.put(0, &vec![0; usize::from(size)], false, "10.0.0.2@tcp");
+    }
+    net.run();
+    assert_eq!(net.nodes[0].kept.len(), 8);
+    let peer = net.core(0).peers().next().unwrap().nis[0];
+    assert_eq!((peer.tx_credits, peer.min_tx_credits), (-12, -12));
+
+    let sizes: Vec<u32> = std::iter::from_fn(|| net.answer(0, MessageStatus::RemoteDropped))
+        .map(|header| header.payload_length)
+        .collect();
+    assert_eq!(sizes, (1..=20).collect::<Vec<_>>());
+    net.assert_at_rest();
+}
+
+#[test]
+fn an_interface_gets_credits_messages_over_all_peers() {
+    let mut net = Net::new();
+    let mut core = Core::new(config(1), net.now);
+    let tunables = Tunables {
+        credits: 3,
+        peer_credits: 2,
+        ..Tunables::default()
+    };
+    let nid = super::nid("10.0.0.1@tcp");
+    let ni = core.add_ni(NiConfig { nid, tunables }, net.now).unwrap();
+    net.add(&[]);
+    net.nodes[0].core = core;
+    net.nodes[0].nis = vec![(ni, nid)];
+    net.keep_answers = true;
+    for to in ["10.0.0.2@tcp", "10.0.0.3@tcp"] {
+        for _ in 0..3 {
+            net.put(0, b"x", false, to);
+        }
+    }
+    net.run();
+    assert_eq!(net.nodes[0].kept.len(), 3);
+    assert_eq!(net.core(0).nis().nth(1).unwrap().tx_credits, -1);
+    let mut answered = 0;
+    while net.answer(0, MessageStatus::RemoteDropped).is_some() {
+        answered += 1;
+    }
+    assert_eq!(answered, 6);
+    net.assert_at_rest();
+}
+
+#[test]
+fn an_answer_given_twice_is_counted_and_changes_nothing() {
+    let mut net = Net::pair();
+    net.keep_answers = true;
+    net.put(0, b"x", false, "10.0.0.2@tcp");
+    net.run();
+    let tx = net.nodes[0].kept[0].tx;
+    let now = net.now;
+    net.core(0).sent(tx, MessageStatus::Ok, now);
+    net.core(0).sent(tx, MessageStatus::Ok, now);
+    net.core(0).sent(TxId(u64::MAX), MessageStatus::Ok, now);
+    net.core(0).arrived(RxId(3), Ok(()), now);
+    net.run();
+    assert_eq!(net.core(0).counters().stale_answers, 3);
+    assert_eq!(net.kinds(0), [EventKind::Send]);
+    net.assert_at_rest();
+}

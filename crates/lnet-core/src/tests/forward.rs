@@ -1,0 +1,271 @@
+use std::time::Duration;
+
+use super::net::{any_me, config, one_shot, open_md};
+use super::{Net, nid};
+use crate::*;
+
+const ONE_EACH: RouterBuffers = RouterBuffers {
+    tiny: 1,
+    small: 1,
+    large: 1,
+};
+
+fn server_md(net: &mut Net, node: usize) {
+    net.attach(node, any_me(), open_md(1 << 20));
+}
+
+#[test]
+fn put_get_and_their_answers_cross_one_router() {
+    let mut net = Net::routed(RouterBuffers {
+        tiny: 8,
+        small: 8,
+        large: 4,
+    });
+    server_md(&mut net, 2);
+    net.run();
+    net.trace.clear();
+    net.put(0, &[7; 100_000], true, "10.1.0.2@tcp1");
+    net.run();
+    net.get(0, 5000, "10.1.0.2@tcp1");
+    net.run();
+
+    let put = net.trace[0].1;
+    assert_eq!(
+        put.src_nid,
+        nid("10.0.0.1@tcp"),
+        "our NI on the net shared with the router"
+    );
+    assert_eq!(net.trace[1].1, put, "a router changes nothing");
+    let events = net.take_events(2);
+    assert_eq!(events[0].initiator.nid, nid("10.0.0.1@tcp"));
+    assert_eq!(events[0].sender, nid("10.1.0.9@tcp1"));
+    let kinds = net.kinds(0);
+    let expected = [
+        EventKind::Send,
+        EventKind::Ack,
+        EventKind::Send,
+        EventKind::Reply,
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(net.core(1).counters().route_count, 4);
+    assert_eq!(net.core(1).counters().route_length, 105_000);
+    net.assert_at_rest();
+}
+
+#[test]
+fn put_and_ack_cross_two_routers() {
+    let mut net = Net::new();
+    net.add(&["10.0.0.1@tcp"]);
+    let routing = |cookie| CoreConfig {
+        routing: true,
+        ..config(cookie)
+    };
+    net.add_configured(routing(2), &["10.0.0.9@tcp", "10.1.0.9@tcp1"]);
+    net.add_configured(routing(3), &["10.1.0.8@tcp1", "10.2.0.8@tcp2"]);
+    net.add(&["10.2.0.2@tcp2"]);
+    net.route(0, "tcp2", "10.0.0.9@tcp");
+    net.route(1, "tcp2", "10.1.0.8@tcp1");
+    net.route(2, "tcp", "10.1.0.9@tcp1");
+    net.attach(3, any_me(), one_shot(64));
+    net.put(0, b"far away", true, "10.2.0.2@tcp2");
+    net.run();
+    assert_eq!(net.kinds(0), [EventKind::Send, EventKind::Ack]);
+    assert_eq!(net.take_events(3)[0].sender, nid("10.2.0.8@tcp2"));
+    net.assert_at_rest();
+}
+
+#[test]
+fn one_buffer_of_each_pool_is_enough_to_make_progress() {
+    let mut net = Net::routed(ONE_EACH);
+    server_md(&mut net, 2);
+    for length in [0, 1, 4096, 4097, 1 << 20] {
+        for _ in 0..4 {
+            net.put(0, &vec![1; length], true, "10.1.0.2@tcp1");
+        }
+    }
+    net.run();
+    assert_eq!(
+        net.kinds(0)
+            .iter()
+            .filter(|kind| **kind == EventKind::Ack)
+            .count(),
+        20
+    );
+    for pool in net.core(1).router_pools() {
+        assert_eq!(
+            (pool.credits, pool.min_credits <= 0),
+            (1, true),
+            "{:?}",
+            pool.pool
+        );
+    }
+    net.assert_at_rest();
+}
+
+/// A router with one buffer in each pool (node 0), and clients that know it.
+fn small_router(clients: usize) -> Net {
+    let mut net = Net::new();
+    let router = CoreConfig {
+        routing: true,
+        buffers: ONE_EACH,
+        ..config(2)
+    };
+    net.add_configured(router, &["10.0.0.9@tcp", "10.1.0.9@tcp1"]);
+    for client in 1..=clients {
+        let node = net.add(&[&format!("10.0.0.{client}@tcp")]);
+        net.route(node, "tcp1", "10.0.0.9@tcp");
+    }
+    net.run();
+    net
+}
+
+#[test]
+fn messages_wait_for_a_buffer_in_the_order_of_their_arrival() {
+    let mut net = small_router(3);
+    net.keep_answers = true;
+    for node in 1..=3 {
+        net.put(node, &[0; 9], false, "10.1.0.2@tcp1");
+        net.run();
+        net.answer(node, MessageStatus::Ok);
+    }
+    assert_eq!(net.held(), 2);
+    assert_eq!(net.core(0).router_pools()[1].credits, -2);
+    let mut sources = Vec::new();
+    while let Some(header) = net.answer(0, MessageStatus::Ok) {
+        sources.push(header.src_nid);
+    }
+    assert_eq!(
+        sources,
+        ["10.0.0.1@tcp", "10.0.0.2@tcp", "10.0.0.3@tcp"].map(nid)
+    );
+    net.assert_at_rest();
+}
+
+#[test]
+fn one_sender_holds_no_more_buffers_than_its_credits() {
+    let mut net = Net::routed(RouterBuffers {
+        tiny: 64,
+        small: 64,
+        large: 64,
+    });
+    net.run();
+    net.keep_answers = true;
+    for _ in 0..9 {
+        net.put(0, b"x", false, "10.1.0.2@tcp1");
+        net.run();
+        net.answer(0, MessageStatus::Ok);
+    }
+    let small = net.core(1).router_pools()[1];
+    assert_eq!(small.credits, 64 - 8);
+    assert_eq!(net.held(), 1);
+    while net.answer(1, MessageStatus::Ok).is_some() {}
+    assert_eq!(net.held(), 0);
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_held_routed_message_whose_connection_breaks_frees_its_place() {
+    let mut net = Net::routed(RouterBuffers {
+        tiny: 1,
+        small: 1,
+        large: 1,
+    });
+    net.run();
+    net.keep_answers = true;
+    for _ in 0..2 {
+        net.put(0, b"x", false, "10.1.0.2@tcp1");
+        net.run();
+        net.answer(0, MessageStatus::Ok);
+    }
+    assert_eq!(net.held(), 1);
+    net.break_held(1);
+    while net.answer(1, MessageStatus::Ok).is_some() {}
+    net.assert_at_rest();
+}
+
+#[test]
+fn no_route_to_the_destination_drops_and_counts() {
+    let mut net = small_router(1);
+    net.route(1, "tcp7", "10.0.0.9@tcp");
+    net.put(1, b"x", false, "10.7.0.1@tcp7");
+    net.run();
+    assert_eq!(net.core(0).counters().dropped(DropReason::NoRoute), 1);
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_node_that_does_not_route_drops_what_is_for_elsewhere() {
+    let mut net = small_router(1);
+    let now = net.now;
+    net.core(0).set_routing(false, now);
+    net.put(1, b"x", false, "10.1.0.2@tcp1");
+    net.run();
+    assert_eq!(net.core(0).counters().dropped(DropReason::NotRouting), 1);
+}
+
+#[test]
+fn switching_routing_off_drops_what_waits() {
+    let mut net = Net::routed(ONE_EACH);
+    net.run();
+    net.keep_answers = true;
+    for _ in 0..2 {
+        net.put(0, b"x", false, "10.1.0.2@tcp1");
+        net.run();
+        net.answer(0, MessageStatus::Ok);
+    }
+    let now = net.now;
+    net.core(1).set_routing(false, now);
+    net.run();
+    assert_eq!(net.held(), 0);
+    assert_eq!(
+        net.core(1).counters().dropped(DropReason::RoutingStopped),
+        1
+    );
+    while net.answer(1, MessageStatus::Ok).is_some() {}
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_next_hop_that_is_down_gets_no_routed_message_until_peer_timeout() {
+    let mut net = Net::routed(ONE_EACH);
+    server_md(&mut net, 2);
+    net.put(0, b"x", true, "10.1.0.2@tcp1");
+    net.run();
+    let (ni, now) = (net.nodes[1].nis[1].0, net.now);
+    net.core(1)
+        .peer_notify(ni, nid("10.1.0.2@tcp1"), false, now);
+    net.take_events(0);
+    net.put(0, b"x", true, "10.1.0.2@tcp1");
+    net.run();
+    assert_eq!(net.core(1).counters().dropped(DropReason::NextHopDown), 1);
+    net.now = net.now + Duration::from_secs(180);
+    net.put(0, b"x", true, "10.1.0.2@tcp1");
+    net.run();
+    assert!(net.kinds(0).contains(&EventKind::Ack));
+}
+
+#[test]
+fn more_buffers_let_what_waits_go_on() {
+    let mut net = Net::routed(ONE_EACH);
+    net.run();
+    net.keep_answers = true;
+    for _ in 0..3 {
+        net.put(0, b"x", false, "10.1.0.2@tcp1");
+        net.run();
+        net.answer(0, MessageStatus::Ok);
+    }
+    assert_eq!(net.held(), 1);
+    let now = net.now;
+    net.core(1).set_router_buffers(
+        RouterBuffers {
+            tiny: 9,
+            small: 9,
+            large: 9,
+        },
+        now,
+    );
+    net.run();
+    assert_eq!(net.held(), 0);
+    while net.answer(1, MessageStatus::Ok).is_some() {}
+    net.assert_at_rest();
+}

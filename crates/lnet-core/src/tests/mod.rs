@@ -1,0 +1,16 @@
+//! Tests of the node as a whole, on a network in memory with virtual time.
+
+mod checker;
+mod configuration;
+mod credits;
+mod forward;
+mod hostile;
+mod lazy;
+mod matching;
+mod net;
+mod ping;
+mod put_get;
+mod random;
+mod timeout;
+
+use net::{Net, nid};

@@ -1,0 +1,302 @@
+use lnet_types::{Nid, ProcessId};
+
+use super::net::{any_me, one_shot, open_md};
+use super::{Net, nid};
+use crate::*;
+
+#[test]
+fn put_lands_and_both_ends_hear_of_it_once() {
+    let mut net = Net::pair();
+    net.attach(1, any_me(), one_shot(16));
+    net.put(0, b"hello", true, "10.0.0.2@tcp");
+    net.run();
+
+    let events = net.take_events(1);
+    assert_eq!(events.len(), 1);
+    let event = &events[0];
+    assert_eq!(
+        (event.kind, event.mlength, event.rlength),
+        (EventKind::Put, 5, 5)
+    );
+    assert_eq!(
+        (event.hdr_data, event.portal, event.match_bits),
+        (99, 30, 7)
+    );
+    assert_eq!(event.initiator, ProcessId::lustre(nid("10.0.0.1@tcp")));
+    assert_eq!(event.sender, nid("10.0.0.1@tcp"));
+    assert!(event.unlinked);
+    let events = net.take_events(0);
+    assert_eq!(
+        events.iter().map(|e| e.kind).collect::<Vec<_>>(),
+        [EventKind::Send, EventKind::Ack]
+    );
+    assert_eq!(events[1].mlength, 5);
+    assert_eq!(
+        events.iter().map(|e| e.unlinked).collect::<Vec<_>>(),
+        [false, true]
+    );
+    net.assert_at_rest();
+}
+
+#[test]
+fn get_brings_the_data() {
+    let mut net = Net::pair();
+    let source = net.attach(1, any_me(), open_md(8));
+    net.nodes[1].memory.insert(source, b"12345678".to_vec());
+    let sink = net.bind(0, &[0; 4], 2);
+    let get = GetRequest {
+        md: sink,
+        source: None,
+        target: ProcessId::lustre(nid("10.0.0.2@tcp")),
+        portal: 30,
+        match_bits: 7,
+        offset: 2,
+    };
+    let now = net.now;
+    net.core(0).get(get, now).unwrap();
+    net.run();
+
+    let reply = net.trace.iter().find(|(node, _)| *node == 1).unwrap().1;
+    assert_eq!(reply.payload_length, 4);
+    let events = net.take_events(1);
+    assert_eq!(
+        (events[0].kind, events[0].offset, events[0].mlength),
+        (EventKind::Get, 2, 4)
+    );
+    assert_eq!(net.kinds(0), [EventKind::Send, EventKind::Reply]);
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_put_without_ack_gets_none() {
+    let mut net = Net::pair();
+    net.attach(1, any_me(), one_shot(16));
+    net.put(0, b"x", false, "10.0.0.2@tcp");
+    net.run();
+    assert_eq!(net.kinds(0), [EventKind::Send]);
+    net.assert_at_rest();
+}
+
+#[test]
+fn ack_disable_sends_no_ack() {
+    let mut net = Net::pair();
+    let md = one_shot(16);
+    net.attach(
+        1,
+        any_me(),
+        MdSpec {
+            options: md.options | MdOptions::ACK_DISABLE,
+            ..md
+        },
+    );
+    net.put(0, b"x", true, "10.0.0.2@tcp");
+    net.run();
+    assert_eq!(net.kinds(0), [EventKind::Send]);
+}
+
+#[test]
+fn own_nid_and_0_at_lo_go_through_loopback() {
+    for to in ["0@lo", "10.0.0.1@tcp"] {
+        let mut net = Net::pair();
+        net.attach(0, any_me(), one_shot(16));
+        net.put(0, b"self", true, to);
+        net.run();
+        let events = net.take_events(0);
+        let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
+        assert_eq!(
+            kinds,
+            [EventKind::Send, EventKind::Put, EventKind::Ack],
+            "{to}"
+        );
+        assert_eq!(events[1].initiator.nid, nid(to));
+        net.assert_at_rest();
+    }
+}
+
+#[test]
+fn a_target_without_path_ends_in_a_send_event_with_ehostunreach() {
+    let mut net = Net::pair();
+    net.put(0, b"x", false, "10.9.0.1@tcp9");
+    net.run();
+    let events = net.take_events(0);
+    assert_eq!(
+        (events[0].kind, events[0].status),
+        (EventKind::Send, Err(Errno::EHOSTUNREACH))
+    );
+    assert!(events[0].unlinked);
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_source_that_is_not_ours_ends_in_a_send_event() {
+    let mut net = Net::pair();
+    let md = net.bind(0, b"x", 1);
+    let put = PutRequest {
+        md,
+        ack: false,
+        source: Some(nid("10.0.0.77@tcp")),
+        target: ProcessId::lustre(nid("10.0.0.2@tcp")),
+        portal: 30,
+        match_bits: 7,
+        offset: 0,
+        hdr_data: 0,
+    };
+    let now = net.now;
+    net.core(0).put(put, now).unwrap();
+    net.run();
+    assert_eq!(net.take_events(0)[0].status, Err(Errno::EHOSTUNREACH));
+}
+
+#[test]
+fn the_lnds_failure_is_the_send_events_status() {
+    for (status, errno) in [
+        (MessageStatus::NetworkTimeout, Errno::ETIMEDOUT),
+        (MessageStatus::RemoteDropped, Errno::EHOSTUNREACH),
+        (MessageStatus::LocalError, Errno::EIO),
+        (MessageStatus::LocalAborted, Errno::ECANCELED),
+    ] {
+        let mut net = Net::pair();
+        net.keep_answers = true;
+        net.put(0, b"x", false, "10.0.0.2@tcp");
+        net.run();
+        net.answer(0, status);
+        assert_eq!(net.take_events(0)[0].status, Err(errno));
+        assert_eq!(net.core(0).counters().ended(status), 1);
+        net.assert_at_rest();
+    }
+}
+
+#[test]
+fn a_descriptor_that_is_unlinked_while_busy_ceases_with_its_last_event() {
+    let mut net = Net::pair();
+    net.keep_answers = true;
+    let md = net.put(0, b"x", true, "10.0.0.2@tcp");
+    net.run();
+    let now = net.now;
+    net.core(0).md_unlink(md, now).unwrap();
+    assert_eq!(
+        net.core(0).md_unlink(md, now),
+        Err(PortalError::UnknownHandle)
+    );
+    net.run();
+    assert_eq!(net.take_events(0), []);
+
+    net.answer(0, MessageStatus::Ok);
+    let events = net.take_events(0);
+    assert_eq!(events.len(), 1);
+    assert_eq!(
+        (events[0].kind, events[0].status),
+        (EventKind::Send, Err(Errno::ETIMEDOUT))
+    );
+    assert!(events[0].unlinked);
+}
+
+#[test]
+fn an_idle_descriptor_ceases_at_once_with_an_unlink_event() {
+    let mut net = Net::pair();
+    let md = net.attach(1, any_me(), open_md(4));
+    let now = net.now;
+    net.core(1).md_unlink(md, now).unwrap();
+    net.run();
+    let events = net.take_events(1);
+    assert_eq!(
+        (events[0].kind, events[0].status),
+        (EventKind::Unlink, Ok(()))
+    );
+    assert!(events[0].unlinked);
+    net.assert_at_rest();
+}
+
+#[test]
+fn unlinking_cancels_what_waits_for_a_credit() {
+    let mut net = Net::pair();
+    net.keep_answers = true;
+    let mds: Vec<_> = (0..9)
+        .map(|_| net.put(0, b"x", false, "10.0.0.2@tcp"))
+        .collect();
+    net.run();
+    let now = net.now;
+    net.core(0).md_unlink(mds[8], now).unwrap();
+    net.run();
+    let events = net.take_events(0);
+    assert_eq!(
+        (events[0].kind, events[0].status),
+        (EventKind::Send, Err(Errno::ECANCELED))
+    );
+    assert!(events[0].unlinked);
+    while net.answer(0, MessageStatus::RemoteDropped).is_some() {}
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_failed_payload_gives_a_failed_event_and_no_ack() {
+    let mut net = Net::pair();
+    net.attach(1, any_me(), one_shot(16));
+    net.keep_answers = true;
+    net.put(0, b"hello", true, "10.0.0.2@tcp");
+    net.run();
+    let transmit = net.nodes[0].kept.pop_front().unwrap();
+    let (ni, now) = (net.nodes[1].nis[0].0, net.now);
+    let from = ProcessId::lustre(nid("10.0.0.1@tcp"));
+    let verdict = net.core(1).header(ni, from, &transmit.header, now);
+    let Verdict::Receive { rx, .. } = verdict else {
+        panic!("{verdict:?}")
+    };
+    net.core(1)
+        .arrived(rx, Err(MessageStatus::RemoteError), now);
+    net.run();
+
+    let events = net.take_events(1);
+    assert_eq!(
+        (events[0].kind, events[0].status),
+        (EventKind::Put, Err(Errno::EIO))
+    );
+    assert!(net.nodes[1].kept.is_empty(), "no ACK");
+    assert_eq!(net.core(1).counters().dropped(DropReason::Incomplete), 1);
+}
+
+#[test]
+fn a_reply_goes_to_exactly_the_user_space_process_that_asked() {
+    let mut net = Net::pair();
+    net.attach(1, any_me(), open_md(4));
+    net.keep_answers = true;
+    net.get(0, 4, "10.0.0.2@tcp");
+    net.run();
+    let header = net.nodes[0].kept[0].header;
+    let (ni, now) = (net.nodes[1].nis[0].0, net.now);
+    let from = ProcessId {
+        nid: nid("10.0.0.1@tcp"),
+        pid: ProcessId::USER_FLAG | 40_000,
+    };
+    let verdict = net.core(1).header(ni, from, &header, now);
+    let Verdict::Receive { rx, .. } = verdict else {
+        panic!("{verdict:?}")
+    };
+    net.core(1).arrived(rx, Ok(()), now);
+    net.run();
+    assert_eq!(net.nodes[1].kept[0].to, from);
+}
+
+#[test]
+fn a_peer_without_multi_rail_always_sees_the_same_source() {
+    let mut net = Net::new();
+    net.add(&["10.0.0.1@tcp", "10.0.0.3@tcp"]);
+    net.add(&["10.0.0.2@tcp"]);
+    for _ in 0..4 {
+        net.put(0, b"x", false, "10.0.0.2@tcp");
+        net.run();
+    }
+    let sources: Vec<Nid> = net.trace.iter().map(|(_, header)| header.src_nid).collect();
+    assert_eq!(sources, [sources[0]; 4]);
+
+    net.core(0)
+        .add_peer(nid("10.0.0.2@tcp"), &[], true)
+        .unwrap();
+    net.trace.clear();
+    for _ in 0..2 {
+        net.put(0, b"x", false, "10.0.0.2@tcp");
+        net.run();
+    }
+    let sources: Vec<Nid> = net.trace.iter().map(|(_, header)| header.src_nid).collect();
+    assert_ne!(sources[0], sources[1], "round robin for a Multi-Rail peer");
+}
