@@ -160,7 +160,8 @@ pub(crate) fn connected(stream: &TcpStream) -> Option<Result<(), DialFailure>> {
     }
 }
 
-/// Sets the options of an established connection (section 2.10).
+/// Sets the options of an established connection (section 2.10). Linger is off as sockets are made; what
+/// kernels set beyond it, `TCP_LINGER2`, only decides how long a closed socket waits for the peer's FIN.
 pub(crate) fn set_options(stream: &TcpStream) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;

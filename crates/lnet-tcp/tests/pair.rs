@@ -1,5 +1,7 @@
 //! Two LNDs against each other over loopback.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
 mod common;
 
 use std::time::Duration;

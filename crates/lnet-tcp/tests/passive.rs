@@ -1,5 +1,7 @@
 //! Peers that dial us, played by hand: the bytes of section 14 and the bad input of section 12.2.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
 mod common;
 
 use std::time::Duration;
@@ -398,7 +400,7 @@ fn acknowledgements_that_nobody_reads_stop_the_reading() {
     let mut node = Node::new(config());
     node.upper.policy = Policy::Discard;
     let hello = hello(node.nid, Ctype::CONTROL);
-    let mut raw = Raw::establish(&mut node, &hello);
+    let mut raw = Raw::connect_narrow(&node).greet(&mut node, &hello);
     let message = frame(9, &put(node.nid, node.nid, 0), &[]);
     let mut written = 0;
     let mut stuck = 0;

@@ -5,6 +5,7 @@
     unreachable_pub,
     reason = "each test binary includes this file and uses its own part"
 )]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
@@ -323,9 +324,23 @@ impl Raw {
         Self::new(TcpStream::connect(node.socket_address()).unwrap())
     }
 
+    /// Connects with a receive buffer that is soon full.
+    pub fn connect_narrow(node: &Node) -> Self {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        socket.connect(&node.socket_address().into()).unwrap();
+        Self::new(socket.into())
+    }
+
     /// Connects, and shakes hands as `hello`.
     pub fn establish(node: &mut Node, hello: &Hello) -> Self {
-        let mut raw = Self::connect(node);
+        Self::connect(node).greet(node, hello)
+    }
+
+    /// Shakes hands as `hello`.
+    pub fn greet(self, node: &mut Node, hello: &Hello) -> Self {
+        let mut raw = self;
         raw.write(&opening(node.nid, hello));
         let reply = raw.expect(node, hello.version.base_len());
         let reply = Hello::decode(&reply).unwrap().hello;

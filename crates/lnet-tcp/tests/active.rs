@@ -1,0 +1,394 @@
+//! Peers that we dial, played by hand.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+mod common;
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use common::{Node, Raw, accept, config, frame, hello, opening, put, raw_peer, until};
+use lnet_tcp::{
+    AcceptMode, AddNiError, CloseReason, DialFailure, Failure, LndNi, NiKey, Refusal,
+    SocklndConfig, SourcePorts, TxToken,
+};
+use lnet_types::{Net, Nid, ProcessId};
+use lnet_wire::{Connreq, Ctype, Hello, HelloVersion};
+
+/// A node that has sent a message to a peer played by hand.
+struct Dial {
+    node: Node,
+    listener: TcpListener,
+    peer: Nid,
+    tx: TxToken,
+}
+
+impl Dial {
+    fn new(config: SocklndConfig) -> Self {
+        let (listener, peer) = raw_peer();
+        let mut node = Node::new(config);
+        let tx = node.send(ProcessId::lustre(peer), vec![1, 2, 3]);
+        Self {
+            node,
+            listener,
+            peer,
+            tx,
+        }
+    }
+
+    /// The next connection, and the HELLO on it.
+    fn next(&mut self) -> (Raw, Hello) {
+        let mut raw = accept(&mut self.node, &self.listener);
+        let request = raw.expect(&mut self.node, 16);
+        assert_eq!(Connreq::decode(&request).unwrap().target, self.peer);
+        let bytes = raw.expect(&mut self.node, 56);
+        (raw, Hello::decode(&bytes).unwrap().hello)
+    }
+
+    /// Answers the next connection as `edit` makes it.
+    fn answer(&mut self, edit: impl FnOnce(&mut Hello)) -> Raw {
+        let (mut raw, asked) = self.next();
+        let mut reply = asked.reply(self.peer, 55, asked.ctype.inverse().unwrap());
+        edit(&mut reply);
+        raw.write(&encoded(&reply));
+        raw
+    }
+
+    /// The result of the message.
+    fn result(&mut self) -> Result<(), Failure> {
+        let tx = self.tx;
+        until(&mut self.node, |node| node.result(tx))
+    }
+
+    fn failures(&self) -> Vec<(DialFailure, u64)> {
+        self.node.lnd.stats().dial_failures.iter().collect()
+    }
+}
+
+fn encoded(hello: &Hello) -> Vec<u8> {
+    let mut bytes = vec![0; Hello::MAX_LEN];
+    let len = hello.encode(&mut bytes).unwrap();
+    bytes.truncate(len);
+    bytes
+}
+
+#[test]
+fn the_opening_is_that_of_a_kernel_node() {
+    let mut dial = Dial::new(config());
+    let (_raw, asked) = dial.next();
+    let expected = Hello {
+        version: HelloVersion::V3,
+        src_nid: dial.node.nid,
+        dst_nid: dial.peer,
+        src_pid: 12345,
+        dst_pid: 0,
+        src_incarnation: 1,
+        dst_incarnation: 0,
+        ctype: Ctype::CONTROL,
+    };
+    assert_eq!(asked, expected);
+}
+
+#[test]
+fn nothing_follows_the_opening_before_the_answer() {
+    let mut dial = Dial::new(config());
+    let (mut raw, _) = dial.next();
+    for _ in 0..100 {
+        dial.node.turn();
+        raw.poll();
+    }
+    assert!(raw.read.is_empty());
+}
+
+#[test]
+fn the_message_follows_the_answer_on_control_and_the_bulk_types_are_dialled_in_order() {
+    let mut dial = Dial::new(config());
+    let mut control = dial.answer(|_| {});
+    let bytes = control.expect(&mut dial.node, 99);
+    assert_eq!(
+        bytes,
+        frame(0, &put(dial.node.nid, dial.peer, 3), &[1, 2, 3])
+    );
+    assert_eq!(dial.result(), Ok(()));
+    let (mut bulk, asked) = dial.next();
+    assert_eq!(asked.ctype, Ctype::BULK_IN);
+    bulk.write(&encoded(&asked.reply(dial.peer, 55, Ctype::BULK_OUT)));
+    let (_raw, asked) = dial.next();
+    assert_eq!(asked.ctype, Ctype::BULK_OUT);
+}
+
+#[test]
+fn dialling_from_privileged_ports_begins_at_1023_and_skips_those_in_use() {
+    let privileged = SocklndConfig {
+        source_ports: SourcePorts::Privileged,
+        ..config()
+    };
+    if !sys::may_bind_port(1023).unwrap_or(false) {
+        println!("skipped: this user may not use ports below 1024");
+        return;
+    }
+    let mut dial = Dial::new(privileged);
+    let ports: Vec<_> = (0..3)
+        .map(|_| {
+            let raw = dial.answer(|_| {});
+            let port = raw.stream.peer_addr().unwrap().port();
+            std::mem::forget(raw);
+            port
+        })
+        .collect();
+    assert_eq!(ports, [1023, 1022, 1021]);
+}
+
+#[test]
+fn an_answer_from_somebody_else_is_refused() {
+    let mut dial = Dial::new(config());
+    let mut raw = dial.answer(|reply| reply.src_nid = "10.4.4.4@tcp".parse().unwrap());
+    assert_eq!(dial.result(), Err(Failure::LocalError));
+    assert_eq!(dial.failures(), [(DialFailure::WrongPeer, 1)]);
+    raw.expect_close(&mut dial.node);
+}
+
+#[test]
+fn an_answer_with_another_pid_is_refused() {
+    let mut dial = Dial::new(config());
+    dial.answer(|reply| reply.src_pid = 1);
+    assert_eq!(dial.result(), Err(Failure::LocalError));
+    assert_eq!(dial.failures(), [(DialFailure::WrongPeer, 1)]);
+}
+
+#[test]
+fn an_answer_whose_type_is_not_the_inverse_is_refused() {
+    let mut dial = Dial::new(config());
+    dial.answer(|reply| reply.ctype = Ctype::BULK_IN);
+    assert_eq!(dial.result(), Err(Failure::LocalError));
+    assert_eq!(dial.failures(), [(DialFailure::WrongType, 1)]);
+}
+
+#[test]
+fn an_acceptors_refusal_is_no_hello() {
+    let mut dial = Dial::new(config());
+    let (mut raw, _) = dial.next();
+    raw.write(&Connreq::REFUSAL);
+    assert_eq!(dial.result(), Err(Failure::LocalError));
+    assert_eq!(dial.failures(), [(DialFailure::HelloMalformed, 1)]);
+}
+
+#[test]
+fn a_peer_that_closes_without_an_answer_fails_the_pass() {
+    let mut dial = Dial::new(config());
+    drop(dial.next());
+    assert_eq!(dial.result(), Err(Failure::RemoteDropped));
+    assert_eq!(dial.failures(), [(DialFailure::Disconnected, 1)]);
+}
+
+#[test]
+fn a_peer_that_never_answers_fails_the_pass_after_the_socket_timeout() {
+    let mut dial = Dial::new(config());
+    let _raw = dial.next();
+    dial.node.pass(Duration::from_secs(49));
+    assert_eq!(dial.node.result(dial.tx), None);
+    dial.node.pass(Duration::from_secs(1));
+    assert_eq!(dial.result(), Err(Failure::NetworkTimeout));
+    assert_eq!(dial.failures(), [(DialFailure::TimedOut, 1)]);
+}
+
+#[test]
+fn a_message_whose_time_is_up_before_there_is_a_connection_fails() {
+    let mut dial = Dial::new(config());
+    let deadline = dial.node.now + Duration::from_secs(3);
+    let short = dial
+        .node
+        .send_before(ProcessId::lustre(dial.peer), vec![4], deadline);
+    let _raw = dial.next();
+    dial.node.pass(Duration::from_secs(4));
+    assert_eq!(dial.node.result(short), Some(Err(Failure::NetworkTimeout)));
+    assert_eq!(dial.node.result(dial.tx), None);
+}
+
+#[test]
+fn none_is_asked_again_within_a_second_and_given_up_after_the_third() {
+    let mut dial = Dial::new(config());
+    for refusal in 1..=3 {
+        let mut raw = dial.answer(|reply| reply.ctype = Ctype::NONE);
+        raw.expect_close(&mut dial.node);
+        if refusal < 3 {
+            dial.node.pass(Duration::from_millis(499));
+            assert_eq!(
+                dial.listener.accept().map(|_| ()).map_err(|it| it.kind()),
+                Err(std::io::ErrorKind::WouldBlock)
+            );
+            dial.node.pass(Duration::from_millis(501));
+        }
+    }
+    assert_eq!(dial.result(), Err(Failure::RemoteDropped));
+    assert_eq!(
+        dial.failures(),
+        [
+            (DialFailure::Declined, 3),
+            (DialFailure::DeclinedTooOften, 1)
+        ]
+    );
+}
+
+#[test]
+fn the_wait_after_none_ends_when_the_peer_connects() {
+    let mut dial = Dial::new(config());
+    let mut raw = dial.answer(|reply| reply.ctype = Ctype::NONE);
+    raw.expect_close(&mut dial.node);
+    let mut theirs = Raw::connect(&dial.node);
+    let hello = Hello::dial(dial.peer, dial.node.nid, 55, Ctype::CONTROL);
+    theirs.write(&opening(dial.node.nid, &hello));
+    // No time passes, and yet the message goes and the next type is dialled.
+    assert_eq!(dial.result(), Ok(()));
+    let (_raw, asked) = dial.next();
+    assert_eq!(asked.ctype, Ctype::BULK_IN);
+}
+
+#[test]
+fn none_in_another_version_is_followed_at_once_by_that_version() {
+    let mut dial = Dial::new(config());
+    dial.answer(|reply| {
+        reply.version = HelloVersion::V2;
+        reply.ctype = Ctype::NONE;
+    });
+    let (mut raw, asked) = dial.next();
+    assert_eq!(asked.version, HelloVersion::V2);
+    raw.write(&encoded(&asked.reply(dial.peer, 55, Ctype::CONTROL)));
+    assert_eq!(dial.result(), Ok(()));
+}
+
+#[test]
+fn another_incarnation_closes_the_connections_of_the_old_one() {
+    let mut dial = Dial::new(config());
+    let mut control = dial.answer(|_| {});
+    assert_eq!(dial.result(), Ok(()));
+    let _bulk = dial.answer(|reply| reply.src_incarnation = 56);
+    control.expect_close(&mut dial.node);
+    assert_eq!(
+        dial.node.lnd.stats().closed.of(CloseReason::PeerRestarted),
+        1
+    );
+    let (_raw, asked) = dial.next();
+    assert_eq!(asked.ctype, Ctype::CONTROL);
+}
+
+#[test]
+fn the_lower_nid_is_refused_while_we_dial_it_and_the_higher_is_not() {
+    let mut dial = Dial::new(config());
+    let _dialling = dial.next();
+    let mut theirs = Raw::connect(&dial.node);
+    let hello = Hello::dial(dial.peer, dial.node.nid, 55, Ctype::CONTROL);
+    // Their connection must come from the address that we dial.
+    drop(theirs);
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let from = std::net::SocketAddr::new(dial.peer.ip().unwrap(), 0);
+    socket.bind(&from.into()).unwrap();
+    socket.connect(&dial.node.socket_address().into()).unwrap();
+    theirs = Raw::new(socket.into());
+    theirs.write(&opening(dial.node.nid, &hello));
+    let reply = Hello::decode(&theirs.expect(&mut dial.node, 56))
+        .unwrap()
+        .hello;
+    if dial.peer < dial.node.nid {
+        assert_eq!(reply.ctype, Ctype::NONE);
+        assert_eq!(dial.node.lnd.stats().refused.of(Refusal::Race), 1);
+    } else {
+        assert_eq!(reply.ctype, Ctype::CONTROL);
+        assert_eq!(dial.result(), Ok(()));
+    }
+}
+
+#[test]
+fn a_nid_without_an_ip_address_cannot_be_dialled() {
+    let mut node = Node::new(config());
+    let tx = node.send(ProcessId::lustre("27@gni".parse().unwrap()), vec![1]);
+    assert_eq!(node.result(tx), Some(Err(Failure::LocalError)));
+    assert_eq!(node.lnd.stats().dial_failures.of(DialFailure::NoAddress), 1);
+}
+
+#[test]
+fn a_large_nid_cannot_travel_on_a_version_3_connection() {
+    let mut node = Node::new(config());
+    let hello = hello(node.nid, Ctype::CONTROL);
+    let _raw = Raw::establish(&mut node, &hello);
+    let header = put(node.nid, "fd00::1@tcp".parse().unwrap(), 0);
+    let request = lnet_tcp::SendRequest {
+        tx: TxToken(9),
+        ni: common::NI,
+        to: ProcessId::lustre(hello.src_nid),
+        header,
+        deadline: node.now + Duration::from_secs(1),
+    };
+    node.lnd.send(request, node.now, &mut node.upper);
+    assert_eq!(node.result(TxToken(9)), Some(Err(Failure::LocalError)));
+    assert_eq!(node.open(), 1);
+}
+
+fn add(node: &mut Node, nid: &str) -> AddNiError {
+    let ni = LndNi {
+        ni: NiKey(9),
+        nid: nid.parse().unwrap(),
+        conns_per_peer: 1,
+        incarnation: 1,
+    };
+    node.lnd.add_ni(ni).unwrap_err()
+}
+
+#[test]
+fn an_address_that_is_not_here_is_refused_by_name() {
+    for accept in [AcceptMode::All, AcceptMode::None] {
+        let mut node = Node::new(SocklndConfig { accept, ..config() });
+        let error = add(&mut node, "192.0.2.1@tcp");
+        assert!(matches!(error, AddNiError::AddressNotHere(_)), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with("192.0.2.1 is not an address of this machine")
+        );
+    }
+}
+
+#[test]
+fn a_port_in_use_is_refused_by_its_number() {
+    let (_listener, taken) = raw_peer();
+    let error = add(&mut Node::new(config()), &taken.to_string());
+    assert!(
+        matches!(error, AddNiError::PortInUse { port: 9988, .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("port 9988"), "{error}");
+}
+
+#[test]
+fn a_nid_of_another_network_type_or_a_second_time_is_refused() {
+    let mut node = Node::new(config());
+    assert!(matches!(
+        add(&mut node, "10.0.0.1@o2ib"),
+        AddNiError::NotTcp(_)
+    ));
+    let again = node.nid.to_string();
+    assert!(matches!(
+        add(&mut node, &again),
+        AddNiError::Duplicate { .. }
+    ));
+}
+
+#[test]
+fn an_unknown_congestion_control_is_refused() {
+    let odd = SocklndConfig {
+        congestion: Some("nosuch".to_owned()),
+        ..config()
+    };
+    let poll = mio::Poll::new().unwrap();
+    let registry = poll.registry().try_clone().unwrap();
+    let mut lnd = lnet_tcp::Socklnd::new(odd, registry, 1, 1);
+    let nid = Nid::from_ip(Net::tcp(0), common::address());
+    let ni = LndNi {
+        ni: NiKey(1),
+        nid,
+        conns_per_peer: 1,
+        incarnation: 1,
+    };
+    let error = lnd.add_ni(ni).unwrap_err();
+    assert!(matches!(error, AddNiError::Congestion { .. }), "{error}");
+}
