@@ -31,6 +31,7 @@ mod descriptor;
 mod event;
 mod forward;
 mod io;
+mod lazy;
 mod lifecycle;
 mod matching;
 mod md;
@@ -65,11 +66,11 @@ pub use io::{
     CoreBuffer, Landing, NiId, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Transmit,
     TxId, Verdict,
 };
+pub use lazy::MAX_HELD_PER_PORTAL;
 pub use md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
 pub use peer::MAX_PEER_NIS;
 pub use portal::PortalError;
 pub use put_get::{GetRequest, PutRequest};
-pub use receive::MAX_HELD_PER_PORTAL;
 pub use status::{DropReason, MessageStatus, ProtocolError};
 pub use view::{NiView, PeerNiView, PeerView, RouteView, RouterPoolView};
 

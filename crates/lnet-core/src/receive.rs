@@ -6,14 +6,11 @@ use lnet_wire::{Body, Handle, Header, LNET_MTU, LNET_PORTAL, MessageType};
 use crate::Core;
 use crate::counters::Arrival;
 use crate::event::{Event, EventKind};
-use crate::io::{Landing, NiId, Output, Payload, Place, RxId, Verdict};
+use crate::io::{Landing, NiId, Payload, Place, Verdict};
 use crate::matching::{Match, Wanted};
 use crate::md::{MdHandle, MdOptions};
 use crate::rx::{Origin, Rx, Stage};
 use crate::status::{DropReason, ProtocolError};
-
-/// The most PUTs that one lazy portal holds. Each holds a connection, too.
-pub const MAX_HELD_PER_PORTAL: usize = 4096;
 
 impl Core {
     /// A message's header has arrived over `ni` from the process at the other end of the connection,
@@ -140,7 +137,13 @@ impl Core {
         }
     }
 
-    fn wanted(&self, origin: &Origin, match_bits: u64, rlength: u32, offset: u32) -> Wanted {
+    pub(crate) fn wanted(
+        &self,
+        origin: &Origin,
+        match_bits: u64,
+        rlength: u32,
+        offset: u32,
+    ) -> Wanted {
         Wanted {
             operation: origin.header.body.message_type(),
             match_bits,
@@ -187,101 +190,14 @@ impl Core {
     }
 
     /// The other names of an initiator.
-    fn aliases(&self, initiator: ProcessId) -> &[Nid] {
+    pub(crate) fn aliases(&self, initiator: ProcessId) -> &[Nid] {
         self.peers
             .peer(initiator.nid)
             .map_or(&[], |peer| &peer.nids)
     }
 
-    fn holds(&self, portal: u32, operation: MessageType) -> bool {
-        let lazy = self
-            .portals
-            .get(portal as usize)
-            .is_some_and(|portal| portal.lazy);
-        lazy && operation == MessageType::Put
-    }
-
-    fn hold_lazy(&mut self, origin: Origin, portal: u32) -> Verdict {
-        let arrival = origin.arrival();
-        let Some(portal) = self.portals.get_mut(portal as usize) else {
-            return self.discard(arrival, DropReason::BadPortal);
-        };
-        if portal.held.len() >= MAX_HELD_PER_PORTAL {
-            return self.discard(arrival, DropReason::LazyPortal);
-        }
-        let rx = self.rx.insert(origin.into_rx(Stage::HeldLazy));
-        portal.held.push_back(rx);
-        self.counters.begin_message();
-        Verdict::Hold { rx }
-    }
-
-    /// A held message's connection is gone.
-    pub(crate) fn unhold_lazy(&mut self, header: &Header, rx: RxId) {
-        let Body::Put(put) = header.body else { return };
-        if let Some(portal) = self.portals.get_mut(put.ptl_index as usize) {
-            portal.held.retain(|held| *held != rx);
-        }
-    }
-
-    /// Offers what a lazy portal holds to a descriptor that was just attached.
-    pub(crate) fn offer_held(&mut self, portal: u32, me: crate::md::MeHandle) {
-        let Some(entry) = self.portals.get_mut(portal as usize) else {
-            return;
-        };
-        let held = std::mem::take(&mut entry.held);
-        let mut waiting = std::collections::VecDeque::with_capacity(held.len());
-        for id in held {
-            if !self.offer_one(id, me) {
-                waiting.push_back(id);
-            }
-        }
-        if let Some(entry) = self.portals.get_mut(portal as usize) {
-            entry.held = waiting;
-        }
-    }
-
-    /// True when the held message waits no longer.
-    fn offer_one(&mut self, id: RxId, me: crate::md::MeHandle) -> bool {
-        let Some(rx) = self.rx.get(id) else {
-            return true;
-        };
-        let Body::Put(put) = rx.header.body else {
-            return true;
-        };
-        let origin = Origin {
-            ni: rx.ni,
-            from: rx.from,
-            header: rx.header,
-        };
-        let length = origin.header.payload_length;
-        let wanted = self.wanted(&origin, put.match_bits, length, put.offset);
-        let aliases = self.aliases(wanted.initiator);
-        match self
-            .mes
-            .get(me)
-            .and_then(|me| me.offer(&self.mds, &wanted, aliases))
-        {
-            None => false,
-            Some(Err(reason)) => {
-                self.discard_held(id, reason);
-                true
-            }
-            Some(Ok(found)) => {
-                let (stage, landing) = self.begin_request(&origin, &wanted, found);
-                if let Some(rx) = self.rx.get_mut(id) {
-                    rx.stage = stage;
-                }
-                self.outputs.push_back(Output::Resume {
-                    rx: id,
-                    landing: Some(landing),
-                });
-                true
-            }
-        }
-    }
-
     /// A matched PUT or GET becomes an operation of its descriptor.
-    fn begin_request(
+    pub(crate) fn begin_request(
         &mut self,
         origin: &Origin,
         wanted: &Wanted,
@@ -290,53 +206,55 @@ impl Core {
         let Match {
             md,
             offset,
-            mlength,
+            mlength: length,
         } = found;
         let mut event = self.incoming_event(origin, md);
         event.initiator = wanted.initiator;
         event.match_bits = wanted.match_bits;
         event.offset = offset;
-        event.mlength = mlength;
+        event.mlength = length;
         let place = self.place(md);
-        let mut leaving = false;
-        if let Some(entry) = self.mds.get_mut(md) {
-            entry.begin();
-            entry.offset = offset.saturating_add(mlength);
-            leaving = entry.is_leaving();
-        }
-        if leaving {
-            self.detach(md);
-        }
-        match wanted.operation {
-            MessageType::Get => {
-                if let Place::Core(buffer) = place {
-                    self.buffers.retain(buffer);
-                }
-                let landing = Landing {
-                    place,
-                    offset: 0,
-                    length: 0,
-                };
-                (
-                    Stage::Asking(
-                        event,
-                        Payload {
-                            place,
-                            offset,
-                            length: mlength,
-                        },
-                    ),
-                    landing,
-                )
-            }
-            _ => (
+        self.begin_operation(md, offset.saturating_add(length));
+        if wanted.operation != MessageType::Get {
+            return (
                 Stage::Landing(event),
                 Landing {
                     place,
                     offset,
-                    length: mlength,
+                    length,
+                },
+            );
+        }
+        if let Place::Core(buffer) = place {
+            self.buffers.retain(buffer);
+        }
+        let nothing = Landing {
+            place,
+            offset: 0,
+            length: 0,
+        };
+        (
+            Stage::Asking(
+                event,
+                Payload {
+                    place,
+                    offset,
+                    length,
                 },
             ),
+            nothing,
+        )
+    }
+
+    /// Moves a descriptor's own offset; one that this exhausts matches nothing more.
+    fn begin_operation(&mut self, md: MdHandle, offset: u32) {
+        let Some(entry) = self.mds.get_mut(md) else {
+            return;
+        };
+        entry.begin();
+        entry.offset = offset;
+        if entry.is_leaving() {
+            self.detach(md);
         }
     }
 

@@ -1,0 +1,105 @@
+//! Lazy portals (section 5.4): a PUT that nothing takes waits for a descriptor instead of being
+//! dropped. It waits unread, so its connection waits with it; a full portal drops.
+
+use std::collections::VecDeque;
+
+use lnet_wire::{Body, Header, MessageType};
+
+use crate::Core;
+use crate::io::{Output, RxId, Verdict};
+use crate::md::MeHandle;
+use crate::rx::{Origin, Stage};
+use crate::status::DropReason;
+
+/// The most PUTs that one lazy portal holds. Each holds a connection, too.
+pub const MAX_HELD_PER_PORTAL: usize = 4096;
+
+impl Core {
+    /// A portal would hold a message that nothing takes.
+    pub(crate) fn holds(&self, portal: u32, operation: MessageType) -> bool {
+        let lazy = self
+            .portals
+            .get(portal as usize)
+            .is_some_and(|portal| portal.lazy);
+        lazy && operation == MessageType::Put
+    }
+
+    pub(crate) fn hold_lazy(&mut self, origin: Origin, portal: u32) -> Verdict {
+        let arrival = origin.arrival();
+        let Some(portal) = self.portals.get_mut(portal as usize) else {
+            return self.discard(arrival, DropReason::BadPortal);
+        };
+        if portal.held.len() >= MAX_HELD_PER_PORTAL {
+            return self.discard(arrival, DropReason::LazyPortal);
+        }
+        let rx = self.rx.insert(origin.into_rx(Stage::HeldLazy));
+        portal.held.push_back(rx);
+        self.counters.begin_message();
+        Verdict::Hold { rx }
+    }
+
+    /// A held message's connection is gone.
+    pub(crate) fn unhold_lazy(&mut self, header: &Header, rx: RxId) {
+        let Body::Put(put) = header.body else { return };
+        if let Some(portal) = self.portals.get_mut(put.ptl_index as usize) {
+            portal.held.retain(|held| *held != rx);
+        }
+    }
+
+    /// Offers what a lazy portal holds to a descriptor that was just attached.
+    pub(crate) fn offer_held(&mut self, portal: u32, me: MeHandle) {
+        let Some(entry) = self.portals.get_mut(portal as usize) else {
+            return;
+        };
+        let held = std::mem::take(&mut entry.held);
+        let mut waiting = VecDeque::with_capacity(held.len());
+        for id in held {
+            if !self.offer_one(id, me) {
+                waiting.push_back(id);
+            }
+        }
+        if let Some(entry) = self.portals.get_mut(portal as usize) {
+            entry.held = waiting;
+        }
+    }
+
+    /// True when the held message waits no longer.
+    fn offer_one(&mut self, id: RxId, me: MeHandle) -> bool {
+        let Some(rx) = self.rx.get(id) else {
+            return true;
+        };
+        let Body::Put(put) = rx.header.body else {
+            return true;
+        };
+        let origin = Origin {
+            ni: rx.ni,
+            from: rx.from,
+            header: rx.header,
+        };
+        let length = origin.header.payload_length;
+        let wanted = self.wanted(&origin, put.match_bits, length, put.offset);
+        let aliases = self.aliases(wanted.initiator);
+        match self
+            .mes
+            .get(me)
+            .and_then(|me| me.offer(&self.mds, &wanted, aliases))
+        {
+            None => false,
+            Some(Err(reason)) => {
+                self.discard_held(id, reason);
+                true
+            }
+            Some(Ok(found)) => {
+                let (stage, landing) = self.begin_request(&origin, &wanted, found);
+                if let Some(rx) = self.rx.get_mut(id) {
+                    rx.stage = stage;
+                }
+                self.outputs.push_back(Output::Resume {
+                    rx: id,
+                    landing: Some(landing),
+                });
+                true
+            }
+        }
+    }
+}
