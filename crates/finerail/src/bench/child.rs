@@ -6,6 +6,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -103,6 +104,18 @@ impl Peer {
             Some(status) => bail!("the {} process ended early ({status})", self.name),
         }
     }
+}
+
+/// Looks for the peer whose end explains a failure. A dying process closes its sockets a moment before
+/// its end can be seen.
+pub(super) fn blame(peers: &mut [Peer]) -> anyhow::Result<()> {
+    const LOOKS: u32 = 10;
+    const PAUSE: Duration = Duration::from_millis(20);
+    for _ in 0..LOOKS {
+        peers.iter_mut().try_for_each(Peer::check_alive)?;
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
 }
 
 impl Drop for Peer {

@@ -13,7 +13,7 @@ use lnet_types::ProcessId;
 use super::{
     DATA_PORTAL, DONE_PORTAL, INITIATOR, MATCH_BITS, Place, ROUTED_TARGET, TARGET, free_port,
 };
-use crate::bench::child::{Peer, PeerSpec};
+use crate::bench::child::{self, Peer, PeerSpec};
 use crate::bench::measure::Side;
 use crate::bench::peer::Role;
 use crate::bench::placement::Placement;
@@ -25,8 +25,8 @@ const LARGE_WINDOW: u64 = 4;
 /// Small PUTs that are handed over before the first is written.
 const SMALL_WINDOW: u64 = 32;
 
-/// How long nothing may happen before a run is given up.
-const SILENCE_MAX: Duration = Duration::from_secs(20);
+/// Seconds in which nothing happens before a run is given up.
+const SILENCE_MAX_S: u32 = 20;
 
 /// The measuring node in one placement, with the processes of the others.
 pub(in crate::bench) struct Initiator {
@@ -178,18 +178,22 @@ impl Initiator {
     fn next(&mut self) -> anyhow::Result<Event> {
         // An event that is there already costs no look at the clock.
         let there = self.queue.try_next();
-        let Some(NodeEvent { event, .. }) = there.or_else(|| self.queue.wait(Some(SILENCE_MAX)))
-        else {
-            self.peers.iter_mut().try_for_each(Peer::check_alive)?;
-            bail!("nothing happened for {} seconds", SILENCE_MAX.as_secs());
-        };
-        match event.status {
-            Ok(()) => Ok(event),
-            Err(errno) => {
-                self.peers.iter_mut().try_for_each(Peer::check_alive)?;
-                bail!("{:?} failed with errno {}", event.kind, errno.0)
-            }
+        let NodeEvent { event, .. } = there.map_or_else(|| self.wait(), Ok)?;
+        if let Err(errno) = event.status {
+            child::blame(&mut self.peers)?;
+            bail!("{:?} failed with errno {}", event.kind, errno.0);
         }
+        Ok(event)
+    }
+
+    fn wait(&mut self) -> anyhow::Result<NodeEvent> {
+        for _ in 0..SILENCE_MAX_S {
+            if let Some(event) = self.queue.wait(Some(Duration::from_secs(1))) {
+                return Ok(event);
+            }
+            self.peers.iter_mut().try_for_each(Peer::check_alive)?;
+        }
+        bail!("nothing happened for {SILENCE_MAX_S} seconds")
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use super::{BATCH, HEADER_LEN, Header, Link, Run};
-use crate::bench::child::{Peer, PeerSpec};
+use crate::bench::child::{self, Peer, PeerSpec};
 use crate::bench::measure::Side;
 use crate::bench::peer::Role;
 use crate::bench::placement::Placement;
@@ -67,7 +67,7 @@ impl Side for Initiator {
     fn run(&mut self, workload: Workload, count: u64) -> anyhow::Result<Duration> {
         let result = self.measure(workload, count);
         if result.is_err() {
-            self.peers.iter_mut().try_for_each(Peer::check_alive)?;
+            child::blame(&mut self.peers)?;
         }
         result.with_context(|| format!("the limit of '{}'", workload.label()))
     }
