@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use lnet_types::Nid;
+
 use super::net::{any_me, config, open_md};
 use super::{Net, nid};
 use crate::*;
@@ -84,6 +86,12 @@ fn a_message_through_a_dead_gateway_revives_it() {
     net.put(2, b"hello", false, "10.0.0.1@tcp");
     net.run();
     assert!(alive(&mut net));
+    let now = net.now;
+    assert_eq!(
+        net.core(0).next_deadline(),
+        Some(now),
+        "and it is pinged at once"
+    );
 }
 
 impl Net {
@@ -173,38 +181,47 @@ fn interval_zero_switches_the_checker_off() {
     assert!(alive(&mut net));
 }
 
-#[test]
-fn routes_are_chosen_by_priority_then_hops_then_in_turn() {
+/// The gateways that four messages to tcp1 take, given routes of (gateway, priority, hops).
+fn choices(routes: &[(&str, u32, Option<u8>)]) -> Vec<Nid> {
     let mut net = Net::new();
     net.add(&["10.0.0.1@tcp"]);
     let now = net.now;
-    let mut add = |gateway: &str, priority, hops| {
-        let (net_name, gateway) = ("tcp1".parse().unwrap(), nid(gateway));
+    for &(gateway, priority, hops) in routes {
+        let (remote, gateway) = ("tcp1".parse().unwrap(), nid(gateway));
         let route = Route {
-            net: net_name,
+            net: remote,
             gateway,
             hops,
             priority,
         };
         net.core(0).add_route(route, now).unwrap();
-    };
-    add("10.0.0.5@tcp", 1, Some(1));
-    add("10.0.0.6@tcp", 0, Some(2));
-    add("10.0.0.7@tcp", 0, Some(1));
-    add("10.0.0.8@tcp", 0, None);
-    let mut hops = Vec::new();
+    }
+    let mut taken = Vec::new();
     for _ in 0..4 {
         net.put(0, b"x", false, "10.1.0.2@tcp1");
         while let Some(output) = net.core(0).poll_output() {
             if let Output::Transmit(transmit) = output {
-                hops.push(transmit.to.nid);
-                let now = net.now;
+                taken.push(transmit.to.nid);
                 net.core(0).sent(transmit.tx, MessageStatus::Ok, now);
             }
         }
     }
-    let (seven, eight) = (nid("10.0.0.7@tcp"), nid("10.0.0.8@tcp"));
-    assert_eq!(hops, [eight, seven, eight, seven]);
+    taken
+}
+
+#[test]
+fn routes_are_chosen_by_priority_then_hops_then_in_turn() {
+    let (five, six) = ("10.0.0.5@tcp", "10.0.0.6@tcp");
+    assert_eq!(
+        choices(&[(five, 1, Some(1)), (six, 0, Some(2))]),
+        [nid(six); 4]
+    );
+    assert_eq!(
+        choices(&[(five, 0, Some(2)), (six, 0, Some(1))]),
+        [nid(six); 4]
+    );
+    let in_turn = [six, five, six, five].map(nid);
+    assert_eq!(choices(&[(five, 0, Some(1)), (six, 0, None)]), in_turn);
 }
 
 #[test]

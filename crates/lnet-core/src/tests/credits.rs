@@ -21,27 +21,31 @@ fn a_peer_gets_peer_credits_messages_and_the_rest_waits_in_order() {
     net.assert_at_rest();
 }
 
-#[test]
-fn an_interface_gets_credits_messages_over_all_peers() {
+/// A node whose interface takes three messages, two for each peer, with three to each of two peers.
+fn narrow() -> (Net, Vec<MdHandle>) {
     let mut net = Net::new();
-    let mut core = Core::new(config(1), net.now);
+    net.add_configured(config(1), &[]);
     let tunables = Tunables {
         credits: 3,
         peer_credits: 2,
         ..Tunables::default()
     };
     let nid = super::nid("10.0.0.1@tcp");
-    let ni = core.add_ni(NiConfig { nid, tunables }, net.now).unwrap();
-    net.add(&[]);
-    net.nodes[0].core = core;
+    let now = net.now;
+    let ni = net.core(0).add_ni(NiConfig { nid, tunables }, now).unwrap();
     net.nodes[0].nis = vec![(ni, nid)];
     net.keep_answers = true;
+    let mut mds = Vec::new();
     for to in ["10.0.0.2@tcp", "10.0.0.3@tcp"] {
-        for _ in 0..3 {
-            net.put(0, b"x", false, to);
-        }
+        mds.extend((0..3).map(|_| net.put(0, b"x", false, to)));
     }
     net.run();
+    (net, mds)
+}
+
+#[test]
+fn an_interface_gets_credits_messages_over_all_peers() {
+    let (mut net, _) = narrow();
     assert_eq!(net.nodes[0].kept.len(), 3);
     assert_eq!(net.core(0).nis().nth(1).unwrap().tx_credits, -1);
     let mut answered = 0;
@@ -49,6 +53,17 @@ fn an_interface_gets_credits_messages_over_all_peers() {
         answered += 1;
     }
     assert_eq!(answered, 6);
+    net.assert_at_rest();
+}
+
+#[test]
+fn what_is_cancelled_while_it_waits_for_the_interface_gives_its_peer_credit_back() {
+    let (mut net, mds) = narrow();
+    let now = net.now;
+    net.core(0).md_unlink(mds[4], now).unwrap();
+    net.run();
+    while net.answer(0, MessageStatus::RemoteDropped).is_some() {}
+    assert_eq!(net.take_events(0).len(), 6);
     net.assert_at_rest();
 }
 

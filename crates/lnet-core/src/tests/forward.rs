@@ -226,6 +226,37 @@ fn switching_routing_off_drops_what_waits() {
 }
 
 #[test]
+fn switching_routing_off_drops_what_waits_for_the_next_hop() {
+    let mut net = small_router(2);
+    let now = net.now;
+    net.core(0).set_router_buffers(
+        RouterBuffers {
+            tiny: 64,
+            small: 64,
+            large: 64,
+        },
+        now,
+    );
+    net.keep_answers = true;
+    for node in [1, 2] {
+        for _ in 0..8 {
+            net.put(node, b"x", false, "10.1.0.2@tcp1");
+            net.run();
+            net.answer(node, MessageStatus::Ok);
+        }
+    }
+    assert_eq!(net.nodes[0].kept.len(), 8, "the credits of the next hop");
+    net.core(0).set_routing(false, now);
+    net.run();
+    assert_eq!(
+        net.core(0).counters().dropped(DropReason::RoutingStopped),
+        8
+    );
+    while net.answer(0, MessageStatus::Ok).is_some() {}
+    net.assert_at_rest();
+}
+
+#[test]
 fn a_next_hop_that_is_down_gets_no_routed_message_until_peer_timeout() {
     let mut net = Net::routed(ONE_EACH);
     server_md(&mut net, 2);
@@ -239,6 +270,21 @@ fn a_next_hop_that_is_down_gets_no_routed_message_until_peer_timeout() {
     net.run();
     assert_eq!(net.core(1).counters().dropped(DropReason::NextHopDown), 1);
     net.now = net.now + Duration::from_secs(180);
+    net.put(0, b"x", true, "10.1.0.2@tcp1");
+    net.run();
+    assert!(net.kinds(0).contains(&EventKind::Ack));
+}
+
+#[test]
+fn a_next_hop_that_is_heard_of_is_not_down_any_more() {
+    let mut net = Net::routed(ONE_EACH);
+    server_md(&mut net, 2);
+    net.run();
+    let (ni, now) = (net.nodes[1].nis[1].0, net.now);
+    net.core(1)
+        .peer_notify(ni, nid("10.1.0.2@tcp1"), false, now);
+    net.put(2, b"x", false, "10.1.0.9@tcp1");
+    net.run();
     net.put(0, b"x", true, "10.1.0.2@tcp1");
     net.run();
     assert!(net.kinds(0).contains(&EventKind::Ack));

@@ -184,6 +184,18 @@ fn a_reply_cannot_write_into_the_source_of_a_put() {
 }
 
 #[test]
+fn an_ack_for_an_earlier_life_of_the_node_is_dropped() {
+    let mut net = Net::pair();
+    net.keep_answers = true;
+    let md = net.put(0, b"x", true, "10.0.0.2@tcp");
+    net.run();
+    let verdict = offer(&mut net, &header(ack_to(99, md.0), 0));
+    assert_eq!(verdict, Verdict::Discard(DropReason::UnknownHandle));
+    let verdict = offer(&mut net, &header(ack_to(100, md.0), 0));
+    assert!(matches!(verdict, Verdict::Receive { .. }));
+}
+
+#[test]
 fn a_reply_longer_than_asked_for_is_dropped_or_cut() {
     for (options, expected) in [(MdOptions::empty(), None), (MdOptions::TRUNCATE, Some(4))] {
         let mut net = Net::pair();

@@ -1,4 +1,5 @@
 use lnet_types::{Nid, ProcessId};
+use lnet_wire::{Ack, Body, Handle, Header};
 
 use super::net::{any_me, one_shot, open_md};
 use super::{Net, nid};
@@ -299,4 +300,66 @@ fn a_peer_without_multi_rail_always_sees_the_same_source() {
     }
     let sources: Vec<Nid> = net.trace.iter().map(|(_, header)| header.src_nid).collect();
     assert_ne!(sources[0], sources[1], "round robin for a Multi-Rail peer");
+}
+
+#[test]
+fn an_ack_that_overtakes_the_lnds_answer_does_not_end_the_descriptor() {
+    let mut net = Net::pair();
+    net.attach(1, any_me(), one_shot(16));
+    net.keep_answers = true;
+    let md = net.put(0, b"x", true, "10.0.0.2@tcp");
+    net.run();
+    let put = net.nodes[0].kept[0].header;
+    let dst_wmd = Handle {
+        interface: 100,
+        object: md.0,
+    };
+    let (ni, now) = (net.nodes[0].nis[0].0, net.now);
+    let from = ProcessId::lustre(nid("10.0.0.2@tcp"));
+    let header = Header {
+        dest_nid: put.src_nid,
+        src_nid: put.dest_nid,
+        payload_length: 0,
+        body: Body::Ack(Ack {
+            dst_wmd,
+            match_bits: 7,
+            mlength: 1,
+        }),
+        ..put
+    };
+    let verdict = net.core(0).header(ni, from, &header, now);
+    let Verdict::Receive { rx, .. } = verdict else {
+        panic!("{verdict:?}")
+    };
+    net.core(0).arrived(rx, Ok(()), now);
+    net.run();
+    net.answer(0, MessageStatus::Ok);
+    let events = net.take_events(0);
+    let seen: Vec<_> = events
+        .iter()
+        .map(|event| (event.kind, event.unlinked))
+        .collect();
+    assert_eq!(seen, [(EventKind::Ack, false), (EventKind::Send, true)]);
+}
+
+#[test]
+fn an_exhausted_descriptor_leaves_its_retained_entry_at_once() {
+    let mut net = Net::pair();
+    let now = net.now;
+    let entry = MeSpec {
+        unlink_with_md: false,
+        ..any_me()
+    };
+    let me = net.core(1).me_attach(entry).unwrap();
+    let first = net.core(1).md_attach(me, one_shot(4), now).unwrap();
+    net.nodes[1].memory.insert(first, vec![0; 4]);
+    net.keep_answers = true;
+    net.get(0, 4, "10.0.0.2@tcp");
+    net.run();
+    net.answer(0, MessageStatus::Ok);
+    let second = net.core(1).md_attach(me, one_shot(4), now).unwrap();
+    net.nodes[1].memory.insert(second, vec![0; 4]);
+    net.answer(1, MessageStatus::Ok);
+    let events = net.take_events(1);
+    assert_eq!((events[0].md, events[0].unlinked), (first, true));
 }
