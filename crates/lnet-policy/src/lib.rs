@@ -1,1 +1,60 @@
-//! Selection rules.
+//! Selection rules (User Defined Selection Policies): which interface, peer interface or gateway an
+//! administrator prefers. "Selection" before a section number means the description of path
+//! selection and policies.
+//!
+//! ```text
+//!  text, blocks ──▶ RuleList ──┐
+//!  local NIs, gateways ────────┼──▶ Policy ──▶ per net, NI, peer net, peer NI:
+//!                              │               priority, preferred sources, preferred gateways,
+//!                              ┘               each with the rule that set it
+//! ```
+//!
+//! [`RuleList`] is the one ordered list (selection 4.4). [`Policy`] is that list compiled against
+//! the local interfaces and gateways; what it says of an object depends on nothing else, so whoever
+//! changes a rule, an interface or a route compiles again and asks again, and never patches.
+//! [`evaluate`] asks for a whole [`Topology`], [`audit`] says which rules are dead or shadowed.
+//! [`DesignRules`] shows the list as the three lists of the design's library, and [`RuleBlock`] is
+//! what travels between that library and a node.
+//!
+//! This crate may never know the live state of a peer: no health, no credits, no sequence numbers.
+//!
+//! ```
+//! use lnet_policy::{Policy, Profile, Rule, RuleList, RuleText};
+//!
+//! let text = RuleText { src: Some("10.0.0.1@tcp"), dst: Some("10.0.9.*@tcp"), ..RuleText::default() };
+//! let mut rules = RuleList::new();
+//! rules.add(Rule::from_text(&text, Profile::Design)?, None)?;
+//!
+//! let local = ["10.0.0.1@tcp".parse()?, "10.0.0.2@tcp".parse()?];
+//! let mut policy = Policy::new(&rules, Profile::Design, &local, &[]);
+//! let effect = policy.peer_ni("10.0.9.7@tcp".parse()?, true);
+//! assert_eq!(effect.sources.nids().collect::<Vec<_>>(), [local[0]]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod audit;
+mod block;
+mod design;
+mod error;
+mod list;
+mod matcher;
+mod policy;
+mod preferred;
+mod priority;
+mod rule;
+mod topology;
+
+pub use audit::{Inert, RuleState, Side, audit};
+pub use block::{
+    BlockError, BlockProblem, Expr, IndexedRule, NetDescr, NetRule, NidDescr, NidRule, P2pRule,
+    Place, RuleBlock, RuleBlockHeader, RuleType, lnet_sel_rule_deserialize,
+    lnet_sel_rule_serialize,
+};
+pub use design::{DesignRules, NetPolicy, NidPolicy, PeerPolicy};
+pub use error::{Argument, PolicyError};
+pub use list::{Added, RuleList, parse_index};
+pub use policy::{Effective, PeerNiEffect, Policy};
+pub use preferred::{Preferred, PreferredList};
+pub use priority::Priority;
+pub use rule::{Action, Profile, Rule, RuleKind, RuleText, Selector};
+pub use topology::{Effects, Gateway, Peer, PeerEffects, Topology, evaluate};

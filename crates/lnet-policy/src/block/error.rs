@@ -1,0 +1,180 @@
+//! What can be wrong with a block.
+
+use std::fmt;
+
+use lnet_types::LndType;
+use thiserror::Error;
+
+use crate::error::PolicyError;
+
+const EINVAL: i32 = 22;
+const ENOSPC: i32 = 28;
+const E2BIG: i32 = 7;
+const EOPNOTSUPP: i32 = 95;
+
+/// A complaint about a block: what is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("rule block: {problem} {place}")]
+pub struct BlockError {
+    /// Where it is.
+    pub place: Place,
+    /// What is wrong.
+    pub problem: BlockProblem,
+}
+
+/// A place in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At this byte of the block being read, or the buffer being written.
+    Offset(usize),
+    /// In this rule of the block or list being converted, from 0.
+    Rule(usize),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Offset(offset) => write!(f, "at offset {offset}"),
+            Self::Rule(rule) => write!(f, "in rule {rule}"),
+        }
+    }
+}
+
+/// What is wrong with a block.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BlockProblem {
+    /// The input ends too early.
+    #[error("{needed} bytes are needed, {available} are there")]
+    Truncated {
+        /// Bytes from the start of the block.
+        needed: usize,
+        /// Bytes that there are.
+        available: usize,
+    },
+    /// A version other than 1 and 2.
+    #[error("unknown version {0:#010x}")]
+    UnknownVersion(u32),
+    /// A rule type that this version does not have.
+    #[error("unknown rule type {0:#x}")]
+    UnknownType(u32),
+    /// A length or size outside its limits.
+    #[error("{field} {value} is not in {min}..={max}")]
+    OutOfRange {
+        /// The field.
+        field: &'static str,
+        /// What it says.
+        value: u64,
+        /// The least that would be right.
+        min: u64,
+        /// The most that would be right.
+        max: u64,
+    },
+    /// A length that is no multiple.
+    #[error("{field} {value} is no multiple of {of}")]
+    NotAMultiple {
+        /// The field, or what was computed from it.
+        field: &'static str,
+        /// The length.
+        value: u32,
+        /// What it must be a multiple of.
+        of: u32,
+    },
+    /// A range runs backwards, has stride 0, or reaches beyond what its place allows.
+    #[error("bad range {low}-{high}/{stride}: numbers here go to {max}")]
+    BadRange {
+        /// The first number.
+        low: u32,
+        /// The upper bound.
+        high: u32,
+        /// The stride.
+        stride: u32,
+        /// The largest number that the place allows.
+        max: u32,
+    },
+    /// A network type without a name.
+    #[error("unknown network type {0}")]
+    UnknownNet(u32),
+    /// A net id with a number besides an expression, or with a number on loopback.
+    #[error("net id {0:#010x} does not go with its expression")]
+    BadNetId(u32),
+    /// Not the address expressions that networks of this type have.
+    #[error("the address has not the form of {0} networks")]
+    BadAddress(LndType),
+    /// A NID rule without an address.
+    #[error("a NID rule needs an address")]
+    NoAddress,
+    /// The priority that stands for none.
+    #[error("priority 0xffffffff is reserved")]
+    ReservedPriority,
+    /// Flags that this version does not have.
+    #[error("unknown flags {0:#x}")]
+    UnknownFlags(u32),
+    /// An action that is none, or does not go with the descriptors or the priority.
+    #[error("action {0} does not go with the descriptors and the priority")]
+    BadAction(u32),
+    /// A descriptor's tag is not that of its place.
+    #[error("bad descriptor tag {0:#010x}")]
+    BadTag(u32),
+    /// A number of address expressions other than 0, 1 and 4.
+    #[error("{0} address expressions; there are 0, 1 or 4")]
+    BadCount(u32),
+    /// More rules than a block may have.
+    #[error("{count} rules; the limit is {max}")]
+    TooManyRules {
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        max: usize,
+    },
+    /// A list expression stands for too many rules with single ranges.
+    #[error("{count} combinations of ranges; the limit is {max}")]
+    TooManyProducts {
+        /// How many there would be.
+        count: usize,
+        /// How many there may be.
+        max: usize,
+    },
+    /// The layout cannot say this.
+    #[error("the layout has no place for {0}")]
+    NotExpressible(&'static str),
+    /// The caller's buffer is too small for the block.
+    #[error("a buffer of {needed} bytes is needed, {available} are there")]
+    BufferTooSmall {
+        /// Bytes of the block.
+        needed: usize,
+        /// Bytes of the buffer.
+        available: usize,
+    },
+    /// A rule that cannot be, or two for the same thing.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
+impl BlockError {
+    pub(crate) const fn at(offset: usize, problem: BlockProblem) -> Self {
+        Self {
+            place: Place::Offset(offset),
+            problem,
+        }
+    }
+
+    pub(crate) const fn in_rule(rule: usize, problem: BlockProblem) -> Self {
+        Self {
+            place: Place::Rule(rule),
+            problem,
+        }
+    }
+
+    /// The negative errno of the request.
+    #[must_use]
+    pub const fn errno(&self) -> i32 {
+        match &self.problem {
+            BlockProblem::BufferTooSmall { .. } => -ENOSPC,
+            BlockProblem::TooManyRules { .. } | BlockProblem::TooManyProducts { .. } => -E2BIG,
+            BlockProblem::NotExpressible(_) => -EOPNOTSUPP,
+            BlockProblem::Policy(error) => error.errno(),
+            _ => -EINVAL,
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! One rule: what it matches, and what it says about that (selection 4.1).
+//!
+//! | Kind         | `src` | `dst` | `rte` | Sets |
+//! |--------------|-------|-------|-------|------|
+//! | local net    | net   |       |       | priority of the local nets |
+//! | local NID    | NID   |       |       | priority of the local NIs |
+//! | remote net   |       | net   |       | priority of the peer nets |
+//! | remote NID   |       | NID   |       | priority of the peer NIs |
+//! | NID pair     | any   | NID   |       | preferred local NIDs of the peer NIs, with a rank |
+//! | net pair     | any   | net   |       | the same for all peer NIs of the peer nets |
+//! | router       |       | any   | any   | preferred gateways of the peer NIs |
+//!
+//! A rule that no kernel would act on cannot be made: a priority with a gateway, a gateway alone, two
+//! ranges in a net part. A net as `src` of a pair or as `rte` can, and matches nothing, because a net
+//! never matches a NID (selection 4.3); [`audit`](crate::audit) says so.
+
+use std::fmt;
+
+use lnet_types::expr::{Descriptor, NetExpr, ParseExprError};
+use lnet_types::{Net, Nid};
+
+use crate::error::{Argument, PolicyError};
+use crate::priority::Priority;
+
+/// Which of two behaviours: that of the design documents, or that of shipping kernels (selection
+/// 0.1).
+///
+/// For rules they differ in this: `Design` takes ranked pairs, and merges the preferred lists of all
+/// rules that match a peer NI. `Lustre` refuses a priority on a pair, lets the matching rule of lowest
+/// index give the whole list, and gives a peer that is not Multi-Rail one preferred NID at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// The design documents; the default.
+    #[default]
+    Design,
+    /// Shipping kernels.
+    Lustre,
+}
+
+/// What a rule matches.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Selector {
+    /// Local nets, or local NIs: `src`.
+    Local(Descriptor),
+    /// Peer nets, or peer NIs: `dst`.
+    Remote(Descriptor),
+    /// Local NIs for peer NIs: `src` and `dst`.
+    Pair {
+        /// Which local NIDs are preferred.
+        local: Descriptor,
+        /// Towards what.
+        remote: Descriptor,
+    },
+    /// Gateways for peer NIs: `dst` and `rte`.
+    Router {
+        /// Towards what.
+        remote: Descriptor,
+        /// Which gateways are preferred.
+        gateway: Descriptor,
+    },
+}
+
+/// The kinds of rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RuleKind {
+    /// Priority of local nets.
+    LocalNet,
+    /// Priority of local NIs.
+    LocalNid,
+    /// Priority of peer nets.
+    RemoteNet,
+    /// Priority of peer NIs.
+    RemoteNid,
+    /// Preferred local NIDs of peer NIs.
+    NidPair,
+    /// Preferred local NIDs of all peer NIs of peer nets.
+    NetPair,
+    /// Preferred gateways.
+    Router,
+}
+
+/// What a rule does with what it matches, as text says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Gives a priority.
+    Priority(Priority),
+    /// Puts on a preferred list.
+    Preferred,
+}
+
+impl Action {
+    /// Reads the library's type string: `priority…` or `pref…`.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::BadAction`] for another string, and for `priority` without one.
+    pub fn from_name(name: &str, priority: Option<Priority>) -> Result<Self, PolicyError> {
+        match priority {
+            Some(priority) if name.starts_with("priority") => Ok(Self::Priority(priority)),
+            _ if name.starts_with("pref") => Ok(Self::Preferred),
+            _ => Err(PolicyError::BadAction(name.to_owned())),
+        }
+    }
+}
+
+/// A rule as people write it, on a command line or in YAML.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RuleText<'a> {
+    /// The local side.
+    pub src: Option<&'a str>,
+    /// The remote side.
+    pub dst: Option<&'a str>,
+    /// The gateway.
+    pub rte: Option<&'a str>,
+    /// `None`: as the combination of descriptors implies.
+    pub action: Option<Action>,
+}
+
+/// A selection rule.
+///
+/// ```
+/// use lnet_policy::{Action, Priority, Profile, Rule, RuleKind, RuleText};
+///
+/// let text = RuleText { dst: Some("o2ib[1-3]"), ..RuleText::default() };
+/// let rule = Rule::from_text(&text, Profile::Design)?;
+/// assert_eq!((rule.kind(), rule.priority()), (RuleKind::RemoteNet, Priority::BEST));
+/// assert_eq!(rule.to_string(), "--dst o2ib[1-3] --priority 0");
+/// # Ok::<(), lnet_policy::PolicyError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rule {
+    selector: Selector,
+    priority: Priority,
+    disabled: bool,
+}
+
+impl Rule {
+    /// Priority for what `local` matches: local nets, or local NIs.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::SeveralNetRanges`], [`PolicyError::UnknownNet`]; [`PolicyError::BadPriority`] for
+    /// [`Priority::NONE`].
+    pub fn local(local: Descriptor, priority: Priority) -> Result<Self, PolicyError> {
+        Self::with_priority(Selector::Local(local), priority)
+    }
+
+    /// Priority for what `remote` matches: peer nets, or peer NIs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::local`].
+    pub fn remote(remote: Descriptor, priority: Priority) -> Result<Self, PolicyError> {
+        Self::with_priority(Selector::Remote(remote), priority)
+    }
+
+    /// The local NIs that match `local` are preferred for the peer NIs that match `remote`.
+    ///
+    /// `rank` orders preferred NIDs, and so the peer NIs that prefer one local NI; [`Priority::NONE`]
+    /// is a pair that was given none and ranks as 0. In the `lustre` profile it must be that.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::SeveralNetRanges`], [`PolicyError::UnknownNet`].
+    pub fn pair(
+        local: Descriptor,
+        remote: Descriptor,
+        rank: Priority,
+    ) -> Result<Self, PolicyError> {
+        Self::checked(Selector::Pair { local, remote }, rank)
+    }
+
+    /// The gateways that match `gateway` are preferred on the way to the peer NIs that match `remote`.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::SeveralNetRanges`], [`PolicyError::UnknownNet`].
+    pub fn router(remote: Descriptor, gateway: Descriptor) -> Result<Self, PolicyError> {
+        Self::checked(Selector::Router { remote, gateway }, Priority::NONE)
+    }
+
+    /// Makes the rule that `lnetctl udsp add` makes: without an action, one descriptor gets priority 0
+    /// and two make a preferred list; a preferred list of one descriptor is priority 0, too.
+    ///
+    /// # Errors
+    ///
+    /// Every combination that selection 4.7 refuses, and those that shipping kernels store without
+    /// effect.
+    pub fn from_text(text: &RuleText<'_>, profile: Profile) -> Result<Self, PolicyError> {
+        match (text.src, text.dst, text.rte) {
+            (Some(_), Some(_), Some(_)) => return Err(PolicyError::ThreeDescriptors),
+            (Some(_), None, Some(_)) => return Err(PolicyError::SrcWithRte),
+            (None, None, None) => return Err(PolicyError::NoDescriptor),
+            _ => {}
+        }
+        let parse = |argument, text: Option<&str>| text.map(|text| descriptor(argument, text));
+        let src = parse(Argument::Src, text.src).transpose()?;
+        let dst = parse(Argument::Dst, text.dst).transpose()?;
+        let rte = parse(Argument::Rte, text.rte).transpose()?;
+        let priority = match text.action {
+            Some(Action::Priority(priority)) if priority.is_none() => {
+                return Err(PolicyError::BadPriority(priority.to_string()));
+            }
+            Some(Action::Priority(priority)) => Some(priority),
+            Some(Action::Preferred) | None => None,
+        };
+        match (src, dst, rte) {
+            (Some(local), None, _) => Self::local(local, priority.unwrap_or(Priority::BEST)),
+            (None, Some(remote), None) => Self::remote(remote, priority.unwrap_or(Priority::BEST)),
+            (Some(_), Some(_), _) if priority.is_some() && profile == Profile::Lustre => {
+                Err(PolicyError::PriorityOnList(Argument::Src))
+            }
+            (Some(local), Some(remote), _) => {
+                Self::pair(local, remote, priority.unwrap_or(Priority::NONE))
+            }
+            (None, Some(_), Some(_)) if priority.is_some() => {
+                Err(PolicyError::PriorityOnList(Argument::Rte))
+            }
+            (None, Some(remote), Some(gateway)) => Self::router(remote, gateway),
+            (None, None, _) => Err(PolicyError::RteAlone),
+        }
+    }
+
+    fn with_priority(selector: Selector, priority: Priority) -> Result<Self, PolicyError> {
+        if priority.is_none() {
+            return Err(PolicyError::BadPriority(priority.to_string()));
+        }
+        Self::checked(selector, priority)
+    }
+
+    fn checked(selector: Selector, priority: Priority) -> Result<Self, PolicyError> {
+        let [src, dst, rte] = selector.descriptors();
+        let arguments = [Argument::Src, Argument::Dst, Argument::Rte];
+        for (argument, descriptor) in arguments.into_iter().zip([src, dst, rte]) {
+            if let Some(descriptor) = descriptor {
+                check_net(argument, net_part(descriptor))?;
+            }
+        }
+        Ok(Self {
+            selector,
+            priority,
+            disabled: false,
+        })
+    }
+
+    /// The same rule, which stays in the list and has no effect while it is disabled.
+    #[must_use]
+    pub fn disabled(self, disabled: bool) -> Self {
+        Self { disabled, ..self }
+    }
+
+    /// True for a rule without effect until it is enabled.
+    #[must_use]
+    pub const fn is_disabled(&self) -> bool {
+        self.disabled
+    }
+
+    /// What it matches. Two rules of a list never have equal selectors.
+    #[must_use]
+    pub const fn selector(&self) -> &Selector {
+        &self.selector
+    }
+
+    /// The priority, or the rank of a pair; [`Priority::NONE`] for a pair without rank and a router
+    /// rule.
+    #[must_use]
+    pub const fn priority(&self) -> Priority {
+        self.priority
+    }
+
+    /// The rank of its entries on a preferred list.
+    #[must_use]
+    pub const fn rank(&self) -> Priority {
+        if self.priority.is_none() {
+            return Priority::BEST;
+        }
+        self.priority
+    }
+
+    /// What the rule says, in the words of a command line or a document.
+    #[must_use]
+    pub const fn action(&self) -> Action {
+        if self.priority.is_none() {
+            return Action::Preferred;
+        }
+        Action::Priority(self.priority)
+    }
+
+    /// The kind.
+    #[must_use]
+    pub const fn kind(&self) -> RuleKind {
+        match &self.selector {
+            Selector::Local(Descriptor::Net(_)) => RuleKind::LocalNet,
+            Selector::Local(Descriptor::Nid(_)) => RuleKind::LocalNid,
+            Selector::Remote(Descriptor::Net(_)) => RuleKind::RemoteNet,
+            Selector::Remote(Descriptor::Nid(_)) => RuleKind::RemoteNid,
+            Selector::Pair {
+                remote: Descriptor::Nid(_),
+                ..
+            } => RuleKind::NidPair,
+            Selector::Pair {
+                remote: Descriptor::Net(_),
+                ..
+            } => RuleKind::NetPair,
+            Selector::Router { .. } => RuleKind::Router,
+        }
+    }
+
+    pub(crate) fn set_value(&mut self, from: &Self) {
+        self.priority = from.priority;
+        self.disabled = from.disabled;
+    }
+}
+
+impl Selector {
+    /// `src`, `dst` and `rte`.
+    #[must_use]
+    pub const fn descriptors(&self) -> [Option<&Descriptor>; 3] {
+        match self {
+            Self::Local(local) => [Some(local), None, None],
+            Self::Remote(remote) => [None, Some(remote), None],
+            Self::Pair { local, remote } => [Some(local), Some(remote), None],
+            Self::Router { remote, gateway } => [None, Some(remote), Some(gateway)],
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    /// The arguments of `lnetctl udsp add`, and `(disabled)` behind them where it is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = ["--src", "--dst", "--rte"];
+        let mut blank = "";
+        for (name, descriptor) in names.into_iter().zip(self.selector.descriptors()) {
+            if let Some(descriptor) = descriptor {
+                write!(f, "{blank}{name} {descriptor}")?;
+                blank = " ";
+            }
+        }
+        if let Action::Priority(priority) = self.action() {
+            write!(f, " --priority {priority}")?;
+        }
+        f.write_str(if self.disabled { " (disabled)" } else { "" })
+    }
+}
+
+/// True when `descriptor` is a net that covers `net`.
+pub(crate) fn matches_net(descriptor: &Descriptor, net: Net) -> bool {
+    matches!(descriptor, Descriptor::Net(expr) if expr.matches(net))
+}
+
+/// True when `descriptor` has an address part and covers `nid`. A net never does (selection 4.3).
+pub(crate) fn matches_nid(descriptor: &Descriptor, nid: Nid) -> bool {
+    matches!(descriptor, Descriptor::Nid(expr) if expr.matches(nid))
+}
+
+pub(crate) const fn net_part(descriptor: &Descriptor) -> &NetExpr {
+    match descriptor {
+        Descriptor::Net(net) => net,
+        Descriptor::Nid(nid) => nid.net(),
+    }
+}
+
+pub(crate) fn descriptor(argument: Argument, text: &str) -> Result<Descriptor, PolicyError> {
+    text.parse()
+        .map_err(|source: ParseExprError| PolicyError::Unparsable { argument, source })
+}
+
+fn check_net(argument: Argument, net: &NetExpr) -> Result<(), PolicyError> {
+    if net.lnd().name().is_none() {
+        let lnd = net.lnd();
+        return Err(PolicyError::UnknownNet { argument, lnd });
+    }
+    match net.numbers().map(|numbers| numbers.ranges().len()) {
+        None | Some(1) => Ok(()),
+        Some(_) => Err(PolicyError::SeveralNetRanges(argument)),
+    }
+}

@@ -1,0 +1,132 @@
+//! A node's surroundings, described plainly, and what the rules say of all of it.
+
+use lnet_types::{Net, Nid};
+
+use crate::list::RuleList;
+use crate::policy::{Effective, PeerNiEffect, Policy};
+use crate::rule::Profile;
+
+/// What rules can speak of: the node's interfaces, its gateways and its peers, in the node's order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Topology {
+    /// NIDs of the local NIs. Their nets are the local nets.
+    pub local: Vec<Nid>,
+    /// The gateways of all routes.
+    pub gateways: Vec<Gateway>,
+    /// The peers.
+    pub peers: Vec<Peer>,
+}
+
+/// A peer through which routes lead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gateway {
+    /// Its primary NID, which preferred lists hold.
+    pub primary: Nid,
+    /// Its other NIDs. A router rule that matches one of them prefers the gateway.
+    pub others: Vec<Nid>,
+}
+
+impl Gateway {
+    /// All its NIDs, the primary one first.
+    pub fn nids(&self) -> impl Iterator<Item = Nid> {
+        std::iter::once(self.primary).chain(self.others.iter().copied())
+    }
+}
+
+/// A peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its primary NID.
+    pub primary: Nid,
+    /// Whether it is known to be Multi-Rail.
+    pub multi_rail: bool,
+    /// NIDs of its NIs. Their nets are its peer nets.
+    pub nis: Vec<Nid>,
+}
+
+/// What the rules say of every object of a topology, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// Local nets, in the order in which their first NIs are listed.
+    pub local_nets: Vec<(Net, Effective)>,
+    /// Local NIs.
+    pub local_nis: Vec<(Nid, Effective)>,
+    /// Peers.
+    pub peers: Vec<PeerEffects>,
+}
+
+/// What the rules say of a peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerEffects {
+    /// Its primary NID.
+    pub primary: Nid,
+    /// Its nets, in the order in which their first NIs are listed.
+    pub nets: Vec<(Net, Effective)>,
+    /// Its NIs.
+    pub nis: Vec<(Nid, PeerNiEffect)>,
+}
+
+/// Applies `rules` to all of `topology`: the same input gives the same effects.
+///
+/// ```
+/// use lnet_policy::{Profile, Rule, RuleList, Priority, Topology, evaluate};
+///
+/// let mut rules = RuleList::new();
+/// rules.add(Rule::local("tcp*".parse()?, Priority::new(5).unwrap())?, None)?;
+/// let topology = Topology { local: vec!["10.0.0.1@tcp3".parse()?], ..Topology::default() };
+/// let effects = evaluate(&rules, &topology, Profile::Design);
+/// assert_eq!(effects.local_nets[0].1.priority.value(), 5);
+/// assert_eq!(effects.local_nis[0].1.priority, Priority::NONE);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn evaluate(rules: &RuleList, topology: &Topology, profile: Profile) -> Effects {
+    let mut policy = Policy::new(rules, profile, &topology.local, &topology.gateways);
+    Effects {
+        local_nets: nets(&topology.local)
+            .into_iter()
+            .map(|net| (net, policy.local_net(net)))
+            .collect(),
+        local_nis: topology
+            .local
+            .iter()
+            .map(|&nid| (nid, policy.local_ni(nid)))
+            .collect(),
+        peers: topology
+            .peers
+            .iter()
+            .map(|peer| policy.peer(peer))
+            .collect(),
+    }
+}
+
+impl Policy {
+    /// What the rules say of a peer, its nets and its NIs.
+    #[must_use]
+    pub fn peer(&mut self, peer: &Peer) -> PeerEffects {
+        PeerEffects {
+            primary: peer.primary,
+            nets: nets(&peer.nis)
+                .into_iter()
+                .map(|net| (net, self.peer_net(net)))
+                .collect(),
+            nis: peer
+                .nis
+                .iter()
+                .map(|&nid| (nid, self.peer_ni(nid, peer.multi_rail)))
+                .collect(),
+        }
+    }
+}
+
+/// The nets of `nids`, each once, in the order of their first NIDs.
+pub(crate) fn nets(nids: &[Nid]) -> Vec<Net> {
+    let mut nets = Vec::new();
+    for net in nids.iter().map(|nid| nid.net()) {
+        // A node or peer has few nets.
+        if !nets.contains(&net) {
+            nets.push(net);
+        }
+    }
+    nets
+}
