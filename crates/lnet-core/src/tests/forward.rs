@@ -279,7 +279,7 @@ fn a_next_hop_that_is_down_gets_no_routed_message_until_peer_timeout() {
 fn a_next_hop_that_is_heard_of_is_not_down_any_more() {
     let mut net = Net::routed(ONE_EACH);
     server_md(&mut net, 2);
-    net.run();
+    net.advance(Duration::from_secs(1));
     let (ni, now) = (net.nodes[1].nis[1].0, net.now);
     net.core(1)
         .peer_notify(ni, nid("10.1.0.2@tcp1"), false, now);

@@ -80,6 +80,8 @@ fn a_short_sink_gets_the_first_bytes() {
     let mut net = Net::pair();
     assert_eq!(ping(&mut net, 0, 0, 20, 0).len(), 20);
     assert_eq!(ping(&mut net, 0, 0, 0, 0).len(), 0);
+    let (ni, now) = (net.nodes[0].nis[0].0, net.now);
+    net.core(0).set_ni_fatal(ni, true, now);
     net.assert_at_rest();
 }
 
