@@ -41,6 +41,7 @@ fn a_gateway_that_cannot_be_reached_is_dead_and_one_that_answers_is_alive_again(
     net.nodes[1].alive = false;
     net.advance(SECOND * 61);
     assert!(!alive(&mut net));
+    assert_eq!(net.core(0).mds.len(), 1, "a ping that failed is over");
     net.nodes[1].alive = true;
     // Meanwhile the router has missed the server's ping, too, and calls that net down: it takes one
     // more round until both have pinged it.
