@@ -1,0 +1,34 @@
+//! What describes a machine, and how it is read.
+//!
+//! * [`read_machine`]: the machine file, YAML, for any fabric.
+//! * [`read_map`]: Titan's map, `NID name compute|service X Y Z` a line.
+//! * [`read_node_table`]: tables like those of `xtprocadmin`, on a machine that is named like Titan.
+//! * [`read_modules`]: the table of router modules.
+//!
+//! Each reader takes the text and the name to use in complaints; none opens a file. Each goes on
+//! after an error, so that one pass finds all of them. What has been read becomes a [`Draft`], and
+//! [`Draft::check`] looks for contradictions between the parts.
+
+mod draft;
+mod fields;
+mod machine_file;
+mod tables;
+mod yaml;
+
+pub use draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
+pub use machine_file::read_machine;
+pub use tables::{MapNode, read_map, read_modules, read_node_table, titan};
+
+use crate::problem::{Problems, Reason};
+
+/// Bytes of the largest input: a hundred times Titan's map.
+pub const MAX_INPUT_BYTES: usize = 64 << 20;
+
+/// Whether the text may be read; says so if not.
+fn fits(problems: &mut Problems, text: &str) -> bool {
+    let fits = text.len() <= MAX_INPUT_BYTES;
+    if !fits {
+        problems.add(1, Reason::TooLarge(text.len()));
+    }
+    fits
+}

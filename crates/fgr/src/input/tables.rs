@@ -1,0 +1,370 @@
+//! Tables: Titan's map, `xtprocadmin`-style lists, router modules.
+//!
+//! ```text
+//!   map          20 c0-0c1s5n0 compute 0 0 10              NID, name, compute|service, X, Y, Z
+//!   node table   20 0x14 c0-0c1s5n0 compute up batch       NID, hex NID, name, type, state, mode
+//!   modules      A,1,1,1,c7-2c2s0,4,2,0,16798,…            group … nets, with a header line
+//! ```
+//!
+//! The layout of the node table is assumed from descriptions of the tool, not from its source: any
+//! line whose first word is not a number is a heading and is passed over.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lnet_types::Net;
+use topology::titan::NodeName;
+use topology::{Fabric, Grid, Tie, Vertex};
+
+use crate::input::draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
+use crate::input::fits;
+use crate::machine::{Client, Machine, Origin, Role};
+use crate::problem::{InputError, Problem, Problems, Reason, shown};
+
+/// A node of a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapNode {
+    /// Its number.
+    pub id: u32,
+    /// Its name.
+    pub name: NodeName,
+    /// Whether it computes; otherwise it is a service node.
+    pub compute: bool,
+    /// Whether it is up; maps do not say, and count as up.
+    pub up: bool,
+    /// The line that described it, from 1.
+    pub line: u32,
+}
+
+/// Reads a map: NID, name, `compute` or `service`, X, Y, Z.
+///
+/// # Errors
+///
+/// Every line that does not have this form, whose name disagrees with its coordinates or NID, or
+/// whose NID appeared before.
+pub fn read_map(file: &str, text: &str) -> Result<Vec<MapNode>, InputError> {
+    const LAYOUT: &str = "NID name compute|service X Y Z";
+    read_lines(file, text, 6, LAYOUT, |problems, line, fields| {
+        let node = map_node(problems, line, fields[0], fields[1], fields[2])?;
+        let [x, y, z] = node.name.coordinates();
+        let said = fields[3..].join(" ");
+        if said != format!("{x} {y} {z}") {
+            let reason = Reason::Disagrees {
+                name: node.name.to_string(),
+                expected: format!("{x} {y} {z}"),
+                found: shown(&said),
+            };
+            problems.add(line, reason);
+        }
+        Some(node)
+    })
+}
+
+/// Reads a table of nodes as `xtprocadmin` prints it (layout assumed): NID, the same in
+/// hexadecimal, name, type, state, mode. Lines that do not begin with a number are headings.
+///
+/// # Errors
+///
+/// Every line of numbers that does not have this form, whose two NIDs or whose name and NID
+/// disagree, or whose NID appeared before.
+pub fn read_node_table(file: &str, text: &str) -> Result<Vec<MapNode>, InputError> {
+    const LAYOUT: &str = "NID 0xNID name compute|service state mode";
+    read_lines(file, text, 6, LAYOUT, |problems, line, fields| {
+        let mut node = map_node(problems, line, fields[0], fields[2], fields[3])?;
+        let digits = fields[1].strip_prefix("0x").unwrap_or_default();
+        if u32::from_str_radix(digits, 16) != Ok(node.id) {
+            problems.value(
+                line,
+                "hexadecimal NID",
+                fields[1],
+                &format!("{:#x}", node.id),
+            );
+        }
+        node.up = fields[4] == "up";
+        Some(node)
+    })
+}
+
+/// Reads lines of `columns` words; headings and empty lines are passed over.
+fn read_lines(
+    file: &str,
+    text: &str,
+    columns: usize,
+    layout: &'static str,
+    mut read: impl FnMut(&mut Problems, u32, &[&str]) -> Option<MapNode>,
+) -> Result<Vec<MapNode>, InputError> {
+    let mut problems = Problems::new(file);
+    let mut nodes: Vec<MapNode> = Vec::new();
+    let mut lines: BTreeMap<u32, u32> = BTreeMap::new();
+    let readable = fits(&mut problems, text);
+    for (line, content) in (1..).zip(text.lines()).take_while(|_| readable) {
+        let fields: Vec<&str> = content.split_whitespace().take(columns + 1).collect();
+        if !content
+            .trim_start()
+            .starts_with(|first: char| first.is_ascii_digit())
+        {
+            continue;
+        }
+        if fields.len() != columns {
+            let (found, expected) = (fields.len(), columns);
+            problems.add(
+                line,
+                Reason::Columns {
+                    found,
+                    expected,
+                    layout,
+                },
+            );
+            continue;
+        }
+        let Some(node) = read(&mut problems, line, &fields) else {
+            continue;
+        };
+        if let Some(first) = lines.insert(node.id, line) {
+            let first = problems.place(first);
+            problems.add(line, Reason::NodeTwice { id: node.id, first });
+        }
+        nodes.push(node);
+    }
+    problems.into_result(nodes)
+}
+
+fn map_node(
+    problems: &mut Problems,
+    line: u32,
+    id: &str,
+    name: &str,
+    kind: &str,
+) -> Option<MapNode> {
+    let compute = match kind {
+        "compute" => true,
+        "service" => false,
+        _ => {
+            problems.value(line, "type", kind, "compute or service");
+            return None;
+        }
+    };
+    let name: NodeName = match name.parse() {
+        Ok(name) => name,
+        Err(_) => {
+            problems.value(line, "name", name, "a node from c0-0c0s0n0 to c24-7c2s7n3");
+            return None;
+        }
+    };
+    if id.parse() != Ok(name.nid()) {
+        problems.value(line, "NID", id, &format!("{}, that of {name}", name.nid()));
+    }
+    Some(MapNode {
+        id: name.nid(),
+        name,
+        compute,
+        up: true,
+        line,
+    })
+}
+
+/// The columns of the modules table.
+const COLUMNS: [&str; 16] = [
+    "group", "subgroup", "index", "slot", "blade", "x", "y0", "z", "nid_n0", "nid_n1", "nid_n2",
+    "nid_n3", "net_n0", "net_n2", "net_n1", "net_n3",
+];
+
+/// Reads the table of router modules: a header line, then one module a line, its numbers of
+/// sub-group and index from 1. `role` is what the nets of these groups carry.
+///
+/// # Errors
+///
+/// A header that is not the layout's, and every line whose values are not of their kind or whose
+/// blade is not at the coordinates or does not have the NIDs beside it.
+pub fn read_modules(
+    file: &str,
+    text: &str,
+    grid: &Grid,
+    role: Role,
+) -> Result<Vec<ModuleDraft>, InputError> {
+    let mut problems = Problems::new(file);
+    let mut modules = Vec::new();
+    let readable = fits(&mut problems, text);
+    for (line, content) in (1..).zip(text.lines()).take_while(|_| readable) {
+        let fields: Vec<&str> = content.split(',').map(str::trim).collect();
+        if line == 1 {
+            if fields != COLUMNS {
+                problems.value(1, "header", content, &COLUMNS.join(","));
+            }
+        } else if fields.len() != COLUMNS.len() {
+            let (found, expected) = (fields.len(), COLUMNS.len());
+            let layout = "those of the header";
+            problems.add(
+                line,
+                Reason::Columns {
+                    found,
+                    expected,
+                    layout,
+                },
+            );
+        } else if let Some(module) = module(&mut problems, line, &fields, grid, role) {
+            modules.push(module);
+        }
+    }
+    problems.into_result(modules)
+}
+
+fn module(
+    problems: &mut Problems,
+    line: u32,
+    fields: &[&str],
+    grid: &Grid,
+    role: Role,
+) -> Option<ModuleDraft> {
+    let sub_group = ordinal(problems, line, "subgroup", fields[1]);
+    let index = ordinal(problems, line, "index", fields[2]);
+    let blade = fields[4];
+    let Ok(first) = format!("{blade}n0").parse::<NodeName>() else {
+        problems.value(line, "blade", blade, "a blade from c0-0c0s0 to c24-7c2s7");
+        return None;
+    };
+    let at = first.coordinates().map(|position| position.to_string());
+    if at[..] != fields[5..8] {
+        let reason = Reason::Disagrees {
+            name: shown(blade),
+            expected: at.join(","),
+            found: shown(&fields[5..8].join(",")),
+        };
+        problems.add(line, reason);
+    }
+    let nodes = (0..4).map(|n| node(problems, line, fields, grid, n));
+    let nodes: Vec<Option<NodeDraft>> = nodes.collect();
+    Some(ModuleDraft {
+        group: shown(fields[0]),
+        role,
+        sub_group: sub_group?,
+        index: index?,
+        blade: blade.to_owned(),
+        nodes: nodes.into_iter().collect::<Option<_>>()?,
+        place: problems.place(line),
+    })
+}
+
+/// Node `n` of a module. The nets stand in the order n0, n2, n1, n3: storage row by storage row.
+fn node(
+    problems: &mut Problems,
+    line: u32,
+    fields: &[&str],
+    grid: &Grid,
+    n: usize,
+) -> Option<NodeDraft> {
+    let name: NodeName = format!("{}n{n}", fields[4]).parse().ok()?;
+    let nid = fields[8 + n];
+    if nid.parse() != Ok(name.nid()) {
+        problems.value(
+            line,
+            COLUMNS[8 + n],
+            nid,
+            &format!("{}, that of {name}", name.nid()),
+        );
+    }
+    let column = 12 + [0, 2, 1, 3][n];
+    let net = net(problems, line, COLUMNS[column], fields[column])?;
+    let vertex = grid.vertex(&name.coordinates());
+    if vertex.is_none() {
+        problems.add(line, Reason::Outside(name.to_string()));
+    }
+    Some(NodeDraft {
+        id: name.nid(),
+        vertex: vertex?,
+        net,
+    })
+}
+
+pub(super) fn net(problems: &mut Problems, line: u32, key: &str, text: &str) -> Option<Net> {
+    let net = text.parse().ok();
+    if net.is_none_or(|net| net == Net::ANY || net == Net::LO) {
+        problems.value(line, key, text, "a net such as o2ib201");
+        return None;
+    }
+    net
+}
+
+fn ordinal(problems: &mut Problems, line: u32, key: &str, text: &str) -> Option<u16> {
+    let number = text.parse().ok().filter(|&n| (1..1_000).contains(&n));
+    if number.is_none() {
+        problems.value(line, key, text, "a number from 1 to 999");
+    }
+    number
+}
+
+/// Titan: the nodes of `map` on its torus, with `modules`.
+///
+/// # Errors
+///
+/// Routers that the map does not have as service nodes, and what [`Draft::check`] finds.
+pub fn titan(
+    file: &str,
+    map: &[MapNode],
+    modules: Vec<ModuleDraft>,
+    tie: Tie,
+) -> Result<Machine, InputError> {
+    let mut problems = Problems::new(file);
+    let mut warnings = Problems::new(file);
+    let grid = match topology::titan::grid() {
+        Ok(grid) => grid,
+        Err(error) => {
+            problems.add(1, Reason::Fabric(error.to_string()));
+            return Err(InputError(problems.found));
+        }
+    };
+    let clients: Vec<ClientDraft> = map
+        .iter()
+        .filter(|node| node.compute)
+        .map(|node| client(&problems, &mut warnings, &grid, node))
+        .collect();
+    let service: BTreeSet<u32> = map
+        .iter()
+        .filter(|node| !node.compute)
+        .map(|node| node.id)
+        .collect();
+    let unknown = modules.iter().flat_map(|module| {
+        let nodes = module
+            .nodes
+            .iter()
+            .filter(|node| !service.contains(&node.id));
+        nodes.map(|node| Problem {
+            place: module.place.clone(),
+            reason: Reason::UnknownNode(node.id),
+        })
+    });
+    problems.found.extend(unknown);
+    let place = problems.place(1);
+    problems.into_result(())?;
+    Draft {
+        name: "titan".to_owned(),
+        origin: Origin::Published,
+        fabric: Fabric::Grid(grid, tie),
+        clients,
+        modules,
+        footprint: None,
+        place,
+        warnings: warnings.found,
+    }
+    .check()
+}
+
+fn client(
+    problems: &Problems,
+    warnings: &mut Problems,
+    grid: &Grid,
+    node: &MapNode,
+) -> ClientDraft {
+    if !node.up {
+        warnings.add(node.line, Reason::Down(node.name.to_string()));
+    }
+    // The name's coordinates are inside Titan's torus.
+    let vertex = grid.vertex(&node.name.coordinates()).unwrap_or(Vertex(0));
+    ClientDraft {
+        client: Client {
+            id: node.id,
+            name: Some(node.name.to_string().into()),
+            vertex,
+        },
+        place: problems.place(node.line),
+    }
+}

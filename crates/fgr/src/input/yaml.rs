@@ -1,0 +1,124 @@
+//! YAML text to a tree of nodes that know their lines. The only module that knows the YAML parser.
+//!
+//! Scalars stay text: what `6` means is for the key to say. Anchors, which could multiply a document,
+//! keys that are not scalars, second documents and deep nesting are refused: a machine file needs
+//! none of them.
+
+use std::borrow::Cow;
+
+use granit_parser::{Event, Options, Parser, Span};
+
+/// Collections inside each other; the deepest value of a machine file is at 7.
+const MAX_NESTING: usize = 16;
+
+/// Nodes of one document: clients one by one on the largest machine of today, three times over.
+const MAX_NODES: usize = 4_000_000;
+
+/// A value and the line where it begins.
+#[derive(Debug)]
+pub(super) struct Node<'a> {
+    pub(super) line: u32,
+    pub(super) value: Value<'a>,
+}
+
+#[derive(Debug)]
+pub(super) enum Value<'a> {
+    Scalar(Cow<'a, str>),
+    Sequence(Vec<Node<'a>>),
+    /// Keys with their values; a key may appear twice, which its reader refuses.
+    Mapping(Vec<(Node<'a>, Node<'a>)>),
+}
+
+/// Why a text is not a document, and on which line.
+pub(super) struct NotYaml {
+    pub(super) line: u32,
+    pub(super) reason: String,
+}
+
+/// Parses one document.
+pub(super) fn load(source: &str) -> Result<Node<'_>, NotYaml> {
+    let options: Options = granit_parser::options! {
+        disallow_directives: true,
+        flow_nesting_limit: MAX_NESTING,
+        block_nesting_limit: MAX_NESTING,
+    };
+    let mut builder = Builder::default();
+    for event in Parser::new_from_str_with_options(source, options) {
+        let (event, span) = event.map_err(|error| NotYaml {
+            line: line_number(error.marker().line()),
+            reason: error.info().to_string(),
+        })?;
+        builder.take(event, line(&span))?;
+    }
+    builder.root.ok_or_else(|| refused(1, "it is empty"))
+}
+
+fn line(span: &Span) -> u32 {
+    line_number(span.start.line())
+}
+
+fn line_number(line: usize) -> u32 {
+    u32::try_from(line).unwrap_or(u32::MAX)
+}
+
+fn refused(line: u32, reason: &str) -> NotYaml {
+    NotYaml {
+        line,
+        reason: reason.to_owned(),
+    }
+}
+
+/// Puts events together to nodes; nesting is on a stack of its own, not on the thread's.
+#[derive(Default)]
+struct Builder<'a> {
+    /// Collections whose end has not been seen: line, whether a mapping, what is in them so far.
+    open: Vec<(u32, bool, Vec<Node<'a>>)>,
+    root: Option<Node<'a>>,
+    nodes: usize,
+}
+
+impl<'a> Builder<'a> {
+    fn take(&mut self, event: Event<'a>, line: u32) -> Result<(), NotYaml> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            return Err(refused(line, "too many values"));
+        }
+        match event {
+            Event::Scalar(text, ..) => self.close(line, Value::Scalar(text)),
+            Event::SequenceStart(..) => self.open.push((line, false, Vec::new())),
+            Event::MappingStart(..) => self.open.push((line, true, Vec::new())),
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some((line, true, nodes)) => self.close(line, Value::Mapping(pairs(nodes)?)),
+                Some((line, false, nodes)) => self.close(line, Value::Sequence(nodes)),
+                None => {}
+            },
+            Event::Alias(..) => return Err(refused(line, "anchors and aliases are not supported")),
+            Event::DocumentStart(..) if self.root.is_some() => {
+                return Err(refused(line, "a second document"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, line: u32, value: Value<'a>) {
+        let node = Node { line, value };
+        match self.open.last_mut() {
+            Some((_, _, nodes)) => nodes.push(node),
+            None => self.root = Some(node),
+        }
+    }
+}
+
+/// Keys and values, which come by turns.
+fn pairs(nodes: Vec<Node<'_>>) -> Result<Vec<(Node<'_>, Node<'_>)>, NotYaml> {
+    let mut pairs = Vec::with_capacity(nodes.len() / 2);
+    let mut nodes = nodes.into_iter();
+    while let (Some(key), Some(value)) = (nodes.next(), nodes.next()) {
+        if !matches!(key.value, Value::Scalar(_)) {
+            return Err(refused(key.line, "a key that is not a word"));
+        }
+        pairs.push((key, value));
+    }
+    Ok(pairs)
+}

@@ -1,0 +1,25 @@
+//! Fine-grained routing: which LNet routers each client uses, and what that costs.
+//!
+//! ```text
+//!   map, tables,      input            assign                 evaluate
+//!   machine file ───▶ Draft ─check─▶ Machine ─Policy─▶ Plan ─────────▶ hops, cost, link loads,
+//!                     every problem              primary and         balance, job efficiency,
+//!                     with file and line         k backups           failures, bounds
+//! ```
+//!
+//! A plan says, for each client and each net behind the routers, which router node it uses and
+//! which ones take over. This crate is computation: it opens no file and no socket and has no clock.
+//! Equal inputs give equal plans. Section numbers cite the planning description.
+
+mod input;
+mod machine;
+mod problem;
+mod rule;
+
+pub use input::{
+    ClientDraft, Draft, MAX_INPUT_BYTES, MapNode, ModuleDraft, NodeDraft, read_machine, read_map,
+    read_modules, read_node_table, titan,
+};
+pub use machine::{Client, Group, Machine, Module, NetEntry, Origin, Role, Router};
+pub use problem::{InputError, Place, Problem, Reason};
+pub use rule::Window;

@@ -1,0 +1,101 @@
+//! The machines that the tests plan: Titan, where its data is, and the small synthetic one of the
+//! planning description, section 2.6.
+
+#![allow(
+    dead_code,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "each test file uses a part of this; a test fails by panicking, in its helpers too"
+)]
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use fgr::{Machine, MapNode, Role, read_machine, read_map, read_modules, titan};
+use topology::Tie;
+
+/// A file of Titan's data, or `None` with a message where it is absent.
+pub fn titan_file(name: &str) -> Option<String> {
+    let data = std::env::var_os("FINERAIL_SHARED_DATA").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    let text = std::fs::read_to_string(data.join("titan").join(name)).ok();
+    if text.is_none() {
+        println!("skipped: no titan/{name} in {}", data.display());
+    }
+    text
+}
+
+/// The nodes of Titan.
+pub fn titan_map() -> Option<Vec<MapNode>> {
+    Some(read_map("titan.map", &titan_file("titan.map")?).expect("the real map is right"))
+}
+
+/// Titan with its 108 modules.
+pub fn titan_machine() -> Option<Machine> {
+    let map = titan_map()?;
+    let grid = topology::titan::grid().expect("constants that fit");
+    let modules = read_modules(
+        "modules.csv",
+        &titan_file("modules.csv")?,
+        &grid,
+        Role::Data,
+    );
+    let modules = modules.expect("the real table is right");
+    Some(titan("titan.map", &map, modules, Tie::Split).expect("the real machine is right"))
+}
+
+/// Places of the small machine's modules: group, sub-group, index.
+const MINI: [[[[u16; 3]; 3]; 2]; 2] = [
+    [
+        [[0, 0, 0], [2, 0, 1], [4, 0, 2]],
+        [[1, 4, 3], [3, 4, 0], [5, 4, 1]],
+    ],
+    [
+        [[1, 2, 2], [3, 2, 3], [5, 2, 0]],
+        [[0, 6, 1], [2, 6, 2], [4, 6, 3]],
+    ],
+];
+
+/// The small machine's file: a 6×8×4 torus, 192 clients, router nodes 1011, 1012, … 1026.
+pub fn mini_file() -> String {
+    let mut file = "machine: mini
+origin: synthetic
+fabric:
+  kind: torus
+  tie: split
+  dimensions:
+    - {name: x, size: 6, cost: 4, capacity: [1.0]}
+    - {name: y, size: 8, cost: 8, capacity: [1.0]}
+    - {name: z, size: 4, cost: 1, capacity: [1.0]}
+clients:
+  per-vertex: 1
+footprint: 2
+groups:
+"
+    .to_owned();
+    for (g, group) in MINI.iter().enumerate() {
+        let name = ["A", "B"][g];
+        let head = format!(
+            "  - name: {name}\n    nets: [o2ib{}]\n    sub-groups:\n",
+            201 + g
+        );
+        file.push_str(&head);
+        for (s, sub_group) in group.iter().enumerate() {
+            file.push_str("      - modules:\n");
+            for (j, at) in sub_group.iter().enumerate() {
+                let id = 1000 + 10 * (g + 1) + 3 * s + j + 1;
+                let blade = format!("{name}{}{}", s + 1, j + 1);
+                let line = format!("{{blade: {blade}, at: {at:?}, nodes: [{id}]}}");
+                writeln!(file, "          - {line}").unwrap();
+            }
+        }
+    }
+    file
+}
+
+/// The small machine.
+pub fn mini() -> Machine {
+    read_machine("mini.yaml", &mini_file()).expect("the small machine is right")
+}
