@@ -1,0 +1,60 @@
+//! Nodes on loopback addresses, for the tests in this directory.
+
+#![allow(dead_code, reason = "every test file uses its own part")]
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
+
+use lnet_node::{Node, NodeOptions};
+use lnet_rpc::{Client, ClientOptions, Entropy};
+use lnet_types::Nid;
+
+/// Far longer than anything here takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A port that is free now on every loopback address the tests use.
+pub(crate) fn free_port() -> u16 {
+    loop {
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let free = |last: u8| TcpListener::bind((Ipv4Addr::new(127, 0, 0, last), port)).is_ok();
+        if (1..=9).all(free) {
+            return port;
+        }
+    }
+}
+
+pub(crate) fn nid(text: &str) -> Nid {
+    text.parse().unwrap()
+}
+
+/// Starts a node with these interfaces and further sections of configuration.
+pub(crate) fn start(port: u16, nids: &[&str], more: &str) -> Node {
+    let mut yaml = String::from("net:\n");
+    for nid in nids {
+        let (_, net) = nid.split_once('@').unwrap();
+        yaml.push_str(&format!(
+            "  - net type: {net}\n    local NI(s):\n      - nid: {nid}\n"
+        ));
+    }
+    yaml.push_str(more);
+    let config = lnet_config::parse(&yaml).unwrap();
+    let options = NodeOptions {
+        port,
+        ..NodeOptions::default()
+    };
+    Node::start(&config, options).unwrap()
+}
+
+/// A client that loses patience quickly.
+pub(crate) fn quick_client(node: &Node, server: &str, seed: u8) -> Client {
+    let options = ClientOptions {
+        attempt_timeout: Duration::from_millis(500),
+        ..ClientOptions::default()
+    };
+    Client::new(node.clone(), nid(server), Entropy::new([seed; 32]), options)
+}
