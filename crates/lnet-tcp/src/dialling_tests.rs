@@ -1,3 +1,5 @@
+//! The rules of sections 2.6, 2.9 and 2.10, one by one.
+
 use proptest::prelude::*;
 
 use super::*;

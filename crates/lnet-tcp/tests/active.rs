@@ -7,13 +7,14 @@ mod common;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use common::{Node, Raw, accept, config, frame, hello, opening, put, raw_peer, until};
 use lnet_tcp::{
     AcceptMode, AddNiError, CloseReason, DialFailure, Failure, LndNi, NiKey, Refusal,
     SocklndConfig, SourcePorts, TxToken,
 };
 use lnet_types::{Net, Nid, ProcessId};
 use lnet_wire::{Connreq, Ctype, Hello, HelloVersion};
+
+use common::{Node, Raw, accept, config, frame, hello, opening, put, raw_peer, until};
 
 /// A node that has sent a message to a peer played by hand.
 struct Dial {

@@ -6,9 +6,10 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Node, Raw, config, hello, opening, run, until};
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{Ctype, Hello};
+
+use common::{Node, Raw, config, hello, opening, run, until};
 
 /// As many as the usual limit of descriptors allows, both ends being in this process.
 const CONNECTIONS: u32 = 400;

@@ -6,10 +6,11 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Node, Policy, address, config, pattern, run};
 use lnet_tcp::{CloseReason, DialFailure, Failure, LndNi, NiKey, Refusal, SocklndConfig};
 use lnet_types::{Net, Nid, ProcessId};
 use lnet_wire::{Ctype, HelloVersion};
+
+use common::{Node, Policy, address, config, pattern, run};
 
 const ALL_TYPES: [Ctype; 3] = [Ctype::CONTROL, Ctype::BULK_IN, Ctype::BULK_OUT];
 

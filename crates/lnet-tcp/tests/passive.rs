@@ -6,10 +6,11 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Node, Policy, Raw, config, frame, get, hello, opening, pattern, put, until};
 use lnet_tcp::{AcceptMode, CloseReason, Failure, ProtocolError, Refusal};
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{Connreq, ConnreqVersion, Ctype, FrameChecksum, Hello, HelloVersion, KsockHeader};
+
+use common::{Node, Policy, Raw, config, frame, get, hello, opening, pattern, put, until};
 
 fn control(node: &mut Node) -> Raw {
     let hello = hello(node.nid, Ctype::CONTROL);

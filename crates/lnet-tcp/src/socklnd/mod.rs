@@ -27,6 +27,7 @@ use mio::{Interest, Registry, Token};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
+use self::clock::Timer;
 use crate::config::{AcceptMode, LndNi, SocklndConfig};
 use crate::connection::Connection;
 use crate::error::AddNiError;
@@ -37,8 +38,6 @@ use crate::socket;
 use crate::stats::SocklndStats;
 use crate::upper::{NiKey, RxToken, Upper};
 use crate::view::ConnectionView;
-
-use self::clock::Timer;
 
 /// Where unwanted bytes go; shared by all connections.
 const SCRATCH_BYTES: usize = 64 << 10;

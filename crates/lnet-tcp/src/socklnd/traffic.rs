@@ -136,8 +136,7 @@ impl Socklnd {
     /// landing, or with `None` it is thrown away. Either way [`Upper::received`] follows, from the next
     /// [`flush`](Self::flush) at the earliest. A message whose connection is gone is ignored: it was
     /// reported then.
-    pub fn resume(&mut self, rx: RxToken, wanted: Option<u32>, now: Time, upper: &mut impl Upper) {
-        let _ = upper;
+    pub fn resume(&mut self, rx: RxToken, wanted: Option<u32>, now: Time, _upper: &mut impl Upper) {
         let Some(slot) = self.held.remove(&rx) else {
             return;
         };
