@@ -6,8 +6,9 @@ use lnet_types::expr::{AddressExpr, Descriptor};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::error::{BlockError, BlockProblem};
-use super::record::nid_descrs;
-use super::record::{Fault, NetDescr, NetRule, NidDescr, NidRule, P2pRule, check_products};
+use super::record::{
+    Fault, NetDescr, NetRule, NidDescr, NidRule, P2pRule, check_products, nid_descrs,
+};
 use super::{IndexedRule, RuleBlock, RuleType};
 use crate::design::{Entry, entries, twins};
 use crate::error::PolicyError;
@@ -80,7 +81,9 @@ impl RuleBlock {
     pub fn to_v2(&self) -> Result<Self, BlockError> {
         let rules = self.to_rules()?.into_iter();
         Ok(Self::Mixed(
-            rules.map(|rule| IndexedRule { index: None, rule }).collect(),
+            rules
+                .map(|rule| IndexedRule { index: None, rule })
+                .collect(),
         ))
     }
 
@@ -250,12 +253,18 @@ fn net_records(entries: &[Entry<'_>]) -> Result<Vec<NetRule>, BlockError> {
         Descriptor::Net(net) => Ok(vec![NetDescr::of(net)]),
         Descriptor::Nid(_) => Ok(Vec::new()),
     };
-    records(entries, Wins::First, keys, |descr, priority| NetRule { descr, priority })
+    records(entries, Wins::First, keys, |descr, priority| NetRule {
+        descr,
+        priority,
+    })
 }
 
 fn nid_records(entries: &[Entry<'_>]) -> Result<Vec<NidRule>, BlockError> {
     let keys = |entry: &Entry<'_>| sides(entry.src);
-    records(entries, Wins::First, keys, |descr, priority| NidRule { descr, priority })
+    records(entries, Wins::First, keys, |descr, priority| NidRule {
+        descr,
+        priority,
+    })
 }
 
 fn p2p_records(entries: &[Entry<'_>]) -> Result<Vec<P2pRule>, BlockError> {
@@ -285,9 +294,7 @@ fn sides(descriptor: &Descriptor) -> Result<Vec<NidDescr>, BlockProblem> {
     }
 }
 
-fn both_sides(
-    parts: Result<(Descriptor, crate::Priority), Fault>,
-) -> Result<Vec<Rule>, BlockProblem> {
+fn both_sides(parts: Result<(Descriptor, Priority), Fault>) -> Result<Vec<Rule>, BlockProblem> {
     let (both, priority) = parts.map_err(|(_, problem)| problem)?;
     Ok(twins(&both, priority)?)
 }
