@@ -215,6 +215,8 @@ impl Core {
         event.mlength = length;
         let place = self.place(md);
         self.begin_operation(md, offset.saturating_add(length));
+        // An operation of no bytes may name any offset; what is read or written never starts outside.
+        let offset = self.mds.get(md).map_or(0, |md| offset.min(md.spec.length));
         if wanted.operation != MessageType::Get {
             return (
                 Stage::Landing(event),

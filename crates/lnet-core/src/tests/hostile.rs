@@ -94,6 +94,19 @@ fn a_remote_offset_beyond_the_descriptor_is_too_long() {
 }
 
 #[test]
+fn an_empty_put_beyond_the_end_lands_inside() {
+    let mut net = Net::pair();
+    net.attach(0, any_me(), open_md(16));
+    for offset in [17, u32::MAX] {
+        let verdict = offer(&mut net, &header(put(30, offset), 0));
+        let Verdict::Receive { landing, .. } = verdict else {
+            panic!("{verdict:?}")
+        };
+        assert_eq!((landing.offset, landing.length), (16, 0));
+    }
+}
+
+#[test]
 fn lengths_that_a_type_may_not_have_are_refused() {
     let mut net = Net::pair();
     let get = Body::Get(Get {
