@@ -345,7 +345,15 @@ fn a_file_replaced_between_two_chunks_is_noticed() {
         name: name("large"),
     };
     for _ in 0..2 {
-        assert!(put(&site.store, &[item.clone()], 1, &Progress::default()).is_empty());
+        assert!(
+            put(
+                &site.store,
+                std::slice::from_ref(&item),
+                1,
+                &Progress::default()
+            )
+            .is_empty()
+        );
     }
     let first = site.store.get(&name("large")).unwrap();
     assert!(put(&site.store, &[item], 1, &Progress::default()).is_empty());
