@@ -10,6 +10,7 @@ mod generate;
 mod node;
 mod ping;
 mod service;
+mod store;
 
 use std::process::ExitCode;
 
@@ -40,6 +41,8 @@ enum Command {
     Ping(ping::PingArgs),
     /// Print the LNet traffic in a packet capture, message by message
     Dump(dump::DumpArgs),
+    /// Keep files on a storage node, and reach them from others
+    Store(store::StoreArgs),
     /// Measure Finerail beside this machine's own limit, in the same run
     Bench(bench::BenchArgs),
     /// Print the completion script of a shell
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Node(args) => node::run(args),
         Command::Ping(args) => ping::run(args),
         Command::Dump(args) => dump::run(args),
+        Command::Store(args) => store::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Completions(args) => generate::completions(args),
         Command::Man(args) => generate::man_pages(args),
