@@ -48,8 +48,8 @@ enum Subject {
 
 #[derive(Args)]
 #[command(after_help = "\
-The limit is plain framed writev and readv between two processes placed on the same CPUs, measured in
-turns with Finerail. Compare only figures with the same placement and the same congestion control.
+The limit is plain framed writev and readv between processes placed on the same CPUs, measured
+in turns with Finerail. Compare only figures of the same placement and congestion control.
 
 Examples
   finerail bench lnet
