@@ -7,9 +7,15 @@
 //!            ping failed, or unanswered for router_ping_timeout
 //! ```
 //!
+//! A gateway whose ping failed, or which says that a route of ours is down, is asked again after 1, 2, 4 … seconds, at most the check interval. Kernel
+//! nodes do the same by the recovery pings of their health code: a router that restarts is used again
+//! within seconds, not at the next check a minute later.
+//!
 //! Without discovery a gateway is no Multi-Rail peer to us, so each route has a flag that the last ping
 //! information decides alone (rule 2). A ping is waited for as long as `router_ping_timeout`, which is
 //! shorter than the interval: a gateway that went is known within both together.
+
+use std::time::Duration;
 
 use lnet_types::{Net, Nid, ProcessId, Time};
 use lnet_wire::{LNET_PORTAL, NiStatus, PING_BUFFER_MIN, PING_MATCH_BITS, PingFeatures, PingInfo};
@@ -26,6 +32,11 @@ use crate::timer::Timer;
 
 /// More entries than this are taken for nonsense; the largest limit of any kernel (section 6.6).
 const NNIS_MAX: u32 = 4096;
+
+/// Pause after the first failed ping; each further failure doubles it (as recovery pings, section 9.2).
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// Enough to pass every sensible check interval.
+const PAUSE_DOUBLINGS: u32 = 16;
 
 impl Core {
     /// Plans a gateway's next ping; none while the checker is off.
@@ -49,6 +60,7 @@ impl Core {
             return;
         };
         gateway.next_check = None;
+        gateway.last_check = now;
         let under_way = gateway.ping.is_some();
         self.plan_check(nid, now + self.config.globals.alive_router_check_interval);
         if !under_way {
@@ -105,10 +117,17 @@ impl Core {
 
     fn gateway_answered(&mut self, gateway: Nid, learned: &Learned) {
         let globals = self.config.globals;
+        let mut all_up = true;
         for state in self.routes.via_mut(gateway) {
             learned.apply(state, &globals);
+            all_up &= state.up;
         }
         self.set_gateway_alive(gateway, true);
+        if !all_up {
+            self.ask_again_soon(gateway);
+        } else if let Some(gateway) = self.routes.gateway_mut(gateway) {
+            gateway.failures = 0;
+        }
     }
 
     fn gateway_failed(&mut self, gateway: Nid) {
@@ -116,6 +135,18 @@ impl Core {
             state.up = false;
         }
         self.set_gateway_alive(gateway, false);
+        self.ask_again_soon(gateway);
+    }
+
+    fn ask_again_soon(&mut self, nid: Nid) {
+        let interval = self.config.globals.alive_router_check_interval;
+        let Some(gateway) = self.routes.gateway_mut(nid) else {
+            return;
+        };
+        let pause = FIRST_PAUSE.saturating_mul(1 << gateway.failures.min(PAUSE_DOUBLINGS));
+        gateway.failures = gateway.failures.saturating_add(1);
+        let at = gateway.last_check + pause.min(interval);
+        self.plan_check(nid, at);
     }
 
     /// A message came through a gateway: it lives. What that says of routes to other nets than the

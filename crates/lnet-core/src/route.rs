@@ -31,6 +31,10 @@ pub(crate) struct Gateway {
     pub(crate) ping: Option<MdHandle>,
     /// When the next ping is due, while the checker runs.
     pub(crate) next_check: Option<Time>,
+    /// When it was last due.
+    pub(crate) last_check: Time,
+    /// Pings in a row after which a route was down.
+    pub(crate) failures: u32,
 }
 
 /// The route table.
@@ -62,6 +66,8 @@ impl Routes {
                     alive,
                     ping: None,
                     next_check: None,
+                    last_check: Time::ZERO,
+                    failures: 0,
                 },
             );
         }

@@ -52,6 +52,34 @@ fn a_gateway_that_cannot_be_reached_is_dead_and_one_that_answers_is_alive_again(
 }
 
 #[test]
+fn a_dead_gateway_is_asked_again_after_pauses_that_double_up_to_the_interval() {
+    let mut net = routed();
+    net.nodes[1].alive = false;
+    net.advance(SECOND * 60);
+    assert!(!alive(&mut net));
+    let asked = |net: &mut Net, seconds: u32| {
+        let before = net.core(0).counters().errors;
+        net.advance(SECOND * seconds);
+        net.core(0).counters().errors - before
+    };
+    // It failed at the regular check and a second later; then after 2, 4, 8, 16, 32, 60, 60 … seconds.
+    assert_eq!(asked(&mut net, 62), 5);
+    assert_eq!(asked(&mut net, 120), 2);
+}
+
+#[test]
+fn a_router_that_was_away_for_seconds_is_used_again_within_seconds() {
+    let mut net = routed();
+    net.advance(SECOND * 57);
+    net.nodes[1].alive = false;
+    net.advance(SECOND * 5);
+    assert!(!alive(&mut net));
+    net.nodes[1].alive = true;
+    net.advance(SECOND * 5);
+    assert!(alive(&mut net));
+}
+
+#[test]
 fn a_gateway_that_stays_silent_is_dead_after_router_ping_timeout() {
     let mut net = Net::routed(RouterBuffers::default());
     net.keep_answers = true;
