@@ -15,7 +15,7 @@ use lnet_core::{
 use lnet_tcp::{Disposition, Failure, NiKey, RxToken, SendRequest, Socklnd, TxToken, Upper};
 use lnet_types::{ProcessId, Time};
 use lnet_wire::Header;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tracing::{debug, info};
 
 use crate::loopback::{self, Parked};
@@ -36,6 +36,8 @@ pub(crate) struct Side {
     /// The queues of programs, to be told of the end.
     pub(crate) queues: Vec<Weak<QueueState>>,
     landings: FxHashMap<RxId, Landing>,
+    /// Messages that the LND holds until the core resumes them.
+    held: FxHashSet<RxId>,
     payloads: FxHashMap<TxId, Payload>,
 }
 
@@ -47,6 +49,7 @@ impl Engine {
             parked: Parked::default(),
             queues: Vec::new(),
             landings: FxHashMap::default(),
+            held: FxHashSet::default(),
             payloads: FxHashMap::default(),
         };
         Self { lnd, side }
@@ -108,6 +111,10 @@ impl Engine {
 
     fn resume(&mut self, rx: RxId, landing: Option<Landing>, now: Time) {
         if loopback::resume(&mut self.side, rx, landing, now) {
+            return;
+        }
+        // The connection may have gone before the core's decision was carried out.
+        if !self.side.held.remove(&rx) {
             return;
         }
         if let Some(landing) = landing {
@@ -180,7 +187,10 @@ impl Upper for Side {
                     wanted: landing.length,
                 }
             }
-            Verdict::Hold { rx } => Disposition::Hold(RxToken(rx.0)),
+            Verdict::Hold { rx } => {
+                self.held.insert(rx);
+                Disposition::Hold(RxToken(rx.0))
+            }
             Verdict::Discard(reason) => {
                 debug!(?reason, %peer, ?header, "message dropped");
                 Disposition::Discard
@@ -199,6 +209,7 @@ impl Upper for Side {
     fn received(&mut self, rx: RxToken, result: Result<(), Failure>, now: Time) {
         let rx = RxId(rx.0);
         self.landings.remove(&rx);
+        self.held.remove(&rx);
         self.core.arrived(rx, result.map_err(status), now);
     }
 
