@@ -11,15 +11,23 @@
 //! which ones take over. This crate is computation: it opens no file and no socket and has no clock.
 //! Equal inputs give equal plans. Section numbers cite the planning description.
 
+mod assign;
+mod costs;
 mod input;
 mod machine;
+mod plan;
+mod policy;
 mod problem;
 mod rule;
+mod transport;
 
+pub use assign::assign;
 pub use input::{
     ClientDraft, Draft, MAX_INPUT_BYTES, MapNode, ModuleDraft, NodeDraft, read_machine, read_map,
     read_modules, read_node_table, titan,
 };
 pub use machine::{Client, Group, Machine, Module, NetEntry, Origin, Role, Router};
+pub use plan::{Plan, PlanError, PlanWarning, Row};
+pub use policy::{Disjoint, Metric, Options, Policy, TieRule};
 pub use problem::{InputError, Place, Problem, Reason};
 pub use rule::Window;

@@ -15,6 +15,7 @@ use lnet_types::Net;
 use topology::{Fabric, Vertex};
 
 use crate::problem::Problem;
+use crate::rule::{Axes, Window};
 
 /// Where the description of a machine comes from; said with every result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct Router {
 pub struct Module {
     /// The blade's name.
     pub blade: String,
+    /// The cabinet's name; that of the blade where the description names none.
+    pub cabinet: String,
     /// Index of its group.
     pub group: u16,
     /// Its sub-group in the group, from 0.
@@ -157,18 +160,25 @@ impl Machine {
         index.ok().map(|index| &self.clients[index])
     }
 
-    /// The first router of a module on a net, or the others in turn by `turn` where it has several.
-    pub(crate) fn router_on(&self, module: u16, net: u16, turn: u32) -> Option<u16> {
-        let range = self.modules[usize::from(module)].routers.clone();
-        let on_net = || {
-            range
-                .clone()
-                .filter(|&r| self.routers[usize::from(r)].net == net)
-        };
-        let count = on_net().count();
-        match count {
-            0 => None,
-            _ => on_net().nth(turn as usize % count),
-        }
+    /// The sub-group of a group whose window holds a vertex, or the nearest one; `None` on a fabric
+    /// without windows.
+    #[must_use]
+    pub fn window(&self, group: usize, vertex: Vertex) -> Option<Window> {
+        Axes::of(&self.fabric)?.sub_group(self, &self.groups[group], vertex)
+    }
+
+    /// Hops from a vertex to a module along the dimension in which the nearest module wins; `None`
+    /// on a fabric without windows.
+    #[must_use]
+    pub fn near_hops(&self, vertex: Vertex, module: u16) -> Option<u16> {
+        let home = self.modules[usize::from(module)].home;
+        Some(Axes::of(&self.fabric)?.near_hops(vertex, home))
+    }
+
+    /// The routers of a module.
+    #[must_use]
+    pub fn routers_of(&self, module: u16) -> &[Router] {
+        let range = &self.modules[usize::from(module)].routers;
+        &self.routers[usize::from(range.start)..usize::from(range.end)]
     }
 }

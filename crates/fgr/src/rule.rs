@@ -112,10 +112,14 @@ impl<'a> Axes<'a> {
         nearest.map(|(_, window)| window)
     }
 
-    /// Hops to a module along the dimension in which the nearest wins.
-    pub(crate) fn near_hops(&self, client: Vertex, home: Vertex) -> u16 {
-        let position = |vertex| self.grid.position(vertex, self.near);
-        self.grid
-            .distance(self.near, position(client), position(home))
+    /// Hops from a vertex to a module along the dimension in which the nearest wins.
+    pub(crate) fn near_hops(&self, from: Vertex, home: Vertex) -> u16 {
+        self.hops_from(self.grid.position(from, self.near), home)
+    }
+
+    /// The same from a position of that dimension.
+    pub(crate) fn hops_from(&self, near: u16, home: Vertex) -> u16 {
+        let there = self.grid.position(home, self.near);
+        self.grid.distance(self.near, near, there)
     }
 }

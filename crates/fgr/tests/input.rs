@@ -1,5 +1,10 @@
 //! Inputs: what is read, and that one pass finds everything that is wrong, each with file and line.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
 use common::{mini, mini_file, titan_file, titan_machine};

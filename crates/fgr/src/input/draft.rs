@@ -46,6 +46,8 @@ pub struct ModuleDraft {
     pub index: u16,
     /// Its blade.
     pub blade: String,
+    /// Its cabinet.
+    pub cabinet: String,
     /// Its nodes.
     pub nodes: Vec<NodeDraft>,
     /// Where it stands.
@@ -324,6 +326,7 @@ fn add_module(
     }
     machine.modules.push(Module {
         blade: draft.blade,
+        cabinet: draft.cabinet,
         group,
         sub_group: draft.sub_group - 1,
         index: draft.index - 1,

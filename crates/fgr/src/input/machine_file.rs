@@ -23,7 +23,7 @@
 //!     nets: [o2ib201]             # node k of each module routes to net k; with one net, all nodes do
 //!     sub-groups:
 //!       - modules:
-//!           - {blade: a1, at: [0, 0, 0], nodes: [1001]}         # or nodes: [{id: 1001, at: [0, 1, 0]}]
+//!           - {blade: a1, cabinet: c1, at: [0, 0, 0], nodes: [1001]}         # cabinet is optional; or nodes: [{id: 1001, at: [0, 1, 0]}]
 //! ```
 //!
 //! `at` is a position a dimension on a torus or mesh, `[group, switch]` on a dragonfly, `[endpoint]` on
@@ -400,7 +400,9 @@ fn module(
     problems: &mut Problems,
 ) -> Option<ModuleDraft> {
     let mut fields = Fields::of(node, "module", problems);
-    let blade = fields.parsed("blade", "a name", problems);
+    let blade: Option<String> = fields.parsed("blade", "a name", problems);
+    let cabinet = fields.optional("cabinet");
+    let cabinet = cabinet.and_then(|node| parse(node, "cabinet", "a name", problems));
     let at = fields.required("at", problems);
     let home = at.and_then(|node| vertex(node, fabric, problems));
     let ids = fields.required("nodes", problems);
@@ -422,6 +424,7 @@ fn module(
         role: head.role,
         sub_group,
         index,
+        cabinet: cabinet.or_else(|| blade.clone())?,
         blade: blade?,
         nodes: nodes.into_iter().collect::<Option<_>>()?,
         place: problems.place(node.line),

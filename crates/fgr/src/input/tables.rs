@@ -239,6 +239,7 @@ fn module(
         sub_group: sub_group?,
         index: index?,
         blade: blade.to_owned(),
+        cabinet: first.cabinet(),
         nodes: nodes.into_iter().collect::<Option<_>>()?,
         place: problems.place(line),
     })

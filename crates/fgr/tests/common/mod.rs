@@ -15,7 +15,7 @@ use fgr::{Machine, MapNode, Role, read_machine, read_map, read_modules, titan};
 use topology::Tie;
 
 /// A file of Titan's data, or `None` with a message where it is absent.
-pub fn titan_file(name: &str) -> Option<String> {
+pub(crate) fn titan_file(name: &str) -> Option<String> {
     let data = std::env::var_os("FINERAIL_SHARED_DATA").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
         PathBuf::from,
@@ -28,12 +28,12 @@ pub fn titan_file(name: &str) -> Option<String> {
 }
 
 /// The nodes of Titan.
-pub fn titan_map() -> Option<Vec<MapNode>> {
+pub(crate) fn titan_map() -> Option<Vec<MapNode>> {
     Some(read_map("titan.map", &titan_file("titan.map")?).expect("the real map is right"))
 }
 
 /// Titan with its 108 modules.
-pub fn titan_machine() -> Option<Machine> {
+pub(crate) fn titan_machine() -> Option<Machine> {
     let map = titan_map()?;
     let grid = topology::titan::grid().expect("constants that fit");
     let modules = read_modules(
@@ -59,7 +59,7 @@ const MINI: [[[[u16; 3]; 3]; 2]; 2] = [
 ];
 
 /// The small machine's file: a 6×8×4 torus, 192 clients, router nodes 1011, 1012, … 1026.
-pub fn mini_file() -> String {
+pub(crate) fn mini_file() -> String {
     let mut file = "machine: mini
 origin: synthetic
 fabric:
@@ -96,6 +96,6 @@ groups:
 }
 
 /// The small machine.
-pub fn mini() -> Machine {
+pub(crate) fn mini() -> Machine {
     read_machine("mini.yaml", &mini_file()).expect("the small machine is right")
 }

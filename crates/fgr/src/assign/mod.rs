@@ -1,0 +1,163 @@
+//! From a machine and a policy to a plan.
+
+mod nearest;
+mod optimal;
+mod strict;
+
+use std::collections::BTreeMap;
+
+use crate::machine::Machine;
+use crate::plan::{Plan, PlanError, Row};
+use crate::policy::{Disjoint, Options, Policy};
+
+/// Assigns a primary router and backups to every client and net. Nets of metadata groups go to the
+/// nearest module by cost whatever the policy; nodes of one module on one net take places in turn.
+///
+/// # Errors
+///
+/// [`PlanError`]: window policies on a fabric that is no grid, a net all of whose routers are dead,
+/// parameters out of range, a machine too large for an exact optimum.
+pub fn assign(machine: &Machine, policy: Policy, options: &Options) -> Result<Plan, PlanError> {
+    let context = Context::new(machine, options)?;
+    let mut plan = match policy {
+        Policy::Printed { wrap } => strict::printed(&context, wrap)?,
+        Policy::Strict { tie } => strict::strict(&context, tie)?,
+        Policy::Nearest { by } => nearest::nearest(&context, by),
+        Policy::RoundRobin => nearest::round_robin(&context),
+        Policy::Balanced { by } => optimal::balanced(&context, by)?,
+        Policy::Spread { block, efficiency } => optimal::spread(&context, block, efficiency)?,
+    };
+    nearest::metadata(&context, &mut plan);
+    plan.warn_of_few_backups(machine);
+    Ok(plan)
+}
+
+/// What every policy looks at.
+struct Context<'a> {
+    machine: &'a Machine,
+    choices: usize,
+    /// The failure domain of each router: backups differ in it.
+    domains: Vec<u16>,
+    /// Routers of each net that may be used, in order of slot.
+    usable: Vec<Vec<u16>>,
+    /// Of each module, its usable routers with their nets.
+    on_net: Vec<Vec<(u16, u16)>>,
+    /// Places with clients.
+    sites: Vec<Row>,
+    site_of: Vec<u32>,
+}
+
+impl<'a> Context<'a> {
+    fn new(machine: &'a Machine, options: &Options) -> Result<Self, PlanError> {
+        let is_usable = |router: &u16| !options.dead.contains(router);
+        let usable: Vec<Vec<u16>> = machine
+            .nets
+            .iter()
+            .map(|net| net.routers.iter().copied().filter(is_usable).collect())
+            .collect();
+        if let Some(net) = usable.iter().position(Vec::is_empty) {
+            return Err(PlanError::NoRouter(machine.nets[net].net.to_string()));
+        }
+        let of_module = |range: std::ops::Range<u16>| {
+            let routers = range.filter(is_usable);
+            routers
+                .map(|r| (machine.routers[usize::from(r)].net, r))
+                .collect()
+        };
+        let modules = machine.modules.iter();
+        let (sites, site_of) = sites(machine);
+        Ok(Self {
+            machine,
+            choices: usize::from(options.backups) + 1,
+            domains: domains(machine, options.disjoint),
+            on_net: modules
+                .map(|module| of_module(module.routers.clone()))
+                .collect(),
+            usable,
+            sites,
+            site_of,
+        })
+    }
+
+    /// The nets that the policy decides about.
+    fn data_nets(&self) -> impl Iterator<Item = usize> + '_ {
+        self.machine.data_nets()
+    }
+
+    /// An empty plan with a row for each place.
+    fn plan_by_site(&self, policy: Policy) -> Plan {
+        let (rows, row_of) = (self.sites.clone(), self.site_of.clone());
+        Plan::new(self.machine, policy, self.choices, rows, row_of)
+    }
+
+    /// An empty plan with a row for each client.
+    fn plan_by_client(&self, policy: Policy) -> Plan {
+        let row = |&site: &u32| Row {
+            clients: 1,
+            ..self.sites[site as usize]
+        };
+        let rows: Vec<Row> = self.site_of.iter().map(row).collect();
+        let row_of = (0..rows.len() as u32).collect();
+        Plan::new(self.machine, policy, self.choices, rows, row_of)
+    }
+
+    /// The router of a module on a net; nodes of one module on one net take turns.
+    fn router_on(&self, module: u16, net: usize, turn: usize) -> Option<u16> {
+        let here = &self.on_net[usize::from(module)];
+        let matching = || here.iter().filter(|(on, _)| usize::from(*on) == net);
+        let count = matching().count();
+        matching()
+            .nth(turn % count.max(1))
+            .map(|&(_, router)| router)
+    }
+
+    /// Takes routers from `candidates`, best first, until there are enough, each in another failure
+    /// domain than those before.
+    fn choose(&self, candidates: impl Iterator<Item = u16>, chosen: &mut Vec<u16>) {
+        for router in candidates {
+            let domain = self.domains[usize::from(router)];
+            let is_new = |&other: &u16| self.domains[usize::from(other)] != domain;
+            if chosen.len() < self.choices && chosen.iter().all(is_new) {
+                chosen.push(router);
+            }
+        }
+    }
+}
+
+/// Vertices with clients, ascending, and the one of each client.
+fn sites(machine: &Machine) -> (Vec<Row>, Vec<u32>) {
+    let mut vertices: Vec<_> = machine.clients.iter().map(|client| client.vertex).collect();
+    vertices.sort_unstable();
+    vertices.dedup();
+    let mut sites: Vec<Row> = vertices
+        .iter()
+        .map(|&vertex| Row { vertex, clients: 0 })
+        .collect();
+    let mut site_of = Vec::with_capacity(machine.clients.len());
+    for client in &machine.clients {
+        let site = vertices.partition_point(|vertex| *vertex < client.vertex);
+        sites[site].clients += 1;
+        // Fewer vertices than MAX_VERTICES.
+        site_of.push(site as u32);
+    }
+    (sites, site_of)
+}
+
+/// A number for what each router must not share with its backups.
+fn domains(machine: &Machine, disjoint: Disjoint) -> Vec<u16> {
+    let mut names: BTreeMap<(&str, u16, u16), u16> = BTreeMap::new();
+    let mut domains = Vec::with_capacity(machine.routers.len());
+    for (index, router) in (0_u16..).zip(&machine.routers) {
+        let module = &machine.modules[usize::from(router.module)];
+        let key = match disjoint {
+            Disjoint::Node => ("", index, 0),
+            Disjoint::Blade => ("", router.module, 0),
+            Disjoint::Cabinet => (module.cabinet.as_str(), 0, 0),
+            Disjoint::SubGroup => ("", module.group, module.sub_group),
+        };
+        // Not more names than routers.
+        let next = names.len() as u16;
+        domains.push(*names.entry(key).or_insert(next));
+    }
+    domains
+}

@@ -1,0 +1,128 @@
+//! The policies by which routers are assigned, and what is common to all of them.
+
+use std::collections::BTreeSet;
+
+/// What makes one path shorter than another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Metric {
+    /// Hops weighted with the cost of their dimension or level.
+    #[default]
+    Cost,
+    /// Hops.
+    Hops,
+}
+
+/// Which of several equally near modules is the primary, under [`Policy::Strict`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TieRule {
+    /// The first in order, as in production.
+    #[default]
+    Index,
+    /// The one with the lower cost in the remaining dimensions, then the first.
+    Rest,
+    /// Each tied position of the second dimension goes to the tied module that has been given the
+    /// fewest so far.
+    Balance,
+}
+
+/// How routers are assigned to clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Algorithm 1 as printed, whose comparison never updates the shortest distance: the last module
+    /// always wins. Without `wrap` also its plain equalities, by which some planes match nothing and
+    /// get no routers. Shows what the slips cost; not for use.
+    Printed {
+        /// Whether windows go round the torus.
+        wrap: bool,
+    },
+    /// Algorithm 1 as corrected in section 2.3.
+    Strict {
+        /// What happens in a tie.
+        tie: TieRule,
+    },
+    /// Each net's nearest router; equal ones in order of slot.
+    Nearest {
+        /// What is near.
+        by: Metric,
+    },
+    /// For each net the assignment of least total length in which router loads differ by at most
+    /// one client.
+    Balanced {
+        /// What is summed up.
+        by: Metric,
+    },
+    /// For each net and each block of consecutive clients the assignment of least cost in which no
+    /// router serves more of the block than the efficiency allows, so that a job of neighbours finds
+    /// that share of all routers' bandwidth.
+    Spread {
+        /// Consecutive clients of a block.
+        block: u32,
+        /// Per cent of the bandwidth of all routers of a net that a block can use at least.
+        efficiency: u32,
+    },
+    /// Clients in turn over the net's routers: what LNet does without a plan. The first client uses
+    /// slot 1 of every net.
+    RoundRobin,
+}
+
+impl Policy {
+    /// `strict` as it is in production.
+    pub const STRICT: Self = Self::Strict {
+        tie: TieRule::Index,
+    };
+
+    /// `spread` that more than doubles what a compact job of 1,008 Titan nodes can use.
+    pub const SPREAD: Self = Self::Spread {
+        block: 168,
+        efficiency: 50,
+    };
+
+    /// The policy's name on the command line and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Printed { .. } => "printed",
+            Self::Strict { .. } => "strict",
+            Self::Nearest { .. } => "nearest",
+            Self::Balanced { .. } => "balanced",
+            Self::Spread { .. } => "spread",
+            Self::RoundRobin => "round-robin",
+        }
+    }
+}
+
+/// What a backup may not share with the primary or another backup.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Disjoint {
+    /// The node.
+    Node,
+    /// The blade.
+    #[default]
+    Blade,
+    /// The cabinet.
+    Cabinet,
+    /// The sub-group.
+    SubGroup,
+}
+
+/// What all policies obey.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Backups beside the primary.
+    pub backups: u8,
+    /// What they may not share.
+    pub disjoint: Disjoint,
+    /// Routers, by index, that must not be used.
+    pub dead: BTreeSet<u16>,
+}
+
+impl Default for Options {
+    /// Two backups on other blades, every router in use.
+    fn default() -> Self {
+        Self {
+            backups: 2,
+            disjoint: Disjoint::default(),
+            dead: BTreeSet::new(),
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! Which routers each policy gives: the printed vectors, and what holds for every plan.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{mini, mini_file, titan_machine};
+use fgr::{
+    Disjoint, Machine, Metric, Options, Plan, PlanError, PlanWarning, Policy, TieRule, assign,
+    read_machine,
+};
+use proptest::prelude::*;
+use topology::{Fabric, Vertex};
+
+fn plan(machine: &Machine, policy: Policy) -> Plan {
+    assign(machine, policy, &Options::default()).unwrap()
+}
+
+/// The indices, from 1, in their sub-group of the modules that a vertex uses for a group's first net.
+fn order(machine: &Machine, plan: &Plan, row: usize, group: usize) -> Vec<u16> {
+    let net = usize::from(machine.groups[group].nets[0]);
+    let routers = plan.routers(row, net).iter();
+    let module = |&r: &u16| usize::from(machine.routers[usize::from(r)].module);
+    routers
+        .map(|r| machine.modules[module(r)].index + 1)
+        .collect()
+}
+
+/// One line of the vectors for a group, as the plan has it.
+fn group_line(machine: &Machine, plan: &Plan, row: usize, vertex: Vertex, group: usize) -> String {
+    let entry = &machine.groups[group];
+    let window = machine.window(group, vertex).unwrap();
+    let modules = entry.sub_groups[window.sub_group].clone();
+    let dx: Vec<u16> = modules
+        .map(|m| machine.near_hops(vertex, m).unwrap())
+        .collect();
+    let order = order(machine, plan, row, group);
+    let slot = 3 * window.sub_group as u16 + order[0];
+    let (name, s, dy) = (&entry.name, window.sub_group + 1, window.offset);
+    format!("  {name}:s{s} dy={dy:+} dx={dx:?} order={order:?} slot={slot}")
+}
+
+fn primary_line(machine: &Machine, plan: &Plan, row: usize) -> String {
+    let nets = machine.nets.iter().enumerate();
+    let entries = nets.map(|(net, entry)| {
+        let primary = &machine.routers[usize::from(plan.routers(row, net)[0])];
+        format!("{}:{}", entry.net.number, primary.id)
+    });
+    format!("  primary {}", entries.collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn strict_on_titan_gives_the_printed_vectors() {
+    let Some(machine) = titan_machine() else {
+        return;
+    };
+    let Fabric::Grid(grid, _) = &machine.fabric else {
+        unreachable!()
+    };
+    let plan = plan(&machine, Policy::STRICT);
+    let vectors = include_str!("vectors/titan-strict.txt");
+    for vector in vectors.trim().split("\n\n") {
+        let name = vector.split_whitespace().next().unwrap();
+        let is_it = |client: &fgr::Client| client.name.as_deref() == Some(name);
+        let index = machine.clients.iter().position(is_it).unwrap();
+        let client = &machine.clients[index];
+        let at = grid.coordinates(client.vertex);
+        let mut lines = vec![format!(
+            "{name} nid={} xyz=({},{},{})",
+            client.id, at[0], at[1], at[2]
+        )];
+        let row = plan.row_of(index);
+        lines.extend((0..9).map(|group| group_line(&machine, &plan, row, client.vertex, group)));
+        lines.push(primary_line(&machine, &plan, row));
+        assert_eq!(lines.join("\n"), vector);
+    }
+    assert_eq!(plan.warnings, []);
+}
+
+#[test]
+fn strict_on_titan_has_96_primary_tables_and_140_with_backups() {
+    // Section 2.4 says 400 with backups, the number of (X, Y) positions; but Y changes only between
+    // eight pairs of planes and several X have the same order, which leaves 140.
+    let Some(machine) = titan_machine() else {
+        return;
+    };
+    assert_eq!(plan(&machine, Policy::STRICT).distinct_tables(), (96, 140));
+}
+
+#[test]
+fn strict_on_the_small_machine_gives_the_printed_vectors() {
+    let machine = mini();
+    let Fabric::Grid(grid, _) = &machine.fabric else {
+        unreachable!()
+    };
+    let plan = plan(&machine, Policy::STRICT);
+    // Client, then for each group: sub-group, offset, order, distance in that order.
+    type Expected = (usize, i32, [u16; 3], [u16; 3]);
+    let vectors: [([u16; 3], [Expected; 2]); 7] = [
+        (
+            [0, 0, 0],
+            [(1, 0, [1, 2, 3], [0, 2, 2]), (2, 2, [1, 2, 3], [0, 2, 2])],
+        ),
+        (
+            [0, 7, 3],
+            [(1, -1, [1, 2, 3], [0, 2, 2]), (2, 1, [1, 2, 3], [0, 2, 2])],
+        ),
+        (
+            [5, 3, 1],
+            [(2, -1, [3, 1, 2], [0, 2, 2]), (1, 1, [3, 1, 2], [0, 2, 2])],
+        ),
+        (
+            [3, 1, 2],
+            [(1, 1, [2, 3, 1], [1, 1, 3]), (1, -1, [2, 1, 3], [0, 2, 2])],
+        ),
+        (
+            [2, 5, 0],
+            [(2, 1, [1, 2, 3], [1, 1, 3]), (2, -1, [2, 1, 3], [0, 2, 2])],
+        ),
+        (
+            [4, 6, 3],
+            [(2, 2, [2, 3, 1], [1, 1, 3]), (2, 0, [3, 1, 2], [0, 2, 2])],
+        ),
+        (
+            [5, 7, 0],
+            [(1, -1, [1, 3, 2], [1, 1, 3]), (2, 1, [1, 3, 2], [1, 1, 3])],
+        ),
+    ];
+    for (at, groups) in vectors {
+        let vertex = grid.vertex(&at).unwrap();
+        for (group, (sub_group, offset, modules, distances)) in groups.into_iter().enumerate() {
+            let window = machine.window(group, vertex).unwrap();
+            assert_eq!(
+                (window.sub_group + 1, window.offset),
+                (sub_group, offset),
+                "{at:?}"
+            );
+            assert_eq!(
+                order(&machine, &plan, vertex.0 as usize, group),
+                modules,
+                "{at:?}"
+            );
+            let first = machine.groups[group].sub_groups[window.sub_group].start;
+            let dx = modules.map(|m| machine.near_hops(vertex, first + m - 1).unwrap());
+            assert_eq!(dx, distances, "{at:?}");
+        }
+    }
+}
+
+/// Clients whose primary is each router, in the order of the routers.
+fn primaries(machine: &Machine, plan: &Plan) -> Vec<u32> {
+    let mut clients = vec![0; machine.routers.len()];
+    for (row, entry) in plan.rows().iter().enumerate() {
+        for net in 0..machine.nets.len() {
+            if let Some(&primary) = plan.routers(row, net).first() {
+                clients[usize::from(primary)] += entry.clients;
+            }
+        }
+    }
+    clients
+}
+
+#[test]
+fn ties_load_the_first_module_under_strict_and_none_under_balance() {
+    let machine = mini();
+    let by_tie = |tie| primaries(&machine, &plan(&machine, Policy::Strict { tie }));
+    assert_eq!(by_tie(TieRule::Index)[..3], [48, 32, 16]);
+    assert_eq!(by_tie(TieRule::Balance), [32; 12]);
+}
+
+#[test]
+fn strict_on_titan_loads_modules_with_1476_to_1688_clients() {
+    let Some(machine) = titan_machine() else {
+        return;
+    };
+    let loads = primaries(&machine, &plan(&machine, Policy::STRICT));
+    assert_eq!(
+        (loads.iter().min(), loads.iter().max()),
+        (Some(&1_476), Some(&1_688))
+    );
+}
+
+#[test]
+fn the_algorithm_as_printed_misses_one_plane_in_every_group() {
+    let Some(machine) = titan_machine() else {
+        return;
+    };
+    let plan = plan(&machine, Policy::Printed { wrap: false });
+    let missed = plan.warnings.iter().filter_map(|warning| match warning {
+        PlanWarning::NoWindow { group, clients, .. } => Some((group.as_str(), *clients)),
+        _ => None,
+    });
+    let missed: Vec<_> = missed.collect();
+    assert_eq!(missed.len(), 9);
+    for (group, clients) in missed {
+        let plane = if "AFGHI".contains(group) { 0 } else { 15 };
+        let Fabric::Grid(grid, _) = &machine.fabric else {
+            unreachable!()
+        };
+        let on_plane = machine
+            .clients
+            .iter()
+            .filter(|c| grid.position(c.vertex, 1) == plane);
+        assert_eq!(on_plane.count(), clients as usize, "{group}");
+    }
+}
+
+#[test]
+fn as_printed_a_third_of_the_modules_carries_everything() {
+    let Some(machine) = titan_machine() else {
+        return;
+    };
+    let loads = primaries(&machine, &plan(&machine, Policy::Printed { wrap: true }));
+    assert_eq!(loads.iter().filter(|&&load| load > 0).count(), 36 * 4);
+}
+
+#[test]
+fn balanced_loads_differ_by_at_most_one() {
+    let Some(machine) = titan_machine() else {
+        return;
+    };
+    let loads = primaries(
+        &machine,
+        &plan(&machine, Policy::Balanced { by: Metric::Cost }),
+    );
+    assert_eq!(
+        (loads.iter().min(), loads.iter().max()),
+        (Some(&1_557), Some(&1_558))
+    );
+}
+
+#[test]
+fn a_dead_router_is_in_no_plan_and_a_net_without_routers_is_refused() {
+    let machine = mini();
+    let dead = BTreeSet::from([0, 4]);
+    let options = Options {
+        dead: dead.clone(),
+        ..Options::default()
+    };
+    for policy in POLICIES {
+        let plan = assign(&machine, policy, &options).unwrap();
+        let used = all_routers(&machine, &plan);
+        assert!(used.is_disjoint(&dead), "{policy:?}");
+    }
+    let options = Options {
+        dead: (0..6).collect(),
+        ..Options::default()
+    };
+    let refused = assign(&machine, Policy::STRICT, &options);
+    assert_eq!(refused, Err(PlanError::NoRouter("o2ib201".to_owned())));
+}
+
+fn all_routers(machine: &Machine, plan: &Plan) -> BTreeSet<u16> {
+    let cells =
+        (0..plan.rows().len()).flat_map(|row| (0..machine.nets.len()).map(move |net| (row, net)));
+    cells
+        .flat_map(|(row, net)| plan.routers(row, net).to_vec())
+        .collect()
+}
+
+#[test]
+fn windows_need_a_grid() {
+    let file = "machine: f\nfabric: {kind: fat-tree, levels: [{down: 4, up: 1, capacity: 25}]}
+clients: {list: [{id: 0, at: [0]}]}
+groups: [{name: A, nets: [tcp1], sub-groups: [{modules: [{blade: b, at: [3], nodes: [9]}]}]}]\n";
+    let machine = read_machine("f", file).unwrap();
+    let refused = assign(&machine, Policy::STRICT, &Options::default());
+    assert_eq!(refused, Err(PlanError::NeedsGrid("strict")));
+    let plan = plan(&machine, Policy::Nearest { by: Metric::Hops });
+    assert_eq!(plan.routers(0, 0), [0]);
+    assert_eq!(plan.warnings.len(), 1);
+}
+
+#[test]
+fn metadata_goes_to_the_nearest_module_and_its_nodes_take_turns() {
+    let file = mini_file()
+        + "  - name: M
+    role: metadata
+    nets: [o2ib237]
+    sub-groups:
+      - modules:
+          - {blade: m1, at: [0, 0, 3], nodes: [2001, 2002, 2003, 2004]}
+          - {blade: m2, at: [3, 4, 3], nodes: [2005, 2006, 2007, 2008]}\n";
+    let machine = read_machine("m", &file).unwrap();
+    let plan = plan(&machine, Policy::STRICT);
+    let loads = primaries(&machine, &plan);
+    assert_eq!(loads[12..].iter().sum::<u32>(), 192);
+    assert!(loads[12..].iter().all(|&load| load > 0), "{loads:?}");
+    let module = |router: u16| machine.routers[usize::from(router)].module;
+    let routers = plan.routers(0, 2);
+    assert_eq!(routers.len(), 2);
+    assert_eq!((module(routers[0]), module(routers[1])), (12, 13));
+}
+
+const POLICIES: [Policy; 7] = [
+    Policy::STRICT,
+    Policy::Strict { tie: TieRule::Rest },
+    Policy::Strict {
+        tie: TieRule::Balance,
+    },
+    Policy::Nearest { by: Metric::Cost },
+    Policy::Balanced { by: Metric::Hops },
+    Policy::Spread {
+        block: 24,
+        efficiency: 60,
+    },
+    Policy::RoundRobin,
+];
+
+/// What the disjointness rule compares.
+fn domain(machine: &Machine, router: u16, disjoint: Disjoint) -> (u16, u16) {
+    let module = machine.routers[usize::from(router)].module;
+    match disjoint {
+        Disjoint::Node => (router, 0),
+        Disjoint::SubGroup => {
+            let module = &machine.modules[usize::from(module)];
+            (module.group, module.sub_group)
+        }
+        Disjoint::Blade | Disjoint::Cabinet => (module, 0),
+    }
+}
+
+#[test]
+fn backups_are_disjoint_under_every_policy() {
+    let machine = mini();
+    for disjoint in [Disjoint::Node, Disjoint::Blade, Disjoint::SubGroup] {
+        for policy in POLICIES {
+            let options = Options {
+                backups: 1,
+                disjoint,
+                ..Options::default()
+            };
+            let plan = assign(&machine, policy, &options).unwrap();
+            for (row, net) in (0..plan.rows().len()).flat_map(|row| [(row, 0), (row, 1)]) {
+                let routers = plan.routers(row, net);
+                assert_eq!(routers.len(), 2, "{policy:?} {disjoint:?}");
+                let domains = routers.iter().map(|&r| domain(&machine, r, disjoint));
+                assert_eq!(
+                    domains.collect::<BTreeSet<_>>().len(),
+                    2,
+                    "{policy:?} {disjoint:?}"
+                );
+            }
+        }
+    }
+}
+
+/// The small machine moved by a vector, places modulo the torus.
+fn moved(by: [u16; 3]) -> Machine {
+    let mut machine = mini();
+    let Fabric::Grid(grid, _) = machine.fabric.clone() else {
+        unreachable!()
+    };
+    let shift = |vertex: &mut Vertex| {
+        let mut at = grid.coordinates(*vertex);
+        for (position, (by, size)) in at.iter_mut().zip(by.into_iter().zip([6, 8, 4])) {
+            *position = (*position + by) % size;
+        }
+        *vertex = grid.vertex(&at).unwrap();
+    };
+    machine
+        .clients
+        .iter_mut()
+        .for_each(|client| shift(&mut client.vertex));
+    machine
+        .routers
+        .iter_mut()
+        .for_each(|router| shift(&mut router.vertex));
+    machine
+        .modules
+        .iter_mut()
+        .for_each(|module| shift(&mut module.home));
+    machine
+}
+
+proptest! {
+    #[test]
+    fn strict_does_not_change_when_clients_and_modules_move_together(
+        x in 0_u16..6, y in 0_u16..8, z in 0_u16..4,
+    ) {
+        let (here, there) = (mini(), moved([x, y, z]));
+        let (before, after) = (plan(&here, Policy::STRICT), plan(&there, Policy::STRICT));
+        for client in 0..here.clients.len() {
+            for net in 0..2 {
+                let of = |plan: &Plan| plan.routers(plan.row_of(client), net).to_vec();
+                prop_assert_eq!(of(&before), of(&after));
+            }
+        }
+    }
+
+    #[test]
+    fn every_plane_has_exactly_one_sub_group_and_the_primary_is_nearest(vertex in 0_u32..192) {
+        let machine = mini();
+        let plan = plan(&machine, Policy::STRICT);
+        for group in 0..2 {
+            let window = machine.window(group, Vertex(vertex)).unwrap();
+            prop_assert!(window.inside);
+            let net = usize::from(machine.groups[group].nets[0]);
+            let modules = plan.routers(vertex as usize, net).iter().map(|&r| machine.routers[usize::from(r)].module);
+            let distances: Vec<_> = modules.map(|m| machine.near_hops(Vertex(vertex), m)).collect();
+            prop_assert!(distances.is_sorted());
+        }
+    }
+}
