@@ -45,6 +45,8 @@ pub(crate) fn start(port: u16, nids: &[&str], more: &str) -> Node {
     let config = lnet_config::parse(&yaml).unwrap();
     let options = NodeOptions {
         port,
+        // Routers die in these tests.
+        router_check_interval: Some(Duration::from_secs(1)),
         ..NodeOptions::default()
     };
     Node::start(&config, options).unwrap()
