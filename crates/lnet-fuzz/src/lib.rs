@@ -10,10 +10,12 @@
 //! much to read are told the truth.
 
 mod capture;
+mod policy;
 mod text;
 mod wire;
 
 pub use capture::capture;
+pub use policy::rule_block;
 pub use text::{config_yaml, nid_expression};
 pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
 
@@ -30,4 +32,5 @@ pub const BODIES: &[(&str, Body)] = &[
     ("lnet_header", lnet_header),
     ("nid_expression", nid_expression),
     ("ping_info", ping_info),
+    ("rule_block", rule_block),
 ];

@@ -19,7 +19,7 @@ fn rules() -> RuleList {
     let mut list = RuleList::new();
     for number in 0..RULES {
         let (a, b) = (number / 250, number % 250);
-        let remote = descriptor(&format!("10.{a}.*.[{}-{}/2]@tcp*", b % 50, 200));
+        let remote = descriptor(&format!("10.{a}.*.[{b}-255/2]@tcp*"));
         let exact = descriptor(&format!("10.{a}.{b}.[1-100]@tcp{a}"));
         let local = descriptor(&format!("10.200.0.[1-{}]@tcp", b % 8 + 1));
         let rule = match (number % 4, remote, exact, local) {
@@ -37,16 +37,17 @@ fn rules() -> RuleList {
             _ => None,
         };
         if let Some(rule) = rule {
-            // Some repeat, and are refused.
+            // Nothing is refused: the numbers make every rule another one.
             let _ = list.add(rule, None);
         }
     }
+    assert_eq!(list.rules().len(), RULES as usize);
     list
 }
 
 fn topology() -> Topology {
-    let nid = |net, peer: u32| {
-        let address = 0x0A00_0000 | (net << 16) | (peer % 250) << 8 | peer / 250 % 250;
+    let nid = |net: u32, peer: u32| {
+        let address = 0x0A00_0000 + (net << 16) + ((peer % 250) << 8) + peer / 250 % 250;
         Nid::from_number(Net::tcp(u16::try_from(net).unwrap_or_default()), address)
     };
     Topology {
@@ -69,7 +70,6 @@ fn topology() -> Topology {
 
 fn apply(criterion: &mut Criterion) {
     let (rules, topology) = (rules(), topology());
-    println!("{} rules", rules.rules().len());
     let mut group = criterion.benchmark_group("policy");
     group.sample_size(10);
     group.bench_function("1,000 rules to 100,000 peer NIs", |bencher| {

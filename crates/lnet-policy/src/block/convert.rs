@@ -94,35 +94,12 @@ impl RuleBlock {
     /// [`BlockError`] for a record that a block may not hold, and for two rules with the same
     /// descriptors.
     pub fn to_rules(&self) -> Result<Vec<Rule>, BlockError> {
-        let mut rules: Vec<Rule> = Vec::new();
-        let mut add = |number: usize, made: Result<Vec<Rule>, BlockProblem>| {
-            made.map(|made| rules.extend(made))
-                .map_err(|problem| BlockError::in_rule(number, problem))
+        let rules = match self {
+            Self::Net(records) => rules_of(records, |record| both_sides(record.parts()))?,
+            Self::Nid(records) => rules_of(records, |record| both_sides(record.parts()))?,
+            Self::P2p(records) => rules_of(records, pair)?,
+            Self::Mixed(rules) => in_order(rules),
         };
-        match self {
-            Self::Net(records) => {
-                for (number, record) in records.iter().enumerate() {
-                    add(number, both_sides(record.parts()))?;
-                }
-            }
-            Self::Nid(records) => {
-                for (number, record) in records.iter().enumerate() {
-                    add(number, both_sides(record.parts()))?;
-                }
-            }
-            Self::P2p(records) => {
-                for (number, record) in records.iter().enumerate() {
-                    add(number, pair(record))?;
-                }
-            }
-            Self::Mixed(indexed) => {
-                for IndexedRule { index, rule } in indexed {
-                    let end = rules.len();
-                    let index = index.map_or(end, |index| (index as usize).min(end));
-                    rules.insert(index, rule.clone());
-                }
-            }
-        }
         check_distinct(&rules)?;
         Ok(rules)
     }
@@ -292,6 +269,30 @@ fn sides(descriptor: &Descriptor) -> Result<Vec<NidDescr>, BlockProblem> {
             ..NidDescr::default()
         }]),
     }
+}
+
+/// The rules of v1 records.
+fn rules_of<R>(
+    records: &[R],
+    rules: impl Fn(&R) -> Result<Vec<Rule>, BlockProblem>,
+) -> Result<Vec<Rule>, BlockError> {
+    let mut all = Vec::new();
+    for (number, record) in records.iter().enumerate() {
+        let rules = rules(record).map_err(|problem| BlockError::in_rule(number, problem))?;
+        all.extend(rules);
+    }
+    Ok(all)
+}
+
+/// The rules of a v2 block, each inserted where its index says.
+fn in_order(indexed: &[IndexedRule]) -> Vec<Rule> {
+    let mut rules = Vec::with_capacity(indexed.len());
+    for IndexedRule { index, rule } in indexed {
+        let end = rules.len();
+        let index = index.map_or(end, |index| (index as usize).min(end));
+        rules.insert(index, rule.clone());
+    }
+    rules
 }
 
 fn both_sides(parts: Result<(Descriptor, Priority), Fault>) -> Result<Vec<Rule>, BlockProblem> {

@@ -34,7 +34,7 @@ fn every_rule_is_live_or_says_why_not() {
     for profile in PROFILES {
         for (text, expected) in &cases {
             let states = audit(&list(&[text]), &topology, profile);
-            assert_eq!(states, [expected.clone()], "{text}");
+            assert_eq!(states, std::slice::from_ref(expected), "{text}");
         }
     }
 }

@@ -3,6 +3,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     reason = "clippy knows only functions with #[test] as tests"
 )]
 
