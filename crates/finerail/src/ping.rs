@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use crate::common::{NOT_SO, TransportArgs, print_bytes, read_config};
 /// Arguments of `finerail ping`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without --config the ping goes from a temporary endpoint: one connection, no daemon. Nodes that accept
-only privileged source ports (the default of kernel nodes) need --privileged, which needs
+Without --config the ping goes from a temporary endpoint: one connection, no daemon. Nodes that
+accept only privileged source ports (the default of kernel nodes) need --privileged, which needs
 CAP_NET_BIND_SERVICE or root.
 
 Examples
@@ -185,8 +185,11 @@ fn endpoint_config(target: Nid, source: Option<Nid>, port: u16) -> anyhow::Resul
         );
     }
     let nid = match (source, target.ip()) {
+        (Some(source), _) if source == target => {
+            bail!("--source {source} is the node to ask: the endpoint would answer itself")
+        }
         (Some(source), _) => source,
-        (None, Some(address)) => Nid::from_ip(target.net(), local_address(address, port)?),
+        (None, Some(address)) => Nid::from_ip(target.net(), endpoint_address(address, port)?),
         (None, None) => bail!("{target} has no address"),
     };
     let ni = NiConfig {
@@ -201,6 +204,23 @@ fn endpoint_config(target: Nid, source: Option<Nid>, port: u16) -> anyhow::Resul
         nets: vec![net],
         ..Config::default()
     })
+}
+
+/// The local address that the system would use, but never the target's own: towards an address of this
+/// machine the system chooses that very address, and the endpoint would answer instead of the node there.
+fn endpoint_address(target: IpAddr, port: u16) -> anyhow::Result<IpAddr> {
+    let usual = local_address(target, port)?;
+    if usual != target {
+        return Ok(usual);
+    }
+    match target {
+        IpAddr::V4(Ipv4Addr::LOCALHOST) => Ok(Ipv4Addr::new(127, 0, 0, 2).into()),
+        IpAddr::V4(_) => Ok(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(Ipv6Addr::LOCALHOST) => {
+            bail!("{target} is this machine: give another address of it with --source")
+        }
+        IpAddr::V6(_) => Ok(Ipv6Addr::LOCALHOST.into()),
+    }
 }
 
 /// Asks the routing table: connecting a datagram socket sends nothing.
