@@ -35,6 +35,10 @@ pub(crate) struct Side {
     pub(crate) parked: Parked,
     /// The queues of programs, to be told of the end.
     pub(crate) queues: Vec<Weak<QueueState>>,
+    /// An event was put into a queue since this was last cleared.
+    pub(crate) delivered: bool,
+    /// Events that were lost because their queue was full.
+    pub(crate) events_lost: u64,
     landings: FxHashMap<RxId, Landing>,
     /// Messages that the LND holds until the core resumes them.
     held: FxHashSet<RxId>,
@@ -48,6 +52,8 @@ impl Engine {
             memory: MemoryTable::default(),
             parked: Parked::default(),
             queues: Vec::new(),
+            delivered: false,
+            events_lost: 0,
             landings: FxHashMap::default(),
             held: FxHashSet::default(),
             payloads: FxHashMap::default(),
@@ -59,14 +65,20 @@ impl Engine {
     /// when sockets have more to read or write right now.
     pub(crate) fn settle(&mut self, now: Time) -> bool {
         loop {
-            while let Some(output) = self.side.core.poll_output() {
-                self.carry_out(output, now);
-            }
+            self.carry_out_all(now);
             let more = self.lnd.flush(now, &mut self.side);
             match self.side.core.poll_output() {
                 Some(output) => self.carry_out(output, now),
                 None => return more,
             }
+        }
+    }
+
+    /// Carries out what the core wants, and leaves what is queued at the sockets to the next
+    /// [`Engine::settle`].
+    pub(crate) fn carry_out_all(&mut self, now: Time) {
+        while let Some(output) = self.side.core.poll_output() {
+            self.carry_out(output, now);
         }
     }
 
@@ -160,17 +172,21 @@ impl Side {
     }
 
     fn deliver(&mut self, event: Event) {
+        self.delivered = true;
         let md = event.md;
-        if event.unlinked {
-            if let Some(registered) = self.memory.release(md) {
+        let taken = if event.unlinked {
+            self.memory.release(md).is_none_or(|registered| {
                 let memory = Some(registered.memory);
-                registered.queue.push(NodeEvent { event, memory });
-            }
-        } else if let Some(registered) = self.memory.registered(md) {
-            registered.queue.push(NodeEvent {
-                event,
-                memory: None,
-            });
+                registered.queue.push(NodeEvent { event, memory })
+            })
+        } else {
+            self.memory.registered(md).is_none_or(|registered| {
+                let memory = None;
+                registered.queue.push(NodeEvent { event, memory })
+            })
+        };
+        if !taken {
+            self.events_lost += 1;
         }
     }
 }

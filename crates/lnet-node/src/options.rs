@@ -11,7 +11,8 @@ pub enum Progress {
     #[default]
     Thread,
     /// Whoever waits on an event queue. No hand-over between threads, but the node answers only while
-    /// somebody waits: for benchmarks and one-shot tools.
+    /// somebody waits, and messages leave when somebody waits or some tens of them have gathered: for
+    /// benchmarks and one-shot tools.
     Caller,
 }
 
@@ -38,6 +39,8 @@ pub struct NodeOptions {
     pub seed: u64,
     /// How long a connection handshake may take.
     pub accept_timeout: Duration,
+    /// How long a peer may be silent before it is sent a keepalive; `None` is 30 s (section 3.7).
+    pub keepalive: Option<Duration>,
     /// How often gateways are pinged (`alive_router_check_interval`); `None` is 60 s, zero never.
     pub router_check_interval: Option<Duration>,
 }
@@ -76,6 +79,7 @@ impl Default for NodeOptions {
             one_shot: false,
             seed: 0,
             accept_timeout: Duration::from_secs(5),
+            keepalive: None,
             router_check_interval: None,
         }
     }

@@ -35,8 +35,13 @@ pub(crate) struct QueueState {
 #[derive(Default)]
 struct QueueInner {
     events: VecDeque<NodeEvent>,
+    /// Threads that sleep until there is an event.
+    waiting: usize,
     closed: bool,
 }
+
+/// Events that a queue holds for a program that does not take them: some 60 MB.
+const EVENTS_MAX: usize = 1 << 18;
 
 impl EventQueue {
     pub(crate) fn new(state: Arc<QueueState>, shared: Arc<Shared>) -> Self {
@@ -69,6 +74,9 @@ impl EventQueue {
     }
 
     fn drive_until_event(&self, deadline: Option<Instant>) -> Option<NodeEvent> {
+        if self.shared.is_turn_overdue() {
+            self.shared.turn(Some(Duration::ZERO));
+        }
         loop {
             {
                 let mut inner = self.state.lock();
@@ -89,9 +97,21 @@ impl EventQueue {
 }
 
 impl QueueState {
-    pub(crate) fn push(&self, event: NodeEvent) {
-        self.lock().events.push_back(event);
-        self.filled.notify_one();
+    /// Adds an event. False when the queue is full and the event is lost; the last event of a descriptor
+    /// is always taken, because it carries memory and there are no more of them than descriptors.
+    pub(crate) fn push(&self, event: NodeEvent) -> bool {
+        let mut inner = self.lock();
+        if inner.events.len() >= EVENTS_MAX && !event.event.unlinked {
+            return false;
+        }
+        inner.events.push_back(event);
+        let waiting = inner.waiting > 0;
+        drop(inner);
+        // Waking is a system call even when nobody sleeps.
+        if waiting {
+            self.filled.notify_one();
+        }
+        true
     }
 
     /// No more events will come: waiters return when the queue is empty.
@@ -106,23 +126,22 @@ impl QueueState {
             if let Some(event) = inner.events.pop_front() {
                 return Some(event);
             }
-            if inner.closed {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if inner.closed || left == Some(Duration::ZERO) {
                 return None;
             }
-            inner = match deadline {
+            inner.waiting += 1;
+            inner = match left {
                 None => self
                     .filled
                     .wait(inner)
                     .unwrap_or_else(PoisonError::into_inner),
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return None;
-                    }
+                Some(left) => {
                     let waited = self.filled.wait_timeout(inner, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
+            inner.waiting -= 1;
         }
     }
 

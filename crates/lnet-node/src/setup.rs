@@ -234,6 +234,7 @@ fn router_buffers(config: &Config) -> RouterBuffers {
 }
 
 fn socklnd_config(options: &NodeOptions, globals: &Globals) -> SocklndConfig {
+    let default = SocklndConfig::default();
     SocklndConfig {
         port: options.port,
         accept: options.accept_mode(),
@@ -243,7 +244,8 @@ fn socklnd_config(options: &NodeOptions, globals: &Globals) -> SocklndConfig {
         typed: !options.one_shot,
         user_pid: options.one_shot,
         congestion: options.congestion.clone(),
-        ..SocklndConfig::default()
+        keepalive: options.keepalive.unwrap_or(default.keepalive),
+        ..default
     }
 }
 

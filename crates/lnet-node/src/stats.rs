@@ -36,6 +36,8 @@ pub struct NodeStats {
     pub send_failures: BTreeMap<String, u64>,
     /// ACKs and REPLYs that did not come in time.
     pub response_timeout_count: u64,
+    /// Events lost because a program did not take them from its queue.
+    pub events_lost: u64,
     /// The most messages that were under way at once.
     pub msgs_max: u64,
     /// Per interface.
@@ -137,6 +139,7 @@ impl NodeStats {
             drops: by_name(drops),
             send_failures: by_name(failures),
             response_timeout_count: counters.response_timeout_count,
+            events_lost: engine.side.events_lost,
             msgs_max: counters.msgs_max,
             nis: nis(engine),
             router_buffer_bytes: engine.side.memory.router_bytes(),
