@@ -151,6 +151,17 @@ pub enum BlockProblem {
     Policy(#[from] PolicyError),
 }
 
+impl BlockProblem {
+    pub(super) const fn out_of_range(field: &'static str, value: u64, min: u64, max: u64) -> Self {
+        Self::OutOfRange {
+            field,
+            value,
+            min,
+            max,
+        }
+    }
+}
+
 impl BlockError {
     pub(crate) const fn at(offset: usize, problem: BlockProblem) -> Self {
         Self {

@@ -27,8 +27,7 @@ pub use error::{BlockError, BlockProblem, Place};
 pub use record::{Expr, NetDescr, NetRule, NidDescr, NidRule, P2pRule};
 pub use v2::IndexedRule;
 
-use record::{put, words};
-
+use self::record::{put, words};
 use crate::list::RuleList;
 
 /// What the rules of a block are: `lnet_sel_rule_type`.
@@ -121,6 +120,29 @@ impl RuleBlockHeader {
             rule_size: next(),
             rule_bulk: u64::from(next()) | u64::from(next()) << 32,
         }
+    }
+
+    /// The type, when it is one of the version's and goes with the size of a rule.
+    fn rule_type(&self) -> Result<RuleType, BlockError> {
+        let major = self.version >> 16;
+        if !matches!(major, 1 | 2) {
+            let problem = BlockProblem::UnknownVersion(self.version);
+            return Err(BlockError::at(4, problem));
+        }
+        let rule_type = RuleType::from_number(self.rule_type)
+            .filter(|rule_type| rule_type.version() >> 16 == major)
+            .ok_or_else(|| BlockError::at(8, BlockProblem::UnknownType(self.rule_type)))?;
+        let least = rule_type.rule_size();
+        let most = match rule_type {
+            RuleType::Mixed => 0,
+            RuleType::Net | RuleType::Nid | RuleType::P2p => u32::MAX,
+        };
+        if !(least..=most).contains(&self.rule_size) {
+            let (value, least, most) = (self.rule_size.into(), least.into(), most.into());
+            let problem = BlockProblem::out_of_range("rule size", value, least, most);
+            return Err(BlockError::at(12, problem));
+        }
+        Ok(rule_type)
     }
 }
 
@@ -275,44 +297,24 @@ pub fn lnet_sel_rule_deserialize(bytes: &[u8]) -> Result<RuleBlock, BlockError> 
 fn header(bytes: &[u8]) -> Result<(RuleBlockHeader, RuleType), BlockError> {
     let available = bytes.len();
     let truncated = |needed| BlockProblem::Truncated { needed, available };
-    let head = bytes.get(..RuleBlockHeader::LEN);
-    let head = head.ok_or_else(|| BlockError::at(available, truncated(RuleBlockHeader::LEN)))?;
+    let head = bytes
+        .get(..RuleBlockHeader::LEN)
+        .ok_or_else(|| BlockError::at(available, truncated(RuleBlockHeader::LEN)))?;
     let header = RuleBlockHeader::read(head);
-    let len = header.len as usize;
-    let range = |offset, field, value, min, max| {
-        let problem = BlockProblem::OutOfRange {
-            field,
-            value,
-            min,
-            max,
-        };
-        BlockError::at(offset, problem)
-    };
-    let least = RuleBlockHeader::LEN as u64;
+    let (len, least) = (header.len as usize, RuleBlockHeader::LEN as u64);
     if len < RuleBlockHeader::LEN {
-        let most = available as u64;
-        return Err(range(0, "length", u64::from(header.len), least, most));
+        let (value, most) = (u64::from(header.len), available as u64);
+        let problem = BlockProblem::out_of_range("length", value, least, most);
+        return Err(BlockError::at(0, problem));
     }
     if len > available {
         return Err(BlockError::at(0, truncated(len)));
     }
-    let rule_type = RuleType::from_number(header.rule_type)
-        .filter(|rule_type| rule_type.version() >> 16 == header.version >> 16);
-    if !matches!(header.version >> 16, 1 | 2) {
-        let problem = BlockProblem::UnknownVersion(header.version);
-        return Err(BlockError::at(4, problem));
-    }
-    let rule_type =
-        rule_type.ok_or_else(|| BlockError::at(8, BlockProblem::UnknownType(header.rule_type)))?;
-    let (size, known) = (header.rule_size, rule_type.rule_size());
-    if size < known || (rule_type == RuleType::Mixed && size != 0) {
-        let most = if known == 0 { 0 } else { u32::MAX };
-        let (least, most) = (u64::from(known), u64::from(most));
-        return Err(range(12, "rule size", u64::from(size), least, most));
-    }
-    if header.rule_bulk < least || header.rule_bulk > u64::from(header.len) {
-        let most = u64::from(header.len);
-        return Err(range(16, "rule offset", header.rule_bulk, least, most));
+    let rule_type = header.rule_type()?;
+    let most = u64::from(header.len);
+    if header.rule_bulk < least || header.rule_bulk > most {
+        let problem = BlockProblem::out_of_range("rule offset", header.rule_bulk, least, most);
+        return Err(BlockError::at(16, problem));
     }
     Ok((header, rule_type))
 }

@@ -113,12 +113,7 @@ fn write_range(range: Range, out: &mut Vec<u8>) {
 }
 
 const fn index_out_of_range(index: u32) -> BlockProblem {
-    BlockProblem::OutOfRange {
-        field: "index",
-        value: index as u64,
-        min: 0,
-        max: i32::MAX as u64,
-    }
+    BlockProblem::out_of_range("index", index as u64, 0, i32::MAX as u64)
 }
 
 /// Reads the rules in `bytes`, which begin at `start` in the block.
@@ -147,18 +142,9 @@ type Fault = (usize, BlockProblem);
 fn read_rule(bytes: &[u8]) -> Result<(IndexedRule, &[u8]), Fault> {
     let len = words(bytes).next().unwrap_or_default();
     if (len as usize) < RULE_LEN_MIN || len as usize > bytes.len() {
-        let (min, max) = (RULE_LEN_MIN as u64, bytes.len() as u64);
-        let value = u64::from(len);
-        let field = "rule length";
-        return Err((
-            0,
-            BlockProblem::OutOfRange {
-                field,
-                value,
-                min,
-                max,
-            },
-        ));
+        let (least, most) = (RULE_LEN_MIN as u64, bytes.len() as u64);
+        let problem = BlockProblem::out_of_range("rule length", len.into(), least, most);
+        return Err((0, problem));
     }
     if !len.is_multiple_of(4) {
         let field = "rule length";
@@ -276,15 +262,10 @@ impl Reader<'_> {
             1 => Some(self.numbers(1, NumberExpr::NET_MAX)?),
             _ => {
                 let field = "number of net ranges";
-                let value = u64::from(nets);
-                let (min, max) = (0, 1);
-                let problem = BlockProblem::OutOfRange {
-                    field,
-                    value,
-                    min,
-                    max,
-                };
-                return Err((start + 12, problem));
+                return Err((
+                    start + 12,
+                    BlockProblem::out_of_range(field, nets.into(), 0, 1),
+                ));
             }
         };
         let net = NetExpr::new(lnd, numbers);

@@ -41,15 +41,22 @@ fn trigger_rule_added_changed_and_deleted() {
 }
 
 #[test]
-fn t_u34_trigger_local_net_and_ni_added() {
+fn t_u34_trigger_local_net_added() {
     before_and_after(
-        &[
-            "--src o2ib --priority 3",
-            "--src 10.1.0.1@o2ib --priority 4",
-        ],
+        &["--src o2ib --priority 3"],
         &local(&["10.0.0.1@tcp"]),
         &local(&["10.0.0.1@tcp", "10.1.0.1@o2ib"]),
-        &["net o2ib: 3#0", "ni 10.1.0.1@o2ib: 4#1"],
+        &["net o2ib: 3#0"],
+    );
+}
+
+#[test]
+fn t_u34_trigger_local_ni_added() {
+    before_and_after(
+        &["--src 10.0.0.2@tcp --priority 4"],
+        &local(&["10.0.0.1@tcp"]),
+        &local(&["10.0.0.1@tcp", "10.0.0.2@tcp"]),
+        &["ni 10.0.0.2@tcp: 4#0"],
     );
 }
 
@@ -81,15 +88,28 @@ fn t_u32_trigger_peer_added_after_net_pair_and_net_router_rules() {
 }
 
 #[test]
-fn trigger_peer_net_and_peer_ni_added() {
+fn trigger_peer_net_added() {
     before_and_after(
-        &[
-            "--dst o2ib --priority 1",
-            "--dst 10.1.9.1@o2ib --priority 2",
-        ],
+        &["--dst o2ib --priority 1"],
         &local(&["10.0.0.1@tcp"]).peer(&["10.0.9.1@tcp"]),
         &local(&["10.0.0.1@tcp"]).peer(&["10.0.9.1@tcp", "10.1.9.1@o2ib"]),
-        &["peer net o2ib: 1#0", "peer ni 10.1.9.1@o2ib: 2#1"],
+        &["peer net o2ib: 1#0"],
+    );
+}
+
+#[test]
+fn trigger_peer_ni_added() {
+    before_and_after(
+        &[
+            "--dst 10.0.9.2@tcp --priority 2",
+            "--src 10.0.0.1@tcp --dst 10.0.9.2@tcp",
+        ],
+        &local(&["10.0.0.1@tcp"]).peer(&["10.0.9.1@tcp"]),
+        &local(&["10.0.0.1@tcp"]).peer(&["10.0.9.1@tcp", "10.0.9.2@tcp"]),
+        &[
+            "peer ni 10.0.9.2@tcp: 2#0",
+            "10.0.9.2@tcp from 10.0.0.1@tcp: 0#1",
+        ],
     );
 }
 
