@@ -163,6 +163,7 @@ fn interface_address(name: &str, system: &[InterfaceAddress]) -> Option<IpAddr> 
 
 fn no_interface(net: Net, interface: &str, system: &[InterfaceAddress]) -> StartError {
     let mut known: Vec<&str> = system.iter().map(|address| address.name.as_str()).collect();
+    known.sort_unstable();
     known.dedup();
     StartError::NoInterface {
         net,
