@@ -1,0 +1,98 @@
+//! Captures of a test's own traffic, with nothing left out: through `dumpcap` of Wireshark.
+
+use std::fs;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+
+use super::process::Process;
+use super::{can_run, eventually};
+
+/// A capture that is being made.
+pub(crate) struct Capture {
+    dumpcap: Process,
+    file: PathBuf,
+    port: u16,
+}
+
+/// More than any test here sends, so that nothing is dropped however slow the machine is.
+const BUFFER_MIB: &str = "128";
+
+/// The datagram that marks the end of the capture in its file.
+const END: &[u8] = b"finerail: this is the end of the capture";
+
+/// How much of the file's end is searched for it.
+const TAIL: usize = 1 << 16;
+
+impl Capture {
+    /// Captures what comes and goes on loopback to and from `port`; `None`, and a line that says why, where that
+    /// is not possible.
+    pub(crate) fn of_loopback(port: u16, file: &Path) -> Option<Self> {
+        Self::start(&[], "lo", port, file)
+    }
+
+    /// Captures on an interface, with a command that runs `dumpcap` where the interface is.
+    pub(crate) fn start(
+        launcher: &[&str],
+        interface: &str,
+        port: u16,
+        file: &Path,
+    ) -> Option<Self> {
+        let words: Vec<&str> = launcher.iter().copied().chain(["dumpcap"]).collect();
+        let with = |more: &[&'static str]| [&words[1..], more].concat();
+        if !can_run("dumpcap", &["--version"]) {
+            eprintln!("skipped: capturing needs 'dumpcap' (Debian: tshark)");
+            return None;
+        }
+        if !can_run(words[0], &[&with(&["-L", "-i"])[..], &[interface]].concat()) {
+            eprintln!("skipped: this user may not capture on {interface}");
+            return None;
+        }
+        let mut command = Command::new(words[0]);
+        command.args(with(&["-q", "-B", BUFFER_MIB]));
+        command
+            .args(["-i", interface, "-f", &format!("port {port}"), "-w"])
+            .arg(file);
+        let dumpcap = Process::start(command);
+        // It says so when interface, filter and file are open.
+        dumpcap.wait_for_error("File: ");
+        let file = file.to_owned();
+        Some(Self {
+            dumpcap,
+            file,
+            port,
+        })
+    }
+
+    /// Ends a capture of loopback once everything sent until now is in its file.
+    pub(crate) fn finish(self) -> PathBuf {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = self.port;
+        self.finish_when("the last packet is in the capture", |file| {
+            // Nobody listens there; the filter takes it all the same.
+            let _refused = socket.send_to(END, (Ipv4Addr::LOCALHOST, port));
+            let captured = fs::read(file).unwrap();
+            let tail = &captured[captured.len().saturating_sub(TAIL)..];
+            tail.windows(END.len()).any(|part| part == END)
+        })
+    }
+
+    /// Ends the capture once the file holds what is wanted.
+    pub(crate) fn finish_when(self, what: &str, is_whole: impl Fn(&Path) -> bool) -> PathBuf {
+        eventually(what, || is_whole(&self.file).then_some(()));
+        self.dumpcap.signal(Signal::SIGINT);
+        let ended = self.dumpcap.wait().expect_code(0);
+        let counts = ended
+            .err
+            .lines()
+            .find(|line| line.contains("received/dropped"));
+        let counts = counts.unwrap_or_else(|| panic!("no counts: {}", ended.err));
+        assert!(
+            counts.contains("/0 (pcap:0/dumpcap:0/"),
+            "packets were dropped: {counts}"
+        );
+        self.file
+    }
+}

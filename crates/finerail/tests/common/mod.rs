@@ -1,0 +1,120 @@
+//! What the tests of the real binary share: processes that end with their test, free ports, and waiting for
+//! conditions. Nothing here sleeps for a length of time: every wait is for something, with a generous limit.
+
+#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+pub(crate) mod capture;
+pub(crate) mod netns;
+pub(crate) mod process;
+pub(crate) mod site;
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between two looks at a condition that nobody announces.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// The program under test, untouched by the environment of whoever runs the tests.
+pub(crate) fn finerail<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    through(Command::new(env!("CARGO_BIN_EXE_finerail")), args)
+}
+
+/// The program under test, started by a command that takes a program and its arguments.
+pub(crate) fn finerail_by<S: AsRef<std::ffi::OsStr>>(
+    launcher: &[&str],
+    args: impl IntoIterator<Item = S>,
+) -> Command {
+    let mut command = Command::new(launcher[0]);
+    command.args(&launcher[1..]);
+    command.arg(env!("CARGO_BIN_EXE_finerail"));
+    through(command, args)
+}
+
+fn through<S: AsRef<std::ffi::OsStr>>(
+    mut command: Command,
+    args: impl IntoIterator<Item = S>,
+) -> Command {
+    command.args(args).stdin(Stdio::null());
+    for name in ["FINERAIL_LOG", "NOTIFY_SOCKET", "COLUMNS"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// The first answer that `look` has.
+///
+/// # Panics
+///
+/// It has none within [`PATIENCE`].
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+        thread::park_timeout(LOOK_AGAIN);
+    }
+}
+
+/// A port that is free on the loopback addresses the tests use. It is none of those that the system gives to
+/// outgoing connections, so that no connection can take it before the node does.
+pub(crate) fn free_port() -> u16 {
+    const FIRST: u16 = 10_000;
+    const COUNT: u16 = 20_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let own = (std::process::id() % u32::from(COUNT)) as u16;
+    loop {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST + own.wrapping_mul(37).wrapping_add(step) % COUNT;
+        let free = |last: u8| TcpListener::bind((Ipv4Addr::new(127, 0, 0, last), port)).is_ok();
+        if (1..=9).all(free) {
+            return port;
+        }
+    }
+}
+
+/// True for a process that may do everything.
+pub(crate) fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// True where a program of this name can be started and ends well with these arguments.
+pub(crate) fn can_run(program: &str, args: &[&str]) -> bool {
+    let tried = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    tried.is_ok_and(|status| status.success())
+}
+
+/// Bytes that repeat nowhere near each other.
+pub(crate) fn pattern(length: usize) -> Vec<u8> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let step = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    let mut bytes: Vec<u8> = std::iter::repeat_with(step)
+        .take(length.div_ceil(8))
+        .flatten()
+        .collect();
+    bytes.truncate(length);
+    bytes
+}

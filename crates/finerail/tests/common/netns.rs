@@ -1,0 +1,123 @@
+//! Network namespaces with cables between them, through `ip` of iproute2.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::process::{Ended, Process, run};
+use super::{can_run, finerail_by, is_root};
+
+/// Some namespaces, which end with this value.
+pub(crate) struct Lab {
+    prefix: String,
+    rooms: Vec<String>,
+}
+
+/// A network interface in a namespace: its room, its name, its addresses with prefix length.
+pub(crate) struct End<'a> {
+    pub(crate) room: &'a str,
+    pub(crate) interface: &'a str,
+    pub(crate) address: &'a str,
+}
+
+impl Lab {
+    /// Makes a namespace for each room; `None`, and a line that says why, where that is not possible.
+    pub(crate) fn build(rooms: &[&str]) -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let why_not = if !is_root() {
+            Some("network namespaces need root")
+        } else if !can_run("ip", &["-Version"]) {
+            Some("network namespaces need 'ip' (Debian: iproute2)")
+        } else {
+            None
+        };
+        if let Some(why) = why_not {
+            eprintln!("skipped: {why}");
+            return None;
+        }
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let prefix = format!("finerail-{}-{number}-", std::process::id());
+        let mut lab = Self {
+            prefix,
+            rooms: Vec::new(),
+        };
+        for &room in rooms {
+            let made = run(ip(&["netns", "add", &lab.namespace(room)]));
+            if !made.status.success() {
+                eprintln!(
+                    "skipped: cannot make a network namespace: {}",
+                    made.err.trim()
+                );
+                return None;
+            }
+            lab.rooms.push(room.to_owned());
+            lab.ip(room, &["link", "set", "lo", "up"]);
+        }
+        Some(lab)
+    }
+
+    /// A cable between two rooms.
+    pub(crate) fn connect(&self, ends: [&End<'_>; 2]) {
+        let [near, far] = ends.map(|end| self.namespace(end.room));
+        let [name, peer] = ends.map(|end| end.interface);
+        done(ip(&[
+            "link", "add", name, "netns", &near, "type", "veth", "peer", "name", peer, "netns",
+            &far,
+        ]));
+        for end in ends {
+            let mut add = vec!["address", "add", end.address, "dev", end.interface];
+            if end.address.contains(':') {
+                // Without the seconds that looking for duplicates takes.
+                add.push("nodad");
+            }
+            self.ip(end.room, &add);
+            self.ip(end.room, &["link", "set", end.interface, "up"]);
+        }
+    }
+
+    fn ip(&self, room: &str, args: &[&str]) {
+        let namespace = self.namespace(room);
+        done(ip(&[&["-n", namespace.as_str()], args].concat()));
+    }
+
+    /// A command that runs the program under test in a room.
+    pub(crate) fn finerail<S: AsRef<std::ffi::OsStr>>(&self, room: &str, args: &[S]) -> Command {
+        finerail_by(&["ip", "netns", "exec", &self.namespace(room)], args)
+    }
+
+    /// Runs the program in a room to its end.
+    pub(crate) fn run<S: AsRef<std::ffi::OsStr>>(&self, room: &str, args: &[S]) -> Ended {
+        run(self.finerail(room, args))
+    }
+
+    /// Starts a service in a room, and waits until it is ready.
+    pub(crate) fn start<S: AsRef<std::ffi::OsStr>>(&self, room: &str, args: &[S]) -> Process {
+        let process = Process::start(self.finerail(room, args));
+        process.wait_for_output("ready: ");
+        process
+    }
+
+    pub(crate) fn namespace(&self, room: &str) -> String {
+        format!("{}{room}", self.prefix)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for room in &self.rooms {
+            // The interfaces go with it. Nothing can be done here if it fails.
+            let _removed = ip(&["netns", "delete", &self.namespace(room)]).status();
+        }
+    }
+}
+
+fn ip(args: &[&str]) -> Command {
+    let mut command = Command::new("ip");
+    command.args(args);
+    command
+}
+
+fn done(command: Command) {
+    let shown = format!("{command:?}");
+    let ended = run(command);
+    assert!(ended.status.success(), "{shown}: {}", ended.err);
+}

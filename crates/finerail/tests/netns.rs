@@ -1,0 +1,238 @@
+//! Nodes on machines of their own, as far as the network is concerned: real addresses, port 988, and the default
+//! `accept`, which listens to privileged source ports only.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::capture::Capture;
+use common::netns::{End, Lab};
+use common::process::run;
+use common::{finerail, pattern};
+use tempfile::TempDir;
+
+/// Client, router and storage, and the directory with their configurations.
+struct Site {
+    lab: Lab,
+    directory: TempDir,
+}
+
+const CLIENT: &str = "\
+net:
+    - net type: tcp
+      local NI(s):
+        - interfaces:
+              0: eth0
+route:
+    - net: tcp1
+      gateway: 10.1.0.254@tcp
+";
+const ROUTER: &str = "\
+net:
+    - net type: tcp
+      local NI(s):
+        - interfaces:
+              0: eth0
+    - net type: tcp1
+      local NI(s):
+        - interfaces:
+              0: eth1
+routing:
+    enable: 1
+";
+const STORAGE: &str = "\
+net:
+    - net type: tcp1
+      local NI(s):
+        - interfaces:
+              0: eth0
+route:
+    - net: tcp
+      gateway: 10.2.0.254@tcp1
+";
+
+impl Site {
+    fn build() -> Option<Self> {
+        let lab = Lab::build(&["client", "router", "storage"])?;
+        let end = |room, interface, address| End {
+            room,
+            interface,
+            address,
+        };
+        lab.connect([
+            &end("client", "eth0", "10.1.0.1/24"),
+            &end("router", "eth0", "10.1.0.254/24"),
+        ]);
+        lab.connect([
+            &end("router", "eth1", "10.2.0.254/24"),
+            &end("storage", "eth0", "10.2.0.9/24"),
+        ]);
+        let directory = TempDir::with_prefix("finerail-test-").unwrap();
+        let site = Self { lab, directory };
+        for (name, text) in [("client", CLIENT), ("router", ROUTER), ("storage", STORAGE)] {
+            fs::write(site.path(&format!("{name}.yaml")), text).unwrap();
+        }
+        fs::create_dir(site.path("kept")).unwrap();
+        Some(site)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory
+            .path()
+            .join(name)
+            .to_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    fn config(&self, node: &str) -> [String; 2] {
+        ["--config".to_owned(), self.path(&format!("{node}.yaml"))]
+    }
+
+    /// The words of a command and the client's configuration.
+    fn as_client(&self, words: &[&str]) -> Vec<String> {
+        let words = words.iter().map(|&word| word.to_owned());
+        words.chain(self.config("client")).collect()
+    }
+
+    fn start_router(&self) -> common::process::Process {
+        let [option, file] = self.config("router");
+        let router = self.lab.start("router", &["node", &option, &file]);
+        router.wait_for_output("ready: 10.1.0.254@tcp, 10.2.0.254@tcp1 on port 988");
+        router
+    }
+}
+
+#[test]
+fn files_cross_a_router_between_machines_on_port_988() {
+    let Some(site) = Site::build() else { return };
+    let router = site.start_router();
+    let [option, file] = site.config("storage");
+    let kept = site.path("kept");
+    let storage = site
+        .lab
+        .start("storage", &["store", "serve", &option, &file, &kept]);
+    let ping = site
+        .lab
+        .run("client", &site.as_client(&["ping", "10.2.0.9@tcp1"]));
+    assert!(
+        ping.expect_code(0)
+            .out
+            .contains("primary nid: 10.2.0.9@tcp1")
+    );
+
+    let data = pattern(5 << 20);
+    fs::write(site.path("sent"), &data).unwrap();
+    let (sent, back) = (site.path("sent"), site.path("back"));
+    let put = ["store", "put", "10.2.0.9@tcp1", &sent, "data"];
+    site.lab.run("client", &site.as_client(&put)).expect_code(0);
+    let fetch = ["store", "get", "10.2.0.9@tcp1", "data", &back];
+    site.lab
+        .run("client", &site.as_client(&fetch))
+        .expect_code(0);
+    assert!(
+        fs::read(Path::new(&kept).join("data")).unwrap() == data,
+        "what is kept differs"
+    );
+    assert!(fs::read(back).unwrap() == data, "what came back differs");
+    storage.stop().expect_code(0);
+    assert_eq!(router.stop().expect_code(0).err, "");
+}
+
+#[test]
+fn a_node_with_the_default_accept_mode_refuses_unprivileged_source_ports() {
+    let Some(site) = Site::build() else { return };
+    let _router = site.start_router();
+    let refused = site.lab.run("client", &["ping", "10.1.0.254@tcp"]);
+    refused.expect_code(1).expect_error("--privileged");
+    let answered = site
+        .lab
+        .run("client", &["ping", "--privileged", "10.1.0.254@tcp"]);
+    let out = answered.expect_code(0).out;
+    assert!(out.contains("nid: 10.2.0.254@tcp1"), "{out}");
+}
+
+#[test]
+fn a_host_without_a_way_to_the_target_says_so() {
+    let Some(site) = Site::build() else { return };
+    let lost = site
+        .lab
+        .run("client", &["ping", "--privileged", "10.2.0.9@tcp1"]);
+    lost.expect_code(2)
+        .expect_error("this machine has no way to 10.2.0.9");
+    // Nobody has this address: the name of the interface is known, the neighbour is not.
+    let nobody = ["ping", "--privileged", "--timeout", "2", "10.1.0.77@tcp"];
+    site.lab
+        .run("client", &nobody)
+        .expect_code(1)
+        .expect_error("10.1.0.77@tcp");
+}
+
+#[test]
+fn an_interface_that_is_missing_is_named_with_those_that_are_there() {
+    let Some(site) = Site::build() else { return };
+    let [option, file] = site.config("router");
+    // The client has no eth1.
+    let ended = site.lab.run("client", &["node", &option, &file]);
+    ended
+        .expect_code(2)
+        .expect_error("no interface 'eth1' with an IP address (there are: eth0, lo)");
+}
+
+#[test]
+fn nodes_with_ipv6_addresses_meet_by_hello_version_4_and_large_headers() {
+    let Some(lab) = Lab::build(&["a", "b"]) else {
+        return;
+    };
+    let end = |room, address| End {
+        room,
+        interface: "eth0",
+        address,
+    };
+    lab.connect([&end("a", "fd00:1::1/64"), &end("b", "fd00:1::2/64")]);
+    let directory = TempDir::with_prefix("finerail-test-").unwrap();
+    let config = directory.path().join("node.yaml");
+    fs::write(
+        &config,
+        "net:\n- net type: tcp\n  local NI(s):\n  - interfaces:\n      0: eth0\n",
+    )
+    .unwrap();
+    let config = config.to_str().unwrap();
+    let node = lab.start("b", &["node", "--config", config]);
+    node.wait_for_output("ready: fd00:1::2@tcp on port 988");
+
+    let inside = ["ip", "netns", "exec", &lab.namespace("a")];
+    let capture = Capture::start(&inside, "eth0", 988, &directory.path().join("six.pcapng"));
+    let ping = lab
+        .run("a", &["ping", "--privileged", "fd00:1::2@tcp"])
+        .expect_code(0);
+    assert!(ping.out.contains("primary nid: fd00:1::2@tcp"), "{ping:#?}");
+    // The other way of asking: as a node of its own, which opens all its connections.
+    lab.run("a", &["ping", "--config", config, "fd00:1::2@tcp"])
+        .expect_code(0);
+    let Some(capture) = capture else { return };
+    let dump = |file: &Path| {
+        run(finerail([
+            "dump".as_ref(),
+            "--strict".as_ref(),
+            "-v".as_ref(),
+            file.as_os_str(),
+        ]))
+    };
+    let is_whole = |file: &Path| dump(file).out.matches("REPLY").count() >= 2;
+    let file = capture.finish_when("both answers are in the capture", is_whole);
+    let dumped = dump(&file).expect_code(0).out;
+    for hello in [
+        "fd00:1::1@tcp -> fd00:1::2@tcp   HELLO    v4 CONTROL",
+        "fd00:1::2@tcp -> fd00:1::1@tcp   HELLO    v4 CONTROL",
+    ] {
+        assert!(dumped.contains(hello), "no '{hello}' in {dumped}");
+    }
+    // The frame header's 24 bytes and the LNet header's 96: the reply's ping info begins behind both.
+    let info = dumped
+        .lines()
+        .find(|line| line.ends_with("magic            ping"))
+        .unwrap();
+    assert_eq!(info.split_whitespace().next(), Some("120"), "{dumped}");
+}

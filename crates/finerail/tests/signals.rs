@@ -1,0 +1,264 @@
+//! How `finerail node` begins and ends: the service manager's words, signals, and what is left behind.
+
+mod common;
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use common::process::Process;
+use common::site::{CLIENT, STORAGE, Site, yaml};
+use common::{PATIENCE, eventually, pattern};
+use lnet_node::{
+    EventKind, EventQueue, MatchEntry, Md, MdOptions, Node, NodeOptions, Progress, PutRequest,
+};
+use lnet_types::ProcessId;
+use nix::sys::signal::Signal;
+
+/// A site with the configuration of one node.
+fn lonely() -> Site {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&[CLIENT], ""));
+    site
+}
+
+fn ends_well(signal: Signal) {
+    let site = lonely();
+    let node = site.start_node("node");
+    site.ping(CLIENT, &[]).expect_code(0);
+    node.signal(signal);
+    let ended = node.wait().expect_code(0);
+    assert_eq!(ended.err, "", "nothing to complain about");
+    let stats = site.stats("node");
+    assert_eq!(stats["recv_count"], 1, "{stats:#}");
+    assert_eq!(stats["socklnd"]["accepted"], 1, "{stats:#}");
+    // Its port is free at once, although a connection of it ended a moment ago.
+    let again = site.start_node("node");
+    again.stop().expect_code(0);
+}
+
+#[test]
+fn sigterm_ends_a_node_with_its_counters_written_and_its_port_free() {
+    ends_well(Signal::SIGTERM);
+}
+
+#[test]
+fn sigint_ends_a_node_with_its_counters_written_and_its_port_free() {
+    ends_well(Signal::SIGINT);
+}
+
+#[test]
+fn a_node_leaves_nothing_behind() {
+    let site = lonely();
+    let private = site.path("tmp");
+    fs::create_dir(&private).unwrap();
+    let before = [names(&site.path("")), names(&private)];
+    let mut command = site.command("node", &["node"]);
+    command.env("TMPDIR", &private).current_dir(site.path(""));
+    let node = Process::start(command);
+    node.wait_for_output("ready: ");
+    node.stop().expect_code(0);
+    assert_eq!([names(&site.path("")), names(&private)], before);
+}
+
+fn names(directory: &Path) -> Vec<OsString> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    names
+}
+
+/// A service manager's socket.
+struct Manager(UnixDatagram);
+
+impl Manager {
+    fn listen(site: &Site) -> Self {
+        let socket = UnixDatagram::bind(site.path("notify")).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(socket)
+    }
+
+    fn next(&self) -> String {
+        let mut buffer = [0; 256];
+        let count = self.0.recv(&mut buffer).expect("the node says something");
+        String::from_utf8_lossy(&buffer[..count]).trim().to_owned()
+    }
+}
+
+fn start_managed(site: &Site, node: &str) -> Process {
+    let mut command = site.command(node, &["node"]);
+    command.env("NOTIFY_SOCKET", site.path("notify"));
+    command.arg("--stats").arg(site.stats_path(node));
+    Process::start(command)
+}
+
+#[test]
+fn the_service_manager_is_told_ready_when_the_node_answers_and_stopping_when_it_ends() {
+    let site = lonely();
+    let manager = Manager::listen(&site);
+    let node = start_managed(&site, "node");
+    assert_eq!(manager.next(), "READY=1");
+    site.ping(CLIENT, &[]).expect_code(0);
+    node.signal(Signal::SIGTERM);
+    assert_eq!(manager.next(), "STOPPING=1");
+    node.wait().expect_code(0);
+}
+
+/// A router with more on its way to the storage node than sockets hold: the storage node does not read.
+struct Congested {
+    router: Process,
+    rest: Surroundings,
+}
+
+/// What must not end before the router.
+struct Surroundings {
+    site: Site,
+    manager: Manager,
+    _client: Node,
+    _storage: Node,
+    /// At the storage node; who waits here makes it read.
+    arrivals: EventQueue,
+    /// At the client.
+    sent: EventQueue,
+}
+
+const MESSAGES: u32 = 24;
+const LENGTH: usize = 1 << 20;
+
+fn node(site: &Site, name: &str, progress: Progress) -> Node {
+    let text = fs::read_to_string(site.path(format!("{name}.yaml"))).unwrap();
+    let options = NodeOptions {
+        port: site.port,
+        progress,
+        ..NodeOptions::default()
+    };
+    Node::start(&lnet_config::parse(&text).unwrap(), options).unwrap()
+}
+
+fn congested() -> Congested {
+    let site = Site::new();
+    site.write_routed_nodes();
+    // Nothing is to run out of time here.
+    for name in ["client", "router", "storage"] {
+        let path = site.path(format!("{name}.yaml"));
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(
+            path,
+            text.replace("transaction_timeout: 4", "transaction_timeout: 200"),
+        )
+        .unwrap();
+    }
+    let manager = Manager::listen(&site);
+    let router = start_managed(&site, "router");
+    assert_eq!(manager.next(), "READY=1");
+    let storage = node(&site, "storage", Progress::Caller);
+    let arrivals = storage.event_queue();
+    let room = Md::sink(vec![0; LENGTH])
+        .options(MdOptions::OP_PUT | MdOptions::MANAGE_REMOTE)
+        .threshold(MESSAGES + 1);
+    storage
+        .attach(&arrivals, MatchEntry::exact(40, 7), room)
+        .unwrap();
+    let client = node(&site, "client", Progress::Thread);
+    let sent = client.event_queue();
+    put(&client, &sent, 0);
+    // The connections stand once one message has arrived.
+    assert_eq!(
+        arrivals.wait(Some(PATIENCE)).unwrap().event.kind,
+        EventKind::Put
+    );
+    assert_eq!(sent.wait(Some(PATIENCE)).unwrap().event.status, Ok(()));
+    for _ in 0..MESSAGES {
+        put(&client, &sent, LENGTH);
+    }
+    let first = sent.wait(Some(PATIENCE)).unwrap();
+    assert_eq!(first.event.status, Ok(()));
+    let rest = Surroundings {
+        site,
+        manager,
+        _client: client,
+        _storage: storage,
+        arrivals,
+        sent,
+    };
+    Congested { router, rest }
+}
+
+fn put(client: &Node, queue: &EventQueue, length: usize) {
+    let md = client
+        .bind(queue, Md::source(pattern(length)).threshold(1))
+        .unwrap();
+    let put = PutRequest {
+        md,
+        ack: false,
+        source: None,
+        target: ProcessId::lustre(STORAGE.parse().unwrap()),
+        portal: 40,
+        match_bits: 7,
+        offset: 0,
+        hdr_data: 0,
+    };
+    client.put(put).unwrap();
+}
+
+impl Surroundings {
+    /// Reads at the storage node until the router has ended; how many messages arrived meanwhile.
+    fn drain(&self, router: &mut Process) -> u64 {
+        let mut arrived = 0;
+        eventually("the router ends", || {
+            while let Some(event) = self.arrivals.wait(Some(Duration::from_millis(20))) {
+                assert_eq!(event.event.status, Ok(()));
+                arrived += u64::from(event.event.kind == EventKind::Put);
+            }
+            (!router.is_running()).then_some(arrived)
+        })
+    }
+}
+
+#[test]
+fn a_router_that_is_stopped_passes_on_what_it_has() {
+    let Congested { mut router, rest } = congested();
+    router.signal(Signal::SIGTERM);
+    assert_eq!(rest.manager.next(), "STOPPING=1");
+    // Of these the router has every byte, or they are in its socket.
+    let sent = 2 + std::iter::from_fn(|| rest.sent.try_next()).count() as u64;
+    // Only now does the storage node read again.
+    let arrived = 1 + rest.drain(&mut router);
+    let ended = router.wait().expect_code(0);
+    assert_eq!(ended.err, "", "it ended with nothing under way");
+    let stats = rest.site.stats("router");
+    assert_eq!(stats["route_count"], arrived, "{stats:#}");
+    assert_eq!(stats["drop_count"], 0, "{stats:#}");
+    assert!(
+        arrived >= sent,
+        "{arrived} arrived, {sent} were sent before"
+    );
+}
+
+#[test]
+fn a_second_signal_ends_a_node_at_once_whatever_is_under_way() {
+    let Congested { mut router, rest } = congested();
+    router.signal(Signal::SIGTERM);
+    assert_eq!(rest.manager.next(), "STOPPING=1");
+    assert!(router.is_running(), "it has something to finish");
+    router.signal(Signal::SIGTERM);
+    let ended = router.wait_within(Duration::from_secs(5));
+    assert_eq!(
+        ended.status.signal(),
+        Some(Signal::SIGTERM as i32),
+        "{ended:#?}"
+    );
+}
+
+#[test]
+fn a_node_whose_peers_do_not_let_it_finish_ends_after_its_grace_and_says_so() {
+    let Congested { router, rest } = congested();
+    router.signal(Signal::SIGINT);
+    assert_eq!(rest.manager.next(), "STOPPING=1");
+    let ended = router.wait().expect_code(0);
+    assert!(ended.err.contains("still under way"), "{ended:#?}");
+    assert!(rest.site.stats("router")["route_count"].is_u64());
+}
