@@ -5,14 +5,17 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use common::{PATIENCE, free_port, nid, quick_client, start};
-use lnet_node::Node;
+use lnet_node::{Md, Node, PutRequest};
 use lnet_rpc::{
     Bulk, BulkError, Call, CallError, Client, ClientId, Entropy, Handler, Idempotence, Reply,
     Request, Response, Server, ServerOptions,
 };
+use lnet_types::ProcessId;
 
 const ECHO: u32 = 1;
 const SUM: u32 = 2;
@@ -21,12 +24,16 @@ const COUNT: u32 = 4;
 const FAIL: u32 = 5;
 const LONG: u32 = 6;
 const BREAK: u32 = 7;
+const HELD_SUM: u32 = 8;
+const HELD_PATTERN: u32 = 9;
 
 /// A service whose every operation is easy to check.
 #[derive(Clone, Default)]
 struct Service {
     executed: Arc<Mutex<BTreeMap<u32, u32>>>,
     gone: Arc<Mutex<Vec<ClientId>>>,
+    /// What a held call waits for before it goes on with its bulk.
+    held: Arc<Mutex<Option<Receiver<()>>>>,
 }
 
 impl Service {
@@ -48,6 +55,22 @@ fn data(length: u32) -> Vec<u8> {
     (0..length).map(pattern).collect()
 }
 
+impl Service {
+    /// Holds the next held call until something is sent.
+    fn hold(&self) -> Sender<()> {
+        let (release, held) = channel();
+        *self.held.lock().unwrap() = Some(held);
+        release
+    }
+
+    fn wait_at(&self, opcode: u32, offset: u32) {
+        if offset == 0 && matches!(opcode, HELD_SUM | HELD_PATTERN) {
+            let held = self.held.lock().unwrap().take().unwrap();
+            held.recv_timeout(PATIENCE).unwrap();
+        }
+    }
+}
+
 impl Handler for Service {
     fn call(&self, call: &mut Call<'_>) -> Reply {
         *self
@@ -56,12 +79,14 @@ impl Handler for Service {
             .unwrap()
             .entry(call.opcode())
             .or_default() += 1;
-        let moved: Result<Vec<u8>, BulkError> = match call.opcode() {
+        let opcode = call.opcode();
+        let moved: Result<Vec<u8>, BulkError> = match opcode {
             ECHO => Ok(call.body().to_vec()),
-            SUM => {
+            SUM | HELD_SUM => {
                 let mut hasher = blake3::Hasher::new();
                 let mut expected = 0;
                 call.read_bulk(|offset, piece| {
+                    self.wait_at(opcode, offset);
                     assert_eq!(offset, expected);
                     expected += piece.len() as u32;
                     hasher.update(piece);
@@ -69,9 +94,10 @@ impl Handler for Service {
                 })
                 .map(|()| hasher.finalize().as_bytes().to_vec())
             }
-            PATTERN => {
+            PATTERN | HELD_PATTERN => {
                 let length = u32::from_le_bytes(call.body().try_into().unwrap());
                 call.write_bulk(length, |offset, piece| {
+                    self.wait_at(opcode, offset);
                     for (index, byte) in piece.iter_mut().enumerate() {
                         *byte = pattern(offset + index as u32);
                     }
@@ -121,7 +147,7 @@ struct Pair {
     service: Service,
     server: Server,
     client: Client,
-    _nodes: [Node; 2],
+    nodes: [Node; 2],
 }
 
 fn pair() -> Pair {
@@ -135,7 +161,7 @@ fn pair() -> Pair {
         service,
         server,
         client,
-        _nodes: [near, far],
+        nodes: [near, far],
     }
 }
 
@@ -320,6 +346,95 @@ fn two_clients_on_one_node_do_not_disturb_each_other() {
     assert_eq!(server.clients(), 2);
     server.shutdown();
     assert_eq!(far.primary_nid(), nid("127.0.0.2@tcp"));
+}
+
+/// Makes a call whose handler stands still until the client has lost patience and tried again.
+fn call_held(pair: &Pair, ask: Request) -> Response {
+    let release = pair.service.hold();
+    thread::scope(|scope| {
+        let call = scope.spawn(|| pair.client.call(ask).unwrap());
+        let begun = std::time::Instant::now();
+        while pair.server.counters().repeated == 0 && begun.elapsed() < PATIENCE {
+            thread::yield_now();
+        }
+        release.send(()).unwrap();
+        call.join().unwrap()
+    })
+}
+
+#[test]
+fn bulk_under_way_goes_on_at_the_addresses_of_the_next_attempt() {
+    let length = 9 << 20;
+    let sent = data(length);
+    let digest = blake3::hash(&sent).as_bytes().to_vec();
+
+    let reading = pair();
+    let ask = request(HELD_SUM, b"", Bulk::Send(sent.clone().into()));
+    assert_eq!(call_held(&reading, ask).body, digest);
+    assert!(reading.server.counters().bulk_restarts > 0);
+    assert_eq!(reading.service.executed(HELD_SUM), 1);
+
+    let writing = pair();
+    let ask = request(HELD_PATTERN, &length.to_le_bytes(), Bulk::Receive(length));
+    assert!(call_held(&writing, ask).bulk == sent);
+    assert_eq!(writing.service.executed(HELD_PATTERN), 1);
+}
+
+#[test]
+fn a_full_server_puts_calls_off_and_executes_them_all() {
+    let port = free_port();
+    let near = start(port, &["127.0.0.1@tcp"], "");
+    let far = start(port, &["127.0.0.2@tcp"], "");
+    let service = Service::default();
+    let options = ServerOptions {
+        workers: 1,
+        running_max: 1,
+        ..ServerOptions::default()
+    };
+    let entropy = Entropy::new([1; 32]);
+    let server = Server::start(far, service.clone(), &entropy, options).unwrap();
+    let client = quick_client(&near, "127.0.0.2@tcp", 9);
+    // One call stands still, so that the others meet a full server.
+    let release = service.hold();
+    thread::scope(|scope| {
+        let held = request(HELD_SUM, b"", Bulk::Send(vec![1].into()));
+        scope.spawn(|| client.call(held).unwrap());
+        for _ in 0..3 {
+            scope.spawn(|| client.call(request(ECHO, b"", Bulk::None)).unwrap());
+        }
+        let begun = std::time::Instant::now();
+        while server.counters().busy == 0 && begun.elapsed() < PATIENCE {
+            thread::yield_now();
+        }
+        release.send(()).unwrap();
+    });
+    assert!(server.counters().busy > 0);
+    assert_eq!(service.executed(ECHO), 3);
+    assert_eq!(service.executed(HELD_SUM), 1);
+}
+
+#[test]
+fn garbage_at_the_request_portal_is_counted_and_harmless() {
+    let pair = pair();
+    let [near, far] = &pair.nodes;
+    let queue = near.event_queue();
+    let md = near
+        .bind(&queue, Md::source(vec![7; 100]).threshold(2))
+        .unwrap();
+    let put = PutRequest {
+        md,
+        ack: true,
+        source: None,
+        target: ProcessId::lustre(far.primary_nid()),
+        portal: lnet_rpc::proto::REQUEST_PORTAL,
+        match_bits: lnet_rpc::proto::REQUEST_MATCH_BITS,
+        offset: 0,
+        hdr_data: 0,
+    };
+    near.put(put).unwrap();
+    // Messages to one portal keep their order, so the garbage was seen before this call.
+    assert!(pair.client.call(request(ECHO, b"", Bulk::None)).is_ok());
+    assert_eq!(pair.server.counters().malformed, 1);
 }
 
 #[test]
