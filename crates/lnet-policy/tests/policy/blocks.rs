@@ -401,3 +401,26 @@ fn indices_of_a_mixed_block_are_applied_in_its_order() {
         nets.map(|net| format!("--src {net} --priority 0"))
     );
 }
+
+#[test]
+fn an_absent_expression_that_is_not_zero_is_refused() {
+    let rules = list(&["--src 7@gni", "--dst 7@gni"]);
+    let good = block(&rules, RuleType::Nid);
+    let refused = refusal(&with_word(&good, 24 + 36, 1));
+    assert_eq!(refused, (Place::Offset(24 + 36), -22));
+}
+
+#[test]
+fn of_pairs_that_become_one_v1_rule_the_better_rank_counts() {
+    let rules = list(&[
+        "--src [1,3]@gni --dst kfi --priority 8",
+        "--src 3@gni --dst kfi --priority 2",
+    ]);
+    assert_eq!(
+        texts(&loaded(&block(&rules, RuleType::P2p))),
+        [
+            "--src 1@gni --dst kfi --priority 8",
+            "--src 3@gni --dst kfi --priority 2"
+        ]
+    );
+}
