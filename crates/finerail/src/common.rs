@@ -96,7 +96,12 @@ impl LogArgs {
 #[derive(clap::Args, Clone)]
 pub(crate) struct TransportArgs {
     /// TCP port to listen on and to dial; below 1024 needs CAP_NET_BIND_SERVICE
-    #[arg(long, value_name = "PORT", default_value_t = NodeOptions::LNET_PORT)]
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = NodeOptions::LNET_PORT,
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
     pub(crate) port: u16,
     /// Which source ports may connect [default: secure on a port below 1024, all otherwise]
     #[arg(long, value_enum, value_name = "MODE")]

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let nids: Vec<String> = node.nids().iter().map(ToString::to_string).collect();
     let ready = format!("ready: {} on port {}", nids.join(", "), args.transport.port);
-    signals.wait_until_stopped(&ready)?;
+    signals.wait_until_stopped(&ready);
     let report = node.shutdown(GRACE);
     if !report.clean {
         tracing::warn!("stopped with messages still under way");

@@ -23,15 +23,15 @@ impl StopSignals {
     }
 
     /// Says on standard output and to the service manager that the service is ready, then waits.
-    pub(crate) fn wait_until_stopped(mut self, ready: &str) -> anyhow::Result<()> {
-        writeln!(io::stdout(), "{ready}").context("cannot write to standard output")?;
+    pub(crate) fn wait_until_stopped(mut self, ready: &str) {
+        // A service serves whether or not anybody reads what it prints.
+        let _unprinted = writeln!(io::stdout(), "{ready}");
         notify(NotifyState::Ready);
         if let Some(signal) = self.0.forever().next() {
             info!(signal, "stopping");
             restore_default(signal);
         }
         notify(NotifyState::Stopping);
-        Ok(())
     }
 }
 

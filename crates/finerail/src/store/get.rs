@@ -17,8 +17,8 @@ use super::{ClientArgs, Session, directory_name, not_so};
 /// Arguments of `finerail store get`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A directory is fetched with everything below it, and LOCAL then is the directory that receives it (made
-if need be). A local file appears whole or not at all, and replaces one of the same name.
+A directory is fetched with everything below it, and LOCAL then is the directory that receives it
+(made if need be). A local file appears whole or not at all, and replaces one of the same name.
 
 Examples
   finerail store get 10.2.0.9@tcp1 results.h5

@@ -16,8 +16,8 @@ use super::{ClientArgs, Session, file_name};
 /// Arguments of `finerail store put`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-With one PATH, it is stored under its own name. With several, the last is the name in the store: of the
-file or directory itself, or, when it ends with a slash or there is more than one source, of the
+With one PATH, it is stored under its own name. With several, the last is the name in the store: of
+the file or directory itself, or, when it ends with a slash or there is more than one source, of the
 directory that receives them. Directories are stored with everything below them; symbolic links and
 special files in them are left out. A file of the same name is replaced.
 

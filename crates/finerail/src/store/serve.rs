@@ -83,7 +83,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         "ready: {nids} on port {port} serves {}",
         args.directory.display()
     );
-    signals.wait_until_stopped(&ready)?;
+    signals.wait_until_stopped(&ready);
     tracing::info!(counters = ?server.counters(), "calls");
     server.shutdown();
     node.shutdown(GRACE);

@@ -20,7 +20,7 @@ Examples
 pub(super) struct LsArgs {
     #[command(flatten)]
     client: ClientArgs,
-    /// The directory [default: the root]
+    /// The directory; . is the root
     #[arg(value_name = "NAME", default_value = ".")]
     name: OsString,
     /// Permissions, size and time of each entry
