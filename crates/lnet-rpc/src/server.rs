@@ -284,7 +284,11 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if self.dispatcher.is_some() {
-            self.shared.state().mailboxes.clear();
+            let mut state = self.shared.state();
+            // Nobody sends mail any more: calls that wait for some end at once.
+            state.mailboxes.clear();
+            state.routes.clear();
+            drop(state);
             self.stop();
         }
     }

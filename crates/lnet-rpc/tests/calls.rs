@@ -9,13 +9,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use common::{PATIENCE, free_port, nid, quick_client, start};
 use lnet_node::{Md, Node, PutRequest};
 use lnet_rpc::{
     Bulk, BulkError, Call, CallError, Client, ClientId, Entropy, Handler, Idempotence, Reply,
     Request, Response, Server, ServerOptions,
 };
 use lnet_types::ProcessId;
+
+use common::{PATIENCE, free_port, nid, quick_client, start};
 
 const ECHO: u32 = 1;
 const SUM: u32 = 2;

@@ -11,7 +11,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::{PATIENCE, free_port, quick_client, start};
 use lnet_node::Node;
 use lnet_rpc::{Entropy, Server, ServerOptions};
 use lnet_store::digest::{CHUNK, Digest};
@@ -20,6 +19,8 @@ use lnet_store::{
     DirectoryError, Kind, Service, ServiceOptions, Store, StoreError, StoreName, Sync,
 };
 use tempfile::TempDir;
+
+use common::{PATIENCE, free_port, quick_client, start};
 
 /// A client node, a storage node, and a directory on either side.
 struct Site {
