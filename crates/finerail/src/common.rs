@@ -67,6 +67,7 @@ pub(crate) struct LogArgs {
         value_name = "FILTER",
         default_value = "warn",
         env = "FINERAIL_LOG",
+        hide_env_values = true,
         global = true
     )]
     log: String,

@@ -5,6 +5,7 @@
 
 mod bench;
 mod common;
+mod demo;
 mod dump;
 mod generate;
 mod node;
@@ -35,6 +36,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Show the whole path on this machine: client, router and storage carry files and verify them
+    Demo(demo::DemoArgs),
     /// Run an LNet node in the foreground
     Node(node::NodeArgs),
     /// Ask LNet nodes for their interfaces; needs no daemon and no module
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Ping(args) => ping::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Store(args) => store::run(args),
+        Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Completions(args) => generate::completions(args),
         Command::Man(args) => generate::man_pages(args),

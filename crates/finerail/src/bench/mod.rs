@@ -15,6 +15,7 @@
 
 mod child;
 mod lnet;
+mod loopback;
 mod measure;
 mod peer;
 mod placement;
@@ -29,6 +30,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::common::{NotSo, print_bytes};
+
+pub(crate) use loopback::{Loopback, loopback};
 
 /// Arguments of `finerail bench`.
 #[derive(Args)]

@@ -1,0 +1,213 @@
+//! The files that the demo carries: generated from a seed, and compared by digest when they are back.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use indicatif::ProgressBar;
+
+/// Files and bytes of a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Amount {
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+}
+
+/// What to generate.
+#[derive(Clone, Copy)]
+pub(super) struct Plan {
+    /// Small files, of 0 to 64 KiB each.
+    pub(super) small_files: u32,
+    /// Bytes of the one large file; 0 for none.
+    pub(super) large_bytes: u64,
+}
+
+/// The digest of every file of a tree, by its path below the root.
+pub(super) type Digests = BTreeMap<PathBuf, blake3::Hash>;
+
+/// The demo's data is the same everywhere and always.
+const SEED: &str = "finerail demo 1";
+const SMALL_FILES_PER_DIRECTORY: u32 = 500;
+const BUFFER: usize = 1 << 20;
+
+/// Writes the planned files below `root`.
+pub(super) fn generate(root: &Path, plan: Plan, bar: &ProgressBar) -> anyhow::Result<()> {
+    let mut buffer = vec![0; BUFFER];
+    for number in 0..plan.small_files {
+        let directory = root.join(format!("small/{:02}", number / SMALL_FILES_PER_DIRECTORY));
+        if number % SMALL_FILES_PER_DIRECTORY == 0 {
+            create_directory(&directory)?;
+        }
+        let name = format!("{number:05}");
+        let path = directory.join(&name);
+        write_file(&path, &name, small_size(number), &mut buffer, bar)?;
+    }
+    if plan.large_bytes > 0 {
+        create_directory(root)?;
+        write_file(
+            &root.join("large"),
+            "large",
+            plan.large_bytes,
+            &mut buffer,
+            bar,
+        )?;
+    }
+    Ok(())
+}
+
+/// Sizes spread over the powers of two, so that most files are tiny and some are not: 0 to 64 KiB.
+fn small_size(number: u32) -> u64 {
+    let mut draw = [0; 8];
+    stream(&format!("size {number}")).fill(&mut draw);
+    let draw = u64::from_le_bytes(draw);
+    let exponent = draw % 17;
+    (draw >> 32) % (1 << exponent)
+}
+
+fn write_file(
+    path: &Path,
+    name: &str,
+    size: u64,
+    buffer: &mut [u8],
+    bar: &ProgressBar,
+) -> anyhow::Result<()> {
+    let write = || -> io::Result<()> {
+        let mut file = File::create(path)?;
+        let mut content = stream(name);
+        let mut left = size;
+        while left > 0 {
+            let take = usize::try_from(left)
+                .unwrap_or(usize::MAX)
+                .min(buffer.len());
+            content.fill(&mut buffer[..take]);
+            file.write_all(&buffer[..take])?;
+            bar.inc(take as u64);
+            left -= take as u64;
+        }
+        Ok(())
+    };
+    let mut write = write;
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn stream(name: &str) -> blake3::OutputReader {
+    blake3::Hasher::new_derive_key(SEED)
+        .update(name.as_bytes())
+        .finalize_xof()
+}
+
+fn create_directory(path: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))
+}
+
+/// Digests of every file at or below `root`; symbolic links and special files are refused.
+pub(super) fn digests(root: &Path, bar: &ProgressBar) -> anyhow::Result<(Digests, Amount)> {
+    let mut found = Digests::new();
+    let mut amount = Amount::default();
+    let mut waiting = vec![root.to_owned()];
+    while let Some(path) = waiting.pop() {
+        let kind = fs::symlink_metadata(&path)
+            .with_context(|| format!("cannot look at {}", path.display()))?;
+        if kind.is_dir() {
+            waiting.extend(children(&path)?);
+        } else if kind.is_file() {
+            let below = path.strip_prefix(root).unwrap_or(&path).to_owned();
+            found.insert(below, digest(&path, bar)?);
+            amount.files += 1;
+            amount.bytes += kind.len();
+        } else {
+            bail!("{} is neither a file nor a directory", path.display());
+        }
+    }
+    Ok((found, amount))
+}
+
+fn children(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    fs::read_dir(directory)
+        .and_then(|entries| {
+            entries
+                .map(|entry| entry.map(|entry| entry.path()))
+                .collect()
+        })
+        .with_context(|| format!("cannot list {}", directory.display()))
+}
+
+fn digest(path: &Path, bar: &ProgressBar) -> anyhow::Result<blake3::Hash> {
+    let read = || -> io::Result<blake3::Hash> {
+        let mut file = File::open(path)?;
+        let mut hasher = blake3::Hasher::new();
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            let count = file.read(&mut buffer)?;
+            if count == 0 {
+                return Ok(hasher.finalize());
+            }
+            hasher.update(&buffer[..count]);
+            bar.inc(count as u64);
+        }
+    };
+    read().with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Says how two trees differ, at most `limit` differences.
+pub(super) fn differences(sent: &Digests, back: &Digests, limit: usize) -> Vec<String> {
+    let missing = sent
+        .iter()
+        .filter_map(|(path, digest)| match back.get(path) {
+            None => Some(format!("{} did not come back", path.display())),
+            Some(other) if other != digest => {
+                Some(format!("{} came back different", path.display()))
+            }
+            Some(_) => None,
+        });
+    let added = back.keys().filter(|path| !sent.contains_key(*path));
+    let added = added.map(|path| format!("{} was never sent", path.display()));
+    missing.chain(added).take(limit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_difference_is_found() {
+        let digest = |text: &str| blake3::hash(text.as_bytes());
+        let sent = Digests::from([
+            ("a".into(), digest("1")),
+            ("b".into(), digest("2")),
+            ("c".into(), digest("3")),
+        ]);
+        let back = Digests::from([
+            ("a".into(), digest("1")),
+            ("b".into(), digest("x")),
+            ("d".into(), digest("4")),
+        ]);
+        let found = differences(&sent, &back, 10);
+        assert_eq!(
+            found,
+            [
+                "b came back different",
+                "c did not come back",
+                "d was never sent"
+            ]
+        );
+        assert_eq!(differences(&sent, &sent, 10), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_same_plan_writes_the_same_bytes() {
+        let plan = Plan {
+            small_files: 20,
+            large_bytes: 100_000,
+        };
+        let trees = [(); 2].map(|()| {
+            let root = tempfile::tempdir().unwrap();
+            generate(root.path(), plan, &ProgressBar::hidden()).unwrap();
+            digests(root.path(), &ProgressBar::hidden()).unwrap()
+        });
+        assert_eq!(trees[0], trees[1]);
+        assert_eq!(trees[0].1.files, 21);
+    }
+}

@@ -1,0 +1,469 @@
+//! The command line: help texts, exit codes, and what it says of wrong usage, bad input and a machine that does not
+//! allow what is asked.
+
+mod common;
+
+use std::fs;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use common::process::{Ended, Process, run};
+use common::site::{CLIENT, Site, yaml};
+use common::{can_run, eventually, finerail, finerail_by, free_port, is_root};
+
+/// Wrong usage or bad input.
+const BAD_INPUT: i32 = 2;
+/// The thing asked about is not so.
+const NOT_SO: i32 = 1;
+
+/// Where `--help` of each command is written down.
+const HELP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/help");
+
+/// After a change that is meant: `TRYCMD=overwrite cargo test -p finerail --test cli`, and look at the difference.
+#[test]
+fn help_texts_and_usage_errors_are_those_written_down() {
+    let cases = trycmd::TestCases::new();
+    cases.env("COLUMNS", "100");
+    cases.case(format!("{HELP}/*.trycmd")).run();
+}
+
+/// A new command's file begins with the line `$ finerail COMMAND --help`; the rest comes as above.
+#[test]
+fn every_command_has_its_help_written_down() {
+    let mut left = vec![Vec::<String>::new()];
+    while let Some(words) = left.pop() {
+        let help = run(finerail(words.iter().map(String::as_str).chain(["--help"])));
+        let help = help.expect_code(0).out;
+        let name = if words.is_empty() {
+            "finerail".to_owned()
+        } else {
+            words.join("-")
+        };
+        let file = Path::new(HELP).join(format!("{name}.trycmd"));
+        assert!(file.exists(), "{} is missing", file.display());
+        let children = subcommands(&help)
+            .into_iter()
+            .filter(|child| child != "help");
+        left.extend(children.map(|child| [words.clone(), vec![child]].concat()));
+    }
+}
+
+fn subcommands(help: &str) -> Vec<String> {
+    let list = help.split_once("Commands:\n").map_or("", |(_, list)| list);
+    let lines = list.lines().take_while(|line| line.starts_with("  "));
+    // Continued descriptions are indented further.
+    let names = lines.filter(|line| !line.starts_with("   "));
+    names
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// What `finerail node` says of a configuration, which is refused.
+fn refused(config: impl AsRef<[u8]>) -> Ended {
+    let site = Site::new();
+    site.write("node.yaml", config);
+    run(site.command("node", &["node"])).expect_code(BAD_INPUT)
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_place_and_the_keys_there_are() {
+    let config = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n    tunable: 1\n";
+    let ended = refused(config).expect_error("invalid key 'tunable'");
+    ended
+        .expect_error("node.yaml:5:5")
+        .expect_error("keys here are: nid, interfaces, tunables");
+}
+
+#[test]
+fn a_bad_nid_is_named_with_its_place_and_what_is_wrong() {
+    let ended = refused(yaml(&["127.0.0.300@tcp"], "")).expect_error("node.yaml:4:10");
+    ended.expect_error("'127.0.0.300' is not an address on a tcp network");
+}
+
+#[test]
+fn a_duplicate_key_is_named_with_its_place() {
+    let ended = refused("net:\n- net type: tcp\n  net type: tcp1\n");
+    ended
+        .expect_error("'net type' is given twice")
+        .expect_error("node.yaml:3:3");
+}
+
+#[test]
+fn a_tab_is_named_with_its_place() {
+    refused("net:\n\t- net type: tcp\n")
+        .expect_error("node.yaml:2:")
+        .expect_error("tabs");
+}
+
+#[test]
+fn an_empty_configuration_is_refused_with_what_it_lacks() {
+    refused("")
+        .expect_error("node.yaml")
+        .expect_error("no network");
+}
+
+#[test]
+fn a_binary_file_is_no_configuration() {
+    refused([0x7F, b'E', b'L', b'F', 0xFF, 0xFE, 0])
+        .expect_error("node.yaml")
+        .expect_error("UTF-8");
+}
+
+#[test]
+fn a_directory_is_no_configuration() {
+    let site = Site::new();
+    fs::create_dir(site.path("node.yaml")).unwrap();
+    let ended = run(site.command("node", &["node"])).expect_code(BAD_INPUT);
+    ended.expect_error("node.yaml: Is a directory");
+}
+
+#[test]
+fn a_missing_configuration_is_named() {
+    let site = Site::new();
+    let ended = run(site.command("node", &["node"])).expect_code(BAD_INPUT);
+    ended.expect_error("node.yaml: No such file");
+}
+
+#[test]
+fn an_address_of_another_machine_is_refused_with_where_to_look() {
+    // TEST-NET-3 (RFC 5737) belongs to nobody.
+    let ended = refused(yaml(&["203.0.113.77@tcp"], ""));
+    ended
+        .expect_error("203.0.113.77 is not an address of this machine")
+        .expect_error("ip address");
+}
+
+#[test]
+fn a_network_that_needs_other_hardware_is_refused() {
+    refused(yaml(&["127.0.0.1@o2ib"], "")).expect_error("only tcp networks can");
+}
+
+#[test]
+fn a_congestion_control_that_does_not_exist_is_refused_with_where_to_look() {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&[CLIENT], ""));
+    let mut command = site.command("node", &["node"]);
+    command.args(["--congestion", "nonesuch"]);
+    let ended = run(command).expect_code(BAD_INPUT);
+    ended
+        .expect_error("'nonesuch' cannot be used")
+        .expect_error("tcp_allowed_congestion_control");
+}
+
+#[test]
+fn a_port_in_use_is_named_with_what_to_do() {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&[CLIENT], ""));
+    let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, site.port)).unwrap();
+    let ended = run(site.command("node", &["node"])).expect_code(BAD_INPUT);
+    ended
+        .expect_error(&format!("port {} on 127.0.0.1 is in use", site.port))
+        .expect_error("ss -ltnp");
+}
+
+/// Runs the program without privileges; `None`, and a line that says why, where that is not possible.
+fn unprivileged(args: &[&str]) -> Option<Ended> {
+    const NOBODY: [&str; 6] = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "--inh-caps=-all",
+        "--",
+    ];
+    let first = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    if first.is_ok_and(|first| first.trim().parse().is_ok_and(|port: u16| port <= 988)) {
+        eprintln!("skipped: port 988 takes no privilege here");
+        return None;
+    }
+    if !is_root() {
+        return Some(run(finerail(args)));
+    }
+    let binary = env!("CARGO_BIN_EXE_finerail");
+    if !can_run(NOBODY[0], &[&NOBODY[1..], &[binary, "--version"]].concat()) {
+        eprintln!("skipped: 'setpriv' (Debian: util-linux) cannot run the program as nobody");
+        return None;
+    }
+    Some(run(finerail_by(&NOBODY, args)))
+}
+
+/// A configuration that nobody can read too.
+fn public_config() -> (Site, PathBuf) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let site = Site::new();
+    let config = site.write("node.yaml", yaml(&[CLIENT], ""));
+    fs::set_permissions(site.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    (site, config)
+}
+
+#[test]
+fn a_missing_privilege_for_the_port_is_named_with_three_ways_out() {
+    let (_site, config) = public_config();
+    let Some(ended) = unprivileged(&["node", "--config", config.to_str().unwrap()]) else {
+        return;
+    };
+    ended
+        .expect_code(BAD_INPUT)
+        .expect_error("listening on port 988 takes a privilege")
+        .expect_error("setcap cap_net_bind_service")
+        .expect_error("ip_unprivileged_port_start=988")
+        .expect_error("choose a port above 1023");
+}
+
+#[test]
+fn a_missing_privilege_for_the_source_port_is_named() {
+    let ping = ["ping", "--privileged", "--timeout", "2", "127.0.0.1@tcp"];
+    let Some(ended) = unprivileged(&ping) else {
+        return;
+    };
+    ended
+        .expect_code(NOT_SO)
+        .expect_error("CAP_NET_BIND_SERVICE");
+}
+
+#[test]
+fn a_ping_of_nobody_says_that_nothing_listens() {
+    let site = Site::new();
+    let ended = site.ping(CLIENT, &[]).expect_code(NOT_SO);
+    ended
+        .expect_error(CLIENT)
+        .expect_error(&format!("nothing listens on port {}", site.port));
+}
+
+#[test]
+fn a_ping_of_a_node_of_this_machine_is_answered_by_that_node() {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&[CLIENT, "127.0.0.9@tcp7"], ""));
+    let _node = site.start_node("node");
+    let out = site.ping(CLIENT, &[]).expect_code(0).out;
+    // The endpoint that asks has no such interface.
+    assert!(out.contains("127.0.0.9@tcp7"), "{out}");
+}
+
+#[test]
+fn a_ping_from_the_address_that_is_asked_is_refused() {
+    let site = Site::new();
+    let ended = site
+        .ping(CLIENT, &["--source", CLIENT])
+        .expect_code(BAD_INPUT);
+    ended.expect_error("would answer itself");
+}
+
+#[test]
+fn a_ping_of_another_nid_at_that_address_is_refused_there() {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&[CLIENT], ""));
+    let _node = site.start_node("node");
+    let ended = site.ping("127.0.0.1@tcp5", &[]).expect_code(NOT_SO);
+    ended.expect_error("127.0.0.1@tcp5 cannot be reached");
+}
+
+#[test]
+fn a_ping_of_a_server_that_speaks_something_else_ends_soon() {
+    let server = TcpListener::bind((Ipv4Addr::LOCALHOST, free_port())).unwrap();
+    let port = server.local_addr().unwrap().port().to_string();
+    thread::spawn(move || {
+        for mut stream in server.incoming().flatten() {
+            // It may be gone already.
+            let _unsent = stream.write_all(&b"SSH-2.0-OpenSSH_9.2\r\n".repeat(20));
+        }
+    });
+    let ended = run(finerail([
+        "ping",
+        "--port",
+        &port,
+        "--timeout",
+        "30",
+        CLIENT,
+    ]));
+    ended
+        .expect_code(NOT_SO)
+        .expect_error("127.0.0.1@tcp cannot be reached");
+}
+
+#[test]
+fn a_ping_of_a_silent_server_ends_at_its_timeout() {
+    let server = TcpListener::bind((Ipv4Addr::LOCALHOST, free_port())).unwrap();
+    let port = server.local_addr().unwrap().port().to_string();
+    let ended = run(finerail([
+        "ping",
+        "--port",
+        &port,
+        "--timeout",
+        "1",
+        CLIENT,
+    ]));
+    ended
+        .expect_code(NOT_SO)
+        .expect_error("no reply from 127.0.0.1@tcp within 1 s");
+}
+
+#[test]
+fn a_ping_with_several_questions_prints_times_and_json_is_one_document() {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&[CLIENT], ""));
+    let _node = site.start_node("node");
+    let many = site
+        .ping(CLIENT, &["--count", "3", "--interval", "0"])
+        .expect_code(0);
+    assert!(
+        many.out.contains("    sent: 3\n    received: 3\n"),
+        "{many:#?}"
+    );
+    let json = site.ping(CLIENT, &["--json"]).expect_code(0).out;
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(document[0]["primary_nid"], CLIENT);
+}
+
+/// A small capture of two nodes.
+fn small_capture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../lnet-capture/tests/data/ping.pcap")
+}
+
+fn dump(site: &Site, content: impl AsRef<[u8]>) -> Ended {
+    let file = site.write("file.pcap", content);
+    run(finerail(["dump".as_ref(), file.as_os_str()]))
+}
+
+#[test]
+fn a_dump_of_something_else_says_what_is_wrong_with_the_file() {
+    let site = Site::new();
+    let empty = dump(&site, "").expect_code(BAD_INPUT);
+    empty.expect_error("file.pcap: the capture is empty");
+    let text = dump(&site, "what the nodes said, as told by an eye-witness\n");
+    text.expect_code(BAD_INPUT)
+        .expect_error("file.pcap: not a pcap or pcapng file");
+    let missing = run(finerail(["dump", "/nonexistent/file.pcap"]));
+    missing
+        .expect_code(BAD_INPUT)
+        .expect_error("/nonexistent/file.pcap: No such file");
+    let directory = run(finerail(["dump".as_ref(), site.path("").as_os_str()]));
+    directory
+        .expect_code(BAD_INPUT)
+        .expect_error("Is a directory");
+}
+
+#[test]
+fn a_dump_of_a_capture_that_ends_too_early_prints_what_there_is() {
+    let site = Site::new();
+    let whole = fs::read(small_capture()).unwrap();
+    let all = dump(&site, &whole).expect_code(0);
+    let cut = dump(&site, &whole[..whole.len() * 2 / 3]).expect_code(BAD_INPUT);
+    let cut = cut.expect_error("file.pcap");
+    let first = cut.out.lines().next().unwrap();
+    assert!(all.out.starts_with(first), "{cut:#?}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let capture = small_capture();
+    let capture = capture.to_str().unwrap();
+    let printing: [&[&str]; 6] = [
+        &["dump", capture],
+        &["dump", "-v", capture],
+        &["dump", "--json", capture],
+        &["completions", "bash"],
+        &["--help"],
+        &["--version"],
+    ];
+    for args in printing {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = finerail(args);
+        let output = command
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = output.wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*error), (Some(0), ""), "{args:?}");
+    }
+}
+
+#[test]
+fn a_node_whose_output_nobody_reads_runs_all_the_same() {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&[CLIENT], ""));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = site.command("node", &["--log", "lnet_node=error", "node"]);
+    let mut node = command.stdout(writer).spawn().unwrap();
+    let answer = eventually("the node answers, or has ended", || {
+        let ended = node.try_wait().unwrap().is_some();
+        let answered = site.ping(CLIENT, &[]).code() == Some(0);
+        (ended || answered).then_some(answered)
+    });
+    node.kill().unwrap();
+    node.wait().unwrap();
+    assert!(answer, "the node ended");
+}
+
+#[test]
+fn completions_are_scripts_that_their_shells_can_read() {
+    let site = Site::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = run(finerail(["completions", shell])).expect_code(0);
+        assert!(script.out.contains("finerail"), "{shell}");
+        assert_eq!(script.err, "", "{shell}");
+        let file = site.write(shell, &script.out);
+        if can_run(shell, &["-c", "true"]) {
+            let mut check = Command::new(shell);
+            check.arg("-n").arg(file).stdin(Stdio::null());
+            assert_eq!(run(check).expect_code(0).err, "", "{shell}");
+        }
+    }
+    run(finerail(["completions", "tcsh"]))
+        .expect_code(BAD_INPUT)
+        .expect_error("tcsh");
+}
+
+#[test]
+fn man_pages_are_written_for_every_command_and_man_can_read_them() {
+    let site = Site::new();
+    let directory = site.path("a/new/directory");
+    run(finerail(["man".as_ref(), directory.as_os_str()])).expect_code(0);
+    for page in [
+        "finerail.1",
+        "finerail-node.1",
+        "finerail-ping.1",
+        "finerail-dump.1",
+    ] {
+        let page = directory.join(page);
+        let text = fs::read_to_string(&page).unwrap();
+        assert!(text.contains(".SH SYNOPSIS"), "{}", page.display());
+        if !can_run("man", &["--version"]) {
+            eprintln!("not read by 'man', which is not installed");
+            continue;
+        }
+        let mut man = Command::new("man");
+        man.arg("--warnings")
+            .arg("-l")
+            .arg(&page)
+            .stdin(Stdio::null());
+        let shown = run(man).expect_code(0);
+        assert_eq!(shown.err, "", "{}", page.display());
+    }
+}
+
+#[test]
+fn man_pages_that_cannot_be_written_are_an_error_that_names_the_directory() {
+    let ended = run(finerail(["man", "/dev/null/pages"])).expect_code(BAD_INPUT);
+    ended.expect_error("cannot write man pages to /dev/null/pages");
+}
+
+#[test]
+fn counters_that_cannot_be_written_are_an_error_that_names_the_file() {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&[CLIENT], ""));
+    let mut command = site.command("node", &["node"]);
+    command.args(["--stats", "/nonexistent/stats.json"]);
+    let node = Process::start(command);
+    node.wait_for_output("ready: ");
+    let ended = node.stop().expect_code(BAD_INPUT);
+    ended.expect_error("cannot write /nonexistent/stats.json");
+}

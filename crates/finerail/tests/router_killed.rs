@@ -1,0 +1,304 @@
+//! `kill -9` of every node in the middle of a transfer: the copy is right, or the error is clear and in time; a
+//! wrong file is never seen, and none that is half there.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::process::{Ended, Process};
+use common::site::{STORAGE, Site};
+use common::{PATIENCE, eventually, pattern};
+
+/// Long enough that a kill falls into the middle of it.
+const LENGTH: usize = 192 << 20;
+/// Enough of it under way to be the middle.
+const MIDDLE: u64 = 16 << 20;
+
+/// Three nodes as processes, one long file to carry.
+struct Carriage {
+    site: Site,
+    data: Vec<u8>,
+    router: Option<Process>,
+    storage: Option<Process>,
+}
+
+impl Carriage {
+    fn prepare() -> Self {
+        let site = Site::new();
+        site.write_routed_nodes();
+        fs::create_dir(site.path("kept")).unwrap();
+        fs::create_dir(site.path("back")).unwrap();
+        let data = pattern(LENGTH);
+        site.write("sent", &data);
+        let router = Some(site.start_node("router"));
+        let mut carriage = Self {
+            site,
+            data,
+            router,
+            storage: None,
+        };
+        carriage.start_storage();
+        carriage
+    }
+
+    fn start_storage(&mut self) {
+        let mut serve = self.site.command("storage", &["store", "serve"]);
+        serve.arg(self.kept());
+        let storage = Process::start(serve);
+        storage.wait_for_output("ready: ");
+        self.storage = Some(storage);
+    }
+
+    fn kill_router_and_start_it_again(&mut self) {
+        self.router.take().unwrap().kill();
+        self.router = Some(self.site.start_node("router"));
+    }
+
+    fn kill_storage_and_start_it_again(&mut self) {
+        self.storage.take().unwrap().kill();
+        self.start_storage();
+    }
+
+    fn kept(&self) -> PathBuf {
+        self.site.path("kept")
+    }
+
+    fn client(&self, words: &[&str]) -> Command {
+        let mut command = self.site.command("client", &[&["store"], words].concat());
+        command.args(["--deadline", "30"]);
+        command
+    }
+
+    fn put(&self) -> Process {
+        let sent = self.site.path("sent");
+        Process::start(self.client(&["put", STORAGE, sent.to_str().unwrap(), "file"]))
+    }
+
+    fn get(&self) -> Process {
+        let back = self.site.path("back/file");
+        Process::start(self.client(&["get", STORAGE, "file", back.to_str().unwrap()]))
+    }
+
+    /// Puts the file where the service keeps it, as if it had been stored long ago.
+    fn keep_file(&self) {
+        fs::copy(self.site.path("sent"), self.kept().join("file")).unwrap();
+    }
+
+    /// The transfer either succeeded, and then the copy is right, or it failed with a message, and then there is no
+    /// copy.
+    fn judge(&self, ended: &Ended, copy: &Path) {
+        match ended.code() {
+            Some(0) => assert!(
+                fs::read(copy).unwrap() == self.data,
+                "the copy is wrong: {ended:?}"
+            ),
+            Some(1) => {
+                assert!(ended.err.contains("finerail: "), "{ended:?}");
+                assert!(
+                    !copy.exists(),
+                    "a copy of a transfer that failed: {ended:?}"
+                );
+            }
+            _ => panic!("{ended:?}"),
+        }
+        assert!(!ended.err.contains("panicked"), "{ended:?}");
+    }
+
+    /// Ends the services; what the storage node kept is the file or nothing.
+    fn is_clean_in_the_end(mut self) {
+        self.storage.take().unwrap().stop().expect_code(0);
+        self.router.take().unwrap().stop().expect_code(0);
+        for directory in ["kept", "back"] {
+            let left = names(&self.site.path(directory));
+            assert!(
+                left.is_empty() || left == ["file"],
+                "left in {directory}: {left:?}"
+            );
+        }
+    }
+}
+
+/// Every entry, hidden ones too.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+/// Bytes in files of a directory, finished or not.
+fn bytes_below(directory: &Path) -> u64 {
+    let mut left = vec![directory.to_owned()];
+    let mut bytes = 0;
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            // It may be gone by now.
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => left.push(entry.path()),
+                Ok(metadata) => bytes += metadata.len(),
+                Err(_) => {}
+            }
+        }
+    }
+    bytes
+}
+
+/// Waits until a transfer has written some of a directory's file, which it has not finished.
+fn wait_for_the_middle(client: &mut Process, directory: &Path) {
+    eventually("the transfer is under way", || {
+        assert!(
+            client.is_running(),
+            "it ended too soon: {}",
+            client.errors()
+        );
+        (bytes_below(directory) >= MIDDLE).then_some(())
+    });
+    assert!(!directory.join("file").exists(), "it is already done");
+}
+
+#[test]
+fn a_router_killed_during_a_put_and_started_again_costs_time_only() {
+    let mut carriage = Carriage::prepare();
+    let mut client = carriage.put();
+    wait_for_the_middle(&mut client, &carriage.kept());
+    carriage.kill_router_and_start_it_again();
+    let ended = client.wait();
+    carriage.judge(&ended, &carriage.kept().join("file"));
+    assert_eq!(ended.code(), Some(0), "{ended:?}");
+    carriage.is_clean_in_the_end();
+}
+
+#[test]
+fn a_router_killed_during_a_get_and_started_again_costs_time_only() {
+    let mut carriage = Carriage::prepare();
+    carriage.keep_file();
+    let mut client = carriage.get();
+    wait_for_the_middle(&mut client, &carriage.site.path("back"));
+    carriage.kill_router_and_start_it_again();
+    let ended = client.wait();
+    carriage.judge(&ended, &carriage.site.path("back/file"));
+    assert_eq!(ended.code(), Some(0), "{ended:?}");
+    carriage.is_clean_in_the_end();
+}
+
+#[test]
+fn a_router_that_stays_away_ends_a_put_with_an_error_within_the_deadline() {
+    let mut carriage = Carriage::prepare();
+    let mut client = carriage.client(&["put", STORAGE]);
+    client
+        .arg(carriage.site.path("sent"))
+        .args(["file", "--deadline", "6"]);
+    let mut client = Process::start(without_first_deadline(client));
+    wait_for_the_middle(&mut client, &carriage.kept());
+    carriage.router.take().unwrap().kill();
+    let killed = Instant::now();
+    let ended = client.wait().expect_code(1);
+    // The calls in flight end at their deadline; then the client may say goodbye in vain.
+    assert!(
+        killed.elapsed() < Duration::from_secs(30),
+        "after {:?}",
+        killed.elapsed()
+    );
+    carriage.judge(&ended, &carriage.kept().join("file"));
+}
+
+/// clap refuses the same option twice.
+fn without_first_deadline(command: Command) -> Command {
+    let mut args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+    if let Some(at) = args.iter().position(|arg| arg == "--deadline") {
+        args.drain(at..at + 2);
+    }
+    common::finerail(args)
+}
+
+#[test]
+fn a_storage_node_killed_during_a_put_and_started_again_ends_in_a_copy_or_an_error() {
+    let mut carriage = Carriage::prepare();
+    let mut client = carriage.put();
+    wait_for_the_middle(&mut client, &carriage.kept());
+    carriage.kill_storage_and_start_it_again();
+    let ended = client.wait();
+    carriage.judge(&ended, &carriage.kept().join("file"));
+    carriage.is_clean_in_the_end();
+}
+
+#[test]
+fn a_storage_node_killed_during_a_get_and_started_again_costs_time_only() {
+    let mut carriage = Carriage::prepare();
+    carriage.keep_file();
+    let mut client = carriage.get();
+    wait_for_the_middle(&mut client, &carriage.site.path("back"));
+    carriage.kill_storage_and_start_it_again();
+    let ended = client.wait();
+    carriage.judge(&ended, &carriage.site.path("back/file"));
+    assert_eq!(ended.code(), Some(0), "reading can be repeated: {ended:?}");
+    carriage.is_clean_in_the_end();
+}
+
+#[test]
+fn what_was_stored_before_a_storage_node_was_killed_is_whole_afterwards() {
+    let mut carriage = Carriage::prepare();
+    let small = carriage.site.path("small");
+    fs::create_dir(&small).unwrap();
+    for number in 0..200_usize {
+        fs::write(small.join(number.to_string()), pattern(number * 97)).unwrap();
+    }
+    let put = carriage.client(&["put", STORAGE, small.to_str().unwrap(), "small"]);
+    let mut client = Process::start(put);
+    eventually("some files are stored", || {
+        let stored = carriage.kept().join("small");
+        (stored.is_dir() && names(&stored).len() >= 20).then_some(())
+    });
+    carriage.kill_storage_and_start_it_again();
+    eventually("the client ends", || (!client.is_running()).then_some(()));
+    let ended = client.wait();
+    assert!(matches!(ended.code(), Some(0 | 1)), "{ended:?}");
+    carriage.storage.take().unwrap().stop().expect_code(0);
+    let stored = names(&carriage.kept().join("small"));
+    assert!(
+        ended.code() == Some(1) || stored.len() == 200,
+        "{} of 200 files",
+        stored.len()
+    );
+    for name in stored {
+        let number: usize = name.parse().expect("no other file is there");
+        let kept = fs::read(carriage.kept().join("small").join(&name)).unwrap();
+        assert!(kept == pattern(number * 97), "file {name} is wrong");
+    }
+}
+
+#[test]
+fn a_client_killed_during_a_put_leaves_no_file_at_the_storage_node() {
+    let mut carriage = Carriage::prepare();
+    let mut client = carriage.put();
+    wait_for_the_middle(&mut client, &carriage.kept());
+    client.kill();
+    assert!(!carriage.kept().join("file").exists());
+    // Nobody sees a file that is not finished.
+    let listed = common::process::run(carriage.client(&["ls", STORAGE])).expect_code(0);
+    assert_eq!(listed.out.trim(), "");
+    carriage.storage.take().unwrap().stop().expect_code(0);
+    carriage.start_storage();
+    assert_eq!(
+        names(&carriage.kept()),
+        Vec::<String>::new(),
+        "what the dead client began is gone"
+    );
+    carriage.is_clean_in_the_end();
+}
+
+#[test]
+fn a_client_killed_during_a_get_leaves_no_file_of_that_name() {
+    let carriage = Carriage::prepare();
+    carriage.keep_file();
+    let mut client = carriage.get();
+    wait_for_the_middle(&mut client, &carriage.site.path("back"));
+    client.kill();
+    assert!(!carriage.site.path("back/file").exists());
+    // Again, beside what the dead one may have left.
+    let ended = carriage.get().wait().expect_code(0);
+    carriage.judge(&ended, &carriage.site.path("back/file"));
+    let _ = PATIENCE;
+}
