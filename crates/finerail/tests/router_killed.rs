@@ -13,9 +13,9 @@ use common::site::{STORAGE, Site};
 use common::{PATIENCE, eventually, pattern};
 
 /// Long enough that a kill falls into the middle of it.
-const LENGTH: usize = 192 << 20;
+const LENGTH: usize = 96 << 20;
 /// Enough of it under way to be the middle.
-const MIDDLE: u64 = 16 << 20;
+const MIDDLE: u64 = 4 << 20;
 
 /// Three nodes as processes, one long file to carry.
 struct Carriage {
