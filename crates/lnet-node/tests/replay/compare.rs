@@ -1,0 +1,158 @@
+//! Field by field: what a kernel answered, and what our node answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::layout::Message;
+
+/// A field in which our node need not say what the kernel said.
+pub(crate) struct Difference {
+    pub(crate) message: &'static str,
+    pub(crate) field: &'static str,
+    pub(crate) allowed: Allowed,
+    pub(crate) reason: &'static str,
+}
+
+/// Which values stand there instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allowed {
+    /// Any.
+    Any,
+    /// Any, and the same one for the life of the node.
+    Constant,
+    /// Any, and never the same twice.
+    Fresh,
+    /// Exactly this 32-bit number.
+    Exactly(u32),
+}
+
+/// All that may differ. Every other byte is equal.
+pub(crate) const MAY_DIFFER: [Difference; 5] = [
+    Difference {
+        message: "HELLO",
+        field: "source incarnation",
+        allowed: Allowed::Constant,
+        reason: "the moment at which the interface started (section 2.12)",
+    },
+    Difference {
+        message: "GET",
+        field: "handle interface",
+        allowed: Allowed::Constant,
+        reason: "names one life of the initiator, which alone reads it (section 1.6)",
+    },
+    Difference {
+        message: "GET",
+        field: "handle object",
+        allowed: Allowed::Fresh,
+        reason: "names the initiator's descriptor, which alone reads it (section 1.6)",
+    },
+    Difference {
+        message: "REPLY",
+        field: "info features",
+        allowed: Allowed::Exactly(0x06),
+        reason: "multi-rail and discovery are not advertised before they exist (section 6.4)",
+    },
+    Difference {
+        message: "REPLY",
+        field: "info sequence",
+        allowed: Allowed::Any,
+        reason: "counts how often the sender rebuilt its information (section 6.5)",
+    },
+];
+
+/// A field that should have been equal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mismatch {
+    pub(crate) message: &'static str,
+    pub(crate) field: &'static str,
+    /// The captured value, in hexadecimal.
+    pub(crate) kernel: String,
+    pub(crate) ours: String,
+    pub(crate) rule: Option<(Allowed, &'static str)>,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            message,
+            field,
+            kernel,
+            ours,
+            rule,
+        } = self;
+        write!(f, "{message}, {field}: kernel {kernel}, ours {ours}")?;
+        match rule {
+            Some((allowed, reason)) => write!(f, ", allowed {allowed:02x?}: {reason}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Compares what one node says during its life.
+#[derive(Debug, Default)]
+pub(crate) struct Comparator {
+    constants: BTreeMap<(&'static str, &'static str), Vec<u8>>,
+    seen: BTreeSet<(&'static str, &'static str, Vec<u8>)>,
+}
+
+impl Comparator {
+    /// What is wrong with `ours`, where a kernel said `kernel`.
+    pub(crate) fn compare(&mut self, kernel: &Message, ours: &Message) -> Vec<Mismatch> {
+        let name = kernel.name();
+        let whole = |field, kernel: String, ours: String| Mismatch {
+            message: name,
+            field,
+            kernel,
+            ours,
+            rule: None,
+        };
+        if name != ours.name() {
+            return vec![whole("name", name.to_owned(), ours.name().to_owned())];
+        }
+        let mut wrong = Vec::new();
+        if kernel.0.len() != ours.0.len() {
+            let length = |message: &Message| format!("{} bytes", message.0.len());
+            wrong.push(whole("length", length(kernel), length(ours)));
+        }
+        for field in kernel.fields() {
+            let part = |message: &Message| {
+                message
+                    .0
+                    .get(field.range.clone())
+                    .unwrap_or_default()
+                    .to_vec()
+            };
+            wrong.extend(self.field(name, field.name, part(kernel), part(ours)));
+        }
+        wrong
+    }
+
+    fn field(
+        &mut self,
+        message: &'static str,
+        field: &'static str,
+        kernel: Vec<u8>,
+        ours: Vec<u8>,
+    ) -> Option<Mismatch> {
+        let rule = MAY_DIFFER
+            .iter()
+            .find(|rule| rule.message == message && rule.field == field);
+        let fits = match rule.map(|rule| rule.allowed) {
+            None => kernel == ours,
+            Some(Allowed::Any) => ours.len() == kernel.len(),
+            Some(Allowed::Exactly(number)) => ours == number.to_le_bytes(),
+            Some(Allowed::Fresh) => self.seen.insert((message, field, ours.clone())),
+            Some(Allowed::Constant) => {
+                let known = self.constants.entry((message, field));
+                *known.or_insert_with(|| ours.clone()) == ours
+            }
+        };
+        (!fits).then(|| Mismatch {
+            message,
+            field,
+            kernel: format!("{kernel:02x?}"),
+            ours: format!("{ours:02x?}"),
+            rule: rule.map(|rule| (rule.allowed, rule.reason)),
+        })
+    }
+}

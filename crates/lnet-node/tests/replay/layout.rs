@@ -1,0 +1,204 @@
+//! The bytes of a message cut into named fields, with nothing left over.
+//!
+//! Independent of the decoders on purpose: what they skip or normalise (padding, unused words, magics)
+//! is compared here like everything else.
+
+use std::ops::Range;
+
+/// One message as it stands on the stream: a connection request, a HELLO, or a whole frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Message(pub(crate) Vec<u8>);
+
+/// A part of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) range: Range<usize>,
+}
+
+/// Names and byte counts, in order.
+type Layout = [(&'static str, usize)];
+
+const CONNREQ_MAGIC: u32 = 0xACCE_7100;
+const HELLO_MAGIC: u32 = 0x4572_6963;
+const NOOP: u32 = 0xC0;
+const LNET: u32 = 0xC1;
+
+/// Offset of the payload in a frame: 24 bytes of frame header, 72 of LNet header.
+const PAYLOAD_AT: usize = 96;
+const TYPE_AT: usize = 48;
+const PAYLOAD_LENGTH_AT: usize = 52;
+
+/// Where GET and REPLY carry the handle of the GET's initiator.
+const HANDLE: Range<usize> = 56..72;
+
+/// Longest payload that is read.
+const PAYLOAD_MAX: usize = 1 << 20;
+
+/// Section 2.3.
+const CONNREQ: &Layout = &[("magic", 4), ("version", 4), ("target NID", 8)];
+
+/// Section 2.4, version 3 without addresses.
+const HELLO: &Layout = &[
+    ("magic", 4),
+    ("version", 4),
+    ("source NID", 8),
+    ("destination NID", 8),
+    ("source pid", 4),
+    ("destination pid", 4),
+    ("source incarnation", 8),
+    ("destination incarnation", 8),
+    ("type", 4),
+    ("addresses", 4),
+];
+
+/// Section 3.1.
+const FRAME: &Layout = &[
+    ("frame type", 4),
+    ("checksum", 4),
+    ("zero-copy request", 8),
+    ("zero-copy ack", 8),
+];
+
+/// Section 4.1.
+const HEADER: &Layout = &[
+    ("destination NID", 8),
+    ("source NID", 8),
+    ("destination pid", 4),
+    ("source pid", 4),
+    ("type", 4),
+    ("payload length", 4),
+];
+
+/// Section 4.3.
+const GET: &Layout = &[
+    ("handle interface", 8),
+    ("handle object", 8),
+    ("match bits", 8),
+    ("portal", 4),
+    ("source offset", 4),
+    ("sink length", 4),
+    ("unused", 4),
+];
+
+/// Section 4.3.
+const REPLY: &Layout = &[
+    ("handle interface", 8),
+    ("handle object", 8),
+    ("unused", 24),
+];
+
+/// Section 6.2: the header and entry 0.
+const PING_INFO: &Layout = &[
+    ("info magic", 4),
+    ("info features", 4),
+    ("info pid", 4),
+    ("info entries", 4),
+    ("loopback NID", 8),
+    ("info sequence", 4),
+    ("info size", 4),
+];
+
+/// Section 6.2: the other entries.
+const PING_ENTRY: &Layout = &[("entry NID", 8), ("entry status", 4), ("entry unused", 4)];
+
+impl Message {
+    /// `CONNREQ`, `HELLO`, `NOOP`, or the LNet message type.
+    pub(crate) fn name(&self) -> &'static str {
+        match (self.word(0), self.word(TYPE_AT)) {
+            (Some(CONNREQ_MAGIC), _) => "CONNREQ",
+            (Some(HELLO_MAGIC), _) => "HELLO",
+            (Some(NOOP), _) => "NOOP",
+            (Some(LNET), Some(0)) => "ACK",
+            (Some(LNET), Some(1)) => "PUT",
+            (Some(LNET), Some(2)) => "GET",
+            (Some(LNET), Some(3)) => "REPLY",
+            _ => "UNKNOWN",
+        }
+    }
+
+    /// All of the message's bytes, field by field.
+    pub(crate) fn fields(&self) -> Vec<Field> {
+        let layouts: &[&Layout] = match self.name() {
+            "CONNREQ" => &[CONNREQ],
+            "HELLO" => &[HELLO],
+            "NOOP" => &[FRAME],
+            "GET" => &[FRAME, HEADER, GET],
+            "REPLY" => &[FRAME, HEADER, REPLY, PING_INFO],
+            _ => &[],
+        };
+        let mut fields = Vec::new();
+        let mut at = 0;
+        let mut lay = |layout: &Layout| {
+            for &(name, length) in layout {
+                let range = at..at + length;
+                fields.push(Field { name, range });
+                at += length;
+            }
+            at
+        };
+        let mut end = 0;
+        for layout in layouts {
+            end = lay(layout);
+        }
+        while self.name() == "REPLY" && end < self.0.len() {
+            end = lay(PING_ENTRY);
+        }
+        if end < self.0.len() {
+            let range = end..self.0.len();
+            fields.push(Field {
+                name: "further bytes",
+                range,
+            });
+        }
+        fields
+    }
+
+    /// How long the message is that begins with these bytes; `None` while too few are there to tell.
+    pub(crate) fn length(start: &[u8]) -> Result<Option<usize>, String> {
+        let start = Self(start.to_vec());
+        match (start.word(0), start.word(PAYLOAD_LENGTH_AT)) {
+            (None, _) | (Some(LNET), None) => Ok(None),
+            (Some(CONNREQ_MAGIC), _) => Ok(Some(16)),
+            (Some(HELLO_MAGIC), _) => Ok(Some(56)),
+            (Some(NOOP), _) => Ok(Some(24)),
+            (Some(LNET), Some(length)) if length as usize <= PAYLOAD_MAX => {
+                Ok(Some(PAYLOAD_AT + length as usize))
+            }
+            _ => Err(format!("no message begins with {:02x?}", start.0)),
+        }
+    }
+
+    /// True for a HELLO of type NONE (section 2.6).
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.name() == "HELLO" && self.word(48) == Some(u32::MAX)
+    }
+
+    /// The same HELLO with type NONE.
+    pub(crate) fn refusing(mut self) -> Self {
+        if let Some(place) = self.0.get_mut(48..52) {
+            place.fill(0xFF);
+        }
+        self
+    }
+
+    /// The handle in a GET or a REPLY.
+    pub(crate) fn handle(&self) -> Option<&[u8]> {
+        self.0
+            .get(HANDLE)
+            .filter(|_| matches!(self.name(), "GET" | "REPLY"))
+    }
+
+    /// The same message with another handle.
+    pub(crate) fn with_handle(mut self, handle: &[u8]) -> Self {
+        if let Some(place) = self.0.get_mut(HANDLE) {
+            place.copy_from_slice(handle);
+        }
+        self
+    }
+
+    fn word(&self, at: usize) -> Option<u32> {
+        let bytes = self.0.get(at..at + 4)?;
+        bytes.try_into().ok().map(u32::from_le_bytes)
+    }
+}

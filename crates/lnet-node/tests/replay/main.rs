@@ -1,0 +1,180 @@
+//! Captured conversations of kernel nodes, with our node in the place of one of them.
+//!
+//! The test says what the other kernel node said, byte by byte, and compares every answer field by field
+//! with what the kernel answered; [`compare::MAY_DIFFER`] lists all that need not be equal. Each
+//! conversation is played twice: once our node is the one that was asked, once the one that asked.
+//!
+//! The large captures are found by `FINERAIL_SHARED_DATA`, or beside the workspace; where they are absent,
+//! those tests say so and pass. The first ping is always there.
+
+#![expect(clippy::expect_used, clippy::panic, reason = "test code")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod compare;
+mod doubts;
+mod layout;
+mod player;
+mod script;
+mod stage;
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use player::{Outcome, play};
+use script::{Captured, Party, Script, lives, shared_capture};
+use stage::{Casting, on_loopback, on_stage};
+
+/// The first ping between two kernel nodes.
+const FIRST_PING: &[u8] = include_bytes!("../../../lnet-capture/tests/data/ping.pcap");
+
+/// The lower of the two NIDs in every capture, and the one that asks first.
+const LOWER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+const HIGHER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+
+/// The only life in a capture without restarts.
+fn only_life(capture: &[u8]) -> Vec<Captured> {
+    let mut lives = lives(capture);
+    assert_eq!(lives.len(), 1);
+    lives.remove(0)
+}
+
+/// Replays a script with the captured addresses, if that is possible here, and finds no difference.
+fn replay(script: &Script, casting: &Casting) -> Outcome {
+    let outcome = on_stage(script, casting, play);
+    assert!(outcome.problems.is_empty(), "{:#?}", outcome.problems);
+    outcome
+}
+
+#[test]
+fn the_first_ping_is_answered_as_a_kernel_answers() {
+    replay(
+        &Script::new(&only_life(FIRST_PING), HIGHER),
+        &Casting::default(),
+    );
+}
+
+#[test]
+fn the_first_ping_is_asked_as_a_kernel_asks() {
+    replay(
+        &Script::new(&only_life(FIRST_PING), LOWER),
+        &Casting::default(),
+    );
+}
+
+#[test]
+fn the_first_ping_needs_no_privilege() {
+    for party in [LOWER, HIGHER] {
+        let script = Script::new(&only_life(FIRST_PING), party);
+        let outcome = on_loopback(&script, &Casting::default(), play);
+        assert!(outcome.problems.is_empty(), "{:#?}", outcome.problems);
+    }
+}
+
+#[test]
+fn several_pings_from_both_sides_are_exchanged_as_between_kernels() {
+    let Some(capture) = shared_capture("a-ping.pcap") else {
+        return;
+    };
+    for party in [LOWER, HIGHER] {
+        replay(
+            &Script::new(&only_life(&capture), party),
+            &Casting::default(),
+        );
+    }
+}
+
+/// The lives of `k-race`: no race, two races, no race twice.
+fn race_lives() -> Option<Vec<Vec<Captured>>> {
+    let lives = lives(&shared_capture("k-race.pcap")?);
+    let refusals = |life: &Vec<Captured>| {
+        let refusals = life.iter().filter(|it| it.message.is_refusal());
+        refusals.count()
+    };
+    let refusals: Vec<_> = lives.iter().map(refusals).collect();
+    assert_eq!(refusals, [0, 2, 3, 0, 0], "NONE answers in each life");
+    Some(lives)
+}
+
+#[test]
+fn the_higher_nid_wins_races_as_a_kernel_does() {
+    for life in race_lives().unwrap_or_default() {
+        replay(&Script::new(&life, HIGHER), &Casting::default());
+    }
+}
+
+#[test]
+fn the_lower_nid_loses_races_as_a_kernel_does() {
+    for life in race_lives().unwrap_or_default() {
+        replay(&Script::new(&life, LOWER), &Casting::default());
+    }
+}
+
+#[test]
+fn races_are_settled_without_privilege_too() {
+    for life in race_lives().unwrap_or_default() {
+        for party in [LOWER, HIGHER] {
+            let outcome = on_loopback(&Script::new(&life, party), &Casting::default(), play);
+            assert!(outcome.problems.is_empty(), "{:#?}", outcome.problems);
+        }
+    }
+}
+
+/// No capture has this; section 17 says that it is settled like the race between equals, and section 18 that
+/// three refusals end the dialling.
+#[test]
+fn three_pairs_against_one_are_content_with_one() {
+    let Some(lives) = race_lives() else {
+        return;
+    };
+    let script = Script::new(&lives[1], HIGHER);
+    let is_bulk_in = |it: &&script::Step| {
+        it.party == Party::Node && it.message.name() == "HELLO" && it.message.0[48] == 2
+    };
+    let bulk_in = script.steps.iter().find(is_bulk_in).unwrap().connection;
+    let script = script.with_refused_dials(bulk_in, 3);
+    let casting = Casting {
+        ni_settings: "    lnd tunables:\n      conns_per_peer: 3\n",
+        ..Casting::default()
+    };
+    replay(&script, &casting);
+}
+
+/// The settings under which a second of silence is worth a keepalive: connections are checked four times
+/// per socket timeout, which is here 4 s.
+fn impatient() -> Casting {
+    Casting {
+        more_config: "global:\n  transaction_timeout: 5\n  retry_count: 0\n",
+        keepalive: Some(Duration::from_millis(1500)),
+        ..Casting::default()
+    }
+}
+
+#[test]
+fn a_silent_kernel_is_sent_the_keepalive_that_a_kernel_sends() {
+    let Some(capture) = shared_capture("i-keepalive-240s.pcap") else {
+        return;
+    };
+    let mut script = Script::new(&only_life(&capture), HIGHER);
+    assert_eq!(script.count(Party::Node, "NOOP"), 7);
+    // Keepalives are at least 10 s apart, so that only the first is waited for.
+    let mut keepalives = 0;
+    script.steps.retain(|step| {
+        keepalives += usize::from(step.message.name() == "NOOP");
+        keepalives <= 1
+    });
+    let casting = impatient();
+    let outcome = replay(&script, &casting);
+    let silence = outcome.silences[0];
+    assert!(silence >= casting.keepalive.unwrap(), "{silence:?}");
+}
+
+#[test]
+fn keepalives_of_a_kernel_are_taken_in_silence() {
+    let Some(capture) = shared_capture("i-keepalive-240s.pcap") else {
+        return;
+    };
+    let script = Script::new(&only_life(&capture), LOWER);
+    assert_eq!(script.count(Party::Kernel, "NOOP"), 7);
+    replay(&script, &Casting::default());
+}

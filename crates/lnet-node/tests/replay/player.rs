@@ -1,0 +1,295 @@
+//! Plays a script against a node: says what the kernel said, and compares what the node says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use lnet_node::{Node, PingError, PingReply};
+use lnet_types::Nid;
+
+use crate::common::PATIENCE;
+use crate::compare::Comparator;
+use crate::layout::Message;
+use crate::script::{Party, Script, Step};
+use crate::stage::Stage;
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Everything in which our node differed; empty is good.
+    pub(crate) problems: Vec<String>,
+    /// How long the kernel had been silent, at least, when each keepalive of our node came.
+    pub(crate) silences: Vec<Duration>,
+}
+
+/// Plays the whole script. Our node is shut down at the end, and must have said nothing else.
+pub(crate) fn play(stage: &Stage, script: &Script, node: &Node) -> Outcome {
+    let mut player = Player {
+        stage,
+        script,
+        node,
+        listener: stage.listen(script),
+        links: BTreeMap::new(),
+        comparator: Comparator::default(),
+        handles: Vec::new(),
+        pings: Vec::new(),
+        used_ports: BTreeSet::new(),
+        gets: 0,
+        last_words: Instant::now(),
+        outcome: Outcome::default(),
+    };
+    let played = script.steps.iter().try_for_each(|step| player.step(step));
+    match played {
+        Ok(()) => player.end(),
+        Err(problem) => player.break_off(problem),
+    }
+    player.outcome
+}
+
+struct Player<'a> {
+    stage: &'a Stage,
+    script: &'a Script,
+    node: &'a Node,
+    listener: TcpListener,
+    links: BTreeMap<u32, TcpStream>,
+    comparator: Comparator,
+    /// Handles of captured GETs, and what our node sent in their place.
+    handles: Vec<(Vec<u8>, Vec<u8>)>,
+    pings: Vec<JoinHandle<Result<PingReply, PingError>>>,
+    /// Ports from which the kernel in our node's place has dialled so far.
+    used_ports: BTreeSet<u16>,
+    /// GETs of our node so far.
+    gets: usize,
+    last_words: Instant,
+    outcome: Outcome,
+}
+
+impl Player<'_> {
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        let played = match step.party {
+            Party::Kernel => self.say(step),
+            Party::Node => self.hear(step),
+        };
+        let name = step.message.name();
+        played.map_err(|problem| format!("connection {}, {name}: {problem}", step.connection))
+    }
+
+    fn say(&mut self, step: &Step) -> Result<(), String> {
+        if !self.links.contains_key(&step.connection) {
+            let source_port = self.script.source_ports[&step.connection];
+            let link = self.stage.dial(self.script, source_port);
+            let link = link.map_err(|error| format!("cannot dial: {error}"))?;
+            self.links.insert(step.connection, link);
+        }
+        let message = self.addressed(&step.message);
+        self.last_words = Instant::now();
+        let link = self.link(step.connection)?;
+        link.write_all(&message.0)
+            .map_err(|error| format!("cannot say it: {error}"))?;
+        if message.is_refusal() {
+            self.links.remove(&step.connection);
+        }
+        Ok(())
+    }
+
+    /// A REPLY carries the handle of the GET that was sent now, not of the captured one.
+    fn addressed(&self, message: &Message) -> Message {
+        let known = |handle| self.handles.iter().find(|(captured, _)| captured == handle);
+        match message.handle().and_then(known) {
+            Some((_, ours)) if message.name() == "REPLY" => message.clone().with_handle(ours),
+            _ => message.clone(),
+        }
+    }
+
+    fn hear(&mut self, step: &Step) -> Result<(), String> {
+        self.cue(step);
+        if !self.links.contains_key(&step.connection) {
+            self.take_call(step.connection)?;
+        }
+        let ours = read(self.link(step.connection)?)?;
+        for mismatch in self.comparator.compare(&step.message, &ours) {
+            let problem = format!("connection {}: {mismatch}", step.connection);
+            self.outcome.problems.push(problem);
+        }
+        match step.message.name() {
+            "GET" => self.note_handle(&step.message, &ours),
+            "NOOP" => self.outcome.silences.push(self.last_words.elapsed()),
+            _ => {}
+        }
+        if step.message.is_refusal() {
+            let mut link = self.links.remove(&step.connection).ok_or("not open")?;
+            expect_end(&mut link)?;
+        }
+        Ok(())
+    }
+
+    /// The node's program asks where the kernel's did.
+    fn cue(&mut self, step: &Step) {
+        let asks = match step.message.name() {
+            "CONNREQ" => self.pings.is_empty(),
+            "GET" => {
+                self.gets += 1;
+                self.pings.len() < self.gets
+            }
+            _ => false,
+        };
+        if asks {
+            let node = self.node.clone();
+            let target = self.kernel_nid();
+            // Started here, so that its sockets are in the same network.
+            self.pings.push(std::thread::spawn(move || {
+                node.ping(target, None, PATIENCE)
+            }));
+        }
+    }
+
+    /// The node dials; from which port is compared too. A port that was used before in the same life may
+    /// be taken again or not, as the one or the other side closed the refused connection first: TCP keeps
+    /// the port of the first for a while.
+    fn take_call(&mut self, connection: u32) -> Result<(), String> {
+        let (link, port) = self
+            .stage
+            .accept(&self.listener)
+            .map_err(|error| format!("the node does not dial: {error}"))?;
+        let captured = self.script.source_ports[&connection];
+        let is_free = self.used_ports.insert(captured);
+        if self.stage.has_captured_ports && is_free && port != captured {
+            let problem = format!("connection {connection}: from port {port}, kernel {captured}");
+            self.outcome.problems.push(problem);
+        }
+        self.links.insert(connection, link);
+        Ok(())
+    }
+
+    fn note_handle(&mut self, captured: &Message, ours: &Message) {
+        if let (Some(captured), Some(ours)) = (captured.handle(), ours.handle()) {
+            self.handles.push((captured.to_vec(), ours.to_vec()));
+        }
+    }
+
+    fn link(&mut self, connection: u32) -> Result<&mut TcpStream, String> {
+        self.links
+            .get_mut(&connection)
+            .ok_or_else(|| "the connection is closed".to_owned())
+    }
+
+    fn kernel_nid(&self) -> Nid {
+        format!("{}@tcp", self.script.kernel)
+            .parse()
+            .expect("a NID")
+    }
+
+    /// The node has heard everything, its program has its answers, and nothing else was said.
+    fn end(&mut self) {
+        self.let_it_listen();
+        for ping in std::mem::take(&mut self.pings) {
+            match ping.join().expect("a ping does not panic") {
+                Ok(reply) if reply.primary_nid == self.kernel_nid() => {}
+                other => self.outcome.problems.push(format!("ping: {other:?}")),
+            }
+        }
+        self.check_counters();
+        if !self.node.shutdown(PATIENCE).clean {
+            self.outcome.problems.push("not a clean end".to_owned());
+        }
+        for (connection, link) in &mut self.links {
+            if let Err(problem) = expect_end(link) {
+                let problem = format!("connection {connection}, at the end: {problem}");
+                self.outcome.problems.push(problem);
+            }
+        }
+        self.expect_no_call();
+    }
+
+    /// Waits until the node has taken in what was said last: HELLOs that complete connections, and frames.
+    /// What becomes of a refusal shows when the node acts on it or at the end.
+    fn let_it_listen(&self) {
+        let open = self.links.len() as u64;
+        let names = ["GET", "REPLY", "NOOP"];
+        let counts = names.map(|name| self.script.count(Party::Kernel, name) as u64);
+        let frames: u64 = counts.iter().sum();
+        let begun = Instant::now();
+        while begun.elapsed() < self.stage.patience {
+            let stats = self.node.stats().socklnd;
+            if stats.connections_open == open && stats.frames_in == frames {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Nothing was dropped, nothing was missed, and no connection was lost.
+    fn check_counters(&mut self) {
+        let stats = self.node.stats();
+        let open = stats.socklnd.connections_open;
+        if open != self.links.len() as u64 || stats.drop_count > 0 {
+            let problem = format!(
+                "{open} connections open, kernel {}; dropped {:?}, closed {:?}",
+                self.links.len(),
+                stats.drops,
+                stats.socklnd.closed
+            );
+            self.outcome.problems.push(problem);
+        }
+        let heard = stats.socklnd.keepalives_in;
+        let said = self.script.count(Party::Kernel, "NOOP");
+        if heard != said as u64 {
+            let problem = format!("{heard} keepalives heard of {said}");
+            self.outcome.problems.push(problem);
+        }
+    }
+
+    fn expect_no_call(&mut self) {
+        self.listener
+            .set_nonblocking(true)
+            .expect("a socket option");
+        if let Ok((_, from)) = self.listener.accept() {
+            let problem = format!("the node dials once more, from {from}");
+            self.outcome.problems.push(problem);
+        }
+    }
+
+    fn break_off(&mut self, problem: String) {
+        self.outcome.problems.push(problem);
+        let stats = self.node.stats().socklnd;
+        let told = format!("refused {:?}, closed {:?}", stats.refused, stats.closed);
+        self.outcome.problems.push(told);
+        self.node.shutdown(Duration::ZERO);
+    }
+}
+
+/// The next message.
+fn read(link: &mut TcpStream) -> Result<Message, String> {
+    let mut bytes = Vec::new();
+    loop {
+        // Enough to tell the length: a word, and for an LNet message the frame's headers.
+        let known = match Message::length(&bytes)? {
+            Some(length) if length == bytes.len() => return Ok(Message(bytes)),
+            Some(length) => length,
+            None if bytes.is_empty() => 4,
+            None => 96,
+        };
+        let from = bytes.len();
+        bytes.resize(known, 0);
+        link.read_exact(&mut bytes[from..])
+            .map_err(|error| match error.kind() {
+                ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset => {
+                    "the node closed the connection".to_owned()
+                }
+                ErrorKind::WouldBlock => "the node says nothing".to_owned(),
+                _ => error.to_string(),
+            })?;
+    }
+}
+
+/// The node closes, and has said nothing more.
+fn expect_end(link: &mut TcpStream) -> Result<(), String> {
+    let mut more = Vec::new();
+    match link.read_to_end(&mut more) {
+        Ok(0) => Ok(()),
+        Ok(_) => Err(format!("more than the kernel said: {more:02x?}")),
+        Err(error) => Err(format!("not closed: {error}")),
+    }
+}

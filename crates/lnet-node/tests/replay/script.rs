@@ -1,0 +1,247 @@
+//! A captured conversation as a script for two: the test speaks for one kernel node, our node plays the
+//! other.
+//!
+//! ```text
+//!   capture ──> lives ──────────────> script of a life, with one address played by our node
+//!               (a node that restarts    kernel   CONNREQ, HELLO          on connection 0
+//!                says so by another      node     HELLO                   on connection 0
+//!                incarnation)            kernel   GET                     on connection 0 ...
+//! ```
+//!
+//! The order of a script is the captured one, but for two things that no message caused and that a node
+//! decides by itself: when its program asks for something. Our program asks before the episode begins
+//! where the kernel's did before it saw the other's handshake, and before a request arrives where the
+//! kernel's request left ahead of the answer to it. The order on each connection stays as captured.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+
+use lnet_capture::{Kind, LNET_PORT, decode_capture};
+use lnet_types::Nid;
+
+use crate::layout::Message;
+
+/// Who says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Party {
+    /// Our node.
+    Node,
+    /// The captured kernel node, played by the test.
+    Kernel,
+}
+
+/// A message of the script.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) connection: u32,
+    pub(crate) party: Party,
+    pub(crate) message: Message,
+}
+
+/// What two nodes said during one life of both.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub(crate) node: Ipv4Addr,
+    pub(crate) kernel: Ipv4Addr,
+    /// The port that each connection was dialled from.
+    pub(crate) source_ports: BTreeMap<u32, u16>,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// A message of a capture.
+#[derive(Clone, Debug)]
+pub(crate) struct Captured {
+    connection: u32,
+    source_port: u16,
+    from: Ipv4Addr,
+    to: Ipv4Addr,
+    pub(crate) message: Message,
+}
+
+/// The named capture of kernel nodes, or `None` with a message where it is absent.
+pub(crate) fn shared_capture(name: &str) -> Option<Vec<u8>> {
+    let root = std::env::var_os("FINERAIL_SHARED_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        Into::into,
+    );
+    let path = root.join("captures").join(name);
+    std::fs::read(&path)
+        .inspect_err(|error| eprintln!("skipped: {}: {error}", path.display()))
+        .ok()
+}
+
+/// The messages of a capture, divided into lives: a node that restarts begins a new one for both.
+pub(crate) fn lives(capture: &[u8]) -> Vec<Vec<Captured>> {
+    let all = read(capture);
+    let mut known = BTreeMap::new();
+    let mut life = 0;
+    let mut life_of = BTreeMap::new();
+    for captured in all.iter().filter(|it| it.message.name() == "HELLO") {
+        let incarnation = &captured.message.0[32..40];
+        if known
+            .get(&captured.from)
+            .is_some_and(|it| *it != incarnation)
+        {
+            known.clear();
+            life += 1;
+        }
+        known.insert(captured.from, incarnation);
+        life_of.entry(captured.connection).or_insert(life);
+    }
+    let mut lives = vec![Vec::new(); life + 1];
+    for captured in &all {
+        lives[life_of[&captured.connection]].push(captured.clone());
+    }
+    lives
+}
+
+fn read(capture: &[u8]) -> Vec<Captured> {
+    let mut all = Vec::new();
+    let (_, whole) = decode_capture(capture, &[LNET_PORT], |message| {
+        // Connections that began before the capture are not replayed.
+        if message.connection.joined || message.raw.is_empty() {
+            return Ok(());
+        }
+        assert!(
+            matches!(
+                message.kind,
+                Kind::Connreq(_) | Kind::Hello(_) | Kind::Noop(_) | Kind::Lnet(_)
+            ),
+            "not a whole conversation: {:?}",
+            message.kind
+        );
+        assert_eq!(message.raw.len() as u64, message.length, "payload is known");
+        all.push(Captured {
+            connection: message.connection.id,
+            source_port: message.connection.initiator.port(),
+            from: v4(message.from().ip()),
+            to: v4(message.to().ip()),
+            message: Message(message.raw.to_vec()),
+        });
+        Ok(())
+    });
+    whole.expect("the capture is whole");
+    all
+}
+
+fn v4(address: IpAddr) -> Ipv4Addr {
+    match address {
+        IpAddr::V4(v4) => v4,
+        IpAddr::V6(v6) => panic!("{v6} in an IPv4 conversation"),
+    }
+}
+
+impl Script {
+    /// The script in which our node plays `node`.
+    pub(crate) fn new(life: &[Captured], node: Ipv4Addr) -> Self {
+        let party = |address| match address == node {
+            true => Party::Node,
+            false => Party::Kernel,
+        };
+        let others = life.iter().flat_map(|it| [it.from, it.to]);
+        let kernel = others.into_iter().find(|address| *address != node);
+        let source_ports = life.iter().map(|it| (it.connection, it.source_port));
+        let steps = life.iter().map(|it| Step {
+            connection: it.connection,
+            party: party(it.from),
+            message: it.message.clone(),
+        });
+        let mut script = Self {
+            node,
+            kernel: kernel.expect("there are two"),
+            source_ports: source_ports.collect(),
+            steps: steps.collect(),
+        };
+        script.ask_before_the_other_dials();
+        script.ask_before_the_other_asks();
+        script
+    }
+
+    /// The first connection that our node dials is wanted before anything is heard of the kernel.
+    fn ask_before_the_other_dials(&mut self) {
+        let dialled = |step: &Step| step.party == Party::Node && step.message.name() == "CONNREQ";
+        let Some(first) = self.steps.iter().find(|step| dialled(step)) else {
+            return;
+        };
+        let first = first.connection;
+        let is_opening = |step: &Step| {
+            step.connection == first && matches!(step.message.name(), "CONNREQ" | "HELLO")
+        };
+        let by_node = |step: &Step| step.party == Party::Node && is_opening(step);
+        let (mut opening, rest): (Vec<_>, Vec<_>) = self.steps.drain(..).partition(by_node);
+        opening.extend(rest);
+        self.steps = opening;
+    }
+
+    /// A GET that left while an answer was due had been asked for before the request came.
+    fn ask_before_the_other_asks(&mut self) {
+        for at in 0..self.steps.len() {
+            let step = &self.steps[at];
+            if step.party != Party::Node || step.message.name() != "GET" {
+                continue;
+            }
+            let is_open = |earlier: &Step| {
+                earlier.party == Party::Kernel
+                    && earlier.message.name() == "GET"
+                    && earlier.connection == step.connection
+                    && self.steps[at..].iter().any(|later| {
+                        later.message.name() == "REPLY"
+                            && later.message.handle() == earlier.message.handle()
+                    })
+            };
+            if let Some(request) = self.steps[..at].iter().position(is_open) {
+                self.steps[request..=at].rotate_right(1);
+            }
+        }
+    }
+
+    /// The same script with the two nodes at other addresses: nothing but NIDs changes.
+    pub(crate) fn moved(mut self, node: Ipv4Addr, kernel: Ipv4Addr) -> Self {
+        let nid = |address: Ipv4Addr| {
+            let nid: Nid = format!("{address}@tcp").parse().expect("a NID");
+            nid.to_nid4().expect("an IPv4 NID").to_le_bytes()
+        };
+        let moves = [(nid(self.node), nid(node)), (nid(self.kernel), nid(kernel))];
+        for step in &mut self.steps {
+            // NIDs stand at multiples of four in every message.
+            for at in (0..step.message.0.len().saturating_sub(7)).step_by(4) {
+                let place = &mut step.message.0[at..at + 8];
+                if let Some((_, to)) = moves.iter().find(|(from, _)| place == from) {
+                    place.copy_from_slice(to);
+                }
+            }
+        }
+        self.node = node;
+        self.kernel = kernel;
+        self
+    }
+
+    /// At the end our node dials `times` more as on connection `like`, and is refused: a kernel with one
+    /// pair of bulk connections answers so to a second one (section 2.8).
+    pub(crate) fn with_refused_dials(mut self, like: u32, times: u32) -> Self {
+        let is_handshake =
+            |it: &&Step| it.connection == like && matches!(it.message.name(), "CONNREQ" | "HELLO");
+        let handshake: Vec<_> = self.steps.iter().filter(is_handshake).cloned().collect();
+        let first = self.source_ports.keys().max().map_or(0, |last| last + 1);
+        let next_port = self.source_ports.values().min().map_or(0, |port| port - 1);
+        for connection in first..first + times {
+            self.source_ports.insert(connection, next_port);
+            self.steps.extend(handshake.iter().map(|step| Step {
+                connection,
+                party: step.party,
+                message: match step.party {
+                    Party::Node => step.message.clone(),
+                    Party::Kernel => step.message.clone().refusing(),
+                },
+            }));
+        }
+        self
+    }
+
+    /// How many messages of this name a party sends.
+    pub(crate) fn count(&self, party: Party, name: &str) -> usize {
+        let matching = |step: &&Step| step.party == party && step.message.name() == name;
+        self.steps.iter().filter(matching).count()
+    }
+}

@@ -1,0 +1,190 @@
+//! Where a conversation is replayed: in a network of its own with the captured addresses, or on loopback.
+
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+
+use lnet_node::{Node, NodeOptions};
+use nix::sched::{CloneFlags, unshare};
+use socket2::{Domain, SockRef, Socket, Type};
+
+use crate::common::free_port;
+use crate::script::Script;
+
+/// A place for one episode.
+pub(crate) struct Stage {
+    port: u16,
+    /// Captured source ports can be used, and are demanded of our node.
+    pub(crate) has_captured_ports: bool,
+    /// How long to wait for what must come.
+    pub(crate) patience: Duration,
+}
+
+/// What a test decides about its node.
+#[derive(Clone, Debug)]
+pub(crate) struct Casting {
+    /// Further lines of the node's entry in the `net` section, indented by four.
+    pub(crate) ni_settings: &'static str,
+    /// Further interfaces, and sections after `net`.
+    pub(crate) more_config: &'static str,
+    pub(crate) keepalive: Option<Duration>,
+    /// How long to wait for what must come.
+    pub(crate) patience: Duration,
+}
+
+impl Default for Casting {
+    fn default() -> Self {
+        Self {
+            ni_settings: "",
+            more_config: "",
+            keepalive: None,
+            patience: crate::common::PATIENCE,
+        }
+    }
+}
+
+/// Runs `act` in a network namespace of its own, where not a byte of the script needs to change; without
+/// the privilege for that, on loopback with the NIDs of `127.0.0.1` and `127.0.0.2`.
+pub(crate) fn on_stage<R: Send>(
+    script: &Script,
+    casting: &Casting,
+    act: impl FnOnce(&Stage, &Script, &Node) -> R + Send,
+) -> R {
+    in_thread(|| match private_network(script) {
+        Ok(()) => {
+            eprintln!("in a network namespace, with the captured addresses and ports");
+            let stage = Stage {
+                port: NodeOptions::LNET_PORT,
+                has_captured_ports: true,
+                patience: casting.patience,
+            };
+            let node = stage.node(script, casting);
+            act(&stage, script, &node)
+        }
+        Err(why) => {
+            eprintln!("no network namespace: {why}");
+            act_on_loopback(script, casting, act)
+        }
+    })
+}
+
+/// Runs `act` on loopback, which needs no privilege.
+pub(crate) fn on_loopback<R: Send>(
+    script: &Script,
+    casting: &Casting,
+    act: impl FnOnce(&Stage, &Script, &Node) -> R + Send,
+) -> R {
+    act_on_loopback(script, casting, act)
+}
+
+fn act_on_loopback<R>(
+    script: &Script,
+    casting: &Casting,
+    act: impl FnOnce(&Stage, &Script, &Node) -> R,
+) -> R {
+    eprintln!("on loopback, with the NIDs rewritten");
+    let home = |captured: Ipv4Addr| Ipv4Addr::new(127, 0, 0, captured.octets()[3]);
+    let script = script.clone().moved(home(script.node), home(script.kernel));
+    let stage = Stage {
+        port: free_port(),
+        has_captured_ports: false,
+        patience: casting.patience,
+    };
+    let node = stage.node(&script, casting);
+    act(&stage, &script, &node)
+}
+
+/// A namespace belongs to a thread and to those it starts: the test's own thread keeps its network.
+fn in_thread<R: Send>(act: impl FnOnce() -> R + Send) -> R {
+    std::thread::scope(|scope| match scope.spawn(act).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+fn private_network(script: &Script) -> Result<(), String> {
+    unshare(CloneFlags::CLONE_NEWNET).map_err(|error| error.to_string())?;
+    let address = |ip: Ipv4Addr| format!("address add {ip}/32 dev lo");
+    for line in [
+        "link set lo up".to_owned(),
+        address(script.node),
+        address(script.kernel),
+    ] {
+        let ran = Command::new("ip")
+            .args(line.split(' '))
+            .output()
+            .map_err(|error| format!("ip: {error}"))?;
+        if !ran.status.success() {
+            return Err(format!(
+                "ip {line}: {}",
+                String::from_utf8_lossy(&ran.stderr)
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl Stage {
+    fn node(&self, script: &Script, casting: &Casting) -> Node {
+        let Casting {
+            ni_settings,
+            more_config,
+            ..
+        } = casting;
+        let yaml = format!(
+            "net:\n- net type: tcp\n  local NI(s):\n  - nid: {}@tcp\n{ni_settings}{more_config}",
+            script.node
+        );
+        let config = lnet_config::parse(&yaml).expect("a configuration");
+        let options = NodeOptions {
+            port: self.port,
+            keepalive: casting.keepalive,
+            ..NodeOptions::default()
+        };
+        Node::start(&config, options).expect("the node starts")
+    }
+
+    /// Listens as the kernel node.
+    pub(crate) fn listen(&self, script: &Script) -> TcpListener {
+        let listener = TcpListener::bind((script.kernel, self.port)).expect("the port is free");
+        SockRef::from(&listener)
+            .set_read_timeout(Some(self.patience))
+            .expect("a socket option");
+        listener
+    }
+
+    /// Dials the node as the kernel node, from the captured port; from the next one below where TCP has not
+    /// released that yet, as kernels do; from any port on loopback.
+    pub(crate) fn dial(&self, script: &Script, source_port: u16) -> io::Result<TcpStream> {
+        if !self.has_captured_ports {
+            return self.dial_from(script, 0);
+        }
+        match self.dial_from(script, source_port) {
+            Err(error) if error.kind() == ErrorKind::AddrNotAvailable => {
+                self.dial_from(script, source_port - 1)
+            }
+            dialled => dialled,
+        }
+    }
+
+    fn dial_from(&self, script: &Script, source_port: u16) -> io::Result<TcpStream> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&SocketAddr::from((script.kernel, source_port)).into())?;
+        socket.connect(&SocketAddr::from((script.node, self.port)).into())?;
+        self.prepare(socket.into())
+    }
+
+    /// A connection that the node dialled.
+    pub(crate) fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, u16)> {
+        let (stream, from) = listener.accept()?;
+        Ok((self.prepare(stream)?, from.port()))
+    }
+
+    fn prepare(&self, stream: TcpStream) -> io::Result<TcpStream> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(self.patience))?;
+        Ok(stream)
+    }
+}
