@@ -1,8 +1,10 @@
 //! Captured conversations of kernel nodes, with our node in the place of one of them.
 //!
 //! The test says what the other kernel node said, byte by byte, and compares every answer field by field
-//! with what the kernel answered; [`compare::MAY_DIFFER`] lists all that need not be equal. Each
-//! conversation is played twice: once our node is the one that was asked, once the one that asked.
+//! with what the kernel answered. [`compare::MAY_DIFFER`] lists all that need not be equal; besides, a port
+//! that a refused connection had may not be free again ([`player`]), and our program asks when the test
+//! says so ([`script`]). Each conversation is played twice: once our node is the one that was asked, once
+//! the one that asked.
 //!
 //! The large captures are found by `FINERAIL_SHARED_DATA`, or beside the workspace; where they are absent,
 //! those tests say so and pass. The first ping is always there.
