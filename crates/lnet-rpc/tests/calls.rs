@@ -16,7 +16,7 @@ use lnet_rpc::{
 };
 use lnet_types::ProcessId;
 
-use common::{PATIENCE, free_port, nid, quick_client, start};
+use common::{PATIENCE, free_port, nid, patient_client, quick_client, start};
 
 const ECHO: u32 = 1;
 const SUM: u32 = 2;
@@ -152,12 +152,16 @@ struct Pair {
 }
 
 fn pair() -> Pair {
+    pair_with(patient_client)
+}
+
+fn pair_with(make: fn(&Node, &str, u8) -> Client) -> Pair {
     let port = free_port();
     let near = start(port, &["127.0.0.1@tcp"], "");
     let far = start(port, &["127.0.0.2@tcp"], "");
     let service = Service::default();
     let server = serve(&far, &service, 1);
-    let client = quick_client(&near, "127.0.0.2@tcp", 9);
+    let client = make(&near, "127.0.0.2@tcp", 9);
     Pair {
         service,
         server,
@@ -369,13 +373,13 @@ fn bulk_under_way_goes_on_at_the_addresses_of_the_next_attempt() {
     let sent = data(length);
     let digest = blake3::hash(&sent).as_bytes().to_vec();
 
-    let reading = pair();
+    let reading = pair_with(quick_client);
     let ask = request(HELD_SUM, b"", Bulk::Send(sent.clone().into()));
     assert_eq!(call_held(&reading, ask).body, digest);
     assert!(reading.server.counters().bulk_restarts > 0);
     assert_eq!(reading.service.executed(HELD_SUM), 1);
 
-    let writing = pair();
+    let writing = pair_with(quick_client);
     let ask = request(HELD_PATTERN, &length.to_le_bytes(), Bulk::Receive(length));
     assert!(call_held(&writing, ask).bulk == sent);
     assert_eq!(writing.service.executed(HELD_PATTERN), 1);

@@ -60,3 +60,12 @@ pub(crate) fn quick_client(node: &Node, server: &str, seed: u8) -> Client {
     };
     Client::new(node.clone(), nid(server), Entropy::new([seed; 32]), options)
 }
+
+/// A client that waits as long as a busy machine may need.
+pub(crate) fn patient_client(node: &Node, server: &str, seed: u8) -> Client {
+    let options = ClientOptions {
+        attempt_timeout: PATIENCE,
+        ..ClientOptions::default()
+    };
+    Client::new(node.clone(), nid(server), Entropy::new([seed; 32]), options)
+}
