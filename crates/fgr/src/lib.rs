@@ -13,6 +13,7 @@
 
 mod assign;
 mod costs;
+pub mod evaluate;
 mod input;
 mod machine;
 mod plan;

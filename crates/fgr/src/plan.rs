@@ -145,11 +145,22 @@ impl Plan {
         &cells[..end.unwrap_or(self.choices)]
     }
 
-    /// The router of a row for a net that LNet uses when those that `is_dead` names are dead.
+    /// Whether the routers of a cell share the client's messages instead of standing in for each
+    /// other.
     #[must_use]
-    pub fn gateway(&self, row: usize, net: usize, is_dead: impl Fn(u16) -> bool) -> Option<u16> {
-        let alive = |router: &&u16| !is_dead(**router);
-        self.routers(row, net).iter().find(alive).copied()
+    pub fn is_shared(&self) -> bool {
+        self.policy == Policy::Flat
+    }
+
+    /// A number of parts of a unit that any number of sharing routers divides, so that loads stay
+    /// whole numbers. Beyond 16 routers: all of them, and all but one.
+    pub(crate) fn parts(&self) -> u64 {
+        let routers = self.choices as u64;
+        match routers {
+            _ if !self.is_shared() => 1,
+            0..=16 => 720_720,
+            _ => routers * (routers - 1),
+        }
     }
 
     /// Distinct route tables: rows that differ in a primary, and in a primary or the order of the

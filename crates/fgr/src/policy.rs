@@ -60,9 +60,9 @@ pub enum Policy {
         /// Per cent of the bandwidth of all routers of a net that a block can use at least.
         efficiency: u32,
     },
-    /// Clients in turn over the net's routers: what LNet does without a plan. The first client uses
-    /// slot 1 of every net.
-    RoundRobin,
+    /// No fine-grained routing: every router of the net with the same priority, so that LNet takes
+    /// them in turn, message by message. All are primaries; there are no backups.
+    Flat,
 }
 
 impl Policy {
@@ -73,7 +73,7 @@ impl Policy {
 
     /// `spread` that more than doubles what a compact job of 1,008 Titan nodes can use.
     pub const SPREAD: Self = Self::Spread {
-        block: 168,
+        block: 126,
         efficiency: 50,
     };
 
@@ -86,7 +86,7 @@ impl Policy {
             Self::Nearest { .. } => "nearest",
             Self::Balanced { .. } => "balanced",
             Self::Spread { .. } => "spread",
-            Self::RoundRobin => "round-robin",
+            Self::Flat => "flat",
         }
     }
 }

@@ -297,7 +297,7 @@ fn metadata_goes_to_the_nearest_module_and_its_nodes_take_turns() {
     assert_eq!((module(routers[0]), module(routers[1])), (12, 13));
 }
 
-const POLICIES: [Policy; 7] = [
+const POLICIES: [Policy; 6] = [
     Policy::STRICT,
     Policy::Strict { tie: TieRule::Rest },
     Policy::Strict {
@@ -309,7 +309,6 @@ const POLICIES: [Policy; 7] = [
         block: 24,
         efficiency: 60,
     },
-    Policy::RoundRobin,
 ];
 
 /// What the disjointness rule compares.

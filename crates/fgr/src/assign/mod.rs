@@ -23,14 +23,19 @@ pub fn assign(machine: &Machine, policy: Policy, options: &Options) -> Result<Pl
         Policy::Printed { wrap } => strict::printed(&context, wrap)?,
         Policy::Strict { tie } => strict::strict(&context, tie)?,
         Policy::Nearest { by } => nearest::nearest(&context, by),
-        Policy::RoundRobin => nearest::round_robin(&context),
+        Policy::Flat => nearest::flat(&context),
         Policy::Balanced { by } => optimal::balanced(&context, by)?,
         Policy::Spread { block, efficiency } => optimal::spread(&context, block, efficiency)?,
     };
     nearest::metadata(&context, &mut plan);
-    plan.warn_of_few_backups(machine);
+    if !plan.is_shared() {
+        plan.warn_of_few_backups(machine);
+    }
     Ok(plan)
 }
+
+/// Most pairs of places and routers of one net for an exact optimum: 256 MiB of costs.
+pub(crate) const MAX_PAIRS: usize = 1 << 26;
 
 /// What every policy looks at.
 struct Context<'a> {
@@ -85,9 +90,9 @@ impl<'a> Context<'a> {
     }
 
     /// An empty plan with a row for each place.
-    fn plan_by_site(&self, policy: Policy) -> Plan {
+    fn plan_by_site(&self, policy: Policy, choices: usize) -> Plan {
         let (rows, row_of) = (self.sites.clone(), self.site_of.clone());
-        Plan::new(self.machine, policy, self.choices, rows, row_of)
+        Plan::new(self.machine, policy, choices, rows, row_of)
     }
 
     /// An empty plan with a row for each client.
@@ -125,7 +130,7 @@ impl<'a> Context<'a> {
 }
 
 /// Vertices with clients, ascending, and the one of each client.
-fn sites(machine: &Machine) -> (Vec<Row>, Vec<u32>) {
+pub(crate) fn sites(machine: &Machine) -> (Vec<Row>, Vec<u32>) {
     let mut vertices: Vec<_> = machine.clients.iter().map(|client| client.vertex).collect();
     vertices.sort_unstable();
     vertices.dedup();

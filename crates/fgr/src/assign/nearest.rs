@@ -8,7 +8,7 @@ use crate::policy::{Metric, Policy};
 
 /// Each net's nearest routers, equal ones in order of slot.
 pub(super) fn nearest(context: &Context<'_>, by: Metric) -> Plan {
-    let mut plan = context.plan_by_site(Policy::Nearest { by });
+    let mut plan = context.plan_by_site(Policy::Nearest { by }, context.choices);
     for net in context.data_nets() {
         let routers = &context.usable[net];
         let mut costs = router_costs(context, net, by);
@@ -80,18 +80,14 @@ impl<'a> Best<'a> {
     }
 }
 
-/// Clients in turn over each net's routers; the backups are those whose turn comes next.
-pub(super) fn round_robin(context: &Context<'_>) -> Plan {
-    let mut plan = context.plan_by_client(Policy::RoundRobin);
-    let mut chosen = Vec::with_capacity(context.choices);
+/// All routers of each net.
+pub(super) fn flat(context: &Context<'_>) -> Plan {
+    let most = context.data_nets().map(|net| context.usable[net].len());
+    let choices = most.max().unwrap_or(1);
+    let mut plan = context.plan_by_site(Policy::Flat, choices);
     for net in context.data_nets() {
-        let routers = &context.usable[net];
         for row in 0..plan.rows().len() {
-            let first = row % routers.len();
-            let turn = routers[first..].iter().chain(&routers[..first]);
-            chosen.clear();
-            context.choose(turn.copied(), &mut chosen);
-            plan.set(row, net, &chosen);
+            plan.set(row, net, &context.usable[net]);
         }
     }
     plan

@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::assign::Context;
 use crate::assign::nearest::{Best, router_costs};
+use crate::assign::{Context, MAX_PAIRS};
 use crate::plan::{Plan, PlanError};
 use crate::policy::{Metric, Policy};
 use crate::transport::{Transport, solve};
-
-/// Most pairs of places and routers of one net: 256 MiB of costs.
-const MAX_PAIRS: usize = 1 << 26;
 
 /// The shortest assignment in which router loads differ by at most one client.
 pub(super) fn balanced(context: &Context<'_>, by: Metric) -> Result<Plan, PlanError> {

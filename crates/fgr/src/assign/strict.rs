@@ -22,7 +22,7 @@ use crate::rule::Axes;
 pub(super) fn strict(context: &Context<'_>, tie: TieRule) -> Result<Plan, PlanError> {
     let policy = Policy::Strict { tie };
     let axes = axes(context, policy)?;
-    let mut plan = context.plan_by_site(policy);
+    let mut plan = context.plan_by_site(policy, context.choices);
     for group in data_groups(context) {
         let mut outside = 0;
         let rule = Rule::new(context, axes, group, tie);
@@ -52,7 +52,7 @@ pub(super) fn strict(context: &Context<'_>, tie: TieRule) -> Result<Plan, PlanEr
 pub(super) fn printed(context: &Context<'_>, wrap: bool) -> Result<Plan, PlanError> {
     let policy = Policy::Printed { wrap };
     let axes = axes(context, policy)?;
-    let mut plan = context.plan_by_site(policy);
+    let mut plan = context.plan_by_site(policy, context.choices);
     for group in data_groups(context) {
         let mut outside = 0;
         for (row, site) in context.sites.iter().enumerate() {

@@ -1,0 +1,183 @@
+//! What no plan, and no placement of the modules, can go below (planning, section 4.6).
+//!
+//! `Policy::Balanced` itself is an exact optimum for the given placement, net by net; [`by_module`] is
+//! that of choosing whole modules, as the strict rule does.
+
+use topology::{Fabric, Vertex};
+
+use crate::assign::{MAX_PAIRS, sites};
+use crate::costs::Costs;
+use crate::machine::{Group, Machine, Module, Role, Router};
+use crate::policy::Metric;
+use crate::transport::{Transport, solve};
+
+/// A mean and a largest value that are not reached from below.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bound {
+    /// No mean is lower.
+    pub mean: f64,
+    /// No largest value is lower.
+    pub max: f64,
+}
+
+/// Distance when each of `servers` equal servers serves the vertices nearest to it, on a fabric that
+/// looks the same from every vertex: the mean over the nearest `1 / servers` of all. With several
+/// `places` a server is a module, and a distance the mean of those to its places.
+#[must_use]
+pub fn ball(fabric: &Fabric, by: Metric, places: &[Vertex], servers: u32) -> Bound {
+    let mut costs = Costs::new(fabric, by, places.to_vec());
+    let sum = |v| {
+        costs
+            .row(Vertex(v))
+            .iter()
+            .map(|&cost| u64::from(cost))
+            .sum()
+    };
+    let mut sums: Vec<u64> = (0..fabric.vertices()).map(sum).collect();
+    sums.sort_unstable();
+    let share = (fabric.vertices() / servers.max(1)).max(1) as usize;
+    let nearest = &sums[..share.min(sums.len())];
+    let scale = places.len().max(1) as f64;
+    Bound {
+        mean: nearest.iter().sum::<u64>() as f64 / nearest.len() as f64 / scale,
+        max: nearest.last().copied().unwrap_or(0) as f64 / scale,
+    }
+}
+
+/// Distance from each client to the nearest router of any group, which need not serve the net that
+/// the client wants.
+#[must_use]
+pub fn covering(machine: &Machine, by: Metric) -> Bound {
+    let is_data = |m: &&Module| machine.groups[usize::from(m.group)].role == Role::Data;
+    let modules = machine.modules.iter().filter(is_data);
+    let routers = modules.flat_map(|module| module.routers.clone());
+    let places = routers.map(|router| machine.routers[usize::from(router)].vertex);
+    let mut costs = Costs::new(&machine.fabric, by, places.collect());
+    let (mut sum, mut max) = (0_u64, 0);
+    for client in &machine.clients {
+        let distance = costs.row(client.vertex).iter().min().copied().unwrap_or(0);
+        sum += u64::from(distance);
+        max = max.max(distance);
+    }
+    Bound {
+        mean: sum as f64 / machine.clients.len() as f64,
+        max: f64::from(max),
+    }
+}
+
+/// The least mean distance of the given placement when a client uses one module for all nets of a
+/// group and, if `balanced`, the loads of a group's modules differ by at most one client. The
+/// distance to a module is the mean of those to its nodes. `None` where a machine is too large for an
+/// exact optimum.
+///
+/// A plan that chooses for each net on its own can go below: `Policy::Balanced` does.
+#[must_use]
+pub fn by_module(machine: &Machine, by: Metric, balanced: bool) -> Option<f64> {
+    let (mut sum, mut pairs) = (0.0, 0.0);
+    let groups = machine.groups.iter();
+    for group in groups.filter(|group| group.role == Role::Data) {
+        let problem = module_problem(machine, group, by, balanced)?;
+        let flow = solve(&problem)?;
+        let products = flow.iter().zip(&problem.costs);
+        let total: u64 = products
+            .map(|(&units, &cost)| u64::from(units) * u64::from(cost))
+            .sum();
+        // All modules of a group have a router on each of its nets.
+        let nodes = machine.routers_of(group.modules().start).len();
+        sum += total as f64 / nodes as f64 * group.nets.len() as f64;
+        pairs += machine.clients.len() as f64 * group.nets.len() as f64;
+    }
+    Some(sum / pairs)
+}
+
+/// Clients to the modules of a group, at the summed distances to a module's nodes.
+fn module_problem(
+    machine: &Machine,
+    group: &Group,
+    by: Metric,
+    balanced: bool,
+) -> Option<Transport> {
+    let modules = group.modules();
+    let (clients, count) = (machine.clients.len() as u32, modules.len() as u32);
+    let (sites, _) = sites(machine);
+    if sites.len().saturating_mul(modules.len()) > MAX_PAIRS {
+        return None;
+    }
+    let routers: Vec<&[Router]> = modules.map(|module| machine.routers_of(module)).collect();
+    let places = routers
+        .concat()
+        .iter()
+        .map(|router| router.vertex)
+        .collect();
+    let mut costs = Costs::new(&machine.fabric, by, places);
+    let mut sums = Vec::with_capacity(sites.len() * routers.len());
+    for site in &sites {
+        let mut row = costs.row(site.vertex).iter();
+        for module in &routers {
+            sums.push(row.by_ref().take(module.len()).sum());
+        }
+    }
+    let (base, extra) = if balanced {
+        (clients / count, clients % count)
+    } else {
+        (clients, 0)
+    };
+    Some(Transport {
+        supplies: sites.iter().map(|site| site.clients).collect(),
+        costs: sums,
+        base: vec![base; count as usize],
+        extra,
+    })
+}
+
+/// Utilisation that a router's vertex cannot stay below.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CutBound {
+    /// The vertex.
+    pub vertex: Vertex,
+    /// Units that its routers take when loads are balanced.
+    pub units: f64,
+    /// With all links into the vertex equally used: holds for every plan.
+    pub any: f64,
+    /// For rules blind to the last dimension, whose two links into the vertex take all but what
+    /// begins at its own position.
+    pub blind: f64,
+}
+
+/// The cut bound at each vertex with routers, in order of vertex; none where the fabric is no grid.
+#[must_use]
+pub fn cuts(machine: &Machine) -> Vec<CutBound> {
+    let Fabric::Grid(grid, _) = &machine.fabric else {
+        return Vec::new();
+    };
+    let mut units = std::collections::BTreeMap::<Vertex, f64>::new();
+    for net in machine.data_nets() {
+        let routers = &machine.nets[net].routers;
+        for &router in routers {
+            let vertex = machine.routers[usize::from(router)].vertex;
+            let share = machine.clients.len() as f64 / routers.len() as f64;
+            *units.entry(vertex).or_insert(0.0) += share;
+        }
+    }
+    let last = grid.dimensions().len() - 1;
+    let size = f64::from(grid.dimensions()[last].size);
+    units
+        .into_iter()
+        .map(|(vertex, units)| {
+            // Links have the same capacity in both directions, so those out stand for those in.
+            let links = || grid.neighbours(vertex).map(|(link, _)| link);
+            let all: f64 = links().filter_map(|link| grid.capacity(link)).sum();
+            let along_last = links().filter(|&link| grid.describe(link).dimension == last);
+            let narrow = along_last
+                .filter_map(|link| grid.capacity(link))
+                .fold(f64::INFINITY, f64::min);
+            let blind = units * (size - 1.0) / size / 2.0 / narrow;
+            CutBound {
+                vertex,
+                units,
+                any: units / all,
+                blind,
+            }
+        })
+        .collect()
+}

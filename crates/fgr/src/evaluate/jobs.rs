@@ -1,0 +1,119 @@
+//! How much of the routers' bandwidth one job can use.
+//!
+//! A job of `n` clients that writes to a net with `r` routers is as fast as the router with most of
+//! its clients lets it be: `(n / r) / max`, which is 1 when its clients are spread evenly and `1 / r`
+//! when all of them have the same primary. The job's efficiency is that of its worst net, because a
+//! job that writes to all nets waits for the slowest (planning, sections 4.1 and 4.3).
+
+use crate::machine::Machine;
+use crate::plan::Plan;
+
+/// The efficiency of jobs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JobEfficiency {
+    /// The mean over the jobs.
+    pub mean: f64,
+    /// The worst of the jobs.
+    pub worst: f64,
+    /// Routers of a net in use, the mean over jobs and nets.
+    pub routers: f64,
+}
+
+impl JobEfficiency {
+    fn of(jobs: impl Iterator<Item = Self>) -> Self {
+        let mut total = Self {
+            mean: 0.0,
+            worst: f64::INFINITY,
+            routers: 0.0,
+        };
+        let mut count = 0.0_f64;
+        for job in jobs {
+            total.mean += job.mean;
+            total.routers += job.routers;
+            total.worst = total.worst.min(job.worst);
+            count += 1.0;
+        }
+        total.mean /= count.max(1.0);
+        total.routers /= count.max(1.0);
+        total
+    }
+}
+
+/// The efficiency of one job, its clients given by index.
+#[must_use]
+pub fn job_efficiency(machine: &Machine, plan: &Plan, clients: &[usize]) -> JobEfficiency {
+    let nets: Vec<usize> = machine.data_nets().collect();
+    let (mut efficiency, mut used) = (f64::INFINITY, 0_usize);
+    let mut loads = vec![0_u32; machine.routers.len()];
+    for &net in &nets {
+        let routers = &machine.nets[net].routers;
+        for &client in clients {
+            if let Some(&primary) = plan.routers(plan.row_of(client), net).first() {
+                loads[usize::from(primary)] += 1;
+            }
+        }
+        let of_net = || routers.iter().map(|&router| loads[usize::from(router)]);
+        let most = of_net().max().unwrap_or(0).max(1);
+        used += of_net().filter(|&load| load > 0).count();
+        let of_this = clients.len() as f64 / routers.len() as f64 / f64::from(most);
+        efficiency = efficiency.min(of_this);
+        for &router in routers {
+            loads[usize::from(router)] = 0;
+        }
+    }
+    JobEfficiency {
+        mean: efficiency,
+        worst: efficiency,
+        routers: used as f64 / nets.len().max(1) as f64,
+    }
+}
+
+/// The efficiency of compact jobs of `size` clients consecutive by number: one beginning at every
+/// `step`-th client from the first, as far as they fit.
+#[must_use]
+pub fn compact_jobs(machine: &Machine, plan: &Plan, size: usize, step: usize) -> JobEfficiency {
+    let clients: Vec<usize> = (0..machine.clients.len()).collect();
+    let size = size.clamp(1, clients.len().max(1));
+    let jobs = clients.windows(size).step_by(step.max(1));
+    JobEfficiency::of(jobs.map(|job| job_efficiency(machine, plan, job)))
+}
+
+/// The efficiency of `jobs` jobs of `size` clients drawn without replacement from all; equal seeds
+/// draw equal jobs.
+#[must_use]
+pub fn scattered_jobs(
+    machine: &Machine,
+    plan: &Plan,
+    size: usize,
+    jobs: usize,
+    seed: u64,
+) -> JobEfficiency {
+    let mut clients: Vec<usize> = (0..machine.clients.len()).collect();
+    let size = size.min(clients.len());
+    let mut random = SplitMix(seed);
+    JobEfficiency::of((0..jobs).map(|_| {
+        // The first steps of a Fisher-Yates shuffle, on from the last job's order.
+        for chosen in 0..size {
+            let rest = (clients.len() - chosen) as u64;
+            clients.swap(chosen, chosen + random.below(rest) as usize);
+        }
+        job_efficiency(machine, plan, &clients[..size])
+    }))
+}
+
+/// The SplitMix64 generator: its numbers are the same on every machine and in every release.
+struct SplitMix(u64);
+
+impl SplitMix {
+    /// A number below `limit`, which is at least 1; the bias of the multiplication is below 2^-40 for
+    /// any number of clients.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^= mixed >> 31;
+        // The upper half of a product of 64-bit numbers is below the second of them.
+        ((u128::from(mixed) * u128::from(limit)) >> 64) as u64
+    }
+}

@@ -1,0 +1,151 @@
+//! Link loads of a grid from differences instead of walked paths.
+//!
+//! A message crosses each dimension along one stretch of one ring. Adding `u` at the stretch's
+//! first link and taking it away behind its last one costs two additions whatever its length; one
+//! running sum over every ring at the end gives the load of each link.
+//!
+//! ```text
+//!   stretch 2 → 5 of a ring    diff   0  0 +u  0  0 -u  0        sum   0 0 u u u 0 0
+//!   stretch 5 → 1 round it     diff  +u -u  0  0  0 +u  0        sum   u 0 0 0 0 u u
+//! ```
+//!
+//! Loads are counted in halves of a unit, in integers, because a split tie sends half each way: any
+//! order of additions gives the same loads.
+
+use std::rc::Rc;
+
+use topology::{Direction, Grid, Tie, Vertex, Way};
+
+/// Halves in a unit.
+const HALVES: i64 = 2;
+
+/// The position of every vertex along every dimension, looked up instead of divided out.
+pub(super) struct Positions {
+    dimensions: usize,
+    of: Vec<u16>,
+}
+
+impl Positions {
+    pub(super) fn new(grid: &Grid) -> Self {
+        let vertices = 0..grid.vertices();
+        Self {
+            dimensions: grid.dimensions().len(),
+            of: vertices.flat_map(|v| grid.coordinates(Vertex(v))).collect(),
+        }
+    }
+
+    pub(super) fn of(&self, vertex: Vertex) -> &[u16] {
+        let first = vertex.0 as usize * self.dimensions;
+        &self.of[first..first + self.dimensions]
+    }
+}
+
+/// Differences along every ring of a grid, in both directions.
+#[derive(Clone)]
+pub(super) struct Rings<'a> {
+    grid: &'a Grid,
+    positions: Rc<Positions>,
+    /// By dimension, how to get from one position to another.
+    ways: Rc<[Vec<Way>]>,
+    /// By dimension, direction and vertex.
+    differences: Vec<i64>,
+}
+
+impl<'a> Rings<'a> {
+    pub(super) fn new(grid: &'a Grid, tie: Tie) -> Self {
+        let dimensions = grid.dimensions();
+        let vertices = grid.vertices();
+        let ways = (0..dimensions.len())
+            .map(|d| {
+                let size = dimensions[d].size;
+                let pairs = (0..size).flat_map(|a| (0..size).map(move |b| (a, b)));
+                pairs.map(|(a, b)| grid.way(d, a, b, tie)).collect()
+            })
+            .collect();
+        Self {
+            grid,
+            positions: Rc::new(Positions::new(grid)),
+            ways,
+            differences: vec![0; 2 * dimensions.len() * vertices as usize],
+        }
+    }
+
+    /// Adds a stream of `units`, which may be negative, from one vertex to another.
+    pub(super) fn add(&mut self, from: Vertex, to: Vertex, units: i64) {
+        let dimensions = self.grid.dimensions().len();
+        let positions = Rc::clone(&self.positions);
+        let (here, there) = (positions.of(from), positions.of(to));
+        let mut at = from.0 as usize;
+        for d in 0..dimensions {
+            let a = usize::from(here[d]);
+            let b = usize::from(there[d]);
+            let size = usize::from(self.grid.dimensions()[d].size);
+            let stride = self.grid.stride(d) as usize;
+            let start = at - a * stride;
+            match self.ways[d][a * size + b] {
+                Way::Stay => {}
+                Way::One(direction) => {
+                    self.stretch(d, direction, start, (a, b), units * HALVES);
+                }
+                Way::Both => {
+                    self.stretch(d, Direction::Plus, start, (a, b), units);
+                    self.stretch(d, Direction::Minus, start, (a, b), units);
+                }
+            }
+            at = start + b * stride;
+        }
+    }
+
+    /// Adds to the links from position `a` to position `b` of the ring that begins at `start`.
+    fn stretch(
+        &mut self,
+        d: usize,
+        direction: Direction,
+        start: usize,
+        (a, b): (usize, usize),
+        halves: i64,
+    ) {
+        let stride = self.grid.stride(d) as usize;
+        let size = usize::from(self.grid.dimensions()[d].size);
+        let vertices = self.grid.vertices() as usize;
+        // A link belongs to the vertex that it leaves: a, …, b - 1 upwards, b + 1, …, a downwards.
+        let (plane, first, behind) = match direction {
+            Direction::Plus => (2 * d, a, b),
+            Direction::Minus => (2 * d + 1, b + 1, a + 1),
+        };
+        let ring = plane * vertices + start;
+        let first = if first == size { 0 } else { first };
+        self.differences[ring + first * stride] += halves;
+        if behind < size {
+            self.differences[ring + behind * stride] -= halves;
+        }
+        // Round the end of the ring: the stretch also covers its beginning.
+        if behind <= first && behind < size {
+            self.differences[ring] += halves;
+        }
+    }
+
+    /// Tells the load of every link: dimension, direction, vertex that it leaves, halves of a unit.
+    pub(super) fn each(&self, mut visit: impl FnMut(usize, Direction, u32, i64)) {
+        let vertices = self.grid.vertices();
+        for (d, dimension) in self.grid.dimensions().iter().enumerate() {
+            let stride = self.grid.stride(d);
+            for (side, direction) in [Direction::Plus, Direction::Minus].into_iter().enumerate() {
+                let plane = (2 * d + side) * vertices as usize;
+                // The vertices whose position along this dimension is 0.
+                let span = stride * u32::from(dimension.size);
+                for start in (0..vertices)
+                    .step_by(span as usize)
+                    .flat_map(|s| s..s + stride)
+                {
+                    let mut load = 0;
+                    for position in 0..u32::from(dimension.size) {
+                        let vertex = start + position * stride;
+                        load += self.differences[plane + vertex as usize];
+                        visit(d, direction, vertex, load);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Link loads: the small machine's figures, and ring differences against walked paths on any grid.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod common;
+
+use std::fmt::Write;
+
+use common::mini;
+use fgr::evaluate::{Evaluation, Gateways, LinkLoads, Traffic, Unit, single_failures};
+use fgr::{Machine, Metric, Options, Policy, assign, read_machine};
+use proptest::prelude::*;
+use topology::{Direction, Fabric};
+
+#[test]
+fn the_small_machine_has_the_printed_distances_and_loads() {
+    let machine = mini();
+    let plan = assign(&machine, Policy::STRICT, &Options::default()).unwrap();
+    let e = Evaluation::new(&machine, &plan, Gateways::Primary);
+    assert_eq!(
+        (e.hops.mean, e.hops.max, e.cost.mean, e.cost.max),
+        (2.5, 5.0, 11.0, 22.0)
+    );
+    let Fabric::Grid(grid, _) = &machine.fabric else {
+        unreachable!()
+    };
+    let loads = LinkLoads::new(&machine, &plan, Gateways::Primary, Traffic::Write);
+    // Largest and summed load of the links along each dimension and direction.
+    let along = |dimension, direction| {
+        let links = loads.links(&machine.fabric).filter(move |(link, ..)| {
+            let link = grid.describe(*link);
+            (link.dimension, link.direction) == (dimension, direction)
+        });
+        links.fold((0.0_f64, 0.0), |(most, sum), (_, load, _)| {
+            (most.max(load), sum + load)
+        })
+    };
+    let (plus, minus) = (Direction::Plus, Direction::Minus);
+    assert_eq!(
+        [along(0, plus), along(0, minus)],
+        [(2.0, 64.0), (2.0, 128.0)]
+    );
+    assert_eq!(
+        [along(1, plus), along(1, minus)],
+        [(3.0, 96.0), (6.0, 288.0)]
+    );
+    assert_eq!(
+        [along(2, plus), along(2, minus)],
+        [(18.0, 192.0), (18.0, 192.0)]
+    );
+}
+
+/// A grid with a client everywhere and five routers on one net.
+fn any_machine(sizes: &[(u16, bool)], tie: &str, routers: [u32; 5]) -> Machine {
+    let mut file = format!("machine: any\nfabric:\n  kind: torus\n  tie: {tie}\n  dimensions:\n");
+    for (cost, (size, wrap)) in sizes.iter().enumerate() {
+        let line = format!("{{name: d, size: {size}, wrap: {wrap}, cost: {cost}, capacity: [2]}}");
+        writeln!(file, "    - {line}").unwrap();
+    }
+    file.push_str("clients: {per-vertex: 2}\ngroups:\n  - name: A\n    nets: [tcp1]\n    sub-groups:\n      - modules:\n");
+    let vertices: u32 = sizes.iter().map(|(size, _)| u32::from(*size)).product();
+    for (index, router) in routers.into_iter().enumerate() {
+        let mut vertex = router % vertices;
+        let mut at = Vec::new();
+        for (size, _) in sizes.iter().rev() {
+            at.insert(0, vertex % u32::from(*size));
+            vertex /= u32::from(*size);
+        }
+        let id = 1_000_000 + index;
+        writeln!(
+            file,
+            "          - {{blade: b{index}, at: {at:?}, nodes: [{id}]}}"
+        )
+        .unwrap();
+    }
+    read_machine("any", &file).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn ring_differences_give_the_loads_that_walking_gives(
+        sizes in prop::collection::vec((1_u16..7, any::<bool>()), 1..4),
+        tie in prop_oneof![Just("split"), Just("plus"), Just("minus")],
+        routers: [u32; 5],
+        flat: bool,
+    ) {
+        let machine = any_machine(&sizes, tie, routers);
+        let policy = if flat { Policy::Flat } else { Policy::Nearest { by: Metric::Hops } };
+        let plan = assign(&machine, policy, &Options::default()).unwrap();
+        for traffic in [Traffic::Write, Traffic::Read] {
+            let fast = LinkLoads::new(&machine, &plan, Gateways::Primary, traffic);
+            let slow = LinkLoads::by_walking(&machine, &plan, Gateways::Primary, traffic);
+            for (link, load, _) in slow.links(&machine.fabric) {
+                prop_assert!((fast.load(link) - load).abs() < 1e-9, "{link:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_failure_by_differences_is_the_evaluation_without_the_dead(
+        routers: [u32; 5],
+        flat: bool,
+    ) {
+        let machine = any_machine(&[(5, true), (4, false), (3, true)], "split", routers);
+        let policy = if flat { Policy::Flat } else { Policy::Nearest { by: Metric::Cost } };
+        let plan = assign(&machine, policy, &Options::default()).unwrap();
+        for failure in single_failures(&machine, &plan, Unit::Node) {
+            let dead = failure.dead.iter().copied().collect();
+            let whole = Evaluation::new(&machine, &plan, Gateways::Without(&dead));
+            prop_assert_eq!(failure.unreachable, whole.unserved);
+            prop_assert!((failure.write_max.unwrap() - whole.write.max).abs() < 1e-9);
+            prop_assert!((failure.read_max.unwrap() - whole.read.max).abs() < 1e-9);
+        }
+    }
+}
