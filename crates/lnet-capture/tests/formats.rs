@@ -10,10 +10,11 @@ mod common;
 
 use std::io::{self, Read};
 
+use lnet_capture::{CaptureError, LNET_PORT, Skipped, decode_capture};
+
 use common::capture::{ACK, SYN, Segment, pcap, pcap_in, pcap_of, pcapng};
 use common::listen_to;
 use common::talk::{DIALLER_SAYS, conversation};
-use lnet_capture::{CaptureError, LNET_PORT, Skipped, decode_capture};
 
 fn segments() -> Vec<Segment> {
     let talk = conversation();

@@ -8,11 +8,12 @@
 
 mod common;
 
+use lnet_capture::{Kind, LNET_PORT, decode_capture};
+use lnet_wire::{Connreq, Ctype, HeaderForm, Hello, HelloVersion, KsockHeader, Problem};
+
 use common::capture::{ACK, FIN, SYN, Segment, pcap_of};
 use common::talk::{Talk, answer, connreq, conversation, dial_hello, hello, nid, ping, put};
 use common::{Said, listen_to};
-use lnet_capture::{Kind, LNET_PORT, decode_capture};
-use lnet_wire::{Connreq, Ctype, HeaderForm, Hello, HelloVersion, KsockHeader, Problem};
 
 /// A capture of a connection from its SYN to its end.
 fn capture(talk: &Talk) -> Vec<u8> {

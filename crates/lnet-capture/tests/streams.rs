@@ -8,10 +8,11 @@
 
 mod common;
 
+use proptest::prelude::*;
+
 use common::capture::{ACK, FIN, RST, SYN, Segment, pcap_of};
 use common::talk::{DIALLER_SAYS, LISTENER_SAYS, Talk, conversation, ping, put};
 use common::{Said, listen_to};
-use proptest::prelude::*;
 
 const DIALLER_SYN: u32 = u32::MAX - 200;
 const LISTENER_SYN: u32 = 5000;

@@ -11,8 +11,9 @@ mod common;
 
 use std::path::Path;
 
-use common::tshark::{Fields, Incomparable, compare, difference, has_tshark};
 use lnet_capture::LNET_PORT;
+
+use common::tshark::{Fields, Incomparable, compare, difference, has_tshark};
 
 #[test]
 fn tshark_says_the_same_of_the_shared_captures() {

@@ -6,11 +6,12 @@ mod common;
 
 use std::time::Duration;
 
-use common::{PATIENCE, expect, free_port, next, nid, start, start_with};
 use lnet_node::{
     Errno, EventKind, GetRequest, MatchEntry, Md, MdOptions, Node, Progress, PutRequest,
 };
 use lnet_types::ProcessId;
+
+use common::{PATIENCE, expect, free_port, next, nid, start, start_with};
 
 const PORTAL: u32 = 40;
 const BITS: u64 = 0x1234_5678_9ABC_DEF0;

@@ -1,3 +1,5 @@
+//! The router checker in virtual time.
+
 use std::time::Duration;
 
 use lnet_types::Nid;

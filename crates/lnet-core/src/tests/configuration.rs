@@ -1,3 +1,5 @@
+//! What a configuration may and may not say.
+
 use super::net::{any_me, config, open_md};
 use super::{Net, nid};
 use crate::*;

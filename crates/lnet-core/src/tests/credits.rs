@@ -1,3 +1,5 @@
+//! Credits: held from hand-over to fate, first in, first out.
+
 use super::Net;
 use super::net::config;
 use crate::*;

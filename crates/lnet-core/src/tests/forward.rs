@@ -1,3 +1,5 @@
+//! Forwarding: pools, credits, back-pressure, drops.
+
 use std::time::Duration;
 
 use super::net::{any_me, config, one_shot, open_md};

@@ -1,3 +1,5 @@
+//! The ping target: its bytes, and what it says of the node.
+
 use std::time::Duration;
 
 use lnet_types::ProcessId;
