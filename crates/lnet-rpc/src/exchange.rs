@@ -122,7 +122,10 @@ impl<'a> Exchange<'a> {
             Ok(End::Refused) => Err(CallError::Refused),
             Err(error) => Err(error),
         };
-        self.unlink_where(|_| true);
+        // The ACK of an answered request is on its way, behind the reply. Its descriptor goes with it; an
+        // ACK that found nothing would count as a dropped message.
+        let answered = result.is_ok();
+        self.unlink_where(|attached| !(answered && attached.role == Role::Request));
         result
     }
 

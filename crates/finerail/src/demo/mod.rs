@@ -21,12 +21,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use self::data::{Amount, Digests, Plan};
+use self::nodes::{NodeProcess, Role, STORAGE_NID, Site};
+use self::report::Report;
 use crate::bench;
 use crate::common::NotSo;
-
-use data::{Amount, Digests, Plan};
-use nodes::{NodeProcess, Role, STORAGE_NID, Site};
-use report::Report;
 
 /// Arguments of `finerail demo`.
 #[derive(clap::Args)]
@@ -97,9 +96,9 @@ fn carry(args: &DemoArgs, directory: &Path) -> anyhow::Result<Report> {
         storage.id(),
         site.port
     ))?;
-    let there = transfer(args, &site, &mut router, &put_words(&source)?)?;
+    let there = transfer(args, &site, &mut router, &storing(&source)?)?;
     let put_stats = report::read_stats(&site.stats(Role::Client))?;
-    let back = transfer(args, &site, &mut router, &get_words(directory)?)?;
+    let back = transfer(args, &site, &mut router, &fetching(directory)?)?;
     let get_stats = report::read_stats(&site.stats(Role::Client))?;
     storage.stop()?;
     router.stop()?;
@@ -164,14 +163,14 @@ fn start_storage(site: &Site) -> anyhow::Result<NodeProcess> {
     NodeProcess::start(Role::Storage, command)
 }
 
-fn put_words(source: &Path) -> anyhow::Result<Vec<String>> {
+fn storing(source: &Path) -> anyhow::Result<Vec<String>> {
     let source = source.to_str().context("the path to carry is not UTF-8")?;
     Ok(["store", "put", STORAGE_NID, source, "data"]
         .map(str::to_owned)
         .to_vec())
 }
 
-fn get_words(directory: &Path) -> anyhow::Result<Vec<String>> {
+fn fetching(directory: &Path) -> anyhow::Result<Vec<String>> {
     let back = directory.join("back/data");
     let back = back
         .to_str()
