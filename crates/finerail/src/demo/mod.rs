@@ -188,7 +188,7 @@ fn transfer(
     words: &[String],
 ) -> anyhow::Result<Duration> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mut command = site.command(Role::Client, &words)?;
+    let command = site.command(Role::Client, &words)?;
     let begun = Instant::now();
     let mut client = spawn_client(command)?;
     if args.kill_router {
