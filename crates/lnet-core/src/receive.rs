@@ -12,6 +12,14 @@ use crate::md::{MdHandle, MdOptions};
 use crate::rx::{Origin, Rx, Stage};
 use crate::status::{DropReason, ProtocolError};
 
+/// The most messages that may wait for credits of one peer NI before its requests are dropped: one that
+/// asks and never reads must not make us hold ever more answers.
+pub(crate) const ANSWERS_QUEUED_MAX: usize = 8192;
+
+/// The most messages under way, over all peers, before requests that want an answer are dropped: some
+/// 100 MB.
+const MESSAGES_MAX: usize = 1 << 18;
+
 impl Core {
     /// A message's header has arrived over `ni` from the process at the other end of the connection,
     /// which for a routed message is not its source. Says what to do with the payload behind it.
@@ -168,6 +176,9 @@ impl Core {
     }
 
     fn receive_request(&mut self, origin: Origin, portal: u32, wanted: &Wanted) -> Verdict {
+        if !self.may_answer(&origin) {
+            return self.discard(origin.arrival(), DropReason::NoMemory);
+        }
         match self.search(portal, wanted) {
             Ok(found) => {
                 let (stage, landing) = self.begin_request(&origin, wanted, found);
@@ -178,6 +189,19 @@ impl Core {
             }
             Err(reason) => self.discard(origin.arrival(), reason),
         }
+    }
+
+    /// There is room for the answer, if the message wants one.
+    fn may_answer(&self, origin: &Origin) -> bool {
+        let unanswered = match origin.header.body {
+            Body::Put(put) => put.ack_wmd == Handle::NONE,
+            _ => false,
+        };
+        let queued = self
+            .peers
+            .by_nid(origin.from.nid)
+            .map_or(0, |peer_ni| peer_ni.queue.len());
+        unanswered || (queued < ANSWERS_QUEUED_MAX && self.tx.len() < MESSAGES_MAX)
     }
 
     fn search(&self, portal: u32, wanted: &Wanted) -> Result<Match, DropReason> {

@@ -464,3 +464,36 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_peer_that_asks_and_never_takes_the_answers_is_held_to_a_bounded_number() {
+    let mut net = Net::pair();
+    net.keep_answers = true;
+    let ping = header(
+        Body::Get(Get {
+            return_wmd: Handle::NONE,
+            match_bits: lnet_wire::PING_MATCH_BITS,
+            ptl_index: 0,
+            src_offset: 0,
+            sink_length: 272,
+        }),
+        0,
+    );
+    let peer_credits = 8;
+    let now = net.now;
+    for _ in 0..crate::receive::ANSWERS_QUEUED_MAX + peer_credits {
+        let Verdict::Receive { rx, .. } = offer(&mut net, &ping) else {
+            panic!("a ping was refused before the limit")
+        };
+        net.core(0).arrived(rx, Ok(()), now);
+    }
+    assert_eq!(
+        offer(&mut net, &ping),
+        Verdict::Discard(DropReason::NoMemory)
+    );
+    // What wants no answer is taken as ever.
+    assert_eq!(
+        offer(&mut net, &header(put(30, 0), 0)),
+        Verdict::Discard(DropReason::NoMatch)
+    );
+}
