@@ -6,11 +6,12 @@ mod common;
 use std::fs;
 use std::path::Path;
 
+use tempfile::TempDir;
+
 use common::capture::Capture;
 use common::netns::{End, Lab};
 use common::process::run;
 use common::{finerail, pattern};
-use tempfile::TempDir;
 
 /// Client, router and storage, and the directory with their configurations.
 struct Site {

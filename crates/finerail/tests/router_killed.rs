@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use common::process::{Ended, Process};
 use common::site::{STORAGE, Site};
-use common::{PATIENCE, eventually, pattern};
+use common::{eventually, pattern};
 
 /// Long enough that a kill falls into the middle of it.
 const LENGTH: usize = 96 << 20;
+/// Seconds after which a call fails that nobody answers: longer than a restart takes.
+const PATIENT: &str = "30";
 /// Enough of it under way to be the middle.
 const MIDDLE: u64 = 4 << 20;
 
@@ -67,19 +69,21 @@ impl Carriage {
     }
 
     fn client(&self, words: &[&str]) -> Command {
-        let mut command = self.site.command("client", &[&["store"], words].concat());
-        command.args(["--deadline", "30"]);
-        command
+        self.site.command("client", &[&["store"], words].concat())
     }
 
-    fn put(&self) -> Process {
+    /// Stores the file; calls without an answer fail after so many seconds.
+    fn put(&self, deadline: &str) -> Process {
         let sent = self.site.path("sent");
-        Process::start(self.client(&["put", STORAGE, sent.to_str().unwrap(), "file"]))
+        let words = ["put", STORAGE, sent.to_str().unwrap(), "file"];
+        Process::start(self.client(&[&words[..], &["--deadline", deadline]].concat()))
     }
 
-    fn get(&self) -> Process {
+    /// Fetches the file.
+    fn get(&self, deadline: &str) -> Process {
         let back = self.site.path("back/file");
-        Process::start(self.client(&["get", STORAGE, "file", back.to_str().unwrap()]))
+        let words = ["get", STORAGE, "file", back.to_str().unwrap()];
+        Process::start(self.client(&[&words[..], &["--deadline", deadline]].concat()))
     }
 
     /// Puts the file where the service keeps it, as if it had been stored long ago.
@@ -105,6 +109,7 @@ impl Carriage {
             _ => panic!("{ended:?}"),
         }
         assert!(!ended.err.contains("panicked"), "{ended:?}");
+        println!("{}{}", ended.out, ended.err);
     }
 
     /// Ends the services; what the storage node kept is the file or nothing.
@@ -161,7 +166,7 @@ fn wait_for_the_middle(client: &mut Process, directory: &Path) {
 #[test]
 fn a_router_killed_during_a_put_and_started_again_costs_time_only() {
     let mut carriage = Carriage::prepare();
-    let mut client = carriage.put();
+    let mut client = carriage.put(PATIENT);
     wait_for_the_middle(&mut client, &carriage.kept());
     carriage.kill_router_and_start_it_again();
     let ended = client.wait();
@@ -174,7 +179,7 @@ fn a_router_killed_during_a_put_and_started_again_costs_time_only() {
 fn a_router_killed_during_a_get_and_started_again_costs_time_only() {
     let mut carriage = Carriage::prepare();
     carriage.keep_file();
-    let mut client = carriage.get();
+    let mut client = carriage.get(PATIENT);
     wait_for_the_middle(&mut client, &carriage.site.path("back"));
     carriage.kill_router_and_start_it_again();
     let ended = client.wait();
@@ -186,11 +191,7 @@ fn a_router_killed_during_a_get_and_started_again_costs_time_only() {
 #[test]
 fn a_router_that_stays_away_ends_a_put_with_an_error_within_the_deadline() {
     let mut carriage = Carriage::prepare();
-    let mut client = carriage.client(&["put", STORAGE]);
-    client
-        .arg(carriage.site.path("sent"))
-        .args(["file", "--deadline", "6"]);
-    let mut client = Process::start(without_first_deadline(client));
+    let mut client = carriage.put("6");
     wait_for_the_middle(&mut client, &carriage.kept());
     carriage.router.take().unwrap().kill();
     let killed = Instant::now();
@@ -204,19 +205,10 @@ fn a_router_that_stays_away_ends_a_put_with_an_error_within_the_deadline() {
     carriage.judge(&ended, &carriage.kept().join("file"));
 }
 
-/// clap refuses the same option twice.
-fn without_first_deadline(command: Command) -> Command {
-    let mut args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
-    if let Some(at) = args.iter().position(|arg| arg == "--deadline") {
-        args.drain(at..at + 2);
-    }
-    common::finerail(args)
-}
-
 #[test]
 fn a_storage_node_killed_during_a_put_and_started_again_ends_in_a_copy_or_an_error() {
     let mut carriage = Carriage::prepare();
-    let mut client = carriage.put();
+    let mut client = carriage.put(PATIENT);
     wait_for_the_middle(&mut client, &carriage.kept());
     carriage.kill_storage_and_start_it_again();
     let ended = client.wait();
@@ -228,7 +220,7 @@ fn a_storage_node_killed_during_a_put_and_started_again_ends_in_a_copy_or_an_err
 fn a_storage_node_killed_during_a_get_and_started_again_costs_time_only() {
     let mut carriage = Carriage::prepare();
     carriage.keep_file();
-    let mut client = carriage.get();
+    let mut client = carriage.get(PATIENT);
     wait_for_the_middle(&mut client, &carriage.site.path("back"));
     carriage.kill_storage_and_start_it_again();
     let ended = client.wait();
@@ -272,7 +264,7 @@ fn what_was_stored_before_a_storage_node_was_killed_is_whole_afterwards() {
 #[test]
 fn a_client_killed_during_a_put_leaves_no_file_at_the_storage_node() {
     let mut carriage = Carriage::prepare();
-    let mut client = carriage.put();
+    let mut client = carriage.put(PATIENT);
     wait_for_the_middle(&mut client, &carriage.kept());
     client.kill();
     assert!(!carriage.kept().join("file").exists());
@@ -293,12 +285,12 @@ fn a_client_killed_during_a_put_leaves_no_file_at_the_storage_node() {
 fn a_client_killed_during_a_get_leaves_no_file_of_that_name() {
     let carriage = Carriage::prepare();
     carriage.keep_file();
-    let mut client = carriage.get();
+    // The service tries to serve the dead client until its calls' deadline.
+    let mut client = carriage.get("4");
     wait_for_the_middle(&mut client, &carriage.site.path("back"));
     client.kill();
     assert!(!carriage.site.path("back/file").exists());
     // Again, beside what the dead one may have left.
-    let ended = carriage.get().wait().expect_code(0);
+    let ended = carriage.get(PATIENT).wait().expect_code(0);
     carriage.judge(&ended, &carriage.site.path("back/file"));
-    let _ = PATIENCE;
 }

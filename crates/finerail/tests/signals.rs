@@ -9,14 +9,15 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use common::process::Process;
-use common::site::{CLIENT, STORAGE, Site, yaml};
-use common::{PATIENCE, eventually, pattern};
 use lnet_node::{
     EventKind, EventQueue, MatchEntry, Md, MdOptions, Node, NodeOptions, Progress, PutRequest,
 };
 use lnet_types::ProcessId;
 use nix::sys::signal::Signal;
+
+use common::process::Process;
+use common::site::{CLIENT, STORAGE, Site, yaml};
+use common::{PATIENCE, eventually, pattern};
 
 /// A site with the configuration of one node.
 fn lonely() -> Site {

@@ -9,15 +9,16 @@ mod comparison;
 use std::fs;
 use std::path::Path;
 
+use lnet_node::{
+    EventKind, EventQueue, GetRequest, MatchEntry, Md, MdOptions, Node, NodeOptions, PutRequest,
+};
+use lnet_types::ProcessId;
+
 use common::capture::Capture;
 use common::process::{Process, run};
 use common::site::{CLIENT, ROUTER, STORAGE, Site};
 use common::{PATIENCE, finerail, pattern};
 use comparison::{compare, has_tshark};
-use lnet_node::{
-    EventKind, EventQueue, GetRequest, MatchEntry, Md, MdOptions, Node, NodeOptions, PutRequest,
-};
-use lnet_types::ProcessId;
 
 const PORTAL: u32 = 40;
 const BITS: u64 = 0x1234_5678_9ABC_DEF0;
