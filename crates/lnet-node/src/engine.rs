@@ -244,7 +244,10 @@ impl Upper for Side {
     }
 
     fn peer_changed(&mut self, ni: NiKey, peer: ProcessId, alive: bool, now: Time) {
-        self.core.peer_notify(NiId(ni.0), peer.nid, alive, now);
+        // A tool that presents itself as a user-space process comes and goes without its node.
+        if !peer.is_userspace() {
+            self.core.peer_notify(NiId(ni.0), peer.nid, alive, now);
+        }
     }
 }
 
