@@ -1,7 +1,7 @@
 //! The handle that programs hold, and the loop that drives the engine.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -24,8 +24,9 @@ use crate::stats::NodeStats;
 
 /// A running LNet node. Clones are handles to the same node; any thread may call.
 ///
-/// The node runs until [`Node::shutdown`], or until the last handle and event queue are gone; then it
-/// closes its connections without waiting for what is under way.
+/// The node runs until [`Node::shutdown`], or until the last handle is gone; then it closes its
+/// connections without waiting for what is under way. Event queues do not keep it running: they give out
+/// what they hold and then report the end.
 #[derive(Clone)]
 pub struct Node {
     pub(crate) shared: Arc<Shared>,
@@ -98,11 +99,14 @@ pub(crate) struct Shared {
     deferred: AtomicU32,
     /// Events taken since the last turn, where callers drive.
     taken: AtomicU32,
+    /// Callers that wait while another one drives.
+    followers: AtomicU32,
     /// When the driver stops at the latest, in nanoseconds, or [`RUNNING`].
     stop_at: AtomicU64,
 }
 
-struct Driver {
+/// The loop's part that one thread at a time may have.
+pub(crate) struct Driver {
     poll: Poll,
     events: Events,
 }
@@ -131,7 +135,7 @@ const RUNNING: u64 = u64::MAX;
 
 /// The driver looks at least this often, so that a call from another thread need not wake it for
 /// deadlines beyond.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 impl Node {
     /// Starts a node: takes the configuration's interfaces into use, listens, and begins to answer.
@@ -157,6 +161,7 @@ impl Node {
             wakes_at: AtomicU64::new(0),
             deferred: AtomicU32::new(0),
             taken: AtomicU32::new(0),
+            followers: AtomicU32::new(0),
             stop_at: AtomicU64::new(RUNNING),
         });
         let thread = DriverThread::start(&shared, options.progress)?;
@@ -190,13 +195,18 @@ impl Node {
             .unwrap_or(Nid::LOOPBACK)
     }
 
-    /// A new event queue.
+    /// A new event queue; one that has ended, once the node is shutting down.
     #[must_use]
     pub fn event_queue(&self) -> EventQueue {
         let state = Arc::new(QueueState::default());
         let mut engine = self.shared.engine();
         engine.side.queues.retain(|queue| queue.strong_count() > 0);
-        engine.side.queues.push(Arc::downgrade(&state));
+        if self.shared.is_stopping() {
+            // Nothing begins any more that could give it an event.
+            state.close();
+        } else {
+            engine.side.queues.push(Arc::downgrade(&state));
+        }
         drop(engine);
         EventQueue::new(state, Arc::clone(&self.shared))
     }
@@ -372,8 +382,7 @@ impl Shared {
     }
 
     /// One turn of the loop: waits for sockets, timers or `limit`, and handles what there is.
-    pub(crate) fn turn(&self, limit: Option<Duration>) {
-        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+    fn turn(&self, mut driver: MutexGuard<'_, Driver>, limit: Option<Duration>) {
         let Driver { poll, events } = &mut *driver;
         self.taken.store(0, Ordering::Relaxed);
         let sleep = self.prepare_sleep(limit);
@@ -390,6 +399,42 @@ impl Shared {
             lnd.ready(event, now, side);
         }
         engine.settle(now);
+        // Whoever drives looks at its queue now; what is delivered from here on must keep it awake.
+        engine.side.delivered = false;
+    }
+
+    /// One turn of a caller that waits; false when that is not its part, because another thread drives
+    /// or the node is being shut down. `unlock` is called when it is certain that there is a turn.
+    pub(crate) fn turn_of_caller(&self, limit: Option<Duration>, unlock: impl FnOnce()) -> bool {
+        if self.is_stopping() {
+            return false;
+        }
+        let driver = match self.driver.try_lock() {
+            Ok(driver) => driver,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        unlock();
+        self.turn(driver, limit);
+        true
+    }
+
+    /// A caller may have to wait while another one drives; to be said before it is tried.
+    pub(crate) fn follow(&self) {
+        self.followers.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The caller does not wait any more: one of those who still do is woken to drive.
+    pub(crate) fn unfollow(&self) {
+        if self.followers.fetch_sub(1, Ordering::SeqCst) == 1 {
+            return;
+        }
+        let engine = self.engine();
+        for queue in &engine.side.queues {
+            if queue.upgrade().is_some_and(|queue| queue.nudge()) {
+                return;
+            }
+        }
     }
 
     /// Runs what is due and says how long the driver may sleep.
@@ -397,7 +442,6 @@ impl Shared {
         let now = self.clock.now();
         let mut engine = self.engine();
         self.deferred.store(0, Ordering::Relaxed);
-        engine.side.delivered = false;
         engine.tick(now);
         // Who waits for an event that was just delivered must not sleep before it is seen.
         if engine.settle(now) || engine.side.delivered {
@@ -424,7 +468,7 @@ impl Shared {
 
     /// Asks the driver to stop as soon as nothing is under way, at the latest after `grace`.
     fn stop_within(&self, grace: Duration) {
-        let stop_at = (self.clock.now() + grace).as_nanos();
+        let stop_at = (self.clock.now() + grace).as_nanos().min(RUNNING - 1);
         self.stop_at.fetch_min(stop_at, Ordering::AcqRel);
         self.wake();
     }
@@ -446,7 +490,8 @@ impl Shared {
                     Some(left)
                 }
             };
-            self.turn(limit);
+            let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+            self.turn(driver, limit);
         }
     }
 
@@ -486,13 +531,10 @@ impl DriverThread {
         })
     }
 
+    /// Waits for the thread's end; of several callers, all do.
     fn join(&self) {
-        let handle = self
-            .handle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(handle) = handle
+        let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = handle.take()
             && handle.join().is_err()
         {
             warn!("the node's thread ended by a panic");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use lnet_core::Event;
 
 use crate::memory::Memory;
-use crate::node::Shared;
+use crate::node::{LONGEST_SLEEP, Shared};
 
 /// An event, and the memory of the descriptor if this was its last one.
 #[derive(Debug)]
@@ -61,8 +61,9 @@ impl EventQueue {
     /// Waits for the next event. `None` means that `timeout` passed, or that the node has shut down and
     /// the queue is empty.
     ///
-    /// With [`crate::Progress::Caller`] this drives the node's I/O meanwhile; a second thread that waits
-    /// at the same time is served when the first one returns.
+    /// With [`crate::Progress::Caller`] this drives the node's I/O meanwhile, for one turn at least. Of
+    /// several threads that wait at the same time one drives for all, and another one takes over when it
+    /// returns.
     #[must_use]
     pub fn wait(&self, timeout: Option<Duration>) -> Option<NodeEvent> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -75,23 +76,38 @@ impl EventQueue {
 
     fn drive_until_event(&self, deadline: Option<Instant>) -> Option<NodeEvent> {
         if self.shared.is_turn_overdue() {
-            self.shared.turn(Some(Duration::ZERO));
+            self.shared.turn_of_caller(Some(Duration::ZERO), || {});
+        } else if let Some(event) = self.try_next() {
+            return Some(event);
         }
+        self.shared.follow();
+        let event = self.drive_or_follow(deadline);
+        self.shared.unfollow();
+        event
+    }
+
+    fn drive_or_follow(&self, deadline: Option<Instant>) -> Option<NodeEvent> {
+        let mut is_last_look = false;
         loop {
-            {
-                let mut inner = self.state.lock();
-                if let Some(event) = inner.events.pop_front() {
-                    return Some(event);
-                }
-                if inner.closed {
-                    return None;
-                }
+            let mut inner = self.state.lock();
+            if let Some(event) = inner.events.pop_front() {
+                return Some(event);
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
+            if inner.closed || is_last_look {
                 return None;
             }
-            self.shared.turn(left);
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            is_last_look = left == Some(Duration::ZERO);
+            // Unless this thread drives, the queue stays locked until it sleeps: nobody who adds an event
+            // or hands over the driving comes in between.
+            let mut locked = Some(inner);
+            let unlock = || drop(locked.take());
+            if !self.shared.turn_of_caller(left, unlock)
+                && let Some(inner) = locked
+            {
+                let left = left.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP);
+                drop(self.state.sleep(inner, Some(left)));
+            }
         }
     }
 }
@@ -130,19 +146,38 @@ impl QueueState {
             if inner.closed || left == Some(Duration::ZERO) {
                 return None;
             }
-            inner.waiting += 1;
-            inner = match left {
-                None => self
-                    .filled
-                    .wait(inner)
-                    .unwrap_or_else(PoisonError::into_inner),
-                Some(left) => {
-                    let waited = self.filled.wait_timeout(inner, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-            inner.waiting -= 1;
+            inner = self.sleep(inner, left);
         }
+    }
+
+    /// Sleeps until the queue is touched or `left` has passed.
+    fn sleep<'q>(
+        &'q self,
+        mut inner: MutexGuard<'q, QueueInner>,
+        left: Option<Duration>,
+    ) -> MutexGuard<'q, QueueInner> {
+        inner.waiting += 1;
+        let mut inner = match left {
+            None => self
+                .filled
+                .wait(inner)
+                .unwrap_or_else(PoisonError::into_inner),
+            Some(left) => {
+                let waited = self.filled.wait_timeout(inner, left);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        inner.waiting -= 1;
+        inner
+    }
+
+    /// Wakes one of the threads that sleep here, to look whether it should drive; false when none does.
+    pub(crate) fn nudge(&self) -> bool {
+        let sleeps = self.lock().waiting > 0;
+        if sleeps {
+            self.filled.notify_one();
+        }
+        sleeps
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueInner> {

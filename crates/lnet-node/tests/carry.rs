@@ -4,10 +4,11 @@
 
 mod common;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lnet_node::{
-    Errno, EventKind, GetRequest, MatchEntry, Md, MdOptions, Node, Progress, PutRequest,
+    AcceptMode, Errno, EventKind, GetRequest, MatchEntry, Md, MdHandle, MdOptions, Node,
+    NodeOptions, Progress, PutRequest,
 };
 use lnet_types::ProcessId;
 
@@ -248,6 +249,111 @@ fn shutdown_ends_the_queues_and_refuses_new_calls() {
     assert!(a.shutdown(Duration::from_secs(5)).clean);
     assert!(queue.wait(Some(PATIENCE)).is_none());
     assert!(a.bind(&queue, Md::sink(vec![0; 1])).is_err());
+    assert!(a.event_queue().wait(None).is_none());
     // The port is free again.
     drop(start(port, &["127.0.0.1@tcp"], ""));
+}
+
+#[test]
+fn of_two_waiting_callers_each_is_served_and_times_out_by_itself() {
+    let port = free_port();
+    let server = start(port, &["127.0.0.1@tcp"], "");
+    let caller = start_with(port, &["127.0.0.3@tcp"], "", Progress::Caller);
+    std::thread::scope(|scope| {
+        let forever = caller.event_queue();
+        let waiter = scope.spawn(move || forever.wait(None).is_none());
+        let begun = Instant::now();
+        let short = caller.event_queue();
+        assert!(short.wait(Some(Duration::from_millis(20))).is_none());
+        for _ in 0..20 {
+            caller.ping(server.primary_nid(), None, PATIENCE).unwrap();
+        }
+        assert!(caller.shutdown(PATIENCE).clean);
+        assert!(begun.elapsed() < PATIENCE);
+        assert!(waiter.join().unwrap(), "the end is reported to it");
+    });
+}
+
+#[test]
+fn a_caller_that_only_looks_drives_its_node_too() {
+    let port = free_port();
+    let server = start(port, &["127.0.0.1@tcp"], "");
+    let caller = start_with(port, &["127.0.0.3@tcp"], "", Progress::Caller);
+    let queue = caller.event_queue();
+    let md = Md::source(pattern(10)).threshold(1);
+    let md = caller.bind(&queue, md).unwrap();
+    let target = ProcessId::lustre(server.primary_nid());
+    caller.put(put_to(md, target)).unwrap();
+    let pace = server.event_queue();
+    // Without a turn in every look it would take 64 of them before the first.
+    let mut looks = 0;
+    while server.stats().socklnd.accepted == 0 {
+        looks += 1;
+        assert!(looks < 60, "looking does not drive");
+        assert!(queue.wait(Some(Duration::ZERO)).is_none());
+        assert!(pace.wait(Some(Duration::from_millis(2))).is_none());
+    }
+}
+
+#[test]
+fn a_shutdown_that_may_take_for_ever_ends_when_nothing_is_under_way() {
+    let node = start(free_port(), &["127.0.0.1@tcp"], "");
+    assert!(node.shutdown(Duration::MAX).clean);
+}
+
+#[test]
+fn a_tool_that_goes_does_not_make_its_node_count_as_down() {
+    let port = free_port();
+    let routed = "route:\n- net: tcp1\n  gateway: 127.0.0.2@tcp\n";
+    let router = start(
+        port,
+        &["127.0.0.2@tcp", "127.0.0.3@tcp1"],
+        "routing:\n- enable: 1\n",
+    );
+    let client = start(port, &["127.0.0.1@tcp"], routed);
+    let server = start(port, &["127.0.0.4@tcp1"], "");
+    let yaml = "net:\n- net type: tcp1\n  local NI(s):\n  - nid: 127.0.0.4@tcp1\n";
+    let options = NodeOptions {
+        port,
+        accept: Some(AcceptMode::None),
+        one_shot: true,
+        ..NodeOptions::default()
+    };
+    let tool = Node::start(&lnet_config::parse(yaml).unwrap(), options).unwrap();
+    tool.ping(nid("127.0.0.3@tcp1"), None, PATIENCE).unwrap();
+    let closed = |router: &Node| router.stats().socklnd.closed.values().sum::<u64>();
+    assert_eq!(closed(&router), 0);
+    drop(tool);
+    let begun = Instant::now();
+    while closed(&router) == 0 {
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::yield_now();
+    }
+
+    let queue = client.event_queue();
+    let md = Md::source(pattern(10)).threshold(1);
+    let md = client.bind(&queue, md).unwrap();
+    let target = ProcessId::lustre(server.primary_nid());
+    client.put(put_to(md, target)).unwrap();
+    expect(&queue, EventKind::Send);
+    let begun = Instant::now();
+    while server.stats().drop_count == 0 {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", router.stats().drops);
+        std::thread::yield_now();
+    }
+    assert_eq!(router.stats().drop_count, 0);
+}
+
+/// A PUT without ACK that nobody there waits for.
+fn put_to(md: MdHandle, target: ProcessId) -> PutRequest {
+    PutRequest {
+        md,
+        ack: false,
+        source: None,
+        target,
+        portal: PORTAL,
+        match_bits: BITS,
+        offset: 0,
+        hdr_data: 0,
+    }
 }
