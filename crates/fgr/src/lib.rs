@@ -25,7 +25,7 @@ mod transport;
 pub use assign::assign;
 pub use input::{
     ClientDraft, Draft, MAX_INPUT_BYTES, MapNode, ModuleDraft, NodeDraft, read_machine, read_map,
-    read_modules, read_node_table, titan,
+    read_modules, read_node_table, synthetic_metadata, titan,
 };
 pub use machine::{Client, Group, Machine, Module, NetEntry, Origin, Role, Router};
 pub use plan::{Plan, PlanError, PlanWarning, Row};

@@ -172,6 +172,9 @@ pub enum Reason {
     /// A warning: sub-groups of one group with different numbers of modules.
     #[error("sub-groups of group {0} have different numbers of modules")]
     UnequalSubGroups(String),
+    /// A warning: modules whose places are made up, because the real ones are not published.
+    #[error("the places of the metadata modules {0} are synthetic")]
+    SyntheticMetadata(String),
     /// A warning: a client that is down now; it is planned for all the same.
     #[error("{0} is not up; it is planned for, because it may come back")]
     Down(String),

@@ -8,7 +8,10 @@
 mod common;
 
 use common::{mini, mini_file, titan_file, titan_machine};
-use fgr::{InputError, Role, read_machine, read_map, read_modules, read_node_table};
+use fgr::{
+    InputError, Role, read_machine, read_map, read_modules, read_node_table, synthetic_metadata,
+    titan,
+};
 use topology::Fabric;
 
 fn complaints<T: std::fmt::Debug>(result: Result<T, InputError>) -> Vec<String> {
@@ -213,4 +216,19 @@ fn yaml_that_multiplies_itself_or_is_none_is_refused() {
     assert!(complaints(read_machine("m", bomb))[0].starts_with("m:2: not a YAML document"));
     assert!(complaints(read_machine("m", ""))[0].contains("it is empty"));
     assert!(complaints(read_machine("m", "a: [1"))[0].contains("not a YAML"));
+}
+
+#[test]
+fn titan_with_metadata_has_440_routers_and_says_that_their_places_are_synthetic() {
+    let (Some(map), Some(table)) = (common::titan_map(), titan_file("modules.csv")) else {
+        return;
+    };
+    let grid = topology::titan::grid().unwrap();
+    let mut modules = read_modules("modules.csv", &table, &grid, Role::Data).unwrap();
+    modules.extend(synthetic_metadata(&grid, "o2ib237".parse().unwrap()).unwrap());
+    let machine = titan("titan.map", &map, modules, topology::Tie::Split).unwrap();
+    assert_eq!((machine.modules.len(), machine.routers.len()), (110, 440));
+    assert_eq!(machine.data_nets().count(), 36);
+    let warning = "the places of the metadata modules c7-2c1s3, c14-1c1s0 are synthetic";
+    assert!(machine.warnings[0].to_string().ends_with(warning));
 }

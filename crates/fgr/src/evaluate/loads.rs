@@ -107,7 +107,8 @@ impl LinkLoads {
     }
 }
 
-/// Tells every stream of a plan: where from, where to, and how many parts of a unit.
+/// Tells every stream of a plan: where from, where to, and how many parts of a unit. Streams of a row
+/// to one place are told as one where nets follow each other: on Titan that halves them.
 pub(super) fn each_stream(
     machine: &Machine,
     plan: &Plan,
@@ -115,21 +116,47 @@ pub(super) fn each_stream(
     traffic: Traffic,
     mut visit: impl FnMut(Vertex, Vertex, u64),
 ) {
-    let nets: Vec<usize> = machine.data_nets().collect();
+    let nets = nets_by_place(machine);
     let mut routers = Vec::new();
     for (row, entry) in plan.rows().iter().enumerate() {
+        let mut tell = |router, parts| match traffic {
+            Traffic::Write => visit(entry.vertex, router, parts),
+            Traffic::Read => visit(router, entry.vertex, parts),
+        };
+        let mut pending: Option<(Vertex, u64)> = None;
         for &net in &nets {
             gateways.fill(plan, row, net, &mut routers);
             let parts = parts_of(plan, entry.clients, routers.len());
             for &router in &routers {
                 let router = machine.routers[usize::from(router)].vertex;
-                match traffic {
-                    Traffic::Write => visit(entry.vertex, router, parts),
-                    Traffic::Read => visit(router, entry.vertex, parts),
+                match &mut pending {
+                    Some((place, sum)) if *place == router => *sum += parts,
+                    _ => {
+                        if let Some((place, sum)) = pending.replace((router, parts)) {
+                            tell(place, sum);
+                        }
+                    }
                 }
             }
         }
+        if let Some((place, sum)) = pending {
+            tell(place, sum);
+        }
     }
+}
+
+/// The data nets, those of one group whose routers stand at the same places next to each other.
+fn nets_by_place(machine: &Machine) -> Vec<usize> {
+    let mut nets: Vec<usize> = machine.data_nets().collect();
+    nets.sort_by_key(|&net| {
+        let entry = &machine.nets[net];
+        let first = entry.routers.first();
+        (
+            entry.group,
+            first.map(|&router| machine.routers[usize::from(router)].vertex),
+        )
+    });
+    nets
 }
 
 /// Parts of a unit that each of `routers` sharing routers gets from `clients` clients.

@@ -17,7 +17,7 @@ mod yaml;
 
 pub use draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
 pub use machine_file::read_machine;
-pub use tables::{MapNode, read_map, read_modules, read_node_table, titan};
+pub use tables::{MapNode, read_map, read_modules, read_node_table, synthetic_metadata, titan};
 
 use crate::problem::{Problems, Reason};
 

@@ -336,6 +336,16 @@ pub fn titan(
     problems.found.extend(unknown);
     let place = problems.place(1);
     problems.into_result(())?;
+    let metadata = modules
+        .iter()
+        .filter(|module| module.role == Role::Metadata);
+    let made_up: Vec<&str> = metadata
+        .map(|module| module.blade.as_str())
+        .filter(|blade| METADATA_BLADES.contains(blade))
+        .collect();
+    if !made_up.is_empty() {
+        warnings.add(1, Reason::SyntheticMetadata(made_up.join(", ")));
+    }
     Draft {
         name: "titan".to_owned(),
         origin: Origin::Published,
@@ -368,4 +378,45 @@ fn client(
         },
         place: problems.place(node.line),
     }
+}
+
+/// Two of the service blades of Titan that are no file I/O modules, in cabinets of group A and far
+/// from each other. Where the real metadata modules stand is not published (planning, section 1.4).
+const METADATA_BLADES: [&str; 2] = ["c7-2c1s3", "c14-1c1s0"];
+
+/// The two metadata modules of Titan at synthetic places, their eight nodes on `net`.
+///
+/// # Errors
+///
+/// None on Titan's torus; places outside another grid.
+pub fn synthetic_metadata(grid: &Grid, net: Net) -> Result<Vec<ModuleDraft>, InputError> {
+    let mut problems = Problems::new("synthetic metadata modules");
+    let mut modules = Vec::new();
+    for (index, blade) in (1..).zip(METADATA_BLADES) {
+        let names = (0..4).filter_map(|n| format!("{blade}n{n}").parse::<NodeName>().ok());
+        let mut nodes = Vec::new();
+        let mut cabinet = String::new();
+        for name in names {
+            cabinet = name.cabinet();
+            match grid.vertex(&name.coordinates()) {
+                Some(vertex) => nodes.push(NodeDraft {
+                    id: name.nid(),
+                    vertex,
+                    net,
+                }),
+                None => problems.add(index.into(), Reason::Outside(name.to_string())),
+            }
+        }
+        modules.push(ModuleDraft {
+            group: "metadata".to_owned(),
+            role: Role::Metadata,
+            sub_group: 1,
+            index,
+            blade: blade.to_owned(),
+            cabinet,
+            nodes,
+            place: problems.place(index.into()),
+        });
+    }
+    problems.into_result(modules)
 }

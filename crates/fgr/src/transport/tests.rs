@@ -40,10 +40,10 @@ fn optimum(problem: &Transport) -> f64 {
 }
 
 fn problems() -> impl Strategy<Value = Transport> {
-    (1_usize..9, 1_usize..5).prop_flat_map(|(sites, sinks)| {
+    (1_usize..24, 1_usize..8).prop_flat_map(|(sites, sinks)| {
         let supplies = prop::collection::vec(0_u32..4, sites);
         let costs = prop::collection::vec(0_u32..30, sites * sinks);
-        let base = prop::collection::vec(0_u32..8, sinks);
+        let base = prop::collection::vec(0..=(3 * sites / sinks) as u32, sinks);
         (supplies, costs, base, 0..=sinks as u32).prop_map(|(supplies, costs, base, extra)| {
             Transport {
                 supplies,
