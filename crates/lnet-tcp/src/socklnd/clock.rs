@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use lnet_types::Time;
-use lnet_wire::{Ctype, KsockHeader};
+use lnet_wire::{Ctype, HelloVersion, KsockHeader};
 
 use super::{Slot, Socklnd};
 use crate::stats::{DialFailure, Refusal, Unsent};
@@ -155,7 +155,8 @@ impl Socklnd {
     }
 
     /// Shows a silent peer that we live, and us when it does not (section 3.7). Kernels do so on
-    /// `BULK_IN`; any connection will do where there is none.
+    /// `BULK_IN`; any connection will do where there is none. In version 2 the cookie would acknowledge
+    /// something that was never sent, which closes everything.
     fn keep_alive(&mut self, peer: usize, now: Time) {
         let Some(it) = self.peers.get(peer) else {
             return;
@@ -169,6 +170,7 @@ impl Socklnd {
             .map(|(_, connection)| connection.alive_at())
             .max();
         let chosen = connections()
+            .filter(|(_, connection)| connection.terms.version != HelloVersion::V2)
             .min_by_key(|(_, connection)| connection.terms.ctype != Ctype::BULK_IN)
             .filter(|(_, connection)| connection.tx.is_empty())
             .map(|(slot, _)| slot);
