@@ -69,6 +69,8 @@ pub(crate) struct Handshake {
     pub(crate) reader: HandshakeReader,
     pub(crate) remote: SocketAddr,
     pub(crate) deadline: Time,
+    /// The peer has closed its side, as readiness told; it tells only once.
+    pub(crate) peer_closed: bool,
 }
 
 impl Handshake {

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::net::Shutdown;
 use std::time::Duration;
 
 use lnet_tcp::{AcceptMode, CloseReason, Failure, ProtocolError, Refusal};
@@ -552,6 +553,23 @@ fn what_came_before_the_end_is_delivered_before_the_close() {
 }
 
 #[test]
+fn an_end_that_comes_with_the_handshake_is_seen() {
+    let mut node = Node::new(config());
+    let mut raw = Raw::connect(&node);
+    until(&mut node, |node| {
+        (node.lnd.stats().handshakes_open == 1).then_some(())
+    });
+    node.turn();
+    let opening = opening(node.nid, &hello(node.nid, Ctype::CONTROL));
+    raw.write(&[opening, frame(0, &put(node.nid, node.nid, 4), b"last")].concat());
+    raw.stream.shutdown(Shutdown::Write).unwrap();
+    until(&mut node, |node| {
+        (node.lnd.stats().closed.of(CloseReason::Eof) == 1).then_some(())
+    });
+    assert_eq!(node.upper.received.len(), 1);
+}
+
+#[test]
 fn a_message_cut_off_is_reported_as_failed() {
     let mut node = Node::new(config());
     let mut raw = control(&mut node);
@@ -693,6 +711,17 @@ fn an_idle_connection_stays_and_gets_keepalives_at_least_ten_seconds_apart() {
             .all(|pair| pair[1] - pair[0] >= Duration::from_secs(10))
     );
     assert!((5..9).contains(&times.len()), "{times:?}");
+}
+
+#[test]
+fn version_2_has_no_keepalive() {
+    let mut node = Node::new(config());
+    let mut old = hello(node.nid, Ctype::ANY);
+    old.version = HelloVersion::V2;
+    let _raw = Raw::establish(&mut node, &old);
+    node.pass(Duration::from_secs(120));
+    assert_eq!(node.lnd.stats().keepalives_out, 0);
+    assert_eq!(node.open(), 1);
 }
 
 #[test]

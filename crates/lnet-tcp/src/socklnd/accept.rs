@@ -110,6 +110,7 @@ impl Socklnd {
             reader: HandshakeReader::new(),
             remote,
             deadline,
+            peer_closed: false,
         })));
         self.next_sequence += 1;
         self.half_open.insert(sequence, slot);

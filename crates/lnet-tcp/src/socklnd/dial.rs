@@ -129,6 +129,7 @@ impl Socklnd {
             reader: HandshakeReader::new(),
             remote,
             deadline,
+            peer_closed: false,
         })));
         self.timers.insert((deadline, Timer::Handshake(slot)));
         Ok(slot)
@@ -371,7 +372,8 @@ impl Socklnd {
         let is_first = it.links.is_empty();
         it.incarnation = hello.src_incarnation;
         it.links.push(slot);
-        let connection = Connection::new(handshake.stream, terms, now);
+        let mut connection = Connection::new(handshake.stream, terms, now);
+        connection.peer_closed = handshake.peer_closed;
         self.slots[slot] = Slot::Connection(Box::new(connection));
         self.stats.connections_open += 1;
         self.welcome(slot, peer, is_first, now, upper);

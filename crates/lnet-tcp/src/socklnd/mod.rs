@@ -187,7 +187,10 @@ impl Socklnd {
         };
         match self.slots.get_mut(slot) {
             Some(Slot::Listener(_)) => self.accept(slot, now, upper),
-            Some(Slot::Handshake(_)) => self.advance_handshake(slot, now, upper),
+            Some(Slot::Handshake(handshake)) => {
+                handshake.peer_closed |= event.is_read_closed() || event.is_error();
+                self.advance_handshake(slot, now, upper);
+            }
             Some(Slot::Connection(connection)) => {
                 connection.peer_closed |= event.is_read_closed() || event.is_error();
                 if event.is_writable() {
