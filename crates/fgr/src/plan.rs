@@ -118,6 +118,16 @@ impl Plan {
         }
     }
 
+    /// Gives row `to` the routers of row `from` for these nets.
+    pub(crate) fn copy(&mut self, nets: &[u16], from: usize, to: usize) {
+        for net in nets.iter().map(|&net| usize::from(net)) {
+            let source = (from * self.nets + net) * self.choices;
+            let target = (to * self.nets + net) * self.choices;
+            self.cells
+                .copy_within(source..source + self.choices, target);
+        }
+    }
+
     /// The rows.
     #[must_use]
     pub fn rows(&self) -> &[Row] {

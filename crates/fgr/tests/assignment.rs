@@ -9,13 +9,14 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{mini, mini_file, titan_machine};
 use fgr::{
     Disjoint, Machine, Metric, Options, Plan, PlanError, PlanWarning, Policy, TieRule, assign,
     read_machine,
 };
 use proptest::prelude::*;
 use topology::{Fabric, Vertex};
+
+use common::{mini, mini_file, titan_machine};
 
 fn plan(machine: &Machine, policy: Policy) -> Plan {
     assign(machine, policy, &Options::default()).unwrap()

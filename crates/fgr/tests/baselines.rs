@@ -7,13 +7,14 @@
 
 mod common;
 
-use common::titan_machine;
 use fgr::evaluate::{
     Evaluation, Gateways, LinkLoads, Traffic, Unit, bounds, compact_jobs, expected_unreachable,
     scattered_jobs, single_failures,
 };
 use fgr::{Machine, Metric, Options, Plan, Policy, assign};
 use topology::{Fabric, Vertex};
+
+use common::titan_machine;
 
 fn plan(machine: &Machine, policy: Policy) -> Plan {
     assign(machine, policy, &Options::default()).unwrap()

@@ -7,12 +7,13 @@
 
 mod common;
 
-use common::{mini, mini_file, titan_file, titan_machine};
 use fgr::{
     InputError, Role, read_machine, read_map, read_modules, read_node_table, synthetic_metadata,
     titan,
 };
 use topology::Fabric;
+
+use common::{mini, mini_file, titan_file, titan_machine};
 
 fn complaints<T: std::fmt::Debug>(result: Result<T, InputError>) -> Vec<String> {
     result

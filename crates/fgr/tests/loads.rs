@@ -9,11 +9,12 @@ mod common;
 
 use std::fmt::Write;
 
-use common::mini;
 use fgr::evaluate::{Evaluation, Gateways, LinkLoads, Traffic, Unit, single_failures};
 use fgr::{Machine, Metric, Options, Policy, assign, read_machine};
 use proptest::prelude::*;
 use topology::{Direction, Fabric};
+
+use common::mini;
 
 #[test]
 fn the_small_machine_has_the_printed_distances_and_loads() {

@@ -24,27 +24,52 @@ pub(super) fn strict(context: &Context<'_>, tie: TieRule) -> Result<Plan, PlanEr
     let axes = axes(context, policy)?;
     let mut plan = context.plan_by_site(policy, context.choices);
     for group in data_groups(context) {
-        let mut outside = 0;
-        let rule = Rule::new(context, axes, group, tie);
-        let mut costs = modules_costs(context, group);
-        let mut modules = Vec::new();
-        for (row, site) in context.sites.iter().enumerate() {
-            let Some(window) = axes.sub_group(context.machine, group, site.vertex) else {
-                continue;
-            };
-            if !window.inside {
-                outside += site.clients;
-            }
-            modules.clear();
-            rule.order(window.sub_group, site.vertex, &mut modules);
-            if modules.len() < context.choices || context.choices == 1 || rule.must_widen {
-                widen(&mut costs, group, site.vertex, &mut modules);
-            }
-            write(context, &mut plan, row, group, &modules);
-        }
+        let outside = strict_group(context, &mut plan, axes, group, tie);
         warn(&mut plan, group, outside, "they use the nearest one");
     }
     Ok(plan)
+}
+
+/// Assigns the nets of one group; returns the clients that are in no window.
+fn strict_group(
+    context: &Context<'_>,
+    plan: &mut Plan,
+    axes: Axes<'_>,
+    group: &Group,
+    tie: TieRule,
+) -> u32 {
+    let mut outside = 0;
+    let rule = Rule::new(context, axes, group, tie);
+    let mut costs = modules_costs(context, group);
+    let mut modules = Vec::new();
+    // A row with the same sub-group and position as an earlier one has the same routers, if nothing
+    // else counts.
+    let near_size = usize::from(axes.grid.dimensions()[axes.near].size);
+    let mut earlier = vec![None; group.sub_groups.len() * near_size];
+    for (row, site) in context.sites.iter().enumerate() {
+        let Some(window) = axes.sub_group(context.machine, group, site.vertex) else {
+            continue;
+        };
+        if !window.inside {
+            outside += site.clients;
+        }
+        let near = usize::from(axes.grid.position(site.vertex, axes.near));
+        let alike = &mut earlier[window.sub_group * near_size + near];
+        if let Some(other) = *alike {
+            plan.copy(&group.nets, other, row);
+            continue;
+        }
+        modules.clear();
+        rule.order(window.sub_group, site.vertex, &mut modules);
+        if rule.must_widen {
+            widen(&mut costs, group, site.vertex, &mut modules);
+        }
+        write(context, plan, row, group, &modules);
+        if rule.is_positional() {
+            *alike = Some(row);
+        }
+    }
+    outside
 }
 
 /// The algorithm as printed: every module of the sub-group is nearer than infinity, so the last one
@@ -161,6 +186,14 @@ impl<'a> Rule<'a> {
                 .collect();
         }
         rule
+    }
+
+    /// Whether the routers depend on the sub-group and the position in the second dimension alone.
+    fn is_positional(&self) -> bool {
+        let mut modules = self.group.modules();
+        let nets = self.group.nets.len();
+        let one_each = modules.all(|m| self.context.on_net[usize::from(m)].len() <= nets);
+        one_each && !self.must_widen && self.tie != TieRule::Rest
     }
 
     /// The modules of a sub-group, primary first.
