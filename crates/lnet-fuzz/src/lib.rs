@@ -11,11 +11,13 @@
 
 mod capture;
 mod policy;
+mod services;
 mod text;
 mod wire;
 
 pub use capture::capture;
 pub use policy::rule_block;
+pub use services::{rpc_message, store_body};
 pub use text::{config_yaml, nid_expression};
 pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
 
@@ -32,5 +34,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("lnet_header", lnet_header),
     ("nid_expression", nid_expression),
     ("ping_info", ping_info),
+    ("rpc_message", rpc_message),
     ("rule_block", rule_block),
+    ("store_body", store_body),
 ];

@@ -486,17 +486,6 @@ fn check(field: &'static str, offset: usize, value: u64, good: bool) -> Result<(
     }
 }
 
-/// The fuzz target of both decoders: whatever arrives is refused or encodes back to the same bytes.
-#[doc(hidden)]
-pub fn fuzz_messages(bytes: &[u8]) {
-    if let Ok((header, body)) = decode_request(bytes) {
-        assert_eq!(encode_request(&header, body), bytes);
-    }
-    if let Ok((header, body)) = decode_reply(bytes) {
-        assert_eq!(encode_reply(&header, body), bytes);
-    }
-}
-
 #[cfg(test)]
 #[path = "proto_tests.rs"]
 mod tests;

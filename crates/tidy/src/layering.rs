@@ -77,6 +77,7 @@ const EDGES: [(&str, &[&str]); 16] = [
         &[
             "lnet-capture",
             "lnet-rpc",
+            "lnet-store",
             "lnet-config",
             "lnet-policy",
             "lnet-wire",
