@@ -150,15 +150,17 @@ impl Core {
     }
 
     /// A message came through a gateway: it lives. What that says of routes to other nets than the
-    /// source's, the next ping tells, which is sent at once.
+    /// source's, the next ping tells, which is sent at once, but a second after the one before: the
+    /// messages of a gateway that sends and cannot be reached do not set the pace.
     pub(crate) fn revive_gateway(&mut self, gateway: Nid, source: Net, now: Time) {
-        if self
+        let Some(last_check) = self
             .routes
             .gateway(gateway)
-            .is_none_or(|gateway| gateway.alive)
-        {
+            .filter(|gateway| !gateway.alive)
+            .map(|gateway| gateway.last_check)
+        else {
             return;
-        }
+        };
         for state in self
             .routes
             .via_mut(gateway)
@@ -167,7 +169,7 @@ impl Core {
             state.up = true;
         }
         self.set_gateway_alive(gateway, true);
-        self.plan_check(gateway, now);
+        self.plan_check(gateway, now.max(last_check + FIRST_PAUSE));
     }
 
     fn set_gateway_alive(&mut self, nid: Nid, alive: bool) {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lnet_types::Nid;
+use lnet_types::{Nid, ProcessId};
+use lnet_wire::{Body, Handle, Header, Put};
 
 use super::net::{any_me, config, open_md};
 use super::{Net, nid};
@@ -123,6 +124,39 @@ fn a_message_through_a_dead_gateway_revives_it() {
         Some(now),
         "and it is pinged at once"
     );
+}
+
+#[test]
+fn a_gateway_that_sends_and_cannot_be_reached_is_pinged_once_a_second_at_most() {
+    let mut net = routed();
+    net.nodes[1].alive = false;
+    net.advance(SECOND * 61);
+    let pings = |net: &Net| net.trace.iter().filter(|(node, _)| *node == 0).count();
+    let before = pings(&net);
+    let (ni, gateway) = (
+        net.nodes[0].nis[0].0,
+        ProcessId::lustre(nid("10.0.0.9@tcp")),
+    );
+    for _ in 0..100 {
+        let now = net.now;
+        let header = Header {
+            dest_nid: nid("10.0.0.1@tcp"),
+            src_nid: nid("10.1.0.2@tcp1"),
+            dest_pid: 12345,
+            src_pid: 12345,
+            payload_length: 0,
+            body: Body::Put(Put {
+                ack_wmd: Handle::NONE,
+                match_bits: 7,
+                hdr_data: 0,
+                ptl_index: 63,
+                offset: 0,
+            }),
+        };
+        net.core(0).header(ni, gateway, &header, now);
+        net.advance(SECOND / 100);
+    }
+    assert!(pings(&net) - before <= 2, "{}", pings(&net) - before);
 }
 
 impl Net {
