@@ -50,10 +50,11 @@ impl TypeCounts {
     }
 
     /// The type to dial next, where `pairs` of bulk connections are wanted; untyped nodes want one
-    /// connection, whatever it is.
+    /// connection that carries messages, which `BULK_IN` does not.
     pub(crate) fn missing(self, typed: bool, pairs: usize) -> Option<Ctype> {
         if !typed {
-            return (self == Self::default()).then_some(Ctype::CONTROL);
+            let carries = self.any + self.control + self.bulk_out > 0;
+            return (!carries).then_some(Ctype::CONTROL);
         }
         if self.control == 0 {
             return Some(Ctype::CONTROL);

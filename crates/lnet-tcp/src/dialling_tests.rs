@@ -45,13 +45,18 @@ fn connections_that_the_peer_dialled_count() {
 }
 
 #[test]
-fn an_untyped_node_wants_one_connection_of_any_type() {
+fn an_untyped_node_wants_one_connection_that_carries_messages() {
     assert_eq!(order(TypeCounts::default(), false, 3), [Ctype::CONTROL]);
-    let bulk = TypeCounts {
+    let bulk_out = TypeCounts {
+        bulk_out: 1,
+        ..TypeCounts::default()
+    };
+    assert_eq!(order(bulk_out, false, 3), []);
+    let bulk_in = TypeCounts {
         bulk_in: 1,
         ..TypeCounts::default()
     };
-    assert_eq!(order(bulk, false, 3), []);
+    assert_eq!(order(bulk_in, false, 3), [Ctype::CONTROL]);
 }
 
 #[test]
