@@ -360,6 +360,7 @@ impl Shared {
             return result;
         }
         let more = engine.settle(now);
+        self.deferred.store(0, Ordering::Relaxed);
         let next = engine.next_deadline().map_or(u64::MAX, Time::as_nanos);
         drop(engine);
         if more || next < self.wakes_at.load(Ordering::Acquire) {

@@ -253,11 +253,20 @@ fn socklnd_config(options: &NodeOptions, globals: &Globals) -> SocklndConfig {
 /// A setting that is accepted and does nothing must not pass in silence.
 fn warn_of_settings_without_effect(config: &Config) {
     let globals = &config.globals;
+    let nis = || config.nets.iter().flat_map(|net| &net.nis);
     let without_effect = [
         (
             "numa_range",
             globals.numa_range.is_some_and(|value| value != 0),
         ),
+        ("max_interfaces", globals.max_interfaces.is_some()),
+        ("discovery", globals.discovery == Some(true)),
+        (
+            "router_sensitivity",
+            globals.router_sensitivity.is_some_and(|value| value != 100),
+        ),
+        ("tos", nis().any(|ni| ni.lnd_tunables.tos.is_some())),
+        ("CPT", nis().any(|ni| !ni.cpts.is_empty())),
         (
             "health_sensitivity",
             globals.health_sensitivity.is_some_and(|value| value != 100),
