@@ -1,6 +1,13 @@
 //! The command line: help texts, exit codes, and what it says of wrong usage, bad input and a machine that does not
 //! allow what is asked.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
 use std::fs;

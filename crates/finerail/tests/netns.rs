@@ -1,6 +1,13 @@
 //! Nodes on machines of their own, as far as the network is concerned: real addresses, port 988, and the default
 //! `accept`, which listens to privileged source ports only.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
 use std::fs;

@@ -1,6 +1,13 @@
 //! `kill -9` of every node in the middle of a transfer: the copy is right, or the error is clear and in time; a
 //! wrong file is never seen, and none that is half there.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
 use std::fs;
@@ -10,10 +17,12 @@ use std::time::{Duration, Instant};
 
 use common::process::{Ended, Process};
 use common::site::{STORAGE, Site};
-use common::{eventually, pattern};
+use common::{eventually, pattern, scaled};
 
 /// Long enough that a kill falls into the middle of it.
-const LENGTH: usize = 96 << 20;
+fn length() -> usize {
+    scaled(96 << 20, 1 << 30)
+}
 /// Seconds after which a call fails that nobody answers: longer than a restart takes.
 const PATIENT: &str = "30";
 /// Enough of it under way to be the middle.
@@ -33,7 +42,7 @@ impl Carriage {
         site.write_routed_nodes();
         fs::create_dir(site.path("kept")).unwrap();
         fs::create_dir(site.path("back")).unwrap();
-        let data = pattern(LENGTH);
+        let data = pattern(length());
         site.write("sent", &data);
         let router = Some(site.start_node("router"));
         let mut carriage = Self {
@@ -113,7 +122,7 @@ impl Carriage {
     }
 
     /// Ends the services; what the storage node kept is the file or nothing.
-    fn is_clean_in_the_end(mut self) {
+    fn end_clean(mut self) {
         self.storage.take().unwrap().stop().expect_code(0);
         self.router.take().unwrap().stop().expect_code(0);
         for directory in ["kept", "back"] {
@@ -172,7 +181,7 @@ fn a_router_killed_during_a_put_and_started_again_costs_time_only() {
     let ended = client.wait();
     carriage.judge(&ended, &carriage.kept().join("file"));
     assert_eq!(ended.code(), Some(0), "{ended:?}");
-    carriage.is_clean_in_the_end();
+    carriage.end_clean();
 }
 
 #[test]
@@ -185,7 +194,7 @@ fn a_router_killed_during_a_get_and_started_again_costs_time_only() {
     let ended = client.wait();
     carriage.judge(&ended, &carriage.site.path("back/file"));
     assert_eq!(ended.code(), Some(0), "{ended:?}");
-    carriage.is_clean_in_the_end();
+    carriage.end_clean();
 }
 
 #[test]
@@ -213,7 +222,7 @@ fn a_storage_node_killed_during_a_put_and_started_again_ends_in_a_copy_or_an_err
     carriage.kill_storage_and_start_it_again();
     let ended = client.wait();
     carriage.judge(&ended, &carriage.kept().join("file"));
-    carriage.is_clean_in_the_end();
+    carriage.end_clean();
 }
 
 #[test]
@@ -226,7 +235,7 @@ fn a_storage_node_killed_during_a_get_and_started_again_costs_time_only() {
     let ended = client.wait();
     carriage.judge(&ended, &carriage.site.path("back/file"));
     assert_eq!(ended.code(), Some(0), "reading can be repeated: {ended:?}");
-    carriage.is_clean_in_the_end();
+    carriage.end_clean();
 }
 
 #[test]
@@ -278,7 +287,7 @@ fn a_client_killed_during_a_put_leaves_no_file_at_the_storage_node() {
         Vec::<String>::new(),
         "what the dead client began is gone"
     );
-    carriage.is_clean_in_the_end();
+    carriage.end_clean();
 }
 
 #[test]

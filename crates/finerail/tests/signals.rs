@@ -1,5 +1,12 @@
 //! How `finerail node` begins and ends: the service manager's words, signals, and what is left behind.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
 use std::ffi::OsString;

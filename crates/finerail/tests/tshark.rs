@@ -1,6 +1,13 @@
 //! The traffic of our own nodes, captured on loopback, as tshark's LNet dissector and as `finerail dump` read it:
 //! type, NIDs, match bits, portal, lengths and cookies, message by message.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 #[path = "../../lnet-capture/tests/common/tshark.rs"]
 #[allow(dead_code, reason = "shared with the crate that it stands in")]

@@ -86,6 +86,15 @@ pub(crate) fn free_port() -> u16 {
     }
 }
 
+/// How much of something: what fits every run, or what the long suites take (`FINERAIL_LONG=1`).
+pub(crate) fn scaled(usual: usize, long: usize) -> usize {
+    if std::env::var_os("FINERAIL_LONG").is_some_and(|value| value == "1") {
+        long
+    } else {
+        usual
+    }
+}
+
 /// True for a process that may do everything.
 pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
