@@ -13,6 +13,7 @@
 
 mod assign;
 mod costs;
+mod csv;
 pub mod evaluate;
 mod input;
 mod machine;
@@ -23,6 +24,7 @@ mod rule;
 mod transport;
 
 pub use assign::assign;
+pub use csv::write_csv;
 pub use input::{
     ClientDraft, Draft, MAX_INPUT_BYTES, MapNode, ModuleDraft, NodeDraft, read_machine, read_map,
     read_modules, read_node_table, synthetic_metadata, titan,

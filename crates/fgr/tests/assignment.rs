@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use fgr::{
     Disjoint, Machine, Metric, Options, Plan, PlanError, PlanWarning, Policy, TieRule, assign,
-    read_machine,
+    read_machine, write_csv,
 };
 use proptest::prelude::*;
 use topology::{Fabric, Vertex};
@@ -164,6 +164,23 @@ fn primaries(machine: &Machine, plan: &Plan) -> Vec<u32> {
         }
     }
     clients
+}
+
+#[test]
+fn the_table_of_a_plan_begins_with_its_header_and_the_lowest_client_and_net() {
+    let machine = mini();
+    let mut table = String::new();
+    write_csv(&machine, &plan(&machine, Policy::STRICT), &mut table).unwrap();
+    let head: Vec<&str> = table.split_inclusive('\n').take(3).collect();
+    assert_eq!(
+        head,
+        [
+            "client_nid,net,primary_nid,backup1_nid,backup2_nid\n",
+            "0,o2ib201,1011,1012,1013\n",
+            "0,o2ib202,1024,1025,1026\n",
+        ]
+    );
+    assert_eq!(table.lines().count(), 1 + 192 * 2);
 }
 
 #[test]

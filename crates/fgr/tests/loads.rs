@@ -54,6 +54,39 @@ fn the_small_machine_has_the_printed_distances_and_loads() {
     );
 }
 
+#[test]
+fn a_dragonfly_is_planned_and_loaded_by_walking() {
+    let file = "machine: d
+fabric: {kind: dragonfly, groups: 3, switches: 2, links-per-pair: 1, local-capacity: 5, global-capacity: 4}
+clients: {per-vertex: 3}
+groups:
+  - name: A
+    nets: [tcp1]
+    sub-groups:
+      - modules:
+          - {blade: a, at: [0, 0], nodes: [101]}
+          - {blade: b, at: [1, 0], nodes: [102]}\n";
+    let machine = read_machine("d", file).unwrap();
+    let plan = assign(
+        &machine,
+        Policy::Balanced { by: Metric::Hops },
+        &Options::default(),
+    )
+    .unwrap();
+    let e = Evaluation::new(&machine, &plan, Gateways::Primary);
+    assert_eq!((e.router_load.min, e.router_load.max), (9.0, 9.0));
+    assert_eq!(e.hops.max, 2.0);
+    assert!(e.write.max > 0.0 && e.write.by_dimension.is_empty());
+    let failures = single_failures(&machine, &plan, Unit::Node);
+    assert_eq!(
+        failures
+            .iter()
+            .map(|f| (f.unreachable, f.write_max))
+            .collect::<Vec<_>>(),
+        [(0, None), (0, None)]
+    );
+}
+
 /// A grid with a client everywhere and five routers on one net.
 fn any_machine(sizes: &[(u16, bool)], tie: &str, routers: [u32; 5]) -> Machine {
     let mut file = format!("machine: any\nfabric:\n  kind: torus\n  tie: {tie}\n  dimensions:\n");

@@ -13,7 +13,7 @@
 //! need the fewest hops. [`Routing::Valiant`] goes through each other group (or, inside a group,
 //! each other switch) evenly. Adaptive machines lie between the two.
 
-use crate::grid::check_capacities;
+use crate::grid::{check_capacities, check_costs};
 use crate::{Link, MAX_LINKS, MAX_VERTICES, TopologyError, Vertex};
 
 /// How messages find their way through a dragonfly.
@@ -65,6 +65,7 @@ impl Dragonfly {
             return Err(TopologyError::Unconnected(size.groups));
         }
         check_capacities(&[size.local_capacity, size.global_capacity])?;
+        check_costs(&[size.local_cost, size.global_cost])?;
         let [groups, switches, links] =
             [size.groups, size.switches, size.links_per_pair].map(u64::from);
         let vertices = groups * switches;

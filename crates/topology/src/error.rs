@@ -15,6 +15,12 @@ pub enum TopologyError {
     /// More vertices than [`crate::MAX_VERTICES`], or links than [`crate::MAX_LINKS`].
     #[error("{0} is too large: at most {max} vertices and {links} links", max = crate::MAX_VERTICES, links = crate::MAX_LINKS)]
     TooLarge(&'static str),
+    /// A dimension longer than [`crate::MAX_SIZE`].
+    #[error("dimension {0} is longer than {max} positions", max = crate::MAX_SIZE)]
+    TooLong(String),
+    /// A hop dearer than [`crate::MAX_COST`].
+    #[error("the cost {0} of a hop is above {max}", max = crate::MAX_COST)]
+    TooDear(u32),
     /// The capacities of a dimension do not repeat a whole number of times along it.
     #[error("dimension {dimension}: {given} capacities do not divide its size {size}")]
     Pattern {

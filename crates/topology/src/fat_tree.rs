@@ -13,8 +13,11 @@
 //! takes depends on the destination alone, so two streams to one destination meet early and two
 //! destinations may share a link although others are idle: the hot spots of such fabrics.
 
-use crate::grid::check_capacities;
+use crate::grid::{check_capacities, check_costs};
 use crate::{Link, MAX_LINKS, MAX_VERTICES, TopologyError, Vertex};
+
+/// Levels of the highest tree; with [`crate::MAX_COST`] the sum of a path's hops fits 32 bits.
+const MAX_LEVELS: usize = 64;
 
 /// One level of switches of a [`FatTree`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,13 +47,18 @@ impl FatTree {
     ///
     /// # Errors
     ///
-    /// No level, a count of 0, too many endpoints or links, a capacity that is not positive.
+    /// No level, more than 64 of them, a count of 0, too many endpoints or links, a capacity that is not positive.
     pub fn new(levels: Vec<Level>) -> Result<Self, TopologyError> {
         if levels.is_empty() || levels.iter().any(|level| level.down == 0 || level.up == 0) {
             return Err(TopologyError::Zero("levels, down and up"));
         }
+        if levels.len() > MAX_LEVELS {
+            return Err(TopologyError::TooLarge("the fat tree"));
+        }
         let capacities: Vec<f64> = levels.iter().map(|level| level.capacity).collect();
         check_capacities(&capacities)?;
+        let costs: Vec<u32> = levels.iter().map(|level| level.cost).collect();
+        check_costs(&costs)?;
         let too_large = || TopologyError::TooLarge("the fat tree");
         let mut spans = vec![(1_u32, 1_u32)];
         let (mut endpoints, mut ways) = (1_u32, 1_u32);

@@ -14,7 +14,7 @@
 
 use smallvec::SmallVec;
 
-use crate::{Link, MAX_LINKS, MAX_VERTICES, TopologyError, Vertex};
+use crate::{Link, MAX_COST, MAX_LINKS, MAX_SIZE, MAX_VERTICES, TopologyError, Vertex};
 
 /// Positions of a vertex, one a dimension.
 pub type Coordinates = SmallVec<[u16; 6]>;
@@ -82,6 +82,8 @@ pub struct GridLink {
 }
 
 /// A torus or mesh.
+///
+/// A dimension is named by its index in [`Grid::dimensions`]; another index panics, as in a slice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     dimensions: Vec<Dimension>,
@@ -109,7 +111,7 @@ impl Grid {
                 .filter(|&product| product <= MAX_VERTICES)
                 .ok_or(TopologyError::TooLarge("the grid"))?;
         }
-        // At most 2^24 vertices with 16 links each: MAX_LINKS is never exceeded.
+        // At most 2^22 vertices with 16 links each: MAX_LINKS is never exceeded.
         debug_assert!(vertices * 2 * dimensions.len() as u32 <= MAX_LINKS);
         Ok(Self {
             dimensions,
@@ -351,6 +353,9 @@ fn check(dimension: &Dimension) -> Result<(), TopologyError> {
     if *size == 0 {
         return Err(TopologyError::Zero("the size of a dimension"));
     }
+    if *size > MAX_SIZE {
+        return Err(TopologyError::TooLong(dimension.name.clone()));
+    }
     if capacity.is_empty() || usize::from(*size) % capacity.len() != 0 {
         return Err(TopologyError::Pattern {
             dimension: dimension.name.clone(),
@@ -358,7 +363,16 @@ fn check(dimension: &Dimension) -> Result<(), TopologyError> {
             size: *size,
         });
     }
+    check_costs(&[dimension.cost])?;
     check_capacities(capacity)
+}
+
+/// Refuses a hop dearer than [`MAX_COST`].
+pub(crate) fn check_costs(costs: &[u32]) -> Result<(), TopologyError> {
+    match costs.iter().find(|&&cost| cost > MAX_COST) {
+        Some(&bad) => Err(TopologyError::TooDear(bad)),
+        None => Ok(()),
+    }
 }
 
 /// Refuses what is not a positive number of GB/s.

@@ -30,12 +30,17 @@ pub use fabric::Fabric;
 pub use fat_tree::{FatTree, Level};
 pub use grid::{Coordinates, Dimension, Direction, Grid, GridLink, Tie, Way};
 
-/// Most vertices of a fabric: a hundred times the largest machine of today, and its tables still fit
-/// into a gigabyte.
-pub const MAX_VERTICES: u32 = 1 << 24;
+/// Most vertices of a fabric: more than twenty times the largest machine of today.
+pub const MAX_VERTICES: u32 = 1 << 22;
 
-/// Most directed links of a fabric.
-pub const MAX_LINKS: u32 = 1 << 28;
+/// Most directed links of a fabric: their loads take half a gigabyte.
+pub const MAX_LINKS: u32 = 1 << 26;
+
+/// Longest dimension of a grid, so that a table of all pairs of its positions stays small.
+pub const MAX_SIZE: u16 = 4_096;
+
+/// Largest cost of a hop, so that no sum of hops overflows 32 bits.
+pub const MAX_COST: u32 = 10_000;
 
 /// Where messages enter and leave a fabric, as a dense number from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

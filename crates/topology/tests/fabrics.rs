@@ -201,7 +201,14 @@ fn sizes_that_cannot_be_are_refused() {
         Err(TopologyError::Pattern { .. })
     ));
     assert_eq!(Grid::new(Vec::new()), Err(TopologyError::Dimensions(0)));
-    let huge = vec![dimension(u16::MAX, true); 2];
+    let long = vec![dimension(u16::MAX, true)];
+    assert_eq!(Grid::new(long), Err(TopologyError::TooLong("d".to_owned())));
+    let dear = Dimension {
+        cost: 10_001,
+        ..dimension(5, true)
+    };
+    assert_eq!(Grid::new(vec![dear]), Err(TopologyError::TooDear(10_001)));
+    let huge = vec![dimension(4_096, true); 2];
     assert_eq!(Grid::new(huge), Err(TopologyError::TooLarge("the grid")));
     let negative = Dimension {
         capacity: vec![-1.0],

@@ -43,7 +43,7 @@ use crate::machine::{Client, Machine, Origin, Role};
 use crate::problem::{InputError, Problems, Reason};
 
 /// Most clients that `per-vertex` may make.
-const MAX_CLIENTS: u64 = 1 << 24;
+const MAX_CLIENTS: u64 = 1 << 22;
 
 /// Reads a machine file.
 ///
@@ -184,7 +184,7 @@ fn fabric(node: &Node<'_>, problems: &mut Problems) -> Option<Fabric> {
 type Made = Option<Result<Fabric, topology::TopologyError>>;
 
 const COUNT: &str = "a number up to 65535";
-const WEIGHT: &str = "a number up to 1000";
+const WEIGHT: &str = "a whole number";
 
 fn grid(fields: &mut Fields<'_, '_>, wrap: bool, problems: &mut Problems) -> Made {
     let tie = choose_or(fields.optional("tie"), "tie", &TIES, problems);
@@ -215,13 +215,9 @@ fn dimension(node: &Node<'_>, wrap: bool, problems: &mut Problems) -> Option<Dim
     })
 }
 
-/// A weight that cannot overflow a sum of hops.
+/// The weight of a hop.
 fn weight(fields: &mut Fields<'_, '_>, key: &'static str, problems: &mut Problems) -> u32 {
-    let weight: u32 = fields.parsed_or(key, WEIGHT, 1, problems);
-    if weight > 1_000 {
-        problems.value(fields.line, key, &weight.to_string(), WEIGHT);
-    }
-    weight
+    fields.parsed_or(key, WEIGHT, 1, problems)
 }
 
 fn dragonfly(fields: &mut Fields<'_, '_>, problems: &mut Problems) -> Made {
