@@ -20,14 +20,15 @@ mod machine;
 mod plan;
 mod policy;
 mod problem;
+mod random;
 mod rule;
 mod transport;
 
 pub use assign::assign;
 pub use csv::write_csv;
 pub use input::{
-    ClientDraft, Draft, MAX_INPUT_BYTES, MapNode, ModuleDraft, NodeDraft, read_machine, read_map,
-    read_modules, read_node_table, synthetic_metadata, titan,
+    ClientDraft, Draft, MAX_INPUT_BYTES, MapNode, ModuleDraft, NodeDraft, Synthetic, read_machine,
+    read_map, read_modules, read_node_table, synthetic, synthetic_metadata, titan,
 };
 pub use machine::{Client, Group, Machine, Module, NetEntry, Origin, Role, Router};
 pub use plan::{Plan, PlanError, PlanWarning, Row};

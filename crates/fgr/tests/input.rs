@@ -8,8 +8,8 @@
 mod common;
 
 use fgr::{
-    InputError, Role, read_machine, read_map, read_modules, read_node_table, synthetic_metadata,
-    titan,
+    InputError, Origin, Role, Synthetic, read_machine, read_map, read_modules, read_node_table,
+    synthetic, synthetic_metadata, titan,
 };
 use topology::Fabric;
 
@@ -232,4 +232,37 @@ fn titan_with_metadata_has_440_routers_and_says_that_their_places_are_synthetic(
     assert_eq!(machine.data_nets().count(), 36);
     let warning = "the places of the metadata modules c7-2c1s3, c14-1c1s0 are synthetic";
     assert!(machine.warnings[0].to_string().ends_with(warning));
+}
+
+#[test]
+fn a_synthetic_machine_of_titans_size_has_its_counts_and_every_plane_in_a_window() {
+    let grid = topology::titan::grid().unwrap();
+    let size = Synthetic {
+        groups: 9,
+        modules: 3,
+        nets: 4,
+    };
+    let machine = synthetic("like-titan", grid, topology::Tie::Split, size).unwrap();
+    assert_eq!((machine.modules.len(), machine.nets.len()), (108, 36));
+    assert_eq!((machine.origin, machine.footprint), (Origin::Synthetic, 2));
+    for client in machine.clients.iter().step_by(24) {
+        assert!((0..9).all(|group| machine.window(group, client.vertex).unwrap().inside));
+    }
+}
+
+#[test]
+fn a_synthetic_machine_without_room_is_refused() {
+    let grid = topology::titan::grid().unwrap();
+    let size = Synthetic {
+        groups: 9,
+        modules: 0,
+        nets: 4,
+    };
+    assert!(synthetic("m", grid.clone(), topology::Tie::Split, size).is_err());
+    let size = Synthetic {
+        groups: 900,
+        modules: 20,
+        nets: 1,
+    };
+    assert!(synthetic("m", grid, topology::Tie::Split, size).is_err());
 }

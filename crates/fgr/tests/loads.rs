@@ -9,7 +9,9 @@ mod common;
 
 use std::fmt::Write;
 
-use fgr::evaluate::{Evaluation, Gateways, LinkLoads, Traffic, Unit, single_failures};
+use fgr::evaluate::{
+    Evaluation, Gateways, LinkLoads, Traffic, Unit, random_failures, single_failures,
+};
 use fgr::{Machine, Metric, Options, Policy, assign, read_machine};
 use proptest::prelude::*;
 use topology::{Direction, Fabric};
@@ -151,4 +153,19 @@ proptest! {
             prop_assert!((failure.read_max.unwrap() - whole.read.max).abs() < 1e-9);
         }
     }
+}
+
+#[test]
+fn random_failures_of_all_but_a_few_leave_pairs_unreachable_and_repeat_for_a_seed() {
+    let machine = mini();
+    let plan = assign(&machine, Policy::STRICT, &Options::default()).unwrap();
+    let draw = |count, seed| random_failures(&machine, &plan, Unit::Module, count, 5, seed);
+    assert_eq!(draw(4, 7), draw(4, 7));
+    assert_ne!(draw(4, 7), draw(4, 8));
+    assert!(draw(1, 7).iter().all(|failure| failure.unreachable == 0));
+    assert!(
+        draw(12, 7)
+            .iter()
+            .all(|failure| failure.unreachable == 2 * 192)
+    );
 }

@@ -14,6 +14,7 @@ use crate::evaluate::rings::Rings;
 use crate::evaluate::{Gateways, clients_of_routers};
 use crate::machine::{Machine, Role};
 use crate::plan::Plan;
+use crate::random::SplitMix;
 
 /// What dies at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,16 +46,43 @@ pub struct Failure {
 #[must_use]
 pub fn single_failures(machine: &Machine, plan: &Plan, unit: Unit) -> Vec<Failure> {
     let before = Before::new(machine, plan);
+    let units = units(machine, unit).into_iter();
+    units.map(|dead| before.fail(dead)).collect()
+}
+
+/// `trials` failures of `count` units at once, drawn at random; equal seeds draw equal failures.
+#[must_use]
+pub fn random_failures(
+    machine: &Machine,
+    plan: &Plan,
+    unit: Unit,
+    count: usize,
+    trials: usize,
+    seed: u64,
+) -> Vec<Failure> {
+    let before = Before::new(machine, plan);
+    let mut units = units(machine, unit);
+    let count = count.min(units.len());
+    let mut random = SplitMix(seed);
+    let trial = |_| {
+        random.draw(&mut units, count);
+        before.fail(units[..count].concat())
+    };
+    (0..trials).map(trial).collect()
+}
+
+/// The routers of each unit of data routers.
+fn units(machine: &Machine, unit: Unit) -> Vec<Vec<u16>> {
     let is_data = |role: u16| machine.groups[usize::from(role)].role == Role::Data;
     let modules = machine
         .modules
         .iter()
         .filter(|module| is_data(module.group));
-    let dead = modules.flat_map(|module| match unit {
+    let routers = modules.flat_map(|module| match unit {
         Unit::Module => vec![module.routers.clone().collect()],
         Unit::Node => module.routers.clone().map(|router| vec![router]).collect(),
     });
-    dead.map(|dead: Vec<u16>| before.fail(dead)).collect()
+    routers.collect()
 }
 
 /// The whole plan before anything dies.

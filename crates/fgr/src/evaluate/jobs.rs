@@ -7,6 +7,7 @@
 
 use crate::machine::Machine;
 use crate::plan::Plan;
+use crate::random::SplitMix;
 
 /// The efficiency of jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,28 +93,7 @@ pub fn scattered_jobs(
     let size = size.min(clients.len());
     let mut random = SplitMix(seed);
     JobEfficiency::of((0..jobs).map(|_| {
-        // The first steps of a Fisher-Yates shuffle, on from the last job's order.
-        for chosen in 0..size {
-            let rest = (clients.len() - chosen) as u64;
-            clients.swap(chosen, chosen + random.below(rest) as usize);
-        }
+        random.draw(&mut clients, size);
         job_efficiency(machine, plan, &clients[..size])
     }))
-}
-
-/// The SplitMix64 generator: its numbers are the same on every machine and in every release.
-struct SplitMix(u64);
-
-impl SplitMix {
-    /// A number below `limit`, which is at least 1; the bias of the multiplication is below 2^-40 for
-    /// any number of clients.
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^= mixed >> 31;
-        // The upper half of a product of 64-bit numbers is below the second of them.
-        ((u128::from(mixed) * u128::from(limit)) >> 64) as u64
-    }
 }

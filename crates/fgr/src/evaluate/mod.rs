@@ -11,7 +11,7 @@ mod jobs;
 mod loads;
 mod rings;
 
-pub use failures::{Failure, Unit, expected_unreachable, single_failures};
+pub use failures::{Failure, Unit, expected_unreachable, random_failures, single_failures};
 pub use jobs::{JobEfficiency, compact_jobs, job_efficiency, scattered_jobs};
 pub use loads::{Gateways, LinkLoads, Traffic};
 

@@ -4,6 +4,7 @@
 //! * [`read_map`]: Titan's map, `NID name compute|service X Y Z` a line.
 //! * [`read_node_table`]: tables like those of `xtprocadmin`, on a machine that is named like Titan.
 //! * [`read_modules`]: the table of router modules.
+//! * [`synthetic`]: a machine by rule, where no coordinates are known.
 //!
 //! Each reader takes the text and the name to use in complaints; none opens a file. Each goes on
 //! after an error, so that one pass finds all of them. What has been read becomes a [`Draft`], and
@@ -12,11 +13,13 @@
 mod draft;
 mod fields;
 mod machine_file;
+mod synthetic;
 mod tables;
 mod yaml;
 
 pub use draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
 pub use machine_file::read_machine;
+pub use synthetic::{Synthetic, synthetic};
 pub use tables::{MapNode, read_map, read_modules, read_node_table, synthetic_metadata, titan};
 
 use crate::problem::{Problems, Reason};
