@@ -8,9 +8,10 @@
 mod common;
 
 use fgr::{
-    InputError, Origin, Role, Synthetic, read_machine, read_map, read_modules, read_node_table,
-    synthetic, synthetic_metadata, titan,
+    InputError, Options, Origin, Policy, Role, Synthetic, assign, read_machine, read_map,
+    read_modules, read_node_table, synthetic, synthetic_metadata, titan,
 };
+use proptest::prelude::*;
 use topology::Fabric;
 
 use common::{mini, mini_file, titan_file, titan_machine};
@@ -265,4 +266,32 @@ fn a_synthetic_machine_without_room_is_refused() {
         nets: 1,
     };
     assert!(synthetic("m", grid, topology::Tie::Split, size).is_err());
+}
+
+proptest! {
+    #[test]
+    fn no_damage_to_a_machine_file_panics(
+        at in 0_usize..2_000,
+        length in 0_usize..12,
+        with in "[-0-9a-z:{}\\[\\], \n]{0,12}",
+    ) {
+        let mut file = mini_file();
+        let start = at.min(file.len());
+        let end = (start + length).min(file.len());
+        file.replace_range(start..end, &with);
+        if let Ok(machine) = read_machine("m", &file) {
+            prop_assert!(!machine.nets.is_empty() && !machine.clients.is_empty());
+            let _ = assign(&machine, Policy::STRICT, &Options::default());
+        }
+    }
+
+    #[test]
+    fn no_table_panics(text in "([-0-9a-z,x ]{0,20}\n){0,6}", damage in 0_usize..160) {
+        let grid = topology::titan::grid().unwrap();
+        let _ = (read_map("m", &text), read_node_table("t", &text));
+        let mut line = "group,subgroup,index,slot,blade,x,y0,z,nid_n0,nid_n1,nid_n2,nid_n3,net_n0,net_n2,net_n1,net_n3\nA,1,1,1,c7-2c2s0,4,2,0,16798,16799,16704,16705,o2ib201,o2ib210,o2ib219,o2ib228\n".to_owned();
+        let at = damage.min(line.len());
+        line.insert_str(at, &text);
+        let _ = read_modules("m", &line, &grid, Role::Data);
+    }
 }
