@@ -4,7 +4,7 @@
 //! * [`read_map`]: Titan's map, `NID name compute|service X Y Z` a line.
 //! * [`read_node_table`]: tables like those of `xtprocadmin`, on a machine that is named like Titan.
 //! * [`read_modules`]: the table of router modules.
-//! * [`synthetic`]: a machine by rule, where no coordinates are known.
+//! * [`synthetic()`]: a machine by rule, where no coordinates are known.
 //!
 //! Each reader takes the text and the name to use in complaints; none opens a file. Each goes on
 //! after an error, so that one pass finds all of them. What has been read becomes a [`Draft`], and
