@@ -45,6 +45,8 @@ impl Socklnd {
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return,
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
+                    // As if there were too many handshakes: silent clients must not keep others out.
+                    _ if is_out_of_descriptors(&error) && self.close_oldest_handshake(now) => {}
                     _ => return self.pause_accepting(slot, &error, now),
                 },
             }
@@ -124,9 +126,16 @@ impl Socklnd {
         if self.half_open.len() < self.config.limits.handshakes_max {
             return;
         }
-        if let Some((_, &oldest)) = self.half_open.first_key_value() {
-            self.fail_passive(oldest, Refusal::TooManyHandshakes, now);
-        }
+        self.close_oldest_handshake(now);
+    }
+
+    /// False when there is none.
+    fn close_oldest_handshake(&mut self, now: Time) -> bool {
+        let Some((_, &oldest)) = self.half_open.first_key_value() else {
+            return false;
+        };
+        self.fail_passive(oldest, Refusal::TooManyHandshakes, now);
+        true
     }
 
     /// Goes on with a handshake of either role.
@@ -431,3 +440,12 @@ impl Socklnd {
         Some(*handshake)
     }
 }
+
+/// The process, or the system, has no file descriptor left.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
+}
+
+/// `ErrorKind` has no name for these.
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
