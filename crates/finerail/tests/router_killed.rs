@@ -11,8 +11,9 @@
 mod common;
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use common::process::{Ended, Process};
@@ -21,7 +22,7 @@ use common::{eventually, pattern, scaled};
 
 /// Long enough that a kill falls into the middle of it.
 fn length() -> usize {
-    scaled(96 << 20, 1 << 30)
+    scaled(96 << 20, 512 << 20)
 }
 /// Seconds after which a call fails that nobody answers: longer than a restart takes.
 const PATIENT: &str = "30";
@@ -100,25 +101,8 @@ impl Carriage {
         fs::copy(self.site.path("sent"), self.kept().join("file")).unwrap();
     }
 
-    /// The transfer either succeeded, and then the copy is right, or it failed with a message, and then there is no
-    /// copy.
     fn judge(&self, ended: &Ended, copy: &Path) {
-        match ended.code() {
-            Some(0) => assert!(
-                fs::read(copy).unwrap() == self.data,
-                "the copy is wrong: {ended:?}"
-            ),
-            Some(1) => {
-                assert!(ended.err.contains("finerail: "), "{ended:?}");
-                assert!(
-                    !copy.exists(),
-                    "a copy of a transfer that failed: {ended:?}"
-                );
-            }
-            _ => panic!("{ended:?}"),
-        }
-        assert!(!ended.err.contains("panicked"), "{ended:?}");
-        println!("{}{}", ended.out, ended.err);
+        judge(&self.data, ended, copy);
     }
 
     /// Ends the services; what the storage node kept is the file or nothing.
@@ -133,6 +117,27 @@ impl Carriage {
             );
         }
     }
+}
+
+/// The transfer either succeeded, and then the copy is right, or it failed with a message, and then there is no
+/// copy.
+fn judge(data: &[u8], ended: &Ended, copy: &Path) {
+    match ended.code() {
+        Some(0) => assert!(
+            fs::read(copy).unwrap() == data,
+            "the copy is wrong: {ended:?}"
+        ),
+        Some(1) => {
+            assert!(ended.err.contains("finerail: "), "no message: {ended:?}");
+            assert!(
+                !copy.exists(),
+                "a copy of a transfer that failed: {ended:?}"
+            );
+        }
+        _ => panic!("{ended:?}"),
+    }
+    assert!(!ended.err.contains("panicked"), "{ended:?}");
+    println!("{}{}", ended.out, ended.err);
 }
 
 /// Every entry, hidden ones too.
@@ -302,4 +307,34 @@ fn a_client_killed_during_a_get_leaves_no_file_of_that_name() {
     // Again, beside what the dead one may have left.
     let ended = carriage.get(PATIENT).wait().expect_code(0);
     carriage.judge(&ended, &carriage.site.path("back/file"));
+}
+
+/// What [`judge`] is told of a client that ended so, with a copy of one wrong byte.
+fn judged_with_a_wrong_copy(code: i32, err: &str) {
+    let site = Site::new();
+    let copy = site.write("copy", "right data, wronG");
+    let ended = Ended {
+        status: ExitStatus::from_raw(code << 8),
+        out: String::new(),
+        err: err.to_owned(),
+    };
+    judge(b"right data, wrong", &ended, &copy);
+}
+
+#[test]
+#[should_panic(expected = "the copy is wrong")]
+fn the_judge_sees_a_wrong_copy() {
+    judged_with_a_wrong_copy(0, "");
+}
+
+#[test]
+#[should_panic(expected = "a copy of a transfer that failed")]
+fn the_judge_sees_the_copy_of_a_transfer_that_failed() {
+    judged_with_a_wrong_copy(1, "finerail: no answer\n");
+}
+
+#[test]
+#[should_panic(expected = "no message")]
+fn the_judge_sees_a_failure_that_says_nothing() {
+    judged_with_a_wrong_copy(1, "");
 }
