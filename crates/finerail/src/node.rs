@@ -6,7 +6,7 @@ use anyhow::Context;
 use lnet_node::Node;
 
 use crate::common::{ConfigArgs, StatsArgs, TransportArgs};
-use crate::service::{GRACE, StopSignals};
+use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
 /// Arguments of `finerail node`.
 #[derive(clap::Args)]
@@ -37,6 +37,7 @@ pub(crate) struct NodeArgs {
 
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     let config = args.config.read()?;
+    raise_descriptor_limit();
     let signals = StopSignals::register()?;
     let node = Node::start(&config, args.transport.options())
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;

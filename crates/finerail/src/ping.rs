@@ -43,10 +43,11 @@ pub(crate) struct PingArgs {
     /// Ask from this local NID
     #[arg(long, short, value_name = "NID")]
     source: Option<Nid>,
-    /// Ask as the node of this configuration, with its networks and routes
+    /// Ask as the node of this configuration, with its networks and routes. Peers take it for a restart
+    /// of that node: not while the node runs
     #[arg(long, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
-    /// Connect from a source port below 1024
+    /// Connect from a source port below 1024, as a node does: not from the address of a running node
     #[arg(long, conflicts_with = "config")]
     privileged: bool,
     /// Print JSON, one document

@@ -4,13 +4,24 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::Context;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 /// How long a service finishes what is under way before it closes its connections.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
+
+/// Lets this process have as many descriptors as the administrator allows: every peer takes three, and
+/// the usual soft limit of 1024 would end at some 340 peers.
+pub(crate) fn raise_descriptor_limit() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+    if let Err(error) = raised {
+        warn!(%error, "cannot raise the limit of open files; see `ulimit -n`");
+    }
+}
 
 /// Signals that end a service. Registered before the service starts, so that none is missed.
 pub(crate) struct StopSignals(Signals);

@@ -31,9 +31,9 @@ pub struct NodeOptions {
     /// TCP congestion control of every connection, by its name in the operating system; `None` leaves
     /// the system's default.
     pub congestion: Option<String>,
-    /// Open one CONTROL connection a peer and present this process as a user-space peer of the node it
-    /// talks to (section 2.11): needs no privilege where the node accepts any port, and disturbs no
-    /// LNet node on the same address.
+    /// Open one CONTROL connection a peer, and from an unprivileged port present this process as a
+    /// user-space peer (section 2.11): needs no privilege where the node accepts any port, and disturbs
+    /// no LNet node on the same address.
     pub one_shot: bool,
     /// Seed of everything that is drawn; the same seed draws the same.
     pub seed: u64,

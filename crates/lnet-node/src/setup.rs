@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lnet_config::{Config, NetConfig, NiConfig};
 use lnet_core::{Core, CoreConfig, Globals, Route, RouterBuffers, Tunables};
-use lnet_tcp::{AddNiError, LndNi, NiKey, Socklnd, SocklndConfig};
+use lnet_tcp::{AddNiError, LndNi, NiKey, Socklnd, SocklndConfig, SourcePorts};
 use lnet_types::{LndType, Net, Nid, Time};
 use mio::Registry;
 use sys::InterfaceAddress;
@@ -243,7 +243,8 @@ fn socklnd_config(options: &NodeOptions, globals: &Globals) -> SocklndConfig {
         accept_timeout: options.accept_timeout,
         sock_timeout: globals.lnd_timeout(),
         typed: !options.one_shot,
-        user_pid: options.one_shot,
+        // A user-space peer is one that dials from an unprivileged port (section 2.11).
+        user_pid: options.one_shot && options.source_port_choice() == SourcePorts::Any,
         congestion: options.congestion.clone(),
         keepalive: options.keepalive.unwrap_or(default.keepalive),
         ..default

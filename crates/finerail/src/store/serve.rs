@@ -10,7 +10,7 @@ use lnet_rpc::{Entropy, Server, ServerOptions};
 use lnet_store::{Service, ServiceOptions, Sync};
 
 use crate::common::{ConfigArgs, StatsArgs, TransportArgs};
-use crate::service::{GRACE, StopSignals};
+use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
 /// Arguments of `finerail store serve`.
 #[derive(clap::Args)]
@@ -56,6 +56,7 @@ enum Flush {
 
 pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let config = args.config.read()?;
+    raise_descriptor_limit();
     let signals = StopSignals::register()?;
     let entropy = || Entropy::from_system().context("cannot read random numbers");
     let sync = match args.sync {
