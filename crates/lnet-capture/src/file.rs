@@ -54,8 +54,11 @@ pub const RECORD_LEN_MAX: usize = 16 << 20;
 
 /// Enough for the packets of every ordinary capture; more is taken when a record needs it.
 const BUFFER_LEN: usize = 128 << 10;
-/// Enough for the file header of either format with its options.
-const PROBE_LEN: u64 = 64 << 10;
+/// The longest file header that is waited for: a pcapng section header with many options. What follows
+/// a longer one is read by the parser, as it comes.
+const HEADER_LEN_MAX: u64 = 64 << 10;
+/// Bytes of a pcap file header, which is also what a pcapng section header has at least.
+const HEADER_LEN_MIN: u64 = 24;
 const PCAPNG_MAGIC: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
@@ -73,20 +76,21 @@ struct Source<'a> {
     capacity: usize,
 }
 
-/// Opens either format. The first bytes are read here until there are enough of them: a pipe may
-/// deliver fewer than a file header at a time, which the parsers do not expect.
+/// Opens either format. The file header is read here as a whole: a pipe may deliver fewer bytes at a
+/// time, which the parsers do not expect. No byte behind it is waited for, so that a live capture shows
+/// each packet as it comes.
 fn open<'a, R: Read + 'a>(mut input: R) -> Result<Reader<'a>, CaptureError> {
-    let mut probe = Vec::new();
-    input
-        .by_ref()
-        .take(PROBE_LEN)
-        .read_to_end(&mut probe)
-        .map_err(CaptureError::Read)?;
-    if probe.is_empty() {
+    let mut header = Vec::new();
+    read_up_to(&mut input, HEADER_LEN_MIN, &mut header)?;
+    if header.is_empty() {
         return Err(CaptureError::Empty);
     }
-    let is_pcapng = probe.starts_with(&PCAPNG_MAGIC);
-    let input = Cursor::new(probe).chain(input);
+    let is_pcapng = header.starts_with(&PCAPNG_MAGIC);
+    if is_pcapng {
+        let length = section_header_len(&header).min(HEADER_LEN_MAX);
+        read_up_to(&mut input, length, &mut header)?;
+    }
+    let input = Cursor::new(header).chain(input);
     if is_pcapng {
         let reader = PcapNGReader::new(BUFFER_LEN, input).map_err(bad_start)?;
         Ok(Box::new(reader))
@@ -94,6 +98,28 @@ fn open<'a, R: Read + 'a>(mut input: R) -> Result<Reader<'a>, CaptureError> {
         let reader = LegacyPcapReader::new(BUFFER_LEN, input).map_err(bad_start)?;
         Ok(Box::new(reader))
     }
+}
+
+/// Reads until `bytes` has this length, or the input ends.
+fn read_up_to(input: &mut impl Read, length: u64, bytes: &mut Vec<u8>) -> Result<(), CaptureError> {
+    let missing = length.saturating_sub(bytes.len() as u64);
+    let read = input.by_ref().take(missing).read_to_end(bytes);
+    read.map(drop).map_err(CaptureError::Read)
+}
+
+/// What a pcapng section header says of its own length: the second word, in the order that the third
+/// one, 0x1A2B3C4D, tells.
+fn section_header_len(header: &[u8]) -> u64 {
+    let Some(&[a, b, c, d]) = header.get(4..).and_then(|rest| rest.first_chunk()) else {
+        return 0;
+    };
+    let is_big_endian = header.get(8) == Some(&0x1A);
+    let length = if is_big_endian {
+        u32::from_be_bytes([a, b, c, d])
+    } else {
+        u32::from_le_bytes([a, b, c, d])
+    };
+    u64::from(length)
 }
 
 fn bad_start(error: PcapError<&[u8]>) -> CaptureError {

@@ -8,6 +8,7 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::io::{self, Read};
 
 use lnet_capture::{CaptureError, LNET_PORT, Skipped, decode_capture};
@@ -174,6 +175,49 @@ fn a_pipe_that_gives_a_byte_at_a_time_is_read() {
             decode_capture(Trickle(io::Cursor::new(file)), &[LNET_PORT], |_| Ok(()));
         read.expect("the capture is whole");
         assert_eq!(summary.bytes.decoded, conversation().dialler.len() as u64);
+    }
+}
+
+#[test]
+fn a_live_capture_shows_a_message_before_the_next_packet_comes() {
+    /// Gives the last packet only after a message of the earlier ones was shown.
+    struct Live<'a> {
+        parts: Vec<Vec<u8>>,
+        shown: &'a Cell<u32>,
+    }
+    impl Read for Live<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            assert!(
+                self.parts.len() != 1 || self.shown.get() > 0,
+                "the last packet was waited for"
+            );
+            let Some(part) = self.parts.first_mut() else {
+                return Ok(0);
+            };
+            let length = buffer.len().min(part.len());
+            buffer[..length].copy_from_slice(&part[..length]);
+            part.drain(..length);
+            self.parts.retain(|part| !part.is_empty());
+            Ok(length)
+        }
+    }
+    let until = |count: usize| [&segments()[..count], &[]].concat();
+    let ip_until = |count: usize| ip_packets()[..count].to_vec();
+    for (before, whole) in [
+        (pcap_of(&until(2)), pcap_of(&until(3))),
+        (pcapng(101, &ip_until(2)), pcapng(101, &ip_until(3))),
+    ] {
+        let shown = Cell::new(0);
+        let parts = vec![before.clone(), whole[before.len()..].to_vec()];
+        let live = Live {
+            parts,
+            shown: &shown,
+        };
+        let (_, read) = decode_capture(live, &[LNET_PORT], |_| {
+            shown.set(shown.get() + 1);
+            Ok(())
+        });
+        read.expect("the capture is whole");
     }
 }
 
