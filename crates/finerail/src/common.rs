@@ -1,8 +1,8 @@
 //! What several commands share: logging, errors, the arguments that describe a node.
 
-use std::fmt;
-use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::fmt::{self, Write as _};
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use lnet_config::Config;
 use lnet_node::{AcceptMode, Node, NodeOptions, SourcePorts};
+use lnet_store::Printable;
 use tracing_subscriber::EnvFilter;
 
 /// The thing asked about is not so.
@@ -41,14 +42,34 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(broken_pipe) {
         return ExitCode::SUCCESS;
     }
-    // Nothing can be done when standard error is closed as well.
-    let _unprinted = writeln!(io::stderr(), "finerail: {error:#}");
+    complaint(&format!("{error:#}"));
     let code = if error.chain().any(|cause| cause.is::<NotSo>()) {
         NOT_SO
     } else {
         BAD_INPUT
     };
     ExitCode::from(code)
+}
+
+/// Writes a complaint to standard error, as it may be shown: names of files come from anywhere.
+pub(crate) fn complaint(text: &str) {
+    // Nothing can be done when standard error is closed or its disk full.
+    let _unprinted = writeln!(io::stderr(), "finerail: {}", Shown(text));
+}
+
+/// Text of several lines in which nothing commands the terminal.
+struct Shown<'a>(&'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, line) in self.0.split('\n').enumerate() {
+            if number > 0 {
+                f.write_char('\n')?;
+            }
+            fmt::Display::fmt(&Printable::text(line), f)?;
+        }
+        Ok(())
+    }
 }
 
 /// Writes to standard output at once.
@@ -187,6 +208,31 @@ impl ConfigArgs {
 /// Reads a configuration file; complaints name file, line and key.
 pub(crate) fn read_config(path: &Path) -> anyhow::Result<Config> {
     let name = path.display().to_string();
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let text = read_text(path).with_context(|| format!("cannot read {name}"))?;
     lnet_config::parse(&text).map_err(|error| anyhow::anyhow!("{}", error.render(&name)))
+}
+
+/// Reads a file up to one byte more than a configuration may have, which is enough to refuse it.
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let limit = lnet_config::MAX_BYTES as u64 + 1;
+    File::open(path)?.take(limit).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_keeps_its_lines_and_nothing_else_that_moves_the_cursor() {
+        let shown = Shown("a\x1b[2J\u{202e}b:1\n  | x\r").to_string();
+        assert_eq!(shown, "a\\u{1b}[2J\\u{202e}b:1\n  | x\\r");
+    }
+
+    #[test]
+    fn a_configuration_without_end_is_refused() {
+        let error = read_config(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(error.contains("at most"), "{error}");
+    }
 }

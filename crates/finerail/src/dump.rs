@@ -1,5 +1,6 @@
 //! `finerail dump`: the LNet traffic in a capture, message by message.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
@@ -7,6 +8,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use lnet_capture::{CaptureError, LNET_PORT, Message, Summary, decode_capture, render};
+
+use crate::common::complaint;
 
 /// What `finerail dump` takes.
 #[derive(Debug, clap::Args)]
@@ -76,7 +79,7 @@ fn dump(args: &DumpArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         }
         Err(error) => {
             conclude(args, out, &summary)?;
-            eprintln!("finerail: {}: {error}", args.file.display());
+            complain(args, &error);
             return Ok(ExitCode::from(2));
         }
     }
@@ -123,11 +126,13 @@ fn verdict(args: &DumpArgs, summary: &Summary) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let bytes = summary.bytes.undecoded;
-    eprintln!(
-        "finerail: {}: {bytes} bytes could not be decoded",
-        args.file.display()
-    );
+    complain(args, &format_args!("{bytes} bytes could not be decoded"));
     ExitCode::from(1)
+}
+
+/// Says on standard error what is wrong with the file.
+fn complain(args: &DumpArgs, what: &dyn fmt::Display) {
+    complaint(&format!("{}: {what}", args.file.display()));
 }
 
 /// `finerail dump … | head` closes the pipe: nobody is left to be told.

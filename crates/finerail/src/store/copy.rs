@@ -1,7 +1,7 @@
 //! What storing and fetching have in common: progress, interruption, the summary at the end.
 
 use std::fmt;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use super::{advice, print};
-use crate::common::NOT_SO;
+use crate::common::{NOT_SO, complaint};
 
 /// How much there is to do.
 #[derive(Clone, Copy)]
@@ -139,7 +139,7 @@ impl Summary {
     /// Prints the summary and what failed; the exit code that fits.
     pub(super) fn print(&self, verb: &str, json: bool) -> anyhow::Result<ExitCode> {
         for failed in &self.failed {
-            writeln!(io::stderr(), "finerail: {}", failed.error)?;
+            complaint(&failed.error);
         }
         if json {
             print(serde_json::to_string_pretty(self)?)?;

@@ -8,7 +8,7 @@ use lnet_store::{Attributes, Entry, Kind, Printable, Store, StoreError};
 use serde::Serialize;
 
 use super::{ClientArgs, Session, directory_name, file_name, not_so, print};
-use crate::common::NOT_SO;
+use crate::common::{NOT_SO, complaint};
 
 /// Arguments of `finerail store ls`.
 #[derive(clap::Args)]
@@ -177,8 +177,7 @@ fn complain(error: StoreError) -> anyhow::Result<bool> {
     if error.is_fatal() {
         return Err(not_so(&error));
     }
-    use std::io::Write;
-    writeln!(std::io::stderr(), "finerail: {error}")?;
+    complaint(&error.to_string());
     Ok(true)
 }
 
