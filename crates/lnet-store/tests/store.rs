@@ -6,15 +6,17 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
 use lnet_node::Node;
 use lnet_rpc::{Entropy, Server, ServerOptions};
 use lnet_store::digest::{CHUNK, Digest};
-use lnet_store::transfer::{GetItem, Progress, PutItem, get, put};
+use lnet_store::transfer::{Failed, GetItem, Progress, PutItem, get, put};
 use lnet_store::{
     DirectoryError, Kind, Service, ServiceOptions, Store, StoreError, StoreName, Sync,
 };
@@ -408,6 +410,47 @@ fn a_restart_in_the_middle_of_a_file_begins_it_again() {
         name: name("large"),
     };
     assert!(put(&site.store, &[item], 2, &Progress::default()).is_empty());
+}
+
+#[test]
+fn a_file_that_is_written_to_while_it_is_stored_is_refused() {
+    let site = Site::new();
+    let local = site.local("log", &data(8 * CHUNK as usize));
+    let item = PutItem {
+        local: local.clone(),
+        name: name("log"),
+    };
+    let is_over = AtomicBool::new(false);
+    let failed = thread::scope(|scope| {
+        scope.spawn(|| {
+            let file = fs::OpenOptions::new().write(true).open(&local).unwrap();
+            while !is_over.load(Ordering::Acquire) {
+                file.write_all_at(b"x", 0).unwrap();
+            }
+        });
+        let failed = put(&site.store, &[item], 1, &Progress::default());
+        is_over.store(true, Ordering::Release);
+        failed
+    });
+    let changed = |failed: &Failed| matches!(failed.error, StoreError::Changed(_));
+    assert!(
+        failed.iter().all(changed) && failed.len() == 1,
+        "{failed:?}"
+    );
+    assert_eq!(site.served_files(), Vec::<String>::new());
+}
+
+#[test]
+fn a_named_pipe_is_refused_without_waiting_for_its_writer() {
+    let site = Site::new();
+    let pipe = site.local.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let item = PutItem {
+        local: pipe,
+        name: name("pipe"),
+    };
+    let failed = put(&site.store, &[item], 1, &Progress::default());
+    assert!(matches!(failed[0].error, StoreError::Local { .. }));
 }
 
 #[test]

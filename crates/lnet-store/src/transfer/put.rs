@@ -1,12 +1,13 @@
 //! From local files into the store.
 
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::path::PathBuf;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use bytes::Bytes;
+use nix::fcntl::OFlag;
 
 use super::{Failed, Plan, Progress, lock, run};
 use crate::client::{Store, StoreError};
@@ -44,9 +45,26 @@ struct Put<'a> {
 
 struct LongPut {
     file: File,
-    size: u64,
+    /// What the file was when it was opened.
+    seen: Seen,
     upload: u64,
     parts: Mutex<Vec<[u8; 32]>>,
+}
+
+/// What tells that a file was written to: its length, and when it last was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl Seen {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            size: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
 }
 
 impl Plan for Put<'_> {
@@ -58,28 +76,28 @@ impl Plan for Put<'_> {
 
     fn begin(&self, item: usize) -> Result<Option<(LongPut, u64)>, StoreError> {
         let PutItem { name, .. } = &self.items[item];
-        let file = self.local(item, |item| File::open(&item.local))?;
+        let file = self.local(item, |item| open(&item.local))?;
         let metadata = self.local(item, |_| file.metadata())?;
         if !metadata.is_file() {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
             return self.local(item, |_| Err(error));
         }
-        let (size, mode) = (metadata.len(), metadata.permissions().mode());
+        let (seen, mode) = (Seen::of(&metadata), metadata.permissions().mode());
+        let size = seen.size;
         if size > CHUNK {
             let upload = self.store.begin(name, size, mode)?;
             let chunks = digest::chunks(size);
             let parts = Mutex::new(vec![[0; 32]; chunks as usize]);
-            return Ok(Some((
-                LongPut {
-                    file,
-                    size,
-                    upload,
-                    parts,
-                },
-                chunks,
-            )));
+            let long = LongPut {
+                file,
+                seen,
+                upload,
+                parts,
+            };
+            return Ok(Some((long, chunks)));
         }
         let data = self.read(item, &file, 0, size as usize)?;
+        self.check_unchanged(item, &file, seen)?;
         self.store.put(name, mode, data.clone())?;
         self.give_back(data);
         self.progress.moved(size);
@@ -87,9 +105,9 @@ impl Plan for Put<'_> {
     }
 
     fn chunk(&self, item: usize, long: &LongPut, chunk: u64) -> Result<(), StoreError> {
-        let length = digest::chunk_len(long.size, chunk);
+        let length = digest::chunk_len(long.seen.size, chunk);
         let data = self.read(item, &long.file, chunk * CHUNK, length as usize)?;
-        let mut hasher = ChunkHasher::new(long.size, chunk);
+        let mut hasher = ChunkHasher::new(long.seen.size, chunk);
         hasher.update(&data);
         if let Some(part) = lock(&long.parts).get_mut(chunk as usize) {
             *part = hasher.finish();
@@ -103,11 +121,10 @@ impl Plan for Put<'_> {
 
     fn finish(&self, item: usize, long: &LongPut) -> Result<(), StoreError> {
         let PutItem { local, name } = &self.items[item];
-        let now = self.local(item, |_| long.file.metadata())?.len();
-        match digest::merge(&lock(&long.parts)) {
-            Some(digest) if now == long.size => self.store.commit(name, long.upload, digest),
-            _ => Err(StoreError::Changed(shown(local))),
-        }
+        self.check_unchanged(item, &long.file, long.seen)?;
+        let digest = digest::merge(&lock(&long.parts));
+        let digest = digest.ok_or_else(|| StoreError::Changed(shown(local)))?;
+        self.store.commit(name, long.upload, digest)
     }
 
     fn give_up(&self, item: usize, long: &LongPut, is_reachable: bool) {
@@ -132,6 +149,16 @@ impl Put<'_> {
         action(item).map_err(local)
     }
 
+    /// What was read is one state of the file, and not a mixture of several.
+    fn check_unchanged(&self, item: usize, file: &File, seen: Seen) -> Result<(), StoreError> {
+        let now = self.local(item, |_| file.metadata())?;
+        if Seen::of(&now) == seen {
+            Ok(())
+        } else {
+            Err(StoreError::Changed(shown(&self.items[item].local)))
+        }
+    }
+
     fn read(&self, item: usize, file: &File, at: u64, length: usize) -> Result<Bytes, StoreError> {
         let mut buffer = lock(&self.buffers).pop().unwrap_or_default();
         buffer.resize(length, 0);
@@ -151,6 +178,12 @@ impl Put<'_> {
     }
 }
 
-fn shown(path: &std::path::Path) -> Printable {
+/// Opens for reading without waiting: a named pipe would wait for its writer.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlag::O_NONBLOCK.bits();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+fn shown(path: &Path) -> Printable {
     Printable::new(path.as_os_str().as_encoded_bytes())
 }
