@@ -14,6 +14,7 @@
 mod assign;
 mod costs;
 mod csv;
+mod document;
 pub mod evaluate;
 mod input;
 mod machine;
@@ -26,6 +27,7 @@ mod transport;
 
 pub use assign::assign;
 pub use csv::write_csv;
+pub use document::write_yaml;
 pub use input::{
     ClientDraft, Draft, MAX_INPUT_BYTES, MapNode, ModuleDraft, NodeDraft, Synthetic, read_machine,
     read_map, read_modules, read_node_table, synthetic, synthetic_metadata, titan,

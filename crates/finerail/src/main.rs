@@ -7,6 +7,7 @@ mod bench;
 mod common;
 mod demo;
 mod dump;
+mod fgr;
 mod generate;
 mod node;
 mod ping;
@@ -46,6 +47,8 @@ enum Command {
     Dump(dump::DumpArgs),
     /// Keep files on a storage node, and reach them from others
     Store(store::StoreArgs),
+    /// Plan, prove and configure fine-grained routing: which routers every client uses
+    Fgr(fgr::FgrArgs),
     /// Measure Finerail beside this machine's own limit, in the same run
     Bench(bench::BenchArgs),
     /// Print the completion script of a shell
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Dump(args) => dump::run(args),
         Command::Store(args) => store::run(args),
         Command::Demo(args) => demo::run(args),
+        Command::Fgr(args) => fgr::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Completions(args) => generate::completions(args),
         Command::Man(args) => generate::man_pages(args),

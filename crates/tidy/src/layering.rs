@@ -16,7 +16,10 @@ const EDGES: [(&str, &[&str]); 16] = [
     ("lnet-config", &["lnet-types"]),
     ("lnet-policy", &["lnet-types"]),
     ("topology", &[]),
-    ("fgr", &["topology", "lnet-config", "lnet-types"]),
+    (
+        "fgr",
+        &["topology", "lnet-config", "lnet-policy", "lnet-types"],
+    ),
     ("lnet-core", &["lnet-policy", "lnet-wire", "lnet-types"]),
     ("lnet-tcp", &["lnet-wire", "lnet-types", "finerail-sys"]),
     ("lnet-capture", &["lnet-wire", "lnet-types"]),
@@ -59,6 +62,8 @@ const EDGES: [(&str, &[&str]); 16] = [
     (
         "finerail",
         &[
+            "fgr",
+            "topology",
             "lnet-store",
             "lnet-capture",
             "lnet-rpc",
@@ -75,6 +80,7 @@ const EDGES: [(&str, &[&str]); 16] = [
     (
         "lnet-fuzz",
         &[
+            "fgr",
             "lnet-capture",
             "lnet-rpc",
             "lnet-store",

@@ -1,0 +1,120 @@
+//! A plan as a YAML document: its distinct route tables, and the clients of each.
+//!
+//! ```yaml
+//! machine: mini
+//! origin: synthetic
+//! policy: strict
+//! warnings: []
+//! tables:
+//!   - clients: "0,7,64-71"
+//!     routes:
+//!       o2ib201: [1011, 1012, 1013]     # primary, backups
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+
+use crate::machine::{Machine, Origin};
+use crate::plan::Plan;
+
+/// Writes the document: tables in the order of their first clients, nodes as the bare numbers of the
+/// machine.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_yaml(machine: &Machine, plan: &Plan, out: &mut impl Write) -> fmt::Result {
+    let origin = match machine.origin {
+        Origin::Published => "published",
+        Origin::Assumed => "assumed",
+        Origin::Synthetic => "synthetic",
+    };
+    writeln!(out, "machine: {:?}", machine.name)?;
+    writeln!(out, "origin: {origin}")?;
+    writeln!(out, "policy: {}", plan.policy.name())?;
+    let doubts = machine.warnings.iter().map(ToString::to_string);
+    let doubts: Vec<String> = doubts
+        .chain(plan.warnings.iter().map(ToString::to_string))
+        .collect();
+    writeln!(out, "warnings: {doubts:?}")?;
+    writeln!(out, "tables:")?;
+    for (row, clients) in tables(machine, plan) {
+        writeln!(out, "  - clients: \"{}\"", ranges(&clients))?;
+        writeln!(out, "    routes:")?;
+        for (net, entry) in machine.nets.iter().enumerate() {
+            let routers = plan.routers(row, net).iter();
+            let ids: Vec<u32> = routers
+                .map(|&r| machine.routers[usize::from(r)].id)
+                .collect();
+            writeln!(out, "      {}: {ids:?}", entry.net)?;
+        }
+    }
+    Ok(())
+}
+
+/// The distinct route tables, each by a row that has it, with the numbers of its clients, ascending.
+fn tables(machine: &Machine, plan: &Plan) -> Vec<(usize, Vec<u32>)> {
+    let mut found: Vec<(usize, Vec<u32>)> = Vec::new();
+    let classes = classes(machine, plan);
+    for (client, &class) in machine.clients.iter().zip(&classes.of_client) {
+        match found.get_mut(class) {
+            Some((_, clients)) => clients.push(client.id),
+            None => found.push((classes.rows[class], vec![client.id])),
+        }
+    }
+    found
+}
+
+/// Clients by their route tables.
+pub(crate) struct Classes {
+    /// A row of each class, in the order of the classes' first clients.
+    pub(crate) rows: Vec<usize>,
+    /// The class of each client.
+    pub(crate) of_client: Vec<usize>,
+}
+
+/// Puts clients with equal route tables together.
+pub(crate) fn classes(machine: &Machine, plan: &Plan) -> Classes {
+    let mut known: BTreeMap<Vec<&[u16]>, usize> = BTreeMap::new();
+    let mut class_of_row: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut classes = Classes {
+        rows: Vec::new(),
+        of_client: Vec::with_capacity(machine.clients.len()),
+    };
+    for client in 0..machine.clients.len() {
+        let row = plan.row_of(client);
+        let class = *class_of_row.entry(row).or_insert_with(|| {
+            let table = (0..machine.nets.len()).map(|net| plan.routers(row, net));
+            let next = known.len();
+            *known.entry(table.collect()).or_insert(next)
+        });
+        if class == classes.rows.len() {
+            classes.rows.push(row);
+        }
+        classes.of_client.push(class);
+    }
+    classes
+}
+
+/// `0-3,7` for ascending numbers.
+fn ranges(numbers: &[u32]) -> String {
+    let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    let runs: Vec<String> = runs
+        .map(|run| match run {
+            [one] => one.to_string(),
+            [first, .., last] => format!("{first}-{last}"),
+            [] => String::new(),
+        })
+        .collect();
+    runs.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ranges;
+
+    #[test]
+    fn neighbours_are_written_as_a_range() {
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8, u32::MAX]), "0-2,5,7-8,4294967295");
+    }
+}

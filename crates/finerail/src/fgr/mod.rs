@@ -1,0 +1,28 @@
+//! `finerail fgr`: fine-grained routing, planned, proved and configured.
+
+mod input;
+mod plan;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+/// Arguments of `finerail fgr`.
+#[derive(clap::Args)]
+pub(crate) struct FgrArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Choose a primary router and backups for every client and every net
+    Plan(plan::PlanArgs),
+}
+
+/// Runs `finerail fgr`.
+pub(crate) fn run(args: &FgrArgs) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Plan(args) => plan::run(args),
+    }
+}

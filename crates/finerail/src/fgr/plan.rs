@@ -1,0 +1,137 @@
+//! `finerail fgr plan`: every client's routers, as a table, CSV or YAML.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use comfy_table::{Table, presets};
+use fgr::evaluate::{Evaluation, Gateways};
+use fgr::{Machine, Plan, write_csv, write_yaml};
+
+use super::input::{PlanningArgs, origin};
+use crate::common::print_bytes;
+
+/// Arguments of `finerail fgr plan`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Exit code 0 when there is a plan, also with warnings; 2 for inputs that are wrong.
+
+Examples:
+  finerail fgr plan --machine titan.map --modules modules.csv --policy strict --format csv
+  finerail fgr plan --machine synthetic:6x8x4:2x3x1 -o plan
+")]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    planning: PlanningArgs,
+    /// What to print
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    format: Format,
+    /// Write plan.csv, plan.yaml and summary.txt into this directory instead
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// The plan's figures
+    Table,
+    /// A line for each client and net: client_nid,net,primary_nid,backup1_nid,backup2_nid
+    Csv,
+    /// The distinct route tables and the clients of each
+    Yaml,
+}
+
+/// Runs `finerail fgr plan`.
+pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
+    let (machine, plan) = args.planning.plan()?;
+    match &args.output {
+        Some(directory) => write_all(directory, &machine, &plan)?,
+        None => print_bytes(
+            text(&machine, &plan, args.format)?.as_bytes(),
+            &mut io::stdout(),
+        )?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_all(directory: &Path, machine: &Machine, plan: &Plan) -> anyhow::Result<()> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    let files = [
+        ("plan.csv", Format::Csv),
+        ("plan.yaml", Format::Yaml),
+        ("summary.txt", Format::Table),
+    ];
+    for (name, format) in files {
+        let path = directory.join(name);
+        fs::write(&path, text(machine, plan, format)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn text(machine: &Machine, plan: &Plan, format: Format) -> anyhow::Result<String> {
+    let mut text = String::new();
+    match format {
+        Format::Csv => write_csv(machine, plan, &mut text)?,
+        Format::Yaml => write_yaml(machine, plan, &mut text)?,
+        Format::Table => summary(machine, plan, &mut text)?,
+    }
+    Ok(text)
+}
+
+/// The plan's figures, and its doubts, so that they stay with it.
+fn summary(machine: &Machine, plan: &Plan, out: &mut String) -> std::fmt::Result {
+    let figures = Evaluation::new(machine, plan, Gateways::Primary);
+    let (primaries, whole) = plan.distinct_tables();
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    let rows = [
+        ("machine", format!("{} ({})", machine.name, origin(machine))),
+        ("policy", plan.policy.name().to_owned()),
+        ("clients", machine.clients.len().to_string()),
+        ("nets", machine.nets.len().to_string()),
+        (
+            "routers",
+            format!(
+                "{} on {} modules",
+                machine.routers.len(),
+                machine.modules.len()
+            ),
+        ),
+        (
+            "route tables",
+            format!("{whole}, {primaries} by their primaries alone"),
+        ),
+        (
+            "hops",
+            format!("mean {:.3}, max {}", figures.hops.mean, figures.hops.max),
+        ),
+        (
+            "cost",
+            format!("mean {:.3}, max {}", figures.cost.mean, figures.cost.max),
+        ),
+        ("balance", format!("{:.3}", figures.balance())),
+        (
+            "hottest link",
+            format!(
+                "write {:.1}, read {:.1}",
+                figures.write.max, figures.read.max
+            ),
+        ),
+        ("pairs without router", figures.unserved.to_string()),
+    ];
+    for (name, value) in rows {
+        table.add_row([name.to_owned(), value]);
+    }
+    writeln!(out, "{}", table.trim_fmt())?;
+    let doubts = machine.warnings.iter().map(ToString::to_string);
+    for doubt in doubts.chain(plan.warnings.iter().map(ToString::to_string)) {
+        writeln!(out, "warning: {doubt}")?;
+    }
+    Ok(())
+}
