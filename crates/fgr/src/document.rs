@@ -115,6 +115,9 @@ mod tests {
 
     #[test]
     fn neighbours_are_written_as_a_range() {
-        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8, u32::MAX]), "0-2,5,7-8,4294967295");
+        assert_eq!(
+            ranges(&[0, 1, 2, 5, 7, 8, u32::MAX]),
+            "0-2,5,7-8,4294967295"
+        );
     }
 }

@@ -89,7 +89,7 @@ fn summary(machine: &Machine, plan: &Plan, out: &mut String) -> std::fmt::Result
     let figures = Evaluation::new(machine, plan, Gateways::Primary);
     let (primaries, whole) = plan.distinct_tables();
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     let rows = [
         ("machine", format!("{} ({})", machine.name, origin(machine))),
         ("policy", plan.policy.name().to_owned()),
