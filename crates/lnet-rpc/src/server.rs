@@ -121,7 +121,8 @@ pub trait Handler: Send + Sync + 'static {
     /// Executes one call; never a second time for the same call of a session.
     fn call(&self, call: &mut Call<'_>) -> Reply;
 
-    /// A client has said goodbye or was silent for too long: whatever is kept for it may go.
+    /// A client has said goodbye or was silent for too long: whatever is kept for it may go. No call of it
+    /// runs when this is called, and none will under the same session.
     fn client_gone(&self, client: ClientId) {
         let _ = client;
     }
@@ -507,6 +508,7 @@ impl Shared {
                 self.handler.client_gone(header.client);
                 self.answer(&header, address, Outcome::Done, &[]);
             }
+            Admission::Leaving => self.answer(&header, address, Outcome::Done, &[]),
             Admission::Answer(outcome) => {
                 self.count_answer(outcome);
                 self.answer(&header, address, outcome, &[]);
@@ -577,15 +579,18 @@ impl Shared {
         let moved = call.moved();
         drop(call);
         let reply = self.encode(xid, reply, moved);
-        let address = {
+        let (address, is_gone) = {
             let mut state = self.state();
             state.mailboxes.remove(&(client, xid));
-            state
-                .table
-                .complete(client, xid, reply.clone(), self.clock.now())
+            let table = &mut state.table;
+            let address = table.complete(client, xid, reply.clone(), self.clock.now());
+            (address, !table.knows(client))
         };
         if let Some(address) = address {
             self.send_reply(client, xid, address, reply);
+        }
+        if is_gone {
+            self.handler.client_gone(client);
         }
     }
 

@@ -253,7 +253,10 @@ impl World {
                     (self.incarnation, session);
             }
             Admission::Answer(outcome) => self.answer(request, outcome),
-            Admission::NewerAttempt | Admission::Ignore(_) | Admission::Gone => {}
+            Admission::NewerAttempt
+            | Admission::Ignore(_)
+            | Admission::Gone
+            | Admission::Leaving => {}
         }
     }
 

@@ -11,8 +11,9 @@
 //!
 //! A request is executed when, and only when, its xid becomes Running, and a record leaves the table
 //! only in two ways: the client has said that it waits for that xid no longer (then lower xids are
-//! ignored for ever), or the whole client was forgotten because it was silent for long (then its session
-//! is void, and requests that still carry it are refused). So whatever the network repeats, delays or
+//! ignored for ever), or the whole client was forgotten because it said goodbye or was silent for long
+//! (then its session is void, and requests that still carry it are refused). A client with running calls
+//! is not forgotten before they have ended. So whatever the network repeats, delays or
 //! reorders, a request of one session runs at most once.
 //!
 //! Everything is bounded: clients, calls a client, calls running, bytes of replies. A bound that is
@@ -75,6 +76,8 @@ pub(crate) enum Admission {
     Connected(u64),
     /// The client has gone, in good order.
     Gone,
+    /// The client has gone but for calls that still run; the last of them ends its record.
+    Leaving,
     /// It was not executed: say so.
     Answer(Outcome),
     /// Nothing is to be done.
@@ -119,6 +122,8 @@ struct Record {
     calls: BTreeMap<u64, Entry>,
     running: usize,
     heard: Time,
+    /// It has said goodbye, and calls of it still run.
+    is_leaving: bool,
 }
 
 #[derive(Debug)]
@@ -168,8 +173,10 @@ impl Table {
         }
         record.heard = now;
         if request.opcode == OPCODE_GOODBYE {
-            self.forget(request.client);
-            return Admission::Gone;
+            return self.goodbye(request.client);
+        }
+        if record.is_leaving {
+            return Admission::Answer(Outcome::UnknownClient);
         }
         let freed = record.raise_floor(request.lowest);
         let repeated = if request.xid < record.floor {
@@ -201,6 +208,10 @@ impl Table {
         let record = self.clients.get_mut(&client)?;
         record.heard = now;
         record.running = record.running.saturating_sub(1);
+        if record.is_leaving && record.running == 0 {
+            self.forget(client);
+            return None;
+        }
         if xid < record.floor {
             let removed = record.calls.remove(&xid).is_some();
             self.calls -= usize::from(removed);
@@ -244,6 +255,12 @@ impl Table {
         gone
     }
 
+    /// Whether there is a record of this client. Where there is none after a call of it has ended, that
+    /// was the last one of a client that had said goodbye.
+    pub(crate) fn knows(&self, client: ClientId) -> bool {
+        self.clients.contains_key(&client)
+    }
+
     /// Clients with a record.
     pub(crate) fn clients(&self) -> usize {
         self.clients.len()
@@ -256,6 +273,9 @@ impl Table {
 
     fn connect(&mut self, client: ClientId, now: Time) -> Admission {
         if let Some(record) = self.clients.get_mut(&client) {
+            if record.is_leaving {
+                return Admission::Answer(Outcome::Busy);
+            }
             record.heard = now;
             return Admission::Connected(record.session);
         }
@@ -270,6 +290,7 @@ impl Table {
             calls: BTreeMap::new(),
             running: 0,
             heard: now,
+            is_leaving: false,
         };
         self.clients.insert(client, record);
         Admission::Connected(session)
@@ -316,7 +337,23 @@ impl Table {
         }
     }
 
-    /// What runs of a forgotten client still counts as running until it completes.
+    /// Forgets a client now, or with its last call that runs.
+    fn goodbye(&mut self, client: ClientId) -> Admission {
+        match self.clients.get_mut(&client) {
+            Some(record) if record.running > 0 => {
+                record.is_leaving = true;
+                let freed = record.forget_executed();
+                self.give_back(freed);
+                Admission::Leaving
+            }
+            _ => {
+                self.forget(client);
+                Admission::Gone
+            }
+        }
+    }
+
+    /// Forgets a client of which nothing runs.
     fn forget(&mut self, client: ClientId) {
         if let Some(record) = self.clients.remove(&client) {
             let bytes = record.calls.values().map(Entry::kept_bytes).sum();
@@ -334,6 +371,20 @@ impl Table {
 }
 
 impl Record {
+    /// Forgets all that does not run.
+    fn forget_executed(&mut self) -> Freed {
+        let mut freed = Freed::default();
+        self.calls.retain(|_, entry| {
+            let runs = matches!(entry.state, State::Running);
+            if !runs {
+                freed.bytes += entry.kept_bytes();
+                freed.calls += 1;
+            }
+            runs
+        });
+        freed
+    }
+
     /// Forgets what the client does not wait for any more.
     fn raise_floor(&mut self, lowest: u64) -> Freed {
         self.floor = self.floor.max(lowest);

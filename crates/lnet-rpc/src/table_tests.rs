@@ -220,6 +220,34 @@ fn a_client_that_says_goodbye_frees_everything() {
 }
 
 #[test]
+fn a_client_that_goes_is_remembered_until_its_last_call_has_ended() {
+    let mut table = connected();
+    admit(&mut table, 1, 1, 1);
+    admit(&mut table, 2, 1, 1);
+    complete(&mut table, 2);
+    let goodbye = RequestHeader {
+        opcode: OPCODE_GOODBYE,
+        ..request(3, 1, 1)
+    };
+    assert_eq!(table.admit(&goodbye, address(1), at(3)), Admission::Leaving);
+    assert_eq!((table.calls, table.kept_bytes), (1, 0));
+    // Were it taken in again now, the reply of the old call would be taken for one of a new call.
+    assert_eq!(
+        connect(&mut table, CLIENT, at(4)),
+        Admission::Answer(Outcome::Busy)
+    );
+    assert_eq!(
+        admit(&mut table, 4, 1, 1),
+        Admission::Answer(Outcome::UnknownClient)
+    );
+    assert!(table.knows(CLIENT));
+    assert_eq!(complete(&mut table, 1), None);
+    assert!(!table.knows(CLIENT));
+    assert_eq!((table.calls, table.kept_bytes, table.running()), (0, 0, 0));
+    assert_eq!(connect(&mut table, CLIENT, at(5)), Admission::Connected(2));
+}
+
+#[test]
 fn too_much_bulk_and_reserved_opcodes_are_refused() {
     let mut table = connected();
     let large = RequestHeader {
