@@ -324,8 +324,11 @@ impl<'a> Call<'a> {
         let patience = self.patience();
         match self.mail.recv_timeout(patience) {
             Ok(Mail::Piece(event)) => Ok(self.piece_event(transfer, event)),
-            Ok(Mail::Attempt(address)) => {
-                self.restart(transfer, address);
+            Ok(Mail::Attempt) => {
+                let (client, xid) = (self.header.client, self.header.xid);
+                if let Some(address) = self.shared.newest_attempt(client, xid) {
+                    self.restart(transfer, address);
+                }
                 Ok(None)
             }
             Err(RecvTimeoutError::Timeout) => Err(BulkError::ClientGone),

@@ -16,7 +16,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -148,8 +148,8 @@ pub struct Server {
 
 /// What comes to a call that is being executed.
 pub(crate) enum Mail {
-    /// The client began a new attempt.
-    Attempt(Address),
+    /// The client began a new attempt; [`Shared::newest_attempt`] has its address.
+    Attempt,
     /// Something happened to a piece of bulk.
     Piece(NodeEvent),
 }
@@ -165,16 +165,28 @@ pub(crate) struct Shared {
     tags: AtomicU64,
     is_stopping: AtomicBool,
     state: Mutex<State>,
+    /// A worker has ended.
+    worker_ended: Condvar,
     handler: Box<dyn Handler>,
 }
 
 struct State {
     table: Table,
-    mailboxes: FxHashMap<(ClientId, u64), Sender<Mail>>,
+    mailboxes: FxHashMap<(ClientId, u64), Mailbox>,
     routes: FxHashMap<u64, Route>,
     posted: FxHashSet<MdHandle>,
     /// Closed, by dropping it, when the server stops.
     jobs: Option<Sender<Job>>,
+    /// Workers that have not ended.
+    workers: usize,
+}
+
+/// Where a call that is being executed gets its mail.
+struct Mailbox {
+    mail: Sender<Mail>,
+    /// The call has not yet read of the last attempts: one letter stands for any number of them, or a
+    /// client could fill the memory with attempts at a call that waits for its worker.
+    has_attempt: bool,
 }
 
 /// Whose the events of a descriptor are, by its tag. Request buffers have no route.
@@ -230,6 +242,7 @@ impl Server {
         for number in 0..server.shared.options.workers.max(1) {
             let (shared, waiting) = (Arc::clone(&server.shared), Arc::clone(&waiting));
             let worker = spawn(format!("rpc-{number}"), move || shared.work(&waiting))?;
+            server.shared.state().workers += 1;
             server.workers.push(worker);
         }
         let shared = Arc::clone(&server.shared);
@@ -262,13 +275,15 @@ impl Server {
     }
 
     /// Takes no further requests, lets the calls end that were taken, and ends the threads. A call that
-    /// waits for a client ends when the server's patience does.
-    pub fn shutdown(mut self) {
-        self.stop();
+    /// still waits for its client after `grace` fails.
+    pub fn shutdown(mut self, grace: Duration) {
+        self.stop(grace);
     }
 
-    fn stop(&mut self) {
+    fn stop(&mut self, grace: Duration) {
         self.shared.close();
+        self.shared.wait_for_workers(grace);
+        self.shared.hang_up();
         for worker in self.workers.drain(..) {
             join(worker);
         }
@@ -284,13 +299,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.dispatcher.is_some() {
-            let mut state = self.shared.state();
-            // Nobody sends mail any more: calls that wait for some end at once.
-            state.mailboxes.clear();
-            state.routes.clear();
-            drop(state);
-            self.stop();
+        // Without a dispatcher too: the start may have failed behind the first workers.
+        if !self.workers.is_empty() {
+            self.stop(Duration::ZERO);
         }
     }
 }
@@ -319,6 +330,7 @@ impl Shared {
             routes: FxHashMap::default(),
             posted: FxHashSet::default(),
             jobs: Some(jobs),
+            workers: 0,
         };
         Self {
             queue: node.event_queue(),
@@ -331,6 +343,7 @@ impl Shared {
             tags: AtomicU64::new(REQUEST_TAG + 1),
             is_stopping: AtomicBool::new(false),
             state: Mutex::new(state),
+            worker_ended: Condvar::new(),
             handler: Box::new(handler),
         }
     }
@@ -342,9 +355,17 @@ impl Shared {
     /// The events of descriptors with this tag go to this call's mail.
     pub(crate) fn route(&self, tag: u64, client: ClientId, xid: u64) {
         let mut state = self.state();
-        if let Some(mailbox) = state.mailboxes.get(&(client, xid)).cloned() {
-            state.routes.insert(tag, Route::Piece(mailbox));
+        if let Some(mailbox) = state.mailboxes.get(&(client, xid)) {
+            let mail = mailbox.mail.clone();
+            state.routes.insert(tag, Route::Piece(mail));
         }
+    }
+
+    /// Where the newest attempt of a call wants its bulk; from now on a newer one is told of again.
+    pub(crate) fn newest_attempt(&self, client: ClientId, xid: u64) -> Option<Address> {
+        let mut state = self.state();
+        state.mailboxes.get_mut(&(client, xid))?.has_attempt = false;
+        state.table.newest(client, xid)
     }
 
     pub(crate) fn unroute(&self, tag: u64) {
@@ -381,6 +402,22 @@ impl Shared {
         if let Err(error) = self.node.set_lazy(REQUEST_PORTAL, false) {
             debug!(%error, "the node went first");
         }
+    }
+
+    /// Waits until the workers have ended, at most for `grace`.
+    fn wait_for_workers(&self, grace: Duration) {
+        let is_working = |state: &mut State| state.workers > 0;
+        // What is still working afterwards is joined by the caller.
+        let _waited = self
+            .worker_ended
+            .wait_timeout_while(self.state(), grace, is_working);
+    }
+
+    /// Nobody sends mail any more: calls that wait for some end at once.
+    fn hang_up(&self) {
+        let mut state = self.state();
+        state.mailboxes.clear();
+        state.routes.clear();
     }
 
     /// Makes the dispatcher look up, by an event of a descriptor that does nothing else.
@@ -492,9 +529,7 @@ impl Shared {
             Admission::Execute => self.execute(header, message, address),
             Admission::NewerAttempt => {
                 self.counting.repeated.one();
-                if let Some(mailbox) = self.state().mailboxes.get(&(header.client, header.xid)) {
-                    let _ended = mailbox.send(Mail::Attempt(address));
-                }
+                self.tell_of_attempt(header.client, header.xid);
             }
             Admission::Replay(reply) => {
                 self.counting.replayed.one();
@@ -520,6 +555,15 @@ impl Shared {
         }
     }
 
+    fn tell_of_attempt(&self, client: ClientId, xid: u64) {
+        if let Some(mailbox) = self.state().mailboxes.get_mut(&(client, xid))
+            && !mailbox.has_attempt
+        {
+            mailbox.has_attempt = true;
+            let _ended = mailbox.mail.send(Mail::Attempt);
+        }
+    }
+
     fn count_answer(&self, outcome: Outcome) {
         match outcome {
             Outcome::Busy => self.counting.busy.one(),
@@ -530,7 +574,11 @@ impl Shared {
     }
 
     fn execute(&self, header: RequestHeader, message: Vec<u8>, address: Address) {
-        let (mailbox, mail) = mpsc::channel();
+        let (sender, mail) = mpsc::channel();
+        let mailbox = Mailbox {
+            mail: sender,
+            has_attempt: false,
+        };
         let mut state = self.state();
         state.mailboxes.insert((header.client, header.xid), mailbox);
         if let Some(jobs) = &state.jobs {
@@ -553,9 +601,11 @@ impl Shared {
                 .recv();
             match job {
                 Ok(job) => self.run(job),
-                Err(_closed) => return,
+                Err(_closed) => break,
             }
         }
+        self.state().workers -= 1;
+        self.worker_ended.notify_all();
     }
 
     fn run(self: &Arc<Self>, job: Job) {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use lnet_node::{Md, Node, PutRequest};
 use lnet_rpc::{
@@ -349,7 +350,7 @@ fn two_clients_on_one_node_do_not_disturb_each_other() {
         client.call(request(ECHO, b"", Bulk::None)).unwrap();
     }
     assert_eq!(server.clients(), 2);
-    server.shutdown();
+    server.shutdown(PATIENCE);
     assert_eq!(far.primary_nid(), nid("127.0.0.2@tcp"));
 }
 
@@ -383,6 +384,36 @@ fn bulk_under_way_goes_on_at_the_addresses_of_the_next_attempt() {
     let ask = request(HELD_PATTERN, &length.to_le_bytes(), Bulk::Receive(length));
     assert!(call_held(&writing, ask).bulk == sent);
     assert_eq!(writing.service.executed(HELD_PATTERN), 1);
+}
+
+#[test]
+fn a_server_that_stops_does_not_wait_for_a_client_that_died() {
+    let port = free_port();
+    let near = start(port, &["127.0.0.1@tcp"], "");
+    let far = start(port, &["127.0.0.2@tcp"], "");
+    let service = Service::default();
+    let options = ServerOptions {
+        patience: PATIENCE,
+        ..ServerOptions::default()
+    };
+    let entropy = Entropy::new([1; 32]);
+    let server = Server::start(far, service.clone(), &entropy, options).unwrap();
+    let client = quick_client(&near, "127.0.0.2@tcp", 9);
+    let release = service.hold();
+    thread::scope(|scope| {
+        let ask = request(HELD_SUM, b"", Bulk::Send(data(9 << 20).into()));
+        let call = scope.spawn(|| client.call(ask));
+        let begun = std::time::Instant::now();
+        while server.counters().repeated == 0 && begun.elapsed() < PATIENCE {
+            thread::yield_now();
+        }
+        near.shutdown(Duration::ZERO);
+        assert!(call.join().unwrap().is_err());
+    });
+    release.send(()).unwrap();
+    let begun = std::time::Instant::now();
+    server.shutdown(Duration::from_millis(10));
+    assert!(begun.elapsed() < PATIENCE / 2, "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -86,7 +86,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     );
     signals.wait_until_stopped(&ready);
     tracing::info!(counters = ?server.counters(), "calls");
-    server.shutdown();
+    server.shutdown(GRACE);
     node.shutdown(GRACE);
     args.stats.write(&node)?;
     Ok(ExitCode::SUCCESS)
