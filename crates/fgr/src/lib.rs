@@ -12,12 +12,15 @@
 //! Equal inputs give equal plans. Section numbers cite the planning description.
 
 mod assign;
+pub mod config;
 mod costs;
 mod csv;
 mod document;
 pub mod evaluate;
 mod input;
 mod machine;
+pub mod metrics;
+pub mod place;
 mod plan;
 mod policy;
 mod problem;

@@ -15,7 +15,7 @@ impl SplitMix {
 
     /// A number below `limit`, which is at least 1; the bias of the multiplication is below 2^-40 for
     /// any number of clients.
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

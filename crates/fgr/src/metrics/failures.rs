@@ -1,0 +1,142 @@
+//! What random failures leave, and who takes over from each module.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::evaluate::{Gateways, Unit, expected_unreachable, random_failures};
+use crate::machine::Machine;
+use crate::metrics::data_modules;
+use crate::plan::Plan;
+
+/// What `count` dead units leave, over several trials.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RandomLosses {
+    /// Units that die at once.
+    pub count: usize,
+    /// Trials.
+    pub trials: usize,
+    /// Trials in which a client lost a net.
+    pub with_losses: usize,
+    /// Pairs of a client and a net without router, the mean over the trials.
+    pub unreachable: f64,
+    /// The most loaded router over the mean before, the mean over the trials.
+    pub worst_load_mean: f64,
+    /// The same, the worst trial.
+    pub worst_load_max: f64,
+    /// The hottest link of the worst trial when clients write; only on grids.
+    pub write_max: Option<f64>,
+    /// The same when clients read.
+    pub read_max: Option<f64>,
+    /// Sub-groups (of modules), or nets of sub-groups (of nodes), that are expected to lose all
+    /// their routers (planning, section 4.4); for groups whose sub-groups are alike.
+    pub expected_dead: f64,
+}
+
+/// Losses when each of these numbers of units dies at random, in `trials` trials; equal seeds give
+/// equal trials.
+#[must_use]
+pub fn random_losses(
+    machine: &Machine,
+    plan: &Plan,
+    unit: Unit,
+    counts: &[usize],
+    trials: usize,
+    seed: u64,
+) -> Vec<RandomLosses> {
+    let of = |&count: &usize| losses(machine, plan, unit, count, trials, seed);
+    counts.iter().map(of).collect()
+}
+
+fn losses(
+    machine: &Machine,
+    plan: &Plan,
+    unit: Unit,
+    count: usize,
+    trials: usize,
+    seed: u64,
+) -> RandomLosses {
+    let failures = random_failures(machine, plan, unit, count, trials, seed);
+    let most = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
+    let sum: f64 = failures.iter().map(|failure| failure.worst_load).sum();
+    let unreachable: u64 = failures.iter().map(|failure| failure.unreachable).sum();
+    let trials = failures.len();
+    RandomLosses {
+        count,
+        trials,
+        with_losses: failures.iter().filter(|f| f.unreachable > 0).count(),
+        unreachable: unreachable as f64 / trials.max(1) as f64,
+        worst_load_mean: sum / trials.max(1) as f64,
+        worst_load_max: most(&mut failures.iter().map(|f| f.worst_load)).unwrap_or(0.0),
+        write_max: most(&mut failures.iter().filter_map(|f| f.write_max)),
+        read_max: most(&mut failures.iter().filter_map(|f| f.read_max)),
+        expected_dead: expected(machine, unit, count),
+    }
+}
+
+fn expected(machine: &Machine, unit: Unit, count: usize) -> f64 {
+    let mut sub_groups: BTreeMap<(u16, u16), u32> = BTreeMap::new();
+    for (_, module) in data_modules(machine) {
+        *sub_groups
+            .entry((module.group, module.sub_group))
+            .or_default() += 1;
+    }
+    let modules: u32 = sub_groups.values().sum();
+    let routers: u32 = machine
+        .data_nets()
+        .map(|net| machine.nets[net].routers.len() as u32)
+        .sum();
+    let size = sub_groups.values().copied().min().unwrap_or(1);
+    let sets = sub_groups.len() as u32;
+    // A unit count is below that of routers, which is below 2^16.
+    let count = count as u32;
+    match unit {
+        Unit::Module => expected_unreachable(modules, size, sets, count),
+        Unit::Node => {
+            let nodes = routers / modules.max(1);
+            expected_unreachable(routers, size, sets * nodes, count)
+        }
+    }
+}
+
+/// Who takes over a share of a dead module's clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Successor {
+    /// Index of the dead module.
+    pub dead: u16,
+    /// Index of the module that takes over; `None` for clients that lose the net.
+    pub module: Option<u16>,
+    /// Pairs of a client and a net that move there.
+    pub pairs: u64,
+}
+
+/// For every data module the modules that take over when it dies, as LNet falls to the living
+/// gateway of best priority; in order of the dead module, then most pairs first.
+#[must_use]
+pub fn successors(machine: &Machine, plan: &Plan) -> Vec<Successor> {
+    let mut pairs: BTreeMap<(u16, Option<u16>), u64> = BTreeMap::new();
+    let nets: Vec<usize> = machine.data_nets().collect();
+    let module_of = |router: u16| machine.routers[usize::from(router)].module;
+    let mut after = Vec::new();
+    for (row, entry) in plan.rows().iter().enumerate() {
+        for &net in &nets {
+            let Some(&primary) = plan.routers(row, net).first() else {
+                continue;
+            };
+            let dead = module_of(primary);
+            let range = machine.modules[usize::from(dead)].routers.clone();
+            let gone: BTreeSet<u16> = range.collect();
+            Gateways::Without(&gone).fill(plan, row, net, &mut after);
+            let next = after.first().copied().map(module_of);
+            *pairs.entry((dead, next)).or_default() += u64::from(entry.clients);
+        }
+    }
+    let mut found: Vec<Successor> = pairs
+        .into_iter()
+        .map(|((dead, module), pairs)| Successor {
+            dead,
+            module,
+            pairs,
+        })
+        .collect();
+    found.sort_by_key(|s| (s.dead, std::cmp::Reverse(s.pairs), s.module));
+    found
+}
