@@ -20,7 +20,7 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use thiserror::Error;
 use tracing::info;
 
-use crate::name::{DEPTH_MAX, StoreName, TEMPORARY_PREFIX};
+use crate::name::{DEPTH_MAX, Printable, StoreName, TEMPORARY_PREFIX};
 use crate::proto::{Attributes, ENTRY_LEN, Entry, Kind};
 
 /// Why a directory cannot be served.
@@ -151,9 +151,17 @@ impl Directory {
         Ok(Page { entries, has_more })
     }
 
-    /// Flushes a directory's entries to the disk.
-    pub(crate) fn sync(parent: &OwnedFd) -> nix::Result<()> {
-        nix::unistd::fsync(parent)
+    /// Flushes to the disk the way to a name: the entries of its directory, and of every one above,
+    /// which this or another call may just have made.
+    pub(crate) fn sync(&self, name: &StoreName) -> nix::Result<()> {
+        let (parents, _) = name.split_last();
+        let mut at = openat(self.root.as_fd(), ".", OPEN_DIRECTORY, Mode::empty())?;
+        nix::unistd::fsync(&at)?;
+        for component in parents {
+            at = openat(&at, component, OPEN_DIRECTORY, Mode::empty())?;
+            nix::unistd::fsync(&at)?;
+        }
+        Ok(())
     }
 
     fn fd(&self, name: Option<&StoreName>) -> nix::Result<OwnedFd> {
@@ -233,7 +241,8 @@ fn is_temporary(name: &[u8]) -> bool {
     name.starts_with(TEMPORARY_PREFIX.as_bytes())
 }
 
-/// Removes temporary files here and below; how many.
+/// Removes temporary files here and below; how many. Directories that may not be looked into, such as
+/// `lost+found`, hold none: nothing can be stored there either.
 fn clean(directory: &OwnedFd, depth: usize) -> nix::Result<u64> {
     let mut removed = 0;
     for entry in Dir::from_fd(directory.try_clone().map_err(errno)?)?.iter() {
@@ -245,8 +254,14 @@ fn clean(directory: &OwnedFd, depth: usize) -> nix::Result<u64> {
                 removed += 1;
             }
             Some(Type::Directory) if !is_hidden(name.to_bytes()) && depth < DEPTH_MAX => {
-                let below = openat(directory, name, OPEN_DIRECTORY, Mode::empty())?;
-                removed += clean(&below, depth + 1)?;
+                match openat(directory, name, OPEN_DIRECTORY, Mode::empty()) {
+                    Ok(below) => removed += clean(&below, depth + 1)?,
+                    Err(Errno::EACCES) => {
+                        let name = Printable::new(name.to_bytes());
+                        info!(%name, "not looked into: no permission");
+                    }
+                    Err(error) => return Err(error),
+                }
             }
             _ => {}
         }

@@ -13,8 +13,8 @@
 //! **What survives.** By default a stored file survives the end of the service in whatever way, as with
 //! `cp`; whether it survives a loss of power is up to the file system's own write-back. [`Sync::File`]
 //! flushes a file before it gets its name, so that a name never stands for a half-written file even
-//! then; [`Sync::All`] flushes the directory too, so that a file that was acknowledged is there. Both
-//! cost a disk flush a file.
+//! then; [`Sync::All`] flushes the directories on the way too, so that what was acknowledged, be it a
+//! file, a removal or a new name, holds. Both cost disk flushes for each file.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -42,7 +42,7 @@ pub enum Sync {
     None,
     /// The file.
     File,
-    /// The file and its directory.
+    /// The file, and the directories on the way to it.
     All,
 }
 
@@ -82,6 +82,7 @@ pub struct Service {
 /// A long file in the making.
 struct Upload {
     client: ClientId,
+    name: StoreName,
     temporary: Temporary,
     size: u64,
     mode: u32,
@@ -162,19 +163,32 @@ impl Service {
                     .finish())
             }
             proto::REMOVE => {
-                self.directory.remove(&only_name(body)?)?;
+                let name = only_name(body)?;
+                self.directory.remove(&name)?;
+                self.sync(&name)?;
                 Ok(Vec::new())
             }
             proto::RENAME => {
                 let (from, to) = (body.name()?, body.name()?);
                 body.end()?;
                 self.directory.rename(&from, &to)?;
+                // The new name first: a loss of power in between leaves two names, not none.
+                self.sync(&to)?;
+                self.sync(&from)?;
                 Ok(Vec::new())
             }
             _ => Err(Failure::Rule(
                 Errno::ENOSYS,
                 "this storage service has no such operation",
             )),
+        }
+    }
+
+    /// Flushes what was done to a name, if that is wanted.
+    fn sync(&self, name: &StoreName) -> Result<(), Failure> {
+        match self.options.sync {
+            Sync::All => Ok(self.directory.sync(name)?),
+            Sync::None | Sync::File => Ok(()),
         }
     }
 
@@ -205,6 +219,7 @@ impl Service {
         }
         check(Digest(hasher.finish()), digest)?;
         temporary.place(mode, self.options.sync)?;
+        self.sync(&name)?;
         Ok(Vec::new())
     }
 
@@ -224,6 +239,7 @@ impl Service {
         let parts = Mutex::new(FxHashMap::default());
         let upload = Upload {
             client,
+            name,
             temporary,
             size,
             mode,
@@ -292,6 +308,7 @@ impl Service {
         };
         check(found, digest)?;
         upload.temporary.place(upload.mode, self.options.sync)?;
+        self.sync(&upload.name)?;
         Ok(Vec::new())
     }
 

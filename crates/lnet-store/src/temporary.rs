@@ -51,7 +51,8 @@ impl Temporary {
         })
     }
 
-    /// Gives the file its permissions and its name, replacing what had it.
+    /// Gives the file its permissions and its name, replacing what had it. The way to the name is the
+    /// caller's to flush.
     pub(crate) fn place(mut self, mode: u32, sync: Sync) -> nix::Result<()> {
         // Never set-user-id or the like: who may run what is not a client's to say.
         fchmod(&self.file, Mode::from_bits_truncate(mode & 0o777))?;
@@ -67,10 +68,7 @@ impl Temporary {
             self.last.as_os_str(),
         )?;
         self.is_placed = true;
-        match sync {
-            Sync::All => Directory::sync(&self.parent),
-            Sync::None | Sync::File => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -387,6 +387,18 @@ fn what_a_killed_service_left_is_removed_by_the_next() {
 }
 
 #[test]
+fn a_directory_that_may_not_be_looked_into_does_not_keep_the_service_from_starting() {
+    let mut site = Site::new();
+    site.die();
+    let closed = site.served.path().join("lost+found");
+    fs::create_dir(&closed).unwrap();
+    // Root may look into it all the same: for root this test shows nothing.
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    site.live(2);
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
 fn one_directory_has_one_service() {
     let site = Site::new();
     let entropy = Entropy::new([3; 32]);
@@ -467,10 +479,11 @@ fn flushed_files_are_stored_like_others() {
     let service = Service::open(served.path(), entropy.clone(), options).unwrap();
     let _server = Server::start(far, service, &entropy, ServerOptions::default()).unwrap();
     let store = Store::new(quick_client(&near, "127.0.0.2@tcp", 9), PATIENCE);
-    store
-        .put(&name("a"), 0o600, Bytes::from_static(b"x"))
-        .unwrap();
-    assert_eq!(fs::read(served.path().join("a")).unwrap(), b"x");
+    let (made, moved) = (name("a/b/c"), name("d/e"));
+    store.put(&made, 0o600, Bytes::from_static(b"x")).unwrap();
+    store.rename(&made, &moved).unwrap();
+    assert_eq!(fs::read(served.path().join("d/e")).unwrap(), b"x");
+    store.remove(&moved).unwrap();
 }
 
 #[test]
