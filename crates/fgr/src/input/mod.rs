@@ -28,7 +28,7 @@ use crate::problem::{Problems, Reason};
 pub const MAX_INPUT_BYTES: usize = 64 << 20;
 
 /// Whether the text may be read; says so if not.
-fn fits(problems: &mut Problems, text: &str) -> bool {
+pub(crate) fn fits(problems: &mut Problems, text: &str) -> bool {
     let fits = text.len() <= MAX_INPUT_BYTES;
     if !fits {
         problems.add(1, Reason::TooLarge(text.len()));

@@ -67,7 +67,7 @@ impl MachineArgs {
     pub(crate) fn read(&self) -> anyhow::Result<Machine> {
         let machine = match self.machine.strip_prefix(SYNTHETIC) {
             Some(sizes) => self.by_rule(sizes)?,
-            None => self.from_files()?,
+            None => self.described()?,
         };
         let mut doubts = io::stderr().lock();
         for warning in &machine.warnings {
@@ -79,7 +79,7 @@ impl MachineArgs {
         Ok(machine)
     }
 
-    fn from_files(&self) -> anyhow::Result<Machine> {
+    fn described(&self) -> anyhow::Result<Machine> {
         let text = read(Path::new(&self.machine))?;
         let Some(modules) = &self.modules else {
             if looks_like_table(&text) {

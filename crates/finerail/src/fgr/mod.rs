@@ -1,5 +1,6 @@
 //! `finerail fgr`: fine-grained routing, planned, proved and configured.
 
+mod config;
 mod input;
 mod plan;
 
@@ -18,11 +19,14 @@ pub(crate) struct FgrArgs {
 enum Command {
     /// Choose a primary router and backups for every client and every net
     Plan(plan::PlanArgs),
+    /// Write the LNet configuration of every client, router and server
+    Config(config::ConfigArgs),
 }
 
 /// Runs `finerail fgr`.
 pub(crate) fn run(args: &FgrArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Plan(args) => plan::run(args),
+        Command::Config(args) => config::run(args),
     }
 }

@@ -1,0 +1,157 @@
+//! From a plan to the LNet configuration of every node.
+//!
+//! ```text
+//!   client ─ tcp101, tcp102, … ─▶ router of slot 1: own net tcp101, siblings' tcp102, tcp103
+//!              one net a slot         └─ o2ib201 ─▶ server
+//!
+//!   client:  o2ib201 by slot 3's router on tcp103, priority 0; backups by their own nets, 1
+//!   server:  tcp103 by slot 3's router on o2ib201, priority 0; its siblings, 1
+//! ```
+//!
+//! The slot of a router is its place among the routers of its net. A client has an interface on the
+//! net of every slot, so that the net of its source NID says which router brought the message, and the
+//! reply takes the same one (planning, section 3.1). Nodes with equal configurations are one
+//! [`Class`]; what differs between them is only who they are ([`SiteNode`]).
+//!
+//! Nothing here opens a file: the texts are returned.
+
+mod build;
+mod files;
+mod scheme;
+mod text;
+
+use lnet_config::Config;
+use lnet_policy::Rule;
+use lnet_types::{Net, Nid};
+use thiserror::Error;
+
+pub use files::{NodeLine, SiteFiles, read_nodes, read_servers};
+pub use scheme::{BackupPriority, Preference, Scheme, Server};
+pub use text::ModprobeRefusal;
+
+/// What a node does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeRole {
+    /// It uses the file systems.
+    Client,
+    /// It forwards.
+    Router,
+    /// It serves.
+    Server,
+}
+
+impl NodeRole {
+    /// The role as files name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Router => "router",
+            Self::Server => "server",
+        }
+    }
+
+    /// The role of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Client, Self::Router, Self::Server]
+            .into_iter()
+            .find(|role| role.name() == name)
+    }
+}
+
+/// Nodes that are configured alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Its name, that of its files: `client-001`.
+    pub name: String,
+    /// What its nodes do.
+    pub role: NodeRole,
+    /// Their configuration; interfaces by name, without NIDs.
+    pub config: Config,
+    /// Router rules, where they choose between routes of equal priority.
+    pub rules: Vec<Rule>,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteNode {
+    /// Its name.
+    pub name: String,
+    /// Index of its class.
+    pub class: usize,
+    /// What fails together with it: the blade of a router.
+    pub blade: Option<String>,
+    /// Its NIDs, in the order of its class's nets.
+    pub nids: Vec<Nid>,
+}
+
+/// The configuration of every node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Site {
+    /// The distinct configurations: clients, routers, servers.
+    pub classes: Vec<Class>,
+    /// The nodes.
+    pub nodes: Vec<SiteNode>,
+}
+
+impl Site {
+    /// The class of a node.
+    #[must_use]
+    pub fn class_of(&self, node: &SiteNode) -> &Class {
+        &self.classes[node.class]
+    }
+
+    /// The configuration of one node with its NIDs instead of the names of interfaces, as a node
+    /// takes it whose addresses exist already, a user-space one for instance.
+    #[must_use]
+    pub fn node_config(&self, node: &SiteNode) -> Config {
+        let mut config = self.class_of(node).config.clone();
+        for (net, &nid) in config.nets.iter_mut().zip(&node.nids) {
+            for ni in &mut net.nis {
+                ni.nid = Some(nid);
+                ni.interfaces.clear();
+            }
+        }
+        config
+    }
+}
+
+/// Why a plan cannot be configured.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SiteError {
+    /// A node's number added to the first address gives none.
+    #[error("node {node} has no IPv4 address counted from {first}")]
+    NoAddress {
+        /// The node's number.
+        node: u32,
+        /// Address of number 0.
+        first: std::net::Ipv4Addr,
+    },
+    /// More slots than net numbers are left.
+    #[error("no net number is left for slot {slot} counted from {first}")]
+    NoNetNumber {
+        /// The slot, from 1.
+        slot: usize,
+        /// The net before that of slot 1.
+        first: Net,
+    },
+    /// A net both of clients and behind the routers.
+    #[error("{0} would be a net of clients and of servers")]
+    NetTwice(Net),
+    /// A server on a net that the machine does not have.
+    #[error("server {server}: no router leads to {net}")]
+    UnknownNet {
+        /// The server.
+        server: String,
+        /// Its net.
+        net: Net,
+    },
+    /// A net without a server.
+    #[error("{0} has no server")]
+    NoServer(Net),
+    /// An LND type without a written form, which no file could hold.
+    #[error("{0} cannot be written into a configuration")]
+    NoName(Net),
+}

@@ -1,0 +1,140 @@
+//! A class as the texts that nodes load.
+
+use std::fmt::Write;
+
+use lnet_config::{Config, Globals};
+use thiserror::Error;
+
+use crate::config::{Class, NodeRole};
+
+/// Why a class has no `modprobe.d` form.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ModprobeRefusal {
+    /// A parameter longer than a kernel takes.
+    #[error("{parameter} has {length} characters and a kernel takes {max} at most", max = Self::MAX_PARAMETER)]
+    TooLong {
+        /// The parameter.
+        parameter: &'static str,
+        /// Its length.
+        length: usize,
+    },
+    /// Selection rules, which only `lnetctl udsp` sets.
+    #[error("selection rules cannot be module parameters")]
+    Rules,
+}
+
+impl ModprobeRefusal {
+    /// Characters that a kernel takes as one module parameter (planning, section 3.2).
+    pub const MAX_PARAMETER: usize = 1_024;
+}
+
+impl Class {
+    /// The document for `lnetctl import`, parameters first, because importers go by the order of the
+    /// file and discovery must be off before the first interface comes up.
+    #[must_use]
+    pub fn yaml(&self) -> String {
+        yaml(&self.config)
+    }
+
+    /// The `modprobe.d` form, one entry for each gateway: a priority applies to a whole entry.
+    ///
+    /// # Errors
+    ///
+    /// [`ModprobeRefusal`]: a parameter that no kernel takes, rules that no parameter holds.
+    pub fn modprobe(&self) -> Result<String, ModprobeRefusal> {
+        if !self.rules.is_empty() {
+            return Err(ModprobeRefusal::Rules);
+        }
+        let mut text = String::new();
+        let networks = fits("networks", networks(&self.config))?;
+        let forwarding = match self.role {
+            NodeRole::Router => " forwarding=enabled",
+            NodeRole::Client | NodeRole::Server => "",
+        };
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(text, "options lnet networks=\"{networks}\"{forwarding}");
+        if !self.config.routes.is_empty() {
+            let routes = fits("routes", routes(&self.config))?;
+            let _ = writeln!(text, "options lnet routes=\"{routes}\"");
+        }
+        let others = parameters(&self.config);
+        if !others.is_empty() {
+            let _ = writeln!(text, "options lnet {}", others.join(" "));
+        }
+        Ok(text)
+    }
+
+    /// The commands that add the selection rules, after the import; empty without rules.
+    #[must_use]
+    pub fn udsp_commands(&self) -> String {
+        let rules = self.rules.iter();
+        rules
+            .map(|rule| format!("lnetctl udsp add {rule}\n"))
+            .collect()
+    }
+}
+
+/// A configuration as a document, parameters first.
+pub(super) fn yaml(config: &Config) -> String {
+    let globals = Config {
+        globals: config.globals,
+        ..Config::default()
+    };
+    let rest = Config {
+        globals: Globals::default(),
+        ..config.clone()
+    };
+    globals.to_yaml() + &rest.to_yaml()
+}
+
+fn fits(parameter: &'static str, value: String) -> Result<String, ModprobeRefusal> {
+    let length = value.len();
+    if length > ModprobeRefusal::MAX_PARAMETER {
+        return Err(ModprobeRefusal::TooLong { parameter, length });
+    }
+    Ok(value)
+}
+
+fn networks(config: &Config) -> String {
+    let nets = config.nets.iter().map(|net| {
+        let interfaces = net.nis.iter().flat_map(|ni| &ni.interfaces);
+        let interfaces: Vec<&str> = interfaces.map(String::as_str).collect();
+        format!("{}({})", net.net, interfaces.join(","))
+    });
+    nets.collect::<Vec<_>>().join(",")
+}
+
+fn routes(config: &Config) -> String {
+    let routes = config.routes.iter().map(|route| {
+        let hop = route.hop.map_or(String::new(), |hop| format!(" {hop}"));
+        let priority = match route.priority {
+            0 => String::new(),
+            priority => format!(":{priority}"),
+        };
+        format!("{}{hop} {}{priority}", route.net, route.gateway)
+    });
+    routes.collect::<Vec<_>>().join("; ")
+}
+
+fn parameters(config: &Config) -> Vec<String> {
+    let Globals {
+        discovery,
+        drop_asym_route,
+        ..
+    } = config.globals;
+    let numbers = [
+        (
+            "lnet_peer_discovery_disabled",
+            discovery.map(|on| u32::from(!on)),
+        ),
+        ("lnet_drop_asym_route", drop_asym_route.map(u32::from)),
+        ("tiny_router_buffers", config.buffers.tiny),
+        ("small_router_buffers", config.buffers.small),
+        ("large_router_buffers", config.buffers.large),
+    ];
+    let set = numbers
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    set.map(|(name, value)| format!("{name}={value}")).collect()
+}

@@ -1,0 +1,175 @@
+//! `finerail fgr config`: the LNet configuration of every node.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use fgr::config::{
+    BackupPriority, ModprobeRefusal, Preference, Scheme, Server, Site, SiteFiles, read_servers,
+};
+use fgr::{Machine, Plan};
+use lnet_types::Net;
+
+use super::input::{PlanningArgs, read};
+
+/// Arguments of `finerail fgr config`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Writes classes/NAME.yaml (for lnetctl import), classes/NAME.conf (for modprobe.d, where a kernel
+takes it), nodes.csv (the class and the NIDs of every node) and inventory.yaml (for Ansible).
+
+Example:
+  finerail fgr config --machine synthetic:6x8x4:2x3x1 --client-net tcp100 --client-interface hsn0 \\
+      --servers-per-net 2 -o conf
+")]
+pub(crate) struct ConfigArgs {
+    #[command(flatten)]
+    planning: PlanningArgs,
+    #[command(flatten)]
+    scheme: SchemeArgs,
+    /// Write the files into this directory; made if missing
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// Also write nodes/NAME.yaml for every node, with its NIDs instead of names of interfaces
+    #[arg(long)]
+    per_node: bool,
+}
+
+/// How nodes are addressed, and how routes are preferred.
+#[derive(clap::Args, Clone)]
+pub(crate) struct SchemeArgs {
+    /// The net before that of the first slot: gni100 makes gni101, gni102, ... for the clients
+    #[arg(long, value_name = "NET", default_value = "gni100")]
+    client_net: Net,
+    /// The interface of clients, and of routers towards them
+    #[arg(long, value_name = "NAME", default_value = "ipogif0")]
+    client_interface: String,
+    /// The interface of servers, and of routers towards them
+    #[arg(long, value_name = "NAME", default_value = "ib0")]
+    server_interface: String,
+    /// Address of node 0 on the clients' nets, where addresses are IP; node N has the Nth after it
+    #[arg(long, value_name = "ADDRESS", default_value = "10.1.0.0")]
+    client_addresses: Ipv4Addr,
+    /// Address of node 0 on the servers' nets; router node N has the Nth after it
+    #[arg(long, value_name = "ADDRESS", default_value = "10.2.0.0")]
+    router_addresses: Ipv4Addr,
+    /// The servers, NAME,NID a line; without it there are synthetic ones
+    #[arg(long, value_name = "FILE")]
+    servers: Option<PathBuf>,
+    /// Synthetic servers on each net
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    servers_per_net: u16,
+    /// Addresses of synthetic servers are counted from the one after this
+    #[arg(long, value_name = "ADDRESS", default_value = "10.3.0.0")]
+    server_addresses: Ipv4Addr,
+    /// Priorities of backups
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Backups::Equal)]
+    backup_priorities: Backups,
+    /// Choose the primary by a selection rule (lnetctl udsp) instead of route priorities
+    #[arg(long)]
+    udsp: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Backups {
+    /// 1 for all: they share what the primary leaves
+    Equal,
+    /// 1, 2, ... in the order of the plan
+    Ranked,
+}
+
+impl SchemeArgs {
+    /// The configuration of every node of the plan; synthetic servers are said to be so.
+    pub(crate) fn site(&self, machine: &Machine, plan: &Plan) -> anyhow::Result<Site> {
+        let scheme = Scheme {
+            client_net: self.client_net,
+            client_interface: self.client_interface.clone(),
+            server_interface: self.server_interface.clone(),
+            client_addresses: self.client_addresses,
+            server_addresses: self.router_addresses,
+            backups: match self.backup_priorities {
+                Backups::Equal => BackupPriority::Equal,
+                Backups::Ranked => BackupPriority::Ranked,
+            },
+            preference: if self.udsp {
+                Preference::Rule
+            } else {
+                Preference::Priority
+            },
+        };
+        let servers = self.servers(machine)?;
+        Ok(Site::new(machine, plan, &scheme, &servers)?)
+    }
+
+    fn servers(&self, machine: &Machine) -> anyhow::Result<Vec<Server>> {
+        if let Some(path) = &self.servers {
+            return Ok(read_servers(&path.display().to_string(), &read(path)?)?);
+        }
+        let each = self.servers_per_net;
+        writeln!(
+            io::stderr(),
+            "note: the servers are synthetic: {each} on each net; give the real ones with --servers"
+        )?;
+        let nets = machine.nets.iter().map(|entry| entry.net);
+        Ok(Server::synthetic(nets, each, self.server_addresses)?)
+    }
+}
+
+/// Runs `finerail fgr config`.
+pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<ExitCode> {
+    let (machine, plan) = args.planning.plan()?;
+    let site = args.scheme.site(&machine, &plan)?;
+    let made = site.files();
+    for (path, text) in &made.files {
+        write(&args.output, path, text)?;
+    }
+    if args.per_node {
+        for (path, text) in site.node_files() {
+            write(&args.output, &path, &text)?;
+        }
+    }
+    say_refused(&made)?;
+    let (nodes, classes) = (site.nodes.len(), site.classes.len());
+    let directory = args.output.display();
+    writeln!(
+        io::stdout(),
+        "{nodes} nodes in {classes} classes: {directory}"
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A line for each reason, however many classes have it.
+fn say_refused(made: &SiteFiles<'_>) -> io::Result<()> {
+    let mut lengths: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut errors = io::stderr().lock();
+    for (class, why) in &made.refused {
+        match why {
+            ModprobeRefusal::TooLong { parameter, length } => {
+                lengths.entry(parameter).or_default().push(*length);
+            }
+            why => writeln!(errors, "note: {class} has no modprobe.d form: {why}")?,
+        }
+    }
+    for (parameter, lengths) in lengths {
+        let (count, max) = (lengths.len(), ModprobeRefusal::MAX_PARAMETER);
+        let longest = lengths.iter().max().copied().unwrap_or_default();
+        writeln!(
+            errors,
+            "note: {count} classes have no modprobe.d form: {parameter} has up to {longest} \
+             characters and a kernel takes {max}; use the YAML"
+        )?;
+    }
+    Ok(())
+}
+
+fn write(directory: &Path, path: &str, text: &str) -> anyhow::Result<()> {
+    let path = directory.join(path);
+    let parent = path.parent().unwrap_or(directory);
+    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+}
