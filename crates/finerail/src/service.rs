@@ -1,12 +1,16 @@
-//! What every command that serves until it is told to stop has in common: readiness, signals, the end.
+//! What every command that runs until it is told to stop, or may be told to, has in common: readiness,
+//! signals, the end.
 
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use tracing::{debug, info, warn};
 
@@ -49,14 +53,24 @@ impl StopSignals {
 /// From now on the signals end the process at once.
 fn restore_default(_first: i32) {
     for signal in [SIGINT, SIGTERM] {
-        let registered = signal_hook::flag::register_conditional_default(
-            signal,
-            std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true)),
-        );
+        let raised = Arc::new(AtomicBool::new(true));
+        let registered = flag::register_conditional_default(signal, raised);
         if let Err(error) = registered {
             debug!(%error, signal, "a second signal will be ignored");
         }
     }
+}
+
+/// For what ends by itself: a flag that the first SIGINT or SIGTERM raises. The second one ends the
+/// process at once.
+pub(crate) fn raise_on_signals() -> io::Result<Arc<AtomicBool>> {
+    let raised = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the second signal finds the flag raised and ends the process.
+        flag::register_conditional_default(signal, Arc::clone(&raised))?;
+        flag::register(signal, Arc::clone(&raised))?;
+    }
+    Ok(raised)
 }
 
 /// Tells the service manager, where there is one.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
 use indicatif::ProgressBar;
@@ -32,9 +33,28 @@ const SEED: &str = "finerail demo 1";
 const SMALL_FILES_PER_DIRECTORY: u32 = 500;
 const BUFFER: usize = 1 << 20;
 
+/// Shows how far a step is, and ends it early.
+pub(super) struct Step<'a> {
+    pub(super) bar: ProgressBar,
+    pub(super) interrupted: &'a AtomicBool,
+}
+
+impl Step<'_> {
+    /// So many bytes further, unless this was the last thing to do.
+    fn advance(&self, bytes: usize) -> io::Result<()> {
+        self.bar.inc(bytes as u64);
+        if self.interrupted.load(Ordering::Relaxed) {
+            // Not `ErrorKind::Interrupted`, after which a system call is tried again.
+            return Err(io::Error::other("interrupted"));
+        }
+        Ok(())
+    }
+}
+
 /// Writes the planned files below `root`.
-pub(super) fn generate(root: &Path, plan: Plan, bar: &ProgressBar) -> anyhow::Result<()> {
+pub(super) fn generate(root: &Path, plan: Plan, step: &Step<'_>) -> anyhow::Result<()> {
     let mut buffer = vec![0; BUFFER];
+    create_directory(root)?;
     for number in 0..plan.small_files {
         let directory = root.join(format!("small/{:02}", number / SMALL_FILES_PER_DIRECTORY));
         if number % SMALL_FILES_PER_DIRECTORY == 0 {
@@ -42,17 +62,11 @@ pub(super) fn generate(root: &Path, plan: Plan, bar: &ProgressBar) -> anyhow::Re
         }
         let name = format!("{number:05}");
         let path = directory.join(&name);
-        write_file(&path, &name, small_size(number), &mut buffer, bar)?;
+        write_file(&path, &name, small_size(number), &mut buffer, step)?;
     }
     if plan.large_bytes > 0 {
-        create_directory(root)?;
-        write_file(
-            &root.join("large"),
-            "large",
-            plan.large_bytes,
-            &mut buffer,
-            bar,
-        )?;
+        let path = root.join("large");
+        write_file(&path, "large", plan.large_bytes, &mut buffer, step)?;
     }
     Ok(())
 }
@@ -71,7 +85,7 @@ fn write_file(
     name: &str,
     size: u64,
     buffer: &mut [u8],
-    bar: &ProgressBar,
+    step: &Step<'_>,
 ) -> anyhow::Result<()> {
     let write = || -> io::Result<()> {
         let mut file = File::create(path)?;
@@ -83,8 +97,8 @@ fn write_file(
                 .min(buffer.len());
             content.fill(&mut buffer[..take]);
             file.write_all(&buffer[..take])?;
-            bar.inc(take as u64);
             left -= take as u64;
+            step.advance(take)?;
         }
         Ok(())
     };
@@ -103,7 +117,7 @@ fn create_directory(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Digests of every file at or below `root`; symbolic links and special files are refused.
-pub(super) fn digests(root: &Path, bar: &ProgressBar) -> anyhow::Result<(Digests, Amount)> {
+pub(super) fn digests(root: &Path, step: &Step<'_>) -> anyhow::Result<(Digests, Amount)> {
     let mut found = Digests::new();
     let mut amount = Amount::default();
     let mut waiting = vec![root.to_owned()];
@@ -114,7 +128,7 @@ pub(super) fn digests(root: &Path, bar: &ProgressBar) -> anyhow::Result<(Digests
             waiting.extend(children(&path)?);
         } else if kind.is_file() {
             let below = path.strip_prefix(root).unwrap_or(&path).to_owned();
-            found.insert(below, digest(&path, bar)?);
+            found.insert(below, digest(&path, step)?);
             amount.files += 1;
             amount.bytes += kind.len();
         } else {
@@ -134,7 +148,7 @@ fn children(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
         .with_context(|| format!("cannot list {}", directory.display()))
 }
 
-fn digest(path: &Path, bar: &ProgressBar) -> anyhow::Result<blake3::Hash> {
+fn digest(path: &Path, step: &Step<'_>) -> anyhow::Result<blake3::Hash> {
     let read = || -> io::Result<blake3::Hash> {
         let mut file = File::open(path)?;
         let mut hasher = blake3::Hasher::new();
@@ -145,7 +159,7 @@ fn digest(path: &Path, bar: &ProgressBar) -> anyhow::Result<blake3::Hash> {
                 return Ok(hasher.finalize());
             }
             hasher.update(&buffer[..count]);
-            bar.inc(count as u64);
+            step.advance(count)?;
         }
     };
     read().with_context(|| format!("cannot read {}", path.display()))
@@ -196,16 +210,35 @@ mod tests {
         assert_eq!(differences(&sent, &sent, 10), Vec::<String>::new());
     }
 
+    fn step(interrupted: &AtomicBool) -> Step<'_> {
+        let bar = ProgressBar::hidden();
+        Step { bar, interrupted }
+    }
+
+    #[test]
+    fn an_interrupted_step_ends_with_its_first_bytes() {
+        let plan = Plan {
+            small_files: 0,
+            large_bytes: u64::MAX,
+        };
+        let interrupted = AtomicBool::new(true);
+        let root = tempfile::tempdir().unwrap();
+        let error = generate(root.path(), plan, &step(&interrupted)).unwrap_err();
+        assert!(format!("{error:#}").ends_with("interrupted"), "{error:#}");
+    }
+
     #[test]
     fn the_same_plan_writes_the_same_bytes() {
         let plan = Plan {
             small_files: 20,
             large_bytes: 100_000,
         };
+        let interrupted = AtomicBool::new(false);
+        let step = step(&interrupted);
         let trees = [(); 2].map(|()| {
             let root = tempfile::tempdir().unwrap();
-            generate(root.path(), plan, &ProgressBar::hidden()).unwrap();
-            digests(root.path(), &ProgressBar::hidden()).unwrap()
+            generate(root.path(), plan, &step).unwrap();
+            digests(root.path(), &step).unwrap()
         });
         assert_eq!(trees[0], trees[1]);
         assert_eq!(trees[0].1.files, 21);

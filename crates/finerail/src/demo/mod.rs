@@ -14,18 +14,20 @@ mod report;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use self::data::{Amount, Digests, Plan};
+use self::data::{Amount, Digests, Plan, Step};
 use self::nodes::{NodeProcess, Role, STORAGE_NID, Site};
-use self::report::Report;
+use self::report::{Report, Transfer};
 use crate::bench;
 use crate::common::NotSo;
+use crate::service::raise_on_signals;
 
 /// Arguments of `finerail demo`.
 #[derive(clap::Args)]
@@ -66,22 +68,52 @@ pub(crate) struct DemoArgs {
 const ROUTER_ABSENCE: Duration = Duration::from_secs(1);
 /// When it is killed: early enough that every transfer worth killing is still under way.
 const ROUTER_LIFE: Duration = Duration::from_millis(400);
+/// How often is looked whether the client has ended; also the error of a transfer's time.
+const CLIENT_LOOK: Duration = Duration::from_millis(2);
 
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let temporary = tempfile::Builder::new().prefix("finerail-demo-").tempdir();
     let temporary = temporary.context("cannot make a temporary directory")?;
     let directory = args.directory.as_deref().unwrap_or(temporary.path());
     for name in ["store", "back"] {
-        let made = directory.join(name);
-        fs::create_dir_all(&made).with_context(|| format!("cannot make {}", made.display()))?;
+        make_empty(&directory.join(name))?;
     }
-    let report = carry(args, directory).map_err(|error| NotSo(format!("{error:#}")))?;
-    print(&report.to_string())?;
+    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let report = prepare(args, directory, &interrupted).and_then(|cargo| {
+        let report = carry(args, directory, cargo, &interrupted);
+        report.map_err(|error| NotSo(format!("{error:#}")).into())
+    });
+    // Whatever could not go on because of it: the temporary directory and the nodes go in good order.
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(NotSo("interrupted".to_owned()).into());
+    }
+    print(&report?.to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn carry(args: &DemoArgs, directory: &Path) -> anyhow::Result<Report> {
-    let (source, sent, amount) = prepare(args, directory)?;
+/// Files of an earlier run would be taken for those of this one.
+fn make_empty(directory: &Path) -> anyhow::Result<()> {
+    let shown = directory.display();
+    fs::create_dir_all(directory).with_context(|| format!("cannot make {shown}"))?;
+    let mut entries = fs::read_dir(directory).with_context(|| format!("cannot list {shown}"))?;
+    ensure!(
+        entries.next().is_none(),
+        "{shown} is not empty: remove what an earlier demo left there, or choose another directory"
+    );
+    Ok(())
+}
+
+fn carry(
+    args: &DemoArgs,
+    directory: &Path,
+    cargo: Cargo,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<Report> {
+    let Cargo {
+        source,
+        sent,
+        amount,
+    } = cargo;
     let mut site = Site::prepare(directory)?;
     show_configuration(&site)?;
     let limit = bench::loopback().context("cannot measure this machine's loopback limit")?;
@@ -96,15 +128,16 @@ fn carry(args: &DemoArgs, directory: &Path) -> anyhow::Result<Report> {
         storage.id(),
         site.port
     ))?;
-    let there = transfer(args, &site, &mut router, &storing(&source)?)?;
+    let mut carry = |words: Vec<String>| transfer(args, &site, &mut router, &words, interrupted);
+    let there = carry(storing(&source)?)?;
     let put_stats = report::read_stats(&site.stats(Role::Client))?;
-    let back = transfer(args, &site, &mut router, &fetching(directory)?)?;
+    let back = carry(fetching(directory)?)?;
     let get_stats = report::read_stats(&site.stats(Role::Client))?;
     storage.stop()?;
     router.stop()?;
 
-    let (returned, _) = with_bar("verify", amount.bytes, |bar| {
-        data::digests(&directory.join("back/data"), bar)
+    let (returned, _) = with_bar("verify", amount.bytes, interrupted, |step| {
+        data::digests(&directory.join("back/data"), step)
     })?;
     verify(&sent, &returned)?;
     Ok(Report {
@@ -117,12 +150,18 @@ fn carry(args: &DemoArgs, directory: &Path) -> anyhow::Result<Report> {
             ("router", report::read_stats(&site.stats(Role::Router))?),
             ("storage", report::read_stats(&site.stats(Role::Storage))?),
         ],
-        router_killed: args.kill_router,
+        kill_router: args.kill_router,
     })
 }
 
 /// The files to carry: where they are, what is in them, how much they are.
-fn prepare(args: &DemoArgs, directory: &Path) -> anyhow::Result<(PathBuf, Digests, Amount)> {
+struct Cargo {
+    source: PathBuf,
+    sent: Digests,
+    amount: Amount,
+}
+
+fn prepare(args: &DemoArgs, directory: &Path, interrupted: &AtomicBool) -> anyhow::Result<Cargo> {
     let source = match &args.path {
         Some(path) => path.clone(),
         None => {
@@ -131,15 +170,21 @@ fn prepare(args: &DemoArgs, directory: &Path) -> anyhow::Result<(PathBuf, Digest
                 small_files: args.small_files,
                 large_bytes: u64::from(args.large_mib) << 20,
             };
-            with_bar("generate", plan.large_bytes, |bar| {
-                data::generate(&root, plan, bar)
+            with_bar("generate", plan.large_bytes, interrupted, |step| {
+                data::generate(&root, plan, step)
             })?;
             root
         }
     };
-    let (digests, amount) = with_bar("digest", 0, |bar| data::digests(&source, bar))?;
+    let (sent, amount) = with_bar("digest", 0, interrupted, |step| {
+        data::digests(&source, step)
+    })?;
     ensure!(amount.files > 0, "{} holds no file", source.display());
-    Ok((source, digests, amount))
+    Ok(Cargo {
+        source,
+        sent,
+        amount,
+    })
 }
 
 fn show_configuration(site: &Site) -> anyhow::Result<()> {
@@ -186,29 +231,59 @@ fn transfer(
     site: &Site,
     router: &mut NodeProcess,
     words: &[String],
-) -> anyhow::Result<Duration> {
+    interrupted: &AtomicBool,
+) -> anyhow::Result<Transfer> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let command = site.command(Role::Client, &words)?;
     let begun = Instant::now();
     let mut client = spawn_client(command)?;
-    if args.kill_router {
-        thread::sleep(ROUTER_LIFE);
-        if client.try_wait()?.is_none() {
-            router.kill()?;
-            thread::sleep(ROUTER_ABSENCE);
-            *router = start_router(site)?;
-        }
+    let router_killed =
+        args.kill_router && wait_until(&mut client, begun + ROUTER_LIFE, interrupted)?.is_none();
+    if router_killed {
+        router.kill()?;
+        thread::sleep(ROUTER_ABSENCE);
+        *router = start_router(site)?;
     }
-    let status = client.wait()?;
+    let status = loop {
+        let soon = Instant::now() + Duration::from_secs(1);
+        if let Some(status) = wait_until(&mut client, soon, interrupted)? {
+            break status;
+        }
+    };
+    let took = begun.elapsed();
     ensure!(
         status.success(),
         "'finerail {}' ended with {status}",
         words[..2].join(" ")
     );
-    Ok(begun.elapsed())
+    Ok(Transfer {
+        took,
+        router_killed,
+    })
 }
 
-fn spawn_client(mut command: Command) -> anyhow::Result<std::process::Child> {
+/// Waits for the end of the client, until then at the latest. What an interrupted demo has carried is
+/// removed anyway, so the client is simply killed.
+fn wait_until(
+    client: &mut Child,
+    until: Instant,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<Option<ExitStatus>> {
+    while Instant::now() < until {
+        if let Some(status) = client.try_wait()? {
+            return Ok(Some(status));
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            client.kill()?;
+            client.wait()?;
+            bail!("interrupted");
+        }
+        thread::sleep(CLIENT_LOOK);
+    }
+    Ok(None)
+}
+
+fn spawn_client(mut command: Command) -> anyhow::Result<Child> {
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.spawn().context("cannot start the client")
 }
@@ -228,7 +303,8 @@ fn verify(sent: &Digests, returned: &Digests) -> anyhow::Result<()> {
 fn with_bar<R>(
     name: &'static str,
     bytes: u64,
-    step: impl FnOnce(&ProgressBar) -> anyhow::Result<R>,
+    interrupted: &AtomicBool,
+    run: impl FnOnce(&Step<'_>) -> anyhow::Result<R>,
 ) -> anyhow::Result<R> {
     let bar = if io::stderr().is_terminal() {
         ProgressBar::new(bytes)
@@ -240,8 +316,9 @@ fn with_bar<R>(
         bar.set_style(style);
     }
     bar.set_message(name);
-    let result = step(&bar);
-    bar.finish_and_clear();
+    let step = Step { bar, interrupted };
+    let result = run(&step);
+    step.bar.finish_and_clear();
     result
 }
 

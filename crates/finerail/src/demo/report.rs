@@ -42,11 +42,20 @@ pub(super) fn read_stats(path: &Path) -> anyhow::Result<Stats> {
 /// What the demo did.
 pub(super) struct Report {
     pub(super) amount: Amount,
-    pub(super) there: Duration,
-    pub(super) back: Duration,
+    pub(super) there: Transfer,
+    pub(super) back: Transfer,
     /// The machine's loopback limit in this run.
     pub(super) limit: Loopback,
     pub(super) nodes: Vec<(&'static str, Stats)>,
+    /// Whether the router was to be killed.
+    pub(super) kill_router: bool,
+}
+
+/// One direction.
+#[derive(Clone, Copy)]
+pub(super) struct Transfer {
+    pub(super) took: Duration,
+    /// The router was killed while it lasted.
     pub(super) router_killed: bool,
 }
 
@@ -60,22 +69,39 @@ impl fmt::Display for Report {
             self.limit.congestion,
             self.limit.bytes_per_second / 1e9
         )?;
-        if self.router_killed {
-            writeln!(
-                f,
-                "The router was killed and restarted; its messages are those since its last start, and what \
-                 was under way in it was sent again."
-            )?;
+        if self.kill_router {
+            writeln!(f, "{}", self.killed())?;
         }
         writeln!(f, "Every digest is right.")
     }
 }
 
 impl Report {
+    /// What the killing of the router came to.
+    fn killed(&self) -> &'static str {
+        match (self.there.router_killed, self.back.router_killed) {
+            (true, true) => {
+                "The router was killed and restarted on both ways; its messages are those since its last \
+                 start, and what was under way in it was sent again."
+            }
+            (true, false) => {
+                "The router was killed and restarted on the way there; the way back was over too soon. Its \
+                 messages are those since its last start, and what was under way in it was sent again."
+            }
+            (false, true) => {
+                "The router was killed and restarted on the way back; the way there was over too soon. Its \
+                 messages are those since its last start, and what was under way in it was sent again."
+            }
+            (false, false) => {
+                "The router was not killed: both ways were over too soon. Carry more, as with --large-mib."
+            }
+        }
+    }
+
     fn transfers(&self) -> Table {
         let mut table = table(["", "files", "bytes", "seconds", "MB/s", "of the limit"]);
-        for (name, took) in [("to storage", self.there), ("back", self.back)] {
-            let seconds = took.as_secs_f64();
+        for (name, transfer) in [("to storage", self.there), ("back", self.back)] {
+            let seconds = transfer.took.as_secs_f64();
             #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
             let rate = self.amount.bytes as f64 / seconds;
             table.add_row([

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -14,11 +13,10 @@ use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use lnet_store::Store;
 use lnet_store::transfer::{Failed, Progress};
 use serde::Serialize;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
 
 use super::{advice, print};
 use crate::common::{NOT_SO, complaint};
+use crate::service::raise_on_signals;
 
 /// How much there is to do.
 #[derive(Clone, Copy)]
@@ -60,7 +58,7 @@ pub(super) fn run(
     name_of: impl Fn(usize) -> String,
     transfer: impl FnOnce(&Progress) -> Vec<Failed> + Send,
 ) -> anyhow::Result<Summary> {
-    let interrupted = take_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot take signals")?;
     let progress = Progress::default();
     let begun = Instant::now();
     let retries = store.rpc().counters().retries;
@@ -85,17 +83,6 @@ pub(super) fn run(
         interrupted: progress.is_cancelled(),
         failed: failed.collect(),
     })
-}
-
-/// A flag that the first signal raises.
-fn take_signals() -> io::Result<Arc<AtomicBool>> {
-    let raised = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // In this order: the second signal finds the flag raised and ends the process.
-        flag::register_conditional_default(signal, Arc::clone(&raised))?;
-        flag::register(signal, Arc::clone(&raised))?;
-    }
-    Ok(raised)
 }
 
 fn watch_progress(
