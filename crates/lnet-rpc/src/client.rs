@@ -98,6 +98,14 @@ pub enum CallError {
     /// The deadline came first. Whether the call was executed is not known.
     #[error("no answer within {0:?}")]
     Deadline(Duration),
+    /// The deadline came first, and the last request did not even leave: no route, no connection.
+    #[error("no answer within {within:?}: the last request was not delivered: {}", std::io::Error::from_raw_os_error(*.errno))]
+    Undelivered {
+        /// The deadline.
+        within: Duration,
+        /// What the network said of the last request.
+        errno: i32,
+    },
     /// The server restarted and the call may not be repeated. Whether it was executed is not known.
     #[error("the server restarted meanwhile, and this call may not be repeated")]
     ServerRestarted,

@@ -22,8 +22,8 @@
 
 use bytes::Bytes;
 use lnet_node::{
-    EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Memory, NodeError, NodeEvent,
-    PutRequest,
+    Errno, EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Memory, NodeError,
+    NodeEvent, PutRequest,
 };
 use lnet_types::{ProcessId, Time};
 use tracing::debug;
@@ -52,6 +52,8 @@ pub(crate) struct Exchange<'a> {
     memory: CallMemory,
     /// Descriptors not yet known to be gone.
     attached: Vec<Attached>,
+    /// What the network said of the last request, when it was not delivered.
+    failure: Option<Errno>,
     response: Option<(ReplyHeader, Vec<u8>)>,
 }
 
@@ -100,6 +102,7 @@ impl<'a> Exchange<'a> {
             question,
             memory,
             attached: Vec::new(),
+            failure: None,
             response: None,
         }
     }
@@ -116,7 +119,7 @@ impl<'a> Exchange<'a> {
             .add(u64::from(self.state.attempts().saturating_sub(1)));
         let result = match ended {
             Ok(End::Replied) => self.take_response(),
-            Ok(End::Deadline) => Err(CallError::Deadline(self.question.request.deadline)),
+            Ok(End::Deadline) => Err(self.no_answer()),
             Ok(End::Restarted) => Err(CallError::ServerRestarted),
             Ok(End::Forgotten) => Err(CallError::Forgotten),
             Ok(End::Refused) => Err(CallError::Refused),
@@ -284,9 +287,22 @@ impl<'a> Exchange<'a> {
     fn request_event(&mut self, event: &NodeEvent, attempt: u32) {
         let now = self.shared.clock.now();
         match (event.event.kind, event.event.status) {
+            (EventKind::Send, Err(errno)) => {
+                self.failure = Some(errno);
+                self.state.lost(attempt, now);
+            }
             (_, Err(_)) | (EventKind::Timeout, _) => self.state.lost(attempt, now),
+            (EventKind::Send, Ok(())) => self.failure = None,
             (EventKind::Ack, Ok(())) => self.state.alive(attempt, now),
             _ => {}
+        }
+    }
+
+    fn no_answer(&self) -> CallError {
+        let within = self.question.request.deadline;
+        match self.failure {
+            Some(Errno(errno)) => CallError::Undelivered { within, errno },
+            None => CallError::Deadline(within),
         }
     }
 
@@ -370,7 +386,7 @@ impl<'a> Exchange<'a> {
         self.unlink_where(|attached| attached.role == Role::Bulk);
         while let CallMemory::Receive(None) = self.memory {
             if self.shared.clock.now() >= self.question.deadline {
-                return Err(CallError::Deadline(self.question.request.deadline));
+                return Err(self.no_answer());
             }
             self.wait(self.question.deadline)?;
         }
