@@ -466,6 +466,24 @@ fn a_named_pipe_is_refused_without_waiting_for_its_writer() {
 }
 
 #[test]
+fn what_a_killed_client_left_does_not_keep_a_file_from_being_fetched() {
+    let site = Site::new();
+    site.store
+        .put(&name("a"), 0o600, Bytes::from_static(b"x"))
+        .unwrap();
+    let left = format!(".finerail-{}-0", std::process::id());
+    site.local(&left, b"half");
+    let local = site.local.path().join("a");
+    let item = GetItem {
+        name: name("a"),
+        local: local.clone(),
+        size: None,
+    };
+    assert!(get(&site.store, &[item], 1, &Progress::default()).is_empty());
+    assert_eq!(fs::read(local).unwrap(), b"x");
+}
+
+#[test]
 fn flushed_files_are_stored_like_others() {
     let port = free_port();
     let near = start(port, &["127.0.0.1@tcp"], "");

@@ -130,18 +130,21 @@ impl Get<'_> {
         let parent = local
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty());
-        let count = self.unique.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{TEMPORARY_PREFIX}{}-{count}", std::process::id());
-        let temporary = parent.unwrap_or(Path::new(".")).join(name);
-        let create = || {
-            OpenOptions::new()
+        // What a killed process of the same number left behind has its name still: take the next one.
+        loop {
+            let count = self.unique.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{TEMPORARY_PREFIX}{}-{count}", std::process::id());
+            let temporary = parent.unwrap_or(Path::new(".")).join(name);
+            let created = OpenOptions::new()
                 .write(true)
                 .create_new(true)
                 .mode(0o600)
-                .open(&temporary)
-        };
-        let file = self.local(item, create)?;
-        Ok((file, temporary))
+                .open(&temporary);
+            match created {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                created => return self.local(item, || created).map(|file| (file, temporary)),
+            }
+        }
     }
 
     fn local<T>(
