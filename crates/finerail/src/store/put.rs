@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -54,13 +55,9 @@ pub(super) fn run(args: &PutArgs) -> anyhow::Result<ExitCode> {
         let metadata =
             fs::metadata(&source).with_context(|| format!("cannot read {}", source.display()))?;
         if metadata.is_dir() {
-            walk(&source, &name, &mut found)?;
+            walk(&source, &name, &mut found);
         } else {
-            found.bytes += metadata.len();
-            found.items.push(PutItem {
-                local: source,
-                name,
-            });
+            found.take(source, name, &metadata);
         }
     }
     let session = Session::open(&args.client)?;
@@ -114,37 +111,45 @@ fn own_name(path: &Path) -> anyhow::Result<OsString> {
         .with_context(|| format!("{} has no name", path.display()))
 }
 
-/// Collects the regular files of a directory, in order of their names.
-fn walk(directory: &Path, name: &StoreName, found: &mut Found) -> anyhow::Result<()> {
+/// Collects the regular files of a directory, in order of their names. What cannot be read is noted, and
+/// the others go on.
+fn walk(directory: &Path, name: &StoreName, found: &mut Found) {
     let entries = fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let mut entries =
-        entries.with_context(|| format!("cannot read the directory {}", directory.display()))?;
+    let mut entries = match entries {
+        Ok(entries) => entries,
+        Err(error) => return found.refuse(directory, &error),
+    };
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let local = entry.path();
-        let metadata = fs::symlink_metadata(&local)
-            .with_context(|| format!("cannot read {}", local.display()))?;
-        let below = match name.join(entry.file_name().as_bytes()) {
-            Ok(below) => below,
-            Err(error) => {
-                let name = local.display().to_string();
-                found.refused.push(FailedFile {
-                    name,
-                    error: error.to_string(),
-                });
-                continue;
-            }
-        };
-        if metadata.is_dir() {
-            walk(&local, &below, found)?;
-        } else if metadata.is_file() {
-            found.bytes += metadata.len();
-            found.items.push(PutItem { local, name: below });
-        } else {
-            tracing::warn!(path = %local.display(), "left out: not a regular file");
+        match (entry.file_type(), name.join(entry.file_name().as_bytes())) {
+            (Err(error), _) => found.refuse(&local, &error),
+            // Its text names the file as it would be called.
+            (_, Err(error)) => found.refused.push(FailedFile {
+                name: local.display().to_string(),
+                error: error.to_string(),
+            }),
+            (Ok(kind), Ok(below)) if kind.is_dir() => walk(&local, &below, found),
+            (Ok(kind), Ok(below)) if kind.is_file() => match entry.metadata() {
+                Ok(metadata) => found.take(local, below, &metadata),
+                Err(error) => found.refuse(&local, &error),
+            },
+            _ => tracing::warn!(path = %local.display(), "left out: not a regular file"),
         }
     }
-    Ok(())
+}
+
+impl Found {
+    fn take(&mut self, local: PathBuf, name: StoreName, metadata: &fs::Metadata) {
+        self.bytes += metadata.len();
+        self.items.push(PutItem { local, name });
+    }
+
+    fn refuse(&mut self, path: &Path, error: &io::Error) {
+        let name = path.display().to_string();
+        let error = format!("cannot read {name}: {error}");
+        self.refused.push(FailedFile { name, error });
+    }
 }
 
 #[cfg(test)]
@@ -158,6 +163,17 @@ mod tests {
             .into_iter()
             .map(|(_, name)| name.to_string())
             .collect()
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_read_is_noted_and_ends_nothing() {
+        let mut found = Found::default();
+        walk(Path::new("/nonexistent"), &"d".parse().unwrap(), &mut found);
+        assert!(
+            found.refused[0]
+                .error
+                .starts_with("cannot read /nonexistent: ")
+        );
     }
 
     #[test]
