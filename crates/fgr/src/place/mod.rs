@@ -21,7 +21,7 @@ mod search;
 mod sites;
 
 pub use bounds::{PlacementBounds, placement_bounds};
-pub use sites::{Site, titan_sites};
+pub use sites::{Site, read_sites, titan_sites};
 
 use std::ops::ControlFlow;
 

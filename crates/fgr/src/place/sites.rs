@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use topology::{Grid, Vertex};
+use topology::{Fabric, Grid, Vertex};
 
-use crate::input::MapNode;
+use crate::input::{MAX_INPUT_BYTES, MapNode};
 use crate::place::{PlaceError, Problem};
+use crate::problem::{InputError, Problems, Reason};
 
 /// A blade that a module may stand on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +51,82 @@ pub fn titan_sites(map: &[MapNode], grid: &Grid, any: bool, modules: &[&str]) ->
         if any { !serves || is_module } else { *serves }
     });
     wanted.map(|(site, _)| site).collect()
+}
+
+/// Reads a table of blades: a header `blade,cabinet,kind,node,at`, then a line for each node, where
+/// `kind` is `compute` for blades that compute while they are free and `service` for others, and `at`
+/// is a position a dimension, `group switch` or an endpoint, separated by blanks.
+///
+/// # Errors
+///
+/// Every line that does not have this form or is outside the fabric.
+pub fn read_sites(file: &str, text: &str, fabric: &Fabric) -> Result<Vec<Site>, InputError> {
+    const LAYOUT: &str = "blade,cabinet,kind,node,at";
+    let mut problems = Problems::new(file);
+    let mut sites: Vec<Site> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    if text.len() > MAX_INPUT_BYTES {
+        problems.add(1, Reason::TooLarge(text.len()));
+        return problems.into_result(sites);
+    }
+    for (line, content) in (1_u32..).zip(text.lines()) {
+        let fields: Vec<&str> = content.split(',').map(str::trim).collect();
+        let &[blade, cabinet, kind, node, at] = &fields[..] else {
+            let (found, expected) = (fields.len(), 5);
+            let layout = LAYOUT;
+            problems.add(
+                line,
+                Reason::Columns {
+                    found,
+                    expected,
+                    layout,
+                },
+            );
+            continue;
+        };
+        if line == 1 {
+            if content != LAYOUT {
+                problems.value(1, "header", content, LAYOUT);
+            }
+            continue;
+        }
+        let (Ok(id), Some(vertex)) = (node.parse(), vertex(fabric, at)) else {
+            problems.value(
+                line,
+                "node and at",
+                content,
+                "a number, and a place of the fabric",
+            );
+            continue;
+        };
+        if !["compute", "service"].contains(&kind) {
+            problems.value(line, "kind", kind, "compute or service");
+        }
+        let site = *known.entry(blade.to_owned()).or_insert(sites.len());
+        if site == sites.len() {
+            sites.push(Site {
+                blade: blade.to_owned(),
+                cabinet: cabinet.to_owned(),
+                nodes: Vec::new(),
+                computes: kind == "compute",
+            });
+        }
+        sites[site].nodes.push((id, vertex));
+    }
+    problems.into_result(sites)
+}
+
+fn vertex(fabric: &Fabric, at: &str) -> Option<Vertex> {
+    let words = at.split_whitespace();
+    let positions: Vec<u16> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    match (fabric, &positions[..]) {
+        (Fabric::Grid(grid, _), at) => grid.vertex(at),
+        (Fabric::Dragonfly(dragonfly, _), &[group, switch]) => dragonfly.switch(group, switch),
+        (Fabric::FatTree(tree), &[endpoint]) => {
+            Some(Vertex(endpoint.into())).filter(|v| v.0 < tree.vertices())
+        }
+        _ => None,
+    }
 }
 
 /// The site of each module in the start.

@@ -1,8 +1,14 @@
 //! `finerail fgr`: fine-grained routing, planned, proved and configured.
 
+mod assign;
+mod check;
+mod compare;
 mod config;
+mod diff;
 mod input;
+mod place;
 mod plan;
+mod site;
 
 use std::process::ExitCode;
 
@@ -19,14 +25,29 @@ pub(crate) struct FgrArgs {
 enum Command {
     /// Choose a primary router and backups for every client and every net
     Plan(plan::PlanArgs),
+    /// Show the routers of one client: coordinates, window, distances
+    Assign(assign::AssignArgs),
+    /// Compare the policies on a machine, beside what none can beat
+    Compare(compare::CompareArgs),
     /// Write the LNet configuration of every client, router and server
     Config(config::ConfigArgs),
+    /// Prove that a site routes as it should, now and after every single failure
+    Check(check::CheckArgs),
+    /// Say what differs on running nodes, and what to run there
+    Diff(diff::DiffArgs),
+    /// Find placements of the router modules near the bounds
+    Place(place::PlaceArgs),
 }
 
 /// Runs `finerail fgr`.
 pub(crate) fn run(args: &FgrArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Plan(args) => plan::run(args),
+        Command::Assign(args) => assign::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Config(args) => config::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Diff(args) => diff::run(args),
+        Command::Place(args) => place::run(args),
     }
 }

@@ -1,0 +1,268 @@
+//! `finerail fgr place`: where the router modules should stand.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, bail};
+use comfy_table::{CellAlignment, Table, presets};
+use fgr::place::{
+    Effort, Figures, PlacementBounds, Placements, Problem, Progress, Site, place, placement_bounds,
+    read_sites, titan_sites,
+};
+use fgr::{Machine, Policy, read_map, read_node_table};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::input::{MachineArgs, PolicyName, RuleArgs, origin, read};
+use crate::common::print_bytes;
+
+/// Arguments of `finerail fgr place`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The search begins where the modules stand and keeps every placement that no other one beats in mean
+cost, balance, and the hottest link of writes and of reads together. Ctrl-C ends it with what it has.
+Equal seeds and numbers of candidates find equal placements. Cable lengths are not looked at.
+
+Examples:
+  finerail fgr place --machine titan.map --modules modules.csv
+  finerail fgr place --machine titan.map --modules modules.csv --anywhere -o placements
+  finerail fgr place --machine machine.yaml --sites blades.csv --candidates 2000
+")]
+pub(crate) struct PlaceArgs {
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// The policy that placements are judged by
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t = PolicyName::Strict)]
+    policy: PolicyName,
+    #[command(flatten)]
+    rules: RuleArgs,
+    /// Blades that modules may stand on: CSV with the header blade,cabinet,kind,node,at and a line for
+    /// each node [default: the service blades of the map]
+    #[arg(long, value_name = "FILE", conflicts_with = "anywhere")]
+    sites: Option<PathBuf>,
+    /// On a map: any compute blade as well, whose nodes then compute where the module stood
+    #[arg(long)]
+    anywhere: bool,
+    /// Placements to try
+    #[arg(long, value_name = "N", default_value_t = 6_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    candidates: u64,
+    /// Equal seeds find equal placements
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print figures as CSV
+    #[arg(long)]
+    csv: bool,
+    /// Write figures.csv and placements.csv (a line for each point and module) into this directory
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// Runs `finerail fgr place`.
+pub(crate) fn run(args: &PlaceArgs) -> anyhow::Result<ExitCode> {
+    let machine = args.machine.read()?;
+    let policy = args.rules.policy(args.policy);
+    let problem = Problem {
+        sites: sites(args, &machine)?,
+        machine: &machine,
+        policy,
+    };
+    let found = search(args, &problem)?;
+    let text = if args.csv {
+        figures_csv(&found)?
+    } else {
+        table(&problem, args.seed, &found)?
+    };
+    if let Some(directory) = &args.output {
+        write_all(directory, &problem, &found)?;
+    }
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn sites(args: &PlaceArgs, machine: &Machine) -> anyhow::Result<Vec<Site>> {
+    if let Some(path) = &args.sites {
+        let name = path.display().to_string();
+        return Ok(read_sites(&name, &read(path)?, &machine.fabric)?);
+    }
+    let file = &args.machine.machine;
+    let text = match read(Path::new(file)) {
+        Ok(text) if !text.trim_start().starts_with(|c: char| c.is_alphabetic()) => text,
+        _ => bail!("{file} does not say which blades there are: name them with --sites"),
+    };
+    let nodes = read_map(file, &text).or_else(|_| read_node_table(file, &text))?;
+    let blades: Vec<&str> = machine.modules.iter().map(|m| m.blade.as_str()).collect();
+    let grid = topology::titan::grid()?;
+    Ok(titan_sites(&nodes, &grid, args.anywhere, &blades))
+}
+
+fn search(args: &PlaceArgs, problem: &Problem<'_>) -> anyhow::Result<Placements> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let signal = signal_hook::flag::register(signal_hook::consts::SIGINT, interrupted.clone());
+    let signal = signal.context("cannot listen to Ctrl-C")?;
+    let bar = ProgressBar::new(args.candidates);
+    if !io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let style = "{bar:30} {pos}/{len} {eta} left  {msg}";
+    bar.set_style(ProgressStyle::with_template(style)?);
+    let effort = Effort {
+        candidates: args.candidates,
+        seed: args.seed,
+    };
+    let found = place(problem, effort, &mut |progress: Progress| {
+        bar.set_position(progress.tried);
+        let [cost, balance, write, read] = progress.best;
+        bar.set_message(format!(
+            "cost {cost:.3} balance {balance:.3} write {write:.1} read {read:.1}"
+        ));
+        match interrupted.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    bar.finish_and_clear();
+    signal_hook::low_level::unregister(signal);
+    Ok(found?)
+}
+
+const COLUMNS: [&str; 4] = ["cost", "balance", "write", "read"];
+
+fn cells(name: &str, figures: &Figures) -> [String; 5] {
+    let Figures {
+        cost,
+        balance,
+        write,
+        read,
+    } = figures;
+    [
+        name.to_owned(),
+        format!("{cost:.3}"),
+        format!("{balance:.3}"),
+        format!("{write:.1}"),
+        format!("{read:.1}"),
+    ]
+}
+
+fn table(problem: &Problem<'_>, seed: u64, found: &Placements) -> anyhow::Result<String> {
+    let machine = problem.machine;
+    let bounds = placement_bounds(machine, problem.policy);
+    let floors = floors(&bounds, problem.policy);
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["placement"].into_iter().chain(COLUMNS));
+    table.add_row(cells("as it stands", &found.start));
+    for (number, point) in (1..).zip(&found.points) {
+        table.add_row(cells(&format!("point {number}"), &point.figures));
+    }
+    table.add_row(cells("no placement below", &floors));
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut text = format!(
+        "{} ({}), policy {}, {} blades for {} modules\n{} placements tried, seed {seed}{}\n\n",
+        machine.name,
+        origin(machine),
+        problem.policy.name(),
+        problem.sites.len(),
+        machine.modules.len(),
+        found.tried,
+        if found.interrupted {
+            ", interrupted: the best so far"
+        } else {
+            ""
+        },
+    );
+    writeln!(text, "{}\n", table.trim_fmt())?;
+    for line in unbeaten(found, &floors) {
+        writeln!(text, "{line}")?;
+    }
+    text.push_str(
+        "write and read: units per GB/s on the hottest link; one unit a client and net\n",
+    );
+    Ok(text)
+}
+
+/// The best known bound of each figure for this policy.
+fn floors(bounds: &PlacementBounds, policy: Policy) -> Figures {
+    let windows = matches!(policy, Policy::Strict { .. });
+    let of = |any: f64, by_windows: f64| if windows { any.max(by_windows) } else { any };
+    Figures {
+        cost: of(bounds.cost, bounds.cost_by_windows),
+        balance: of(1.0, bounds.balance_by_windows),
+        write: of(bounds.utilisation, bounds.write_by_windows),
+        read: of(bounds.utilisation, bounds.read_by_windows),
+    }
+}
+
+/// A line for each figure of the start: what beats it, or that nothing does and what the bound is.
+fn unbeaten(found: &Placements, floors: &Figures) -> Vec<String> {
+    let start = cells("", &found.start);
+    let floor = cells("", floors);
+    let lines = COLUMNS.iter().enumerate().map(|(figure, name)| {
+        let best = found.points.iter().min_by(|a, b| {
+            let value = |p: &fgr::place::Point| p.figures.values()[figure];
+            value(a).total_cmp(&value(b))
+        });
+        let best = best.map_or_else(|| start.clone(), |point| cells("", &point.figures));
+        let (was, is, floor) = (&start[figure + 1], &best[figure + 1], &floor[figure + 1]);
+        if was == is {
+            format!("{name} {was} is not beaten; its bound is {floor}")
+        } else {
+            format!("{name} {was} falls to {is}; its bound is {floor}")
+        }
+    });
+    lines.collect()
+}
+
+fn figures_csv(found: &Placements) -> Result<String, std::fmt::Error> {
+    let mut text = String::from("point,cost,balance,write,read\n");
+    writeln!(text, "{}", cells("start", &found.start).join(","))?;
+    for (number, point) in (1..).zip(&found.points) {
+        writeln!(
+            text,
+            "{}",
+            cells(&format!("{number}"), &point.figures).join(",")
+        )?;
+    }
+    Ok(text)
+}
+
+fn placements_csv(problem: &Problem<'_>, found: &Placements) -> Result<String, std::fmt::Error> {
+    let machine = problem.machine;
+    let mut text = String::from("point,group,subgroup,index,blade,cabinet,nodes\n");
+    for (number, point) in (1..).zip(&found.points) {
+        for (module, &site) in machine.modules.iter().zip(&point.sites) {
+            let group = &machine.groups[usize::from(module.group)].name;
+            let site = &problem.sites[site as usize];
+            let ids = site.nodes.iter().map(|node| node.0.to_string());
+            let nodes: Vec<String> = ids.take(module.routers.len()).collect();
+            let (sub_group, index) = (module.sub_group + 1, module.index + 1);
+            let Site { blade, cabinet, .. } = site;
+            let nodes = nodes.join(" ");
+            writeln!(
+                text,
+                "{number},{group},{sub_group},{index},{blade},{cabinet},{nodes}"
+            )?;
+        }
+    }
+    Ok(text)
+}
+
+fn write_all(directory: &Path, problem: &Problem<'_>, found: &Placements) -> anyhow::Result<()> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    let files = [
+        ("figures.csv", figures_csv(found)?),
+        ("placements.csv", placements_csv(problem, found)?),
+    ];
+    for (name, text) in files {
+        let path = directory.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
