@@ -12,9 +12,11 @@
 //! Equal inputs give equal plans. Section numbers cite the planning description.
 
 mod assign;
+pub mod check;
 pub mod config;
 mod costs;
 mod csv;
+pub mod diff;
 mod document;
 pub mod evaluate;
 mod input;

@@ -17,6 +17,7 @@
 
 mod build;
 mod files;
+mod gather;
 mod scheme;
 mod text;
 
@@ -26,6 +27,7 @@ use lnet_types::{Net, Nid};
 use thiserror::Error;
 
 pub use files::{NodeLine, SiteFiles, read_nodes, read_servers};
+pub use gather::{ClassText, nids, read_udsp};
 pub use scheme::{BackupPriority, Preference, Scheme, Server};
 pub use text::ModprobeRefusal;
 

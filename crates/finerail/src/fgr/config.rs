@@ -146,14 +146,21 @@ pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<ExitCode> {
 /// A line for each reason, however many classes have it.
 fn say_refused(made: &SiteFiles<'_>) -> io::Result<()> {
     let mut lengths: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    let mut errors = io::stderr().lock();
-    for (class, why) in &made.refused {
+    let mut others: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, why) in &made.refused {
         match why {
             ModprobeRefusal::TooLong { parameter, length } => {
                 lengths.entry(parameter).or_default().push(*length);
             }
-            why => writeln!(errors, "note: {class} has no modprobe.d form: {why}")?,
+            why => *others.entry(why.to_string()).or_default() += 1,
         }
+    }
+    let mut errors = io::stderr().lock();
+    for (why, count) in others {
+        writeln!(
+            errors,
+            "note: {count} classes have no modprobe.d form: {why}; use the YAML"
+        )?;
     }
     for (parameter, lengths) in lengths {
         let (count, max) = (lengths.len(), ModprobeRefusal::MAX_PARAMETER);

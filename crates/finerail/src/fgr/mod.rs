@@ -6,7 +6,6 @@ mod compare;
 mod config;
 mod diff;
 mod input;
-mod place;
 mod plan;
 mod site;
 
@@ -35,8 +34,6 @@ enum Command {
     Check(check::CheckArgs),
     /// Say what differs on running nodes, and what to run there
     Diff(diff::DiffArgs),
-    /// Find placements of the router modules near the bounds
-    Place(place::PlaceArgs),
 }
 
 /// Runs `finerail fgr`.
@@ -48,6 +45,5 @@ pub(crate) fn run(args: &FgrArgs) -> anyhow::Result<ExitCode> {
         Command::Config(args) => config::run(args),
         Command::Check(args) => check::run(args),
         Command::Diff(args) => diff::run(args),
-        Command::Place(args) => place::run(args),
     }
 }

@@ -1,0 +1,171 @@
+//! What differs between the planned configuration of a node and the one that it runs, and which
+//! `lnetctl` commands make them equal.
+//!
+//! Commands come in an order that keeps the node usable: parameters, nets, routes to add, routes to
+//! change, routes to remove. Nets that the plan does not know are left alone, because they may serve
+//! something else; routes to nets of the plan that it does not know are removed.
+
+use std::collections::BTreeSet;
+
+use lnet_config::{Config, RouteConfig};
+use lnet_types::Net;
+
+/// A difference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What differs.
+    pub what: String,
+    /// What to run; empty where nothing should be done.
+    pub commands: Vec<String>,
+}
+
+/// Compares the planned configuration with the running one, an export for instance. What an export
+/// does not mention has LNet's default: discovery on, asymmetric routes kept, no routing.
+#[must_use]
+pub fn differences(planned: &Config, running: &Config) -> Vec<Difference> {
+    let mut found = Vec::new();
+    parameters(planned, running, &mut found);
+    nets(planned, running, &mut found);
+    routes(planned, running, &mut found);
+    found
+}
+
+fn parameters(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
+    let flags = [
+        (
+            "discovery",
+            planned.globals.discovery,
+            running.globals.discovery,
+            true,
+        ),
+        (
+            "drop_asym_route",
+            planned.globals.drop_asym_route,
+            running.globals.drop_asym_route,
+            false,
+        ),
+        ("routing", planned.routing, running.routing, false),
+    ];
+    for (name, wanted, is, default) in flags {
+        let is = is.unwrap_or(default);
+        if let Some(wanted) = wanted.filter(|&wanted| wanted != is) {
+            found.push(parameter(
+                name,
+                u32::from(wanted),
+                &u32::from(is).to_string(),
+            ));
+        }
+    }
+    let sizes = [
+        ("tiny_buffers", planned.buffers.tiny, running.buffers.tiny),
+        (
+            "small_buffers",
+            planned.buffers.small,
+            running.buffers.small,
+        ),
+        (
+            "large_buffers",
+            planned.buffers.large,
+            running.buffers.large,
+        ),
+    ];
+    for (name, wanted, is) in sizes {
+        if let Some(wanted) = wanted.filter(|_| wanted != is) {
+            let is = is.map_or("not said".to_owned(), |is| is.to_string());
+            found.push(parameter(name, wanted, &is));
+        }
+    }
+}
+
+fn parameter(name: &str, wanted: u32, is: &str) -> Difference {
+    Difference {
+        what: format!("{name} is {is}, planned {wanted}"),
+        commands: vec![format!("lnetctl set {name} {wanted}")],
+    }
+}
+
+fn nets(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
+    let has = |config: &Config, net: Net| config.nets.iter().any(|local| local.net == net);
+    for net in planned.nets.iter().filter(|net| !has(running, net.net)) {
+        let interfaces = net.nis.iter().flat_map(|ni| &ni.interfaces);
+        let interfaces: Vec<&str> = interfaces.map(String::as_str).collect();
+        found.push(Difference {
+            what: format!("no interface on {}", net.net),
+            commands: vec![format!(
+                "lnetctl net add --net {} --if {}",
+                net.net,
+                interfaces.join(",")
+            )],
+        });
+    }
+    for net in running.nets.iter().filter(|net| !has(planned, net.net)) {
+        found.push(Difference {
+            what: format!("{} is not in the plan; left alone", net.net),
+            commands: Vec::new(),
+        });
+    }
+}
+
+fn routes(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
+    let same = |a: &RouteConfig, b: &RouteConfig| (a.net, a.gateway) == (b.net, b.gateway);
+    let mut changed = Vec::new();
+    for route in &planned.routes {
+        match running.routes.iter().find(|other| same(route, other)) {
+            None => found.push(Difference {
+                what: format!("no route to {} by {}", route.net, route.gateway),
+                commands: vec![add(route)],
+            }),
+            Some(other) if other != route => changed.push(Difference {
+                what: format!(
+                    "{} by {}: {}, planned {}",
+                    route.net,
+                    route.gateway,
+                    values(other),
+                    values(route)
+                ),
+                commands: vec![delete(other), add(route)],
+            }),
+            Some(_) => {}
+        }
+    }
+    found.append(&mut changed);
+    let nets: BTreeSet<Net> = planned.routes.iter().map(|route| route.net).collect();
+    let is_planned = |route: &RouteConfig| planned.routes.iter().any(|other| same(route, other));
+    for route in running.routes.iter().filter(|route| !is_planned(route)) {
+        let (known, what) = match nets.contains(&route.net) {
+            true => (vec![delete(route)], "is not in the plan"),
+            false => (
+                Vec::new(),
+                "leads to a net that is not in the plan; left alone",
+            ),
+        };
+        found.push(Difference {
+            what: format!("{} by {} {what}", route.net, route.gateway),
+            commands: known,
+        });
+    }
+}
+
+fn values(route: &RouteConfig) -> String {
+    let hop = route
+        .hop
+        .map_or("no hop".to_owned(), |hop| format!("hop {hop}"));
+    format!("{hop}, priority {}", route.priority)
+}
+
+fn add(route: &RouteConfig) -> String {
+    let hop = route
+        .hop
+        .map_or(String::new(), |hop| format!(" --hop {hop}"));
+    format!(
+        "lnetctl route add --net {} --gateway {}{hop} --priority {}",
+        route.net, route.gateway, route.priority
+    )
+}
+
+fn delete(route: &RouteConfig) -> String {
+    format!(
+        "lnetctl route del --net {} --gateway {}",
+        route.net, route.gateway
+    )
+}

@@ -1,0 +1,141 @@
+//! `finerail fgr check`: does a site do what it should, now and after every single failure?
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use fgr::check::{Finding, Report, Rollout, check, rollout};
+use fgr::config::Site;
+use fgr::diff::differences;
+use lnet_types::expr::NetExpr;
+
+use super::site::{read_directory, read_files};
+use crate::common::{NOT_SO, print_bytes};
+
+/// Findings that are printed of each kind of list.
+const SHOWN: usize = 50;
+
+/// Arguments of `finerail fgr check`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Every client reaches every net through a primary and a backup; a reply takes the gateway of its
+request, now and after any single router or blade failed; no gateway is dead; and there is an order
+of roll-out in which that holds all the time. Exit code 0 when this is so, 1 when it is not, 2 for
+inputs that are wrong.
+
+Examples:
+  finerail fgr config --machine synthetic:6x8x4:2x3x1 --client-net tcp100 -o conf
+  finerail fgr check conf
+  finerail fgr check --server-nets 'o2ib[201-236]' exports/*.yaml --planned conf
+")]
+pub(crate) struct CheckArgs {
+    /// A directory that 'finerail fgr config' wrote, or configurations of nodes with their NIDs
+    #[arg(value_name = "DIR|FILE", required = true)]
+    paths: Vec<PathBuf>,
+    /// Nets of the servers, when files are given: o2ib201 or o2ib[201-236]
+    #[arg(long, value_name = "NETS", value_delimiter = ' ')]
+    server_nets: Vec<NetExpr>,
+    /// Compare files with this plan as well: a directory that 'finerail fgr config' wrote
+    #[arg(long, value_name = "DIR")]
+    planned: Option<PathBuf>,
+    /// The directory of the configuration now in force; without it nodes have no routes yet
+    #[arg(long, value_name = "DIR")]
+    from: Option<PathBuf>,
+}
+
+/// Runs `finerail fgr check`.
+pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let site = match &args.paths[..] {
+        [directory] if directory.is_dir() => read_directory(directory)?,
+        _ if args.server_nets.is_empty() => {
+            bail!("say which nets the servers are on: --server-nets 'o2ib[201-236]'")
+        }
+        files => read_files(files, &args.server_nets)?,
+    };
+    let report = check(&site);
+    let mut text = String::new();
+    findings(&report, &mut text)?;
+    let as_planned = match &args.planned {
+        Some(directory) => compare(&read_directory(directory)?, &site, &mut text)?,
+        None => true,
+    };
+    let old = match &args.from {
+        Some(directory) => read_directory(directory)?,
+        None => Site::default(),
+    };
+    let order = rollout(&old, &site);
+    steps(&order, &mut text)?;
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    let holds = report.is_proved() && report.pairs > 0 && as_planned && order.open.is_empty();
+    Ok(if holds {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_SO)
+    })
+}
+
+fn findings(report: &Report, out: &mut String) -> std::fmt::Result {
+    let (errors, doubts): (Vec<&Finding>, Vec<&Finding>) = report
+        .findings
+        .iter()
+        .partition(|finding| finding.is_error());
+    list("error", &errors, out)?;
+    list("warning", &doubts, out)?;
+    let (pairs, states) = (report.pairs, report.states);
+    if pairs == 0 {
+        return writeln!(out, "nothing proved: no client and server behind a router");
+    }
+    let verdict = if errors.is_empty() {
+        "proved: every reply takes its request's gateway, now and after any single failure"
+    } else {
+        "not proved"
+    };
+    writeln!(out, "{verdict} ({pairs} pairs, {states} states of classes)")
+}
+
+fn list(kind: &str, found: &[&Finding], out: &mut String) -> std::fmt::Result {
+    for finding in found.iter().take(SHOWN) {
+        writeln!(out, "{kind}: {finding}")?;
+    }
+    match found.len().checked_sub(SHOWN) {
+        Some(more @ 1..) => writeln!(out, "{kind}: and {more} more"),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the nodes route as planned; says which do not.
+fn compare(planned: &Site, site: &Site, out: &mut String) -> Result<bool, std::fmt::Error> {
+    let mut as_planned = true;
+    for node in &site.nodes {
+        let Some(intended) = planned.node_with(&node.nids) else {
+            as_planned = false;
+            writeln!(
+                out,
+                "error: {}: the plan has no node with its NIDs",
+                node.name
+            )?;
+            continue;
+        };
+        let mut intended = planned.class_of(intended).config.clone();
+        // What is compared is how messages go; buffers were not read with the routes.
+        intended.buffers = lnet_config::Buffers::default();
+        let found = differences(&intended, &site.class_of(node).config);
+        for difference in found.iter().filter(|found| !found.commands.is_empty()) {
+            as_planned = false;
+            writeln!(out, "error: {}: {}", node.name, difference.what)?;
+        }
+    }
+    Ok(as_planned)
+}
+
+fn steps(order: &Rollout, out: &mut String) -> std::fmt::Result {
+    writeln!(out, "roll-out, nodes of a step in any order:")?;
+    for (number, step) in (1..).zip(&order.steps) {
+        let (nodes, role) = (step.nodes, step.role.name());
+        writeln!(out, "  {number}. {nodes} {role}s")?;
+    }
+    let open: Vec<&Finding> = order.open.iter().collect();
+    list("error: on the way", &open, out)
+}

@@ -1,0 +1,177 @@
+//! `finerail fgr compare`: what each policy costs on a machine, beside what no policy can beat.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use comfy_table::{CellAlignment, Table, presets};
+use fgr::evaluate::{Evaluation, Gateways, bounds, compact_jobs};
+use fgr::{Machine, Metric, PlanError, Policy, assign};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::input::{MachineArgs, PolicyName, RuleArgs, origin};
+use crate::common::print_bytes;
+
+/// Arguments of `finerail fgr compare`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  finerail fgr compare --machine synthetic:6x8x4:2x3x1
+")]
+pub(crate) struct CompareArgs {
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// Only these policies; all by default
+    #[arg(long, value_enum, value_name = "POLICY", value_delimiter = ',')]
+    policies: Vec<PolicyName>,
+    #[command(flatten)]
+    rules: RuleArgs,
+}
+
+const ALL: [PolicyName; 6] = [
+    PolicyName::Strict,
+    PolicyName::Nearest,
+    PolicyName::Balanced,
+    PolicyName::Spread,
+    PolicyName::Printed,
+    PolicyName::Flat,
+];
+
+/// Clients of the jobs whose efficiency is shown: neighbours by number.
+const JOB: usize = 1_008;
+/// Such jobs that are looked at, at equal distances.
+const JOB_STARTS: usize = 97;
+
+/// Runs `finerail fgr compare`.
+pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
+    let machine = args.machine.read()?;
+    let names = if args.policies.is_empty() {
+        &ALL[..]
+    } else {
+        &args.policies
+    };
+    let bar = progress(names.len() as u64 + 1);
+    let mut table = header(&machine);
+    let mut refused = Vec::new();
+    for &name in names {
+        let policy = args.rules.policy(name);
+        bar.set_message(policy.name());
+        match row(&machine, policy, args) {
+            Ok(row) => {
+                table.add_row(row);
+            }
+            Err(why) => refused.push(why.to_string()),
+        }
+        bar.inc(1);
+    }
+    bar.set_message("bounds");
+    let bounds = bound_lines(&machine)?;
+    bar.finish_and_clear();
+    if refused.len() == names.len() {
+        bail!("{}", refused.join("; "));
+    }
+    let mut text = String::new();
+    writeln!(text, "{} ({})", machine.name, origin(&machine))?;
+    writeln!(text, "{}", table.trim_fmt())?;
+    text += &bounds;
+    for why in refused {
+        writeln!(text, "left out: {why}")?;
+    }
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn progress(length: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(length);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn header(machine: &Machine) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let job = JOB.min(machine.clients.len());
+    table.set_header([
+        "policy".to_owned(),
+        "hops".to_owned(),
+        "max".to_owned(),
+        "cost".to_owned(),
+        "max".to_owned(),
+        "balance".to_owned(),
+        "write".to_owned(),
+        "read".to_owned(),
+        "GB/s write".to_owned(),
+        "GB/s read".to_owned(),
+        format!("job of {job}"),
+    ]);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn row(machine: &Machine, policy: Policy, args: &CompareArgs) -> Result<[String; 11], PlanError> {
+    let plan = assign(machine, policy, &args.rules.options())?;
+    let figures = Evaluation::new(machine, &plan, Gateways::Primary);
+    let apart = machine.clients.len().saturating_sub(JOB) / JOB_STARTS;
+    let job = compact_jobs(machine, &plan, JOB, apart);
+    Ok([
+        policy.name().to_owned(),
+        format!("{:.3}", figures.hops.mean),
+        format!("{}", figures.hops.max),
+        format!("{:.3}", figures.cost.mean),
+        format!("{}", figures.cost.max),
+        format!("{:.3}", figures.balance()),
+        format!("{:.1}", figures.write.max),
+        format!("{:.1}", figures.read.max),
+        format!("{:.0}", figures.write.ceiling),
+        format!("{:.0}", figures.read.ceiling),
+        if plan.is_shared() {
+            // Every client uses every router in turn.
+            "-".to_owned()
+        } else {
+            format!("{:.3}", job.mean)
+        },
+    ])
+}
+
+/// What no plan of this placement, or of any, can beat.
+fn bound_lines(machine: &Machine) -> Result<String, std::fmt::Error> {
+    let mut text = String::from("bounds:\n");
+    for (what, by) in [("hops", Metric::Hops), ("cost", Metric::Cost)] {
+        let servers = machine.nets.iter().map(|net| net.routers.len()).max();
+        let servers = u32::try_from(servers.unwrap_or(1)).unwrap_or(u32::MAX);
+        let places: Vec<_> = machine
+            .routers
+            .first()
+            .map(|r| r.vertex)
+            .into_iter()
+            .collect();
+        let ball = bounds::ball(&machine.fabric, by, &places, servers);
+        let (mean, max) = (ball.mean, ball.max);
+        writeln!(text, "  {what}, any placement: mean {mean:.3}, max {max}")?;
+        if let Some(mean) = bounds::by_module(machine, by, true) {
+            writeln!(
+                text,
+                "  {what}, this placement, balanced by module: mean {mean:.3}"
+            )?;
+        }
+        let near = bounds::covering(machine, by);
+        let (mean, max) = (near.mean, near.max);
+        writeln!(
+            text,
+            "  {what} to the nearest module of any group: mean {mean:.3}, max {max}"
+        )?;
+    }
+    let hottest = bounds::cuts(machine).into_iter().map(|cut| cut.any);
+    if let Some(cut) = hottest.max_by(f64::total_cmp) {
+        writeln!(text, "  hottest link, this placement, balanced: {cut:.1}")?;
+    }
+    Ok(text)
+}

@@ -1,0 +1,54 @@
+//! Reads what `finerail fgr config` wrote, or the configurations of a site's own nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::{anyhow, bail};
+use fgr::config::{ClassText, Site, nids, read_nodes, read_udsp};
+use lnet_types::Net;
+use lnet_types::expr::NetExpr;
+
+use super::input::read;
+use crate::common::read_config;
+
+/// A directory that `finerail fgr config` wrote.
+pub(super) fn read_directory(directory: &Path) -> anyhow::Result<Site> {
+    let path = directory.join("nodes.csv");
+    let lines = read_nodes(&path.display().to_string(), &read(&path)?)?;
+    let names: BTreeSet<&str> = lines.iter().map(|line| line.class.as_str()).collect();
+    let mut classes = BTreeMap::new();
+    for name in names {
+        let file = |extension: &str| {
+            directory
+                .join("classes")
+                .join(format!("{name}.{extension}"))
+        };
+        let config = read_config(&file("yaml"))?;
+        let path = file("udsp");
+        let rules = match path.exists() {
+            true => read_udsp(&path.display().to_string(), &read(&path)?)?,
+            false => Vec::new(),
+        };
+        classes.insert(name.to_owned(), ClassText { config, rules });
+    }
+    Ok(Site::from_lines(lines, &classes))
+}
+
+/// Configurations of nodes, a file each, named like the node.
+pub(super) fn read_files(paths: &[PathBuf], server_nets: &[NetExpr]) -> anyhow::Result<Site> {
+    let mut nodes = Vec::new();
+    for path in paths {
+        let config = read_config(path)?;
+        if nids(&config).is_empty() {
+            bail!(
+                "{}: no NIDs, only names of interfaces: give what 'lnetctl export' prints",
+                path.display()
+            );
+        }
+        let name = path.file_stem().and_then(|name| name.to_str());
+        let name = name.ok_or_else(|| anyhow!("{}: a name that is not text", path.display()))?;
+        nodes.push((name.to_owned(), config));
+    }
+    let serves = |net: Net| server_nets.iter().any(|nets| nets.matches(net));
+    Ok(Site::from_nodes(nodes, serves))
+}
