@@ -6,6 +6,7 @@ mod compare;
 mod config;
 mod diff;
 mod input;
+mod place;
 mod plan;
 mod site;
 
@@ -34,6 +35,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Say what differs on running nodes, and what to run there
     Diff(diff::DiffArgs),
+    /// Find placements of the router modules near the bounds
+    Place(place::PlaceArgs),
 }
 
 /// Runs `finerail fgr`.
@@ -45,5 +48,6 @@ pub(crate) fn run(args: &FgrArgs) -> anyhow::Result<ExitCode> {
         Command::Config(args) => config::run(args),
         Command::Check(args) => check::run(args),
         Command::Diff(args) => diff::run(args),
+        Command::Place(args) => place::run(args),
     }
 }
