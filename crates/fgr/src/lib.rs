@@ -27,6 +27,7 @@ mod plan;
 mod policy;
 mod problem;
 mod random;
+pub mod report;
 mod rule;
 mod transport;
 

@@ -20,7 +20,10 @@ const WALKS: [[f64; 4]; 6] = [
 ];
 
 /// How much worse, relative to the start, a walk accepts at its beginning.
-const THRESHOLD: f64 = 0.004;
+const THRESHOLD: f64 = 0.0006;
+
+/// Nearest blades that most moves choose from.
+const NEIGHBOURS: u64 = 24;
 
 /// Draws of a move before a candidate is given up: most fail on a taken blade.
 const DRAWS: u32 = 64;
@@ -224,8 +227,11 @@ impl<'a> Search<'a> {
     fn draw(&mut self, at: &At) -> Option<Vec<Step>> {
         for _ in 0..DRAWS {
             let module = self.movable[self.random.below(self.movable.len() as u64) as usize];
-            let site = self.random.below(self.problem.sites.len() as u64) as u32;
             let here = at.sites[module];
+            let site = match self.random.below(8) {
+                0 => self.random.below(self.problem.sites.len() as u64) as u32,
+                _ => self.neighbour(here),
+            };
             let is_level = self.planes[site as usize] == self.planes[here as usize];
             if site == here || (!is_level && self.random.below(16) > 0) {
                 continue;
@@ -241,6 +247,25 @@ impl<'a> Search<'a> {
             }
         }
         None
+    }
+
+    /// One of the nearest blades of the plane.
+    fn neighbour(&mut self, here: u32) -> u32 {
+        let sites = &self.problem.sites;
+        let home = |site: u32| sites[site as usize].nodes.first().map(|node| node.1);
+        let plane = self.planes[here as usize];
+        let level = (0..sites.len() as u32).filter(|&s| self.planes[s as usize] == plane);
+        let fabric = &self.problem.machine.fabric;
+        let mut near: Vec<(u32, u32)> = level
+            .filter(|&site| site != here)
+            .filter_map(|site| Some((fabric.cost(home(here)?, home(site)?), site)))
+            .collect();
+        let wanted = self.random.below(NEIGHBOURS) as usize;
+        if near.is_empty() {
+            return here;
+        }
+        let wanted = wanted.min(near.len() - 1);
+        near.select_nth_unstable(wanted).1.1
     }
 
     /// Whether no other module of the sub-group will stand in the cabinet; a cabinet that the module

@@ -8,6 +8,7 @@ mod diff;
 mod input;
 mod place;
 mod plan;
+mod report;
 mod site;
 
 use std::process::ExitCode;
@@ -37,6 +38,8 @@ enum Command {
     Diff(diff::DiffArgs),
     /// Find placements of the router modules near the bounds
     Place(place::PlaceArgs),
+    /// Write a plan's figures and pictures as one HTML file
+    Report(report::ReportArgs),
 }
 
 /// Runs `finerail fgr`.
@@ -49,5 +52,6 @@ pub(crate) fn run(args: &FgrArgs) -> anyhow::Result<ExitCode> {
         Command::Check(args) => check::run(args),
         Command::Diff(args) => diff::run(args),
         Command::Place(args) => place::run(args),
+        Command::Report(args) => report::run(args),
     }
 }

@@ -1,0 +1,47 @@
+//! The report of a plan: one HTML file that needs nothing else, and each of its parts as SVG or CSV.
+//!
+//! ```text
+//!   Machine, Plan ──▶ Study (every figure, computed once) ──▶ page    HTML, pictures inside
+//!                                                         └─▶ parts   *.svg, *.csv
+//! ```
+//!
+//! The page has no script and loads nothing. Every picture has its figures in words below it, for
+//! those who cannot see it and for those who quote it. Equal plans give equal bytes.
+
+mod charts;
+mod layout;
+mod page;
+mod pictures;
+mod study;
+mod svg;
+mod tables;
+
+pub use study::{Comparison, Study};
+
+use crate::machine::Machine;
+
+/// A file of the report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its name: `machine.svg`.
+    pub name: String,
+    /// What is in it.
+    pub content: String,
+}
+
+/// The report as one HTML file. `command` is what makes it again.
+#[must_use]
+pub fn html(machine: &Machine, study: &Study, command: &str) -> String {
+    page::page(machine, study, command)
+}
+
+/// Every picture as SVG and every table as CSV.
+#[must_use]
+pub fn parts(machine: &Machine, study: &Study) -> Vec<Part> {
+    let pictures = pictures::all(machine, study).into_iter();
+    let drawn = pictures.chain(charts::all(study)).map(|picture| Part {
+        content: picture.alone(),
+        name: format!("{}.svg", picture.name),
+    });
+    drawn.chain(tables::all(machine, study)).collect()
+}

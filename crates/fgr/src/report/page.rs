@@ -1,0 +1,488 @@
+//! The report's page.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::machine::{Machine, Origin, Role};
+use crate::report::pictures::{self, group_colour, module_count};
+use crate::report::study::{Comparison, Study};
+use crate::report::svg::{Picture, STYLE};
+use crate::report::{charts, tables};
+
+const PAGE: &str = include_str!("page.css");
+
+/// Rows of the tables that have a whole file beside them.
+const FAILURES: usize = 12;
+const LINKS: usize = 6;
+
+/// The whole page.
+pub(super) fn page(machine: &Machine, study: &Study, command: &str) -> String {
+    let title = format!("Routing plan of {}", machine.name);
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                style { (PreEscaped(PAGE)) (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    (head(machine, study, command))
+                    (cards(study))
+                    (policies(study))
+                    (positions(machine, study))
+                    (primaries(machine, study))
+                    (links(machine, study))
+                    (distances(study))
+                    (zones(machine, study))
+                    (failures(machine, study))
+                    (terms())
+                }
+            }
+        }
+    };
+    markup.into_string()
+}
+
+fn head(machine: &Machine, study: &Study, command: &str) -> Markup {
+    let origin = match machine.origin {
+        Origin::Published => "Positions are those of the real machine, as published.",
+        Origin::Assumed => "The machine's size is real; the rest is assumed.",
+        Origin::Synthetic => "The machine is synthetic: made up by rule.",
+    };
+    let role = |role| machine.groups.iter().filter(move |g| g.role == role);
+    let nodes = |wanted| -> usize {
+        let modules = role(wanted).flat_map(|g| g.modules());
+        modules.map(|m| machine.routers_of(m).len()).sum()
+    };
+    let (data, metadata) = (nodes(Role::Data), nodes(Role::Metadata));
+    let (modules, cabinets) = module_count(machine);
+    html! {
+        header {
+            h1 { "Routing plan of " (machine.name) }
+            p.lead {
+                "Policy " strong { (study.plan.policy.name()) } ": " (count(machine.clients.len()))
+                " clients, " (machine.data_nets().count()) " data nets, " (modules)
+                " modules in " (cabinets) " cabinets with " (data) " data routers"
+                @if metadata > 0 {
+                    ", and " (metadata) " metadata routers: " (data + metadata) " in all"
+                }
+                ". " (origin)
+            }
+            p.note { "Made by " code { (command) } }
+            @if !machine.warnings.is_empty() || !study.plan.warnings.is_empty() {
+                section.warnings {
+                    strong { "To know before using this" }
+                    ul {
+                        @for warning in &machine.warnings { li { (warning.to_string()) } }
+                        @for warning in &study.plan.warnings { li { (warning.to_string()) } }
+                    }
+                }
+            }
+            nav {
+                @for (id, name) in [("policies", "Policies"), ("positions", "Router positions"),
+                    ("primaries", "Who serves whom"), ("links", "Hottest links"),
+                    ("distances", "Distances and loads"), ("zones", "Zones"),
+                    ("failures", "Failures"), ("terms", "Terms")] {
+                    a href={ "#" (id) } { (name) }
+                }
+            }
+        }
+    }
+}
+
+fn cards(study: &Study) -> Markup {
+    let (e, floors) = (&study.evaluation, &study.floors);
+    let worst = study
+        .failures
+        .iter()
+        .map(|f| f.worst_load)
+        .fold(0.0, f64::max);
+    let own = study.comparisons.iter().find(|row| row.is_this);
+    let jobs = own
+        .and_then(|row| row.result.as_ref().ok())
+        .map(|r| r.1.mean);
+    let cards = [
+        (
+            format!("{:.2}", e.hops.mean),
+            "mean hops",
+            format!("no plan below {:.2}", floors.hops.0),
+        ),
+        (
+            format!("{:.2}", e.cost.mean),
+            "mean cost",
+            format!("no plan below {:.2}", floors.cost.0),
+        ),
+        (
+            format!("{:.3}", e.balance()),
+            "balance",
+            "most loaded router; 1 is even".to_owned(),
+        ),
+        (
+            format!("{:.1}", e.write.max),
+            "hottest link, write",
+            utilisation_floor(study),
+        ),
+        (
+            format!("{:.1}", e.read.max),
+            "hottest link, read",
+            utilisation_floor(study),
+        ),
+        (
+            jobs.map_or_else(String::new, |j| format!("{:.0} %", j * 100.0)),
+            "of the routers",
+            format!("for a compact job of {} nodes", count(study.job_size)),
+        ),
+        (
+            format!("{worst:.2} ×"),
+            "mean load at worst",
+            "after any one module died".to_owned(),
+        ),
+        (
+            count(lost(study)),
+            "pairs lost",
+            "after any one module died".to_owned(),
+        ),
+    ];
+    html! {
+        div.cards {
+            @for (figure, name, bound) in &cards {
+                div.card { b { (figure) } (name) span { (bound) } }
+            }
+        }
+    }
+}
+
+fn utilisation_floor(study: &Study) -> String {
+    match study.floors.utilisation {
+        floor if floor > 0.0 => format!("units per GB/s; not below {floor:.1}"),
+        _ => "units per GB/s".to_owned(),
+    }
+}
+
+/// Most pairs that a single failure leaves without router.
+fn lost(study: &Study) -> usize {
+    let most = study.failures.iter().map(|f| f.unreachable).max();
+    most.unwrap_or(0) as usize
+}
+
+fn policies(study: &Study) -> Markup {
+    let floors = &study.floors;
+    html! {
+        section id="policies" {
+            h2 { "Policies side by side" }
+            p {
+                "The same machine and modules, the routers chosen by each policy. The last line is what no "
+                "policy can go below with the modules where they stand"
+                @if let Some(cost) = floors.balanced_cost {
+                    "; with equal loads and whole modules the mean cost is at least " (format!("{cost:.3}"))
+                }
+                "."
+            }
+            div.panel.scroll {
+                table {
+                    thead { tr {
+                        @for name in ["policy", "hops", "max", "cost", "max", "balance", "write", "read",
+                            "GB/s write", "GB/s read", "compact job"] {
+                            th scope="col" { (name) }
+                        }
+                    } }
+                    tbody {
+                        @for row in &study.comparisons { (policy(row)) }
+                        tr.floor {
+                            th scope="row" { "no policy below" }
+                            td { (format!("{:.3}", floors.hops.0)) }
+                            td { (floors.hops.1) }
+                            td { (format!("{:.3}", floors.cost.0)) }
+                            td { (floors.cost.1) }
+                            td { "1.000" }
+                            @for _ in 0..2 { td { (format!("{:.1}", floors.utilisation)) } }
+                            @for _ in 0..3 { td {} }
+                        }
+                    }
+                }
+            }
+            p.note {
+                "GB/s: all clients together when the hottest link is full, raw. Compact job: the share of all routers' "
+                "bandwidth that " (count(study.job_size)) " clients with consecutive numbers can use."
+            }
+        }
+    }
+}
+
+fn policy(row: &Comparison) -> Markup {
+    let class = row.is_this.then_some("this");
+    match &row.result {
+        Err(error) => html! {
+            tr class=[class] { th scope="row" { (row.name) } td.name colspan="10" { (error) } }
+        },
+        Ok((e, jobs)) => html! {
+            tr class=[class] {
+                th scope="row" { (row.name) }
+                td { (format!("{:.3}", e.hops.mean)) }
+                td { (e.hops.max) }
+                td { (format!("{:.3}", e.cost.mean)) }
+                td { (e.cost.max) }
+                td { (format!("{:.3}", e.balance())) }
+                td { (format!("{:.1}", e.write.max)) }
+                td { (format!("{:.1}", e.read.max)) }
+                td { (count(e.write.ceiling as usize)) }
+                td { (count(e.read.ceiling as usize)) }
+                td { (format!("{:.3}", jobs.mean)) }
+            }
+        },
+    }
+}
+
+fn positions(machine: &Machine, study: &Study) -> Markup {
+    let picture = pictures::routers(machine);
+    let (near, total) = (&study.nearest, study.regions.len().max(1));
+    let modules: u32 = study.regions.iter().map(|r| r.modules).sum();
+    let least = study.regions.iter().map(|r| r.modules).min().unwrap_or(0);
+    let most = study.regions.iter().map(|r| r.modules).max().unwrap_or(0);
+    let d = near.distance;
+    html! {
+        section id="positions" {
+            h2 { "Where the routers stand" }
+            ul.legend {
+                @for (index, group) in (0_u16..).zip(&machine.groups) {
+                    li { i style={ "background:" (group_colour(machine, index)) } {} (group.name) }
+                }
+            }
+            figure {
+                div.panel.scroll.wide { (PreEscaped(picture.inside())) }
+                figcaption { (picture.words) }
+            }
+            p {
+                "From a client to the nearest router place of any group: " (d.min) " to " (d.max) " hops, mean "
+                (format!("{:.3}", d.mean)) ", spread " (format!("{:.2}", d.deviation)) "; no placement of as many is below "
+                (format!("{:.3}", near.bound.mean)) " in the mean or " (near.bound.max) " at most. Modules of a region: from "
+                (least) " to " (most) " in " (total) " regions; uniform would be "
+                (format!("{:.1}", f64::from(modules) / total as f64)) "."
+            }
+        }
+    }
+}
+
+fn figures(pictures: &[Picture], class: &str) -> Markup {
+    html! {
+        div class={ "grid " (class) } {
+            @for picture in pictures {
+                figure.panel {
+                    (PreEscaped(picture.inside()))
+                    figcaption { @if class == "charts" { strong { (picture.title) ". " } } (picture.words) }
+                }
+            }
+        }
+    }
+}
+
+fn primaries(machine: &Machine, study: &Study) -> Markup {
+    let (primary, whole) = study.plan.distinct_tables();
+    html! {
+        section id="primaries" {
+            h2 { "Who serves whom" }
+            p {
+                "A map for each group: every place has the colour of the module that is its primary, one hue a sub-group, "
+                "white dots where the modules stand. There are " (count(primary)) " different tables of primaries in all, "
+                (count(whole)) " with the order of the backups."
+            }
+            (figures(&pictures::assignments(machine, &study.plan), ""))
+        }
+    }
+}
+
+fn links(machine: &Machine, study: &Study) -> Markup {
+    let pictures = pictures::links(machine, study);
+    let hottest = tables::hottest(machine, study, LINKS);
+    let crossing = study.crossing;
+    html! {
+        section id="links" {
+            h2 { "Hottest links" }
+            @if pictures.is_empty() {
+                p { "This fabric has no map of links. The hottest link has "
+                    (format!("{:.1}", study.evaluation.write.max)) " units per GB/s when clients write and "
+                    (format!("{:.1}", study.evaluation.read.max)) " when they read." }
+            } @else {
+                p {
+                    "Units per GB/s on the hottest link of every cell, all on one scale: full colour is "
+                    (format!("{:.1}", study.evaluation.write.max.max(study.evaluation.read.max)))
+                    ". A unit is what one client exchanges with one net."
+                }
+                (figures(&pictures, ""))
+                h3 { "The hottest of all" }
+                div.panel.scroll { table {
+                    thead { tr {
+                        @for name in ["traffic", "link", "from", "units", "GB/s", "units per GB/s"] { th scope="col" { (name) } }
+                    } }
+                    tbody { @for link in &hottest { tr {
+                        td { (link.traffic) } td { (link.name) } td { (link.from) }
+                        td { (format!("{:.1}", link.load)) } td { (link.capacity) }
+                        td { (format!("{:.1}", link.load / link.capacity)) }
+                    } } }
+                } }
+            }
+            p {
+                "Of all bytes " (format!("{:.1}", crossing.plan * 100.0))
+                " % cross from one leaf switch to another, because every router is on the net of its server; without "
+                "fine-grained routing it would be " (format!("{:.1}", crossing.flat * 100.0)) " %."
+            }
+        }
+    }
+}
+
+fn distances(study: &Study) -> Markup {
+    html! {
+        section id="distances" {
+            h2 { "Distances and loads" }
+            (figures(&charts::all(study), "charts"))
+        }
+    }
+}
+
+fn zones(machine: &Machine, study: &Study) -> Markup {
+    let whole: Vec<_> = study
+        .zones
+        .iter()
+        .filter(|z| z.sub_group.is_none())
+        .collect();
+    let parts: Vec<_> = study
+        .zones
+        .iter()
+        .filter(|z| z.sub_group.is_some())
+        .collect();
+    html! {
+        section id="zones" {
+            h2 { "Zones" }
+            p {
+                "The clients whose primary is in a group or sub-group, the positions that they take along each dimension, "
+                "and the directed links that their writes cross; shared are those that another one's writes cross too."
+            }
+            (zone_table(machine, &whole))
+            details { summary { (parts.len()) " sub-groups" } (zone_table(machine, &parts)) }
+        }
+    }
+}
+
+fn zone_table(machine: &Machine, zones: &[&crate::metrics::Zone]) -> Markup {
+    html! {
+        div.panel.scroll { table {
+            thead { tr {
+                @for name in ["zone", "clients", "hops", "max", "extent", "links", "shared"] { th scope="col" { (name) } }
+            } }
+            tbody { @for zone in zones { tr {
+                th scope="row" {
+                    (machine.groups[usize::from(zone.group)].name)
+                    @if let Some(sub_group) = zone.sub_group { ", " (sub_group + 1) }
+                }
+                td { (count(zone.clients.round() as usize)) }
+                td { (format!("{:.3}", zone.hops.mean)) }
+                td { (zone.hops.max) }
+                td { (zone.extent.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ")) }
+                td { (count(zone.links as usize)) }
+                td { (count(zone.shared as usize)) }
+            } } }
+        } }
+    }
+}
+
+fn failures(machine: &Machine, study: &Study) -> Markup {
+    let mut worst: Vec<_> = study.failures.iter().collect();
+    worst.sort_by(|a, b| {
+        (b.unreachable, b.worst_load)
+            .partial_cmp(&(a.unreachable, a.worst_load))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let peak = |value: Option<f64>| value.map_or_else(String::new, |v| format!("{v:.1}"));
+    html! {
+        section id="failures" {
+            h2 { "Failures" }
+            p {
+                "When a module dies, LNet goes on with the living gateway of best priority. Of " (study.failures.len())
+                " single-module failures the most that are lost is " (count(lost(study))) " pairs of a client and a net. The worst "
+                (worst.len().min(FAILURES)) ":"
+            }
+            div.panel.scroll { table {
+                thead { tr {
+                    @for name in ["dead module", "pairs lost", "worst load", "write", "read"] { th scope="col" { (name) } }
+                    th.name scope="col" { "who takes over" }
+                } }
+                tbody { @for failure in worst.iter().take(FAILURES) { tr {
+                    th scope="row" { (tables::dead_name(machine, &failure.dead)) }
+                    td { (failure.unreachable) }
+                    td { (format!("{:.2} ×", failure.worst_load)) }
+                    td { (peak(failure.write_max)) }
+                    td { (peak(failure.read_max)) }
+                    td.name { (heirs(machine, study, &failure.dead)) }
+                } } }
+            } }
+            h3 { "Several modules at once, at random" }
+            (random(study))
+        }
+    }
+}
+
+/// Who takes over from a module, most first.
+fn heirs(machine: &Machine, study: &Study, dead: &[u16]) -> String {
+    let module = dead
+        .first()
+        .map(|&router| machine.routers[usize::from(router)].module);
+    let theirs = study.successors.iter().filter(|s| Some(s.dead) == module);
+    let total: u64 = theirs.clone().map(|s| s.pairs).sum();
+    let shares = theirs.take(3).map(|s| {
+        let name = s
+            .module
+            .map_or("nobody", |m| machine.modules[usize::from(m)].blade.as_str());
+        format!("{name} {} %", s.pairs * 100 / total.max(1))
+    });
+    shares.collect::<Vec<_>>().join(", ")
+}
+
+fn random(study: &Study) -> Markup {
+    html! {
+        div.panel.scroll { table {
+            thead { tr {
+                @for name in ["dead modules", "trials", "with losses", "pairs lost, mean", "sub-groups dead, expected",
+                    "worst load, mean", "worst load, worst"] { th scope="col" { (name) } }
+            } }
+            tbody { @for losses in &study.random { tr {
+                th scope="row" { (losses.count) }
+                td { (losses.trials) }
+                td { (losses.with_losses) }
+                td { (count(losses.unreachable.round() as usize)) }
+                td { (format!("{:.1e}", losses.expected_dead)) }
+                td { (format!("{:.2} ×", losses.worst_load_mean)) }
+                td { (format!("{:.2} ×", losses.worst_load_max)) }
+            } } }
+        } }
+    }
+}
+
+fn terms() -> Markup {
+    html! {
+        section id="terms" {
+            h2 { "Terms" }
+            p { strong { "Cost. " } "Hops, each weighted with the cost of its dimension." }
+            p { strong { "Balance. " } "Clients of the most loaded router over the mean; 1 is even." }
+            p {
+                strong { "Units per GB/s. " }
+                "The load of a link over its capacity when every client exchanges one unit with every data net."
+            }
+            p { strong { "Module, group, net. " } "A module is a blade of router nodes; the modules of a group serve the same nets." }
+        }
+    }
+}
+
+/// A whole number with commas: `18,688`.
+fn count(number: usize) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}

@@ -1,0 +1,170 @@
+//! Every figure of a report, computed once.
+
+use crate::assign::assign;
+use crate::evaluate::{
+    Evaluation, Failure, Gateways, JobEfficiency, LinkLoads, Traffic, Unit, bounds,
+    clients_of_routers, compact_jobs, single_failures,
+};
+use crate::machine::Machine;
+use crate::metrics::{
+    LeafCrossing, NearestModule, RandomLosses, Region, Successor, Zone, leaf_crossing,
+    nearest_module, random_losses, regions, successors, zones,
+};
+use crate::plan::Plan;
+use crate::policy::{Metric, Options, Policy, TieRule};
+
+/// Modules that die at random, and how often that is tried.
+const RANDOM_COUNTS: [usize; 4] = [2, 3, 5, 10];
+const TRIALS: usize = 40;
+const SEED: u64 = 1;
+
+/// Starts of compact jobs over the whole machine.
+const JOBS: usize = 97;
+
+/// One policy beside the others.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// What it is called.
+    pub name: String,
+    /// Its figures and those of compact jobs, or why there is no plan by it.
+    pub result: Result<(Evaluation, JobEfficiency), String>,
+    /// Whether it is the plan of the report.
+    pub is_this: bool,
+}
+
+/// What no plan goes below.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Floors {
+    /// Mean and largest hops with these modules where they stand.
+    pub hops: (f64, f64),
+    /// The same of cost.
+    pub cost: (f64, f64),
+    /// Mean cost with equal loads and whole modules, where that could be computed.
+    pub balanced_cost: Option<f64>,
+    /// Either utilisation with these modules where they stand; 0 where there is no bound.
+    pub utilisation: f64,
+}
+
+/// What a report says about a plan.
+#[derive(Clone, Debug)]
+pub struct Study {
+    pub(super) plan: Plan,
+    pub(super) evaluation: Evaluation,
+    pub(super) job_size: usize,
+    pub(super) comparisons: Vec<Comparison>,
+    pub(super) floors: Floors,
+    pub(super) write: LinkLoads,
+    pub(super) read: LinkLoads,
+    /// Clients of each router.
+    pub(super) clients: Vec<f64>,
+    pub(super) nearest: NearestModule,
+    pub(super) regions: Vec<Region>,
+    pub(super) zones: Vec<Zone>,
+    pub(super) crossing: LeafCrossing,
+    pub(super) failures: Vec<Failure>,
+    pub(super) random: Vec<RandomLosses>,
+    pub(super) successors: Vec<Successor>,
+}
+
+impl Study {
+    /// Studies a plan beside all other policies. Titan takes some seconds.
+    #[must_use]
+    pub fn new(machine: &Machine, plan: Plan, options: &Options) -> Self {
+        // The size of the compact job in the planning description, and less on small machines.
+        let job_size = 1_008.min(machine.clients.len() / 4).max(1);
+        let comparisons = compare(machine, &plan, options, job_size);
+        let clients = clients_of_routers(machine, &plan, Gateways::Primary);
+        let parts = plan.parts() as f64;
+        let loads = |traffic| LinkLoads::new(machine, &plan, Gateways::Primary, traffic);
+        let evaluation = Evaluation::new(machine, &plan, Gateways::Primary);
+        Self {
+            floors: floors(machine, &comparisons),
+            write: loads(Traffic::Write),
+            read: loads(Traffic::Read),
+            clients: clients.into_iter().map(|c| c as f64 / parts).collect(),
+            nearest: nearest_module(machine, Metric::Hops),
+            regions: regions(machine),
+            zones: zones(machine, &plan),
+            crossing: leaf_crossing(machine, &plan),
+            failures: single_failures(machine, &plan, Unit::Module),
+            random: random_losses(machine, &plan, Unit::Module, &RANDOM_COUNTS, TRIALS, SEED),
+            successors: successors(machine, &plan),
+            comparisons,
+            job_size,
+            evaluation,
+            plan,
+        }
+    }
+
+    /// The policies beside each other, that of the plan among them.
+    #[must_use]
+    pub fn comparisons(&self) -> &[Comparison] {
+        &self.comparisons
+    }
+}
+
+fn compare(machine: &Machine, plan: &Plan, options: &Options, job: usize) -> Vec<Comparison> {
+    let policies = [
+        ("strict", Policy::STRICT),
+        (
+            "strict, ties by turns",
+            Policy::Strict {
+                tie: TieRule::Balance,
+            },
+        ),
+        ("nearest by cost", Policy::Nearest { by: Metric::Cost }),
+        ("nearest by hops", Policy::Nearest { by: Metric::Hops }),
+        ("balanced by cost", Policy::Balanced { by: Metric::Cost }),
+        ("balanced by hops", Policy::Balanced { by: Metric::Hops }),
+        ("spread", Policy::SPREAD),
+        ("flat", Policy::Flat),
+        ("as printed", Policy::Printed { wrap: true }),
+    ];
+    let mut rows: Vec<Comparison> = policies
+        .into_iter()
+        .map(|(name, policy)| {
+            let other = assign(machine, policy, options).map_err(|error| error.to_string());
+            comparison(machine, name, other.as_ref(), job, policy == plan.policy)
+        })
+        .collect();
+    if rows.iter().all(|row| !row.is_this) {
+        rows.insert(
+            0,
+            comparison(machine, plan.policy.name(), Ok(plan), job, true),
+        );
+    }
+    rows
+}
+
+fn comparison(
+    machine: &Machine,
+    name: &str,
+    plan: Result<&Plan, &String>,
+    job: usize,
+    is_this: bool,
+) -> Comparison {
+    let step = ((machine.clients.len() - job) / JOBS).max(1);
+    Comparison {
+        name: name.to_owned(),
+        result: plan.map_err(Clone::clone).map(|plan| {
+            let evaluation = Evaluation::new(machine, plan, Gateways::Primary);
+            (evaluation, compact_jobs(machine, plan, job, step))
+        }),
+        is_this,
+    }
+}
+
+fn floors(machine: &Machine, comparisons: &[Comparison]) -> Floors {
+    let of = |name: &str, value: fn(&Evaluation) -> (f64, f64)| {
+        let row = comparisons.iter().find(|row| row.name == name);
+        let result = row.and_then(|row| row.result.as_ref().ok());
+        result.map_or((0.0, 0.0), |(evaluation, _)| value(evaluation))
+    };
+    let cuts = bounds::cuts(machine);
+    Floors {
+        hops: of("nearest by hops", |e| (e.hops.mean, e.hops.max)),
+        cost: of("nearest by cost", |e| (e.cost.mean, e.cost.max)),
+        balanced_cost: bounds::by_module(machine, Metric::Cost, true),
+        utilisation: cuts.iter().map(|cut| cut.any).fold(0.0, f64::max),
+    }
+}

@@ -1,0 +1,72 @@
+//! `finerail fgr report`: a plan's figures and pictures as one HTML file, and each part by itself.
+
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use fgr::report::{Study, html, parts};
+use indicatif::{ProgressBar, ProgressDrawTarget};
+
+use super::input::PlanningArgs;
+
+/// Arguments of `finerail fgr report`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The file needs nothing else: no script, no network. Below every picture its figures stand in words.
+
+Examples:
+  finerail fgr report --machine titan.map --modules modules.csv -o titan.html
+  finerail fgr report --machine machine.yaml --policy balanced -o report.html --parts parts
+")]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    planning: PlanningArgs,
+    /// The HTML file to write
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+    /// Write every picture as SVG and every table as CSV into this directory
+    #[arg(long, value_name = "DIR")]
+    parts: Option<PathBuf>,
+    /// The command that the report names as its origin [default: this one]
+    #[arg(long, value_name = "TEXT")]
+    made_by: Option<String>,
+}
+
+/// Runs `finerail fgr report`.
+pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
+    let (machine, plan) = args.planning.plan()?;
+    let bar = ProgressBar::new_spinner().with_message("planning by every policy");
+    if !io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let study = Study::new(&machine, plan, &args.planning.rules.options());
+    bar.finish_and_clear();
+    let command = args.made_by.clone().unwrap_or_else(this_command);
+    write(&args.output, &html(&machine, &study, &command))?;
+    if let Some(directory) = &args.parts {
+        fs::create_dir_all(directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+        for part in parts(&machine, &study) {
+            write(&directory.join(part.name), &part.content)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was typed, without the directory of the program.
+fn this_command() -> String {
+    let arguments = std::env::args_os().skip(1);
+    let words = arguments.map(|word| word.to_string_lossy().into_owned());
+    let words: Vec<String> = std::iter::once("finerail".to_owned())
+        .chain(words)
+        .collect();
+    words.join(" ")
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
