@@ -27,6 +27,7 @@ mod clock;
 mod counters;
 mod entropy;
 mod exchange;
+mod jobs;
 pub mod proto;
 mod retry;
 mod server;

@@ -35,6 +35,7 @@ use crate::call::Call;
 use crate::clock::Clock;
 use crate::counters::{ServerCounters, ServerCounting};
 use crate::entropy::Entropy;
+use crate::jobs::Jobs;
 use crate::proto::{
     self, ClientId, MESSAGE_MAX, Outcome, REPLY_BODY_MAX, REPLY_PORTAL, REQUEST_MATCH_BITS,
     REQUEST_PORTAL, ReplyHeader, RequestHeader,
@@ -165,6 +166,8 @@ pub(crate) struct Shared {
     tags: AtomicU64,
     is_stopping: AtomicBool,
     state: Mutex<State>,
+    /// Closed when the server stops.
+    jobs: Jobs<Job>,
     /// A worker has ended.
     worker_ended: Condvar,
     handler: Box<dyn Handler>,
@@ -175,8 +178,6 @@ struct State {
     mailboxes: FxHashMap<(ClientId, u64), Mailbox>,
     routes: FxHashMap<u64, Route>,
     posted: FxHashSet<MdHandle>,
-    /// Closed, by dropping it, when the server stops.
-    jobs: Option<Sender<Job>>,
     /// Workers that have not ended.
     workers: usize,
 }
@@ -227,8 +228,7 @@ impl Server {
         entropy: &Entropy,
         options: ServerOptions,
     ) -> Result<Self, ServerError> {
-        let (jobs, waiting) = mpsc::channel();
-        let shared = Arc::new(Shared::new(node, handler, entropy, options, jobs));
+        let shared = Arc::new(Shared::new(node, handler, entropy, options));
         shared.node.set_lazy(REQUEST_PORTAL, true)?;
         for _ in 0..shared.options.request_buffers.max(1) {
             shared.post(vec![0; MESSAGE_MAX])?;
@@ -238,10 +238,9 @@ impl Server {
             dispatcher: None,
             workers: Vec::new(),
         };
-        let waiting = Arc::new(Mutex::new(waiting));
         for number in 0..server.shared.options.workers.max(1) {
-            let (shared, waiting) = (Arc::clone(&server.shared), Arc::clone(&waiting));
-            let worker = spawn(format!("rpc-{number}"), move || shared.work(&waiting))?;
+            let shared = Arc::clone(&server.shared);
+            let worker = spawn(format!("rpc-{number}"), move || shared.work())?;
             server.shared.state().workers += 1;
             server.workers.push(worker);
         }
@@ -307,13 +306,7 @@ impl Drop for Server {
 }
 
 impl Shared {
-    fn new(
-        node: Node,
-        handler: impl Handler,
-        entropy: &Entropy,
-        options: ServerOptions,
-        jobs: Sender<Job>,
-    ) -> Self {
+    fn new(node: Node, handler: impl Handler, entropy: &Entropy, options: ServerOptions) -> Self {
         let incarnation = entropy.number("incarnation");
         let limits = Limits {
             clients: options.clients_max,
@@ -329,13 +322,13 @@ impl Shared {
             mailboxes: FxHashMap::default(),
             routes: FxHashMap::default(),
             posted: FxHashSet::default(),
-            jobs: Some(jobs),
             workers: 0,
         };
         Self {
             queue: node.event_queue(),
             node,
             buffers: Buffers::new(options.workers * options.window),
+            jobs: Jobs::new(options.workers.max(1)),
             options,
             counting: ServerCounting::default(),
             clock: Clock::start(),
@@ -390,11 +383,8 @@ impl Shared {
 
     /// Takes no further requests: closes the portal and the job queue.
     fn close(&self) {
-        let posted = {
-            let mut state = self.state();
-            state.jobs = None;
-            std::mem::take(&mut state.posted)
-        };
+        self.jobs.close();
+        let posted = std::mem::take(&mut self.state().posted);
         for md in posted {
             // Refused when a request is in it, which is then too late.
             let _going = self.node.unlink(md);
@@ -579,30 +569,22 @@ impl Shared {
             mail: sender,
             has_attempt: false,
         };
-        let mut state = self.state();
-        state.mailboxes.insert((header.client, header.xid), mailbox);
-        if let Some(jobs) = &state.jobs {
-            // The workers live as long as the queue is open.
-            let _queued = jobs.send(Job {
-                header,
-                message,
-                address,
-                mail,
-            });
-        }
+        let client = header.client;
+        self.state().mailboxes.insert((client, header.xid), mailbox);
+        let job = Job {
+            header,
+            message,
+            address,
+            mail,
+        };
+        self.jobs.push(client, job);
     }
 
-    /// A worker's life: executes jobs until the queue is closed and empty.
-    fn work(self: &Arc<Self>, waiting: &Mutex<Receiver<Job>>) {
-        loop {
-            let job = waiting
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .recv();
-            match job {
-                Ok(job) => self.run(job),
-                Err(_closed) => break,
-            }
+    /// A worker's life: executes jobs until there will be none.
+    fn work(self: &Arc<Self>) {
+        while let Some((client, job)) = self.jobs.take() {
+            self.run(job);
+            self.jobs.give_back(client);
         }
         self.state().workers -= 1;
         self.worker_ended.notify_all();
