@@ -299,8 +299,8 @@ fn a_client_killed_during_a_put_leaves_no_file_at_the_storage_node() {
 fn a_client_killed_during_a_get_leaves_no_file_of_that_name() {
     let carriage = Carriage::prepare();
     carriage.keep_file();
-    // The service tries to serve the dead client until its calls' deadline.
-    let mut client = carriage.get("4");
+    // The service tries to serve the dead client for half a minute, and must serve others meanwhile.
+    let mut client = carriage.get(PATIENT);
     wait_for_the_middle(&mut client, &carriage.site.path("back"));
     client.kill();
     assert!(!carriage.site.path("back/file").exists());
