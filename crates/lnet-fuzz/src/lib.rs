@@ -10,12 +10,14 @@
 //! much to read are told the truth.
 
 mod capture;
+mod planning;
 mod policy;
 mod services;
 mod text;
 mod wire;
 
 pub use capture::capture;
+pub use planning::{machine_file, site_lists};
 pub use policy::rule_block;
 pub use services::{rpc_message, store_body};
 pub use text::{config_yaml, nid_expression};
@@ -32,9 +34,11 @@ pub const BODIES: &[(&str, Body)] = &[
     ("hello", hello),
     ("ksock_frame", ksock_frame),
     ("lnet_header", lnet_header),
+    ("machine_file", machine_file),
     ("nid_expression", nid_expression),
     ("ping_info", ping_info),
     ("rpc_message", rpc_message),
     ("rule_block", rule_block),
+    ("site_lists", site_lists),
     ("store_body", store_body),
 ];

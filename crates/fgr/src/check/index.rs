@@ -40,9 +40,10 @@ pub(super) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    /// The nodes that a route of these sites names; a later site's node replaces an earlier one's.
-    pub(super) fn new(sites: impl IntoIterator<Item = &'a Site> + Clone) -> Self {
-        let classes = sites.clone().into_iter().flat_map(|site| &site.classes);
+    /// The nodes of these sites that a route of `routes` names; a later site's node replaces an
+    /// earlier one's.
+    pub(super) fn new(sites: &[&'a Site], routes: &[&Site]) -> Self {
+        let classes = routes.iter().flat_map(|site| &site.classes);
         let routes = classes.flat_map(|class| &class.config.routes);
         let wanted: BTreeSet<Nid> = routes.map(|route| route.gateway).collect();
         let mut index = Self {

@@ -173,7 +173,7 @@ impl Report {
 /// Checks every client against every server.
 #[must_use]
 pub fn check(site: &Site) -> Report {
-    let index = Index::new([site]);
+    let index = Index::new(&[site], &[site]);
     let mut report = Report::default();
     for class in &site.classes {
         routes(&index, class, &mut report.findings);

@@ -117,8 +117,8 @@ impl<'a> Change<'a> {
             pairs.filter(is).collect()
         };
         Self {
-            before: Index::new([old]),
-            after: Index::new([old, new]),
+            before: Index::new(&[old], &[old, new]),
+            after: Index::new(&[new], &[old, new]),
             clients: of(NodeRole::Client),
             servers: of(NodeRole::Server),
             changed,
