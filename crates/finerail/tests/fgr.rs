@@ -1,0 +1,241 @@
+//! `finerail fgr` as people run it: what it prints, what it writes, how it ends.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::finerail;
+use common::process::{Ended, run};
+use tempfile::TempDir;
+
+/// A torus of 192 clients, two groups of two sub-groups of three modules.
+const SMALL: [&str; 2] = ["--machine", "synthetic:6x8x4:2x3x1"];
+
+fn fgr(words: &[&str]) -> Ended {
+    run(finerail([&["fgr"], words].concat()))
+}
+
+fn small(command: &str, words: &[&str]) -> Ended {
+    fgr(&[&[command], &SMALL[..], words].concat())
+}
+
+/// Writes the configuration of the small machine.
+fn configure(directory: &Path, words: &[&str]) -> PathBuf {
+    let out = directory.join("conf");
+    let net = ["--client-net", "tcp100", "-o", out.to_str().unwrap()];
+    small("config", &[&net[..], words].concat()).expect_code(0);
+    out
+}
+
+/// A file of Titan's data; `None`, with a message, where it is absent.
+fn titan_file(name: &str) -> Option<String> {
+    let data = std::env::var_os("FINERAIL_SHARED_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    let path = data.join("titan").join(name);
+    if !path.exists() {
+        println!("skipped: no {}", path.display());
+        return None;
+    }
+    Some(path.to_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_plan_as_csv_is_the_header_and_a_line_for_each_client_and_net() {
+    let ended = small("plan", &["--format", "csv"]).expect_code(0);
+    let lines: Vec<&str> = ended.out.split_terminator('\n').collect();
+    assert_eq!(
+        lines[0],
+        "client_nid,net,primary_nid,backup1_nid,backup2_nid"
+    );
+    assert_eq!(lines.len(), 1 + 192 * 2);
+    assert_eq!(lines[1], "0,o2ib201,193,194,192");
+    assert!(lines[384].starts_with("191,o2ib202,"));
+    assert!(ended.out.ends_with('\n') && !ended.out.contains('\r'));
+    assert!(ended.err.contains("synthetic"), "{}", ended.err);
+}
+
+#[test]
+fn titan_is_planned_as_the_published_sample_says() {
+    let (Some(map), Some(modules)) = (titan_file("titan.map"), titan_file("modules.csv")) else {
+        return;
+    };
+    let machine = ["--machine", &map, "--modules", &modules];
+    let plan = [
+        &["plan", "--policy", "strict", "--format", "csv"],
+        &machine[..],
+    ]
+    .concat();
+    let ended = fgr(&plan).expect_code(0);
+    assert_eq!(ended.err, "");
+    assert_eq!(ended.out.lines().count(), 1 + 18_688 * 36);
+    assert!(ended.out.contains("\n20,o2ib201,17736,5464,11576\n"));
+    assert!(ended.out.contains("\n20,o2ib236,16171,"));
+
+    let assign = ["assign", "--client", "0,0,10", "--group", "A", "--json"];
+    let ended = fgr(&[&assign[..], &machine].concat()).expect_code(0);
+    let answer: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(
+        (&answer["sub_group"], &answer["offset"]),
+        (&4.into(), &2.into())
+    );
+    let near: Vec<u64> = answer["routers"].as_array().unwrap()[..3]
+        .iter()
+        .map(|router| router["near_hops"].as_u64().unwrap())
+        .collect();
+    assert_eq!(near, [2, 7, 10]);
+}
+
+#[test]
+fn a_client_is_found_by_place_and_number_and_is_the_same() {
+    let by = |client| {
+        small("assign", &["--client", client, "--group", "G1"])
+            .expect_code(0)
+            .out
+    };
+    let place = by("0,0,1");
+    assert_eq!(place, by("1"));
+    assert_eq!(place, by("1@tcp101"));
+    assert!(
+        place.contains("primary") && place.contains("backup 2"),
+        "{place}"
+    );
+    small("assign", &["--client", "nobody", "--group", "G1"])
+        .expect_code(2)
+        .expect_error("no client of");
+    small("assign", &["--client", "1", "--group", "Z"])
+        .expect_code(2)
+        .expect_error("there are G1, G2");
+}
+
+#[test]
+fn policies_are_compared_beside_their_bounds() {
+    let ended = small("compare", &["--policies", "strict,flat"]).expect_code(0);
+    for text in ["strict", "flat", "bounds:", "any placement"] {
+        assert!(ended.out.contains(text), "no {text} in {}", ended.out);
+    }
+    assert!(!ended.out.contains("nearest  "));
+}
+
+#[test]
+fn all_files_are_complained_about_in_one_pass() {
+    let directory = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let map = write(
+        "map",
+        "20 c0-0c1s5n0 compute 0 0 11\n21 c0-0c1s5n1 boss 0 0 10\n",
+    );
+    let modules = write("modules", "group\n");
+    fgr(&["plan", "--machine", &map, "--modules", &modules])
+        .expect_code(2)
+        .expect_error("map:1: ")
+        .expect_error("map:2: ")
+        .expect_error("modules:1: ");
+    fgr(&["plan", "--machine", &map])
+        .expect_code(2)
+        .expect_error("--modules");
+    small("plan", &["--policy", "spread", "--block", "0"])
+        .expect_code(2)
+        .expect_error("block");
+    fgr(&["plan", "--machine", "synthetic:0x1:2"])
+        .expect_code(2)
+        .expect_error("synthetic:XxYxZ");
+}
+
+#[test]
+fn what_config_writes_is_proved_and_a_changed_file_is_not() {
+    let directory = TempDir::new().unwrap();
+    let conf = configure(directory.path(), &[]);
+    let conf_text = conf.to_str().unwrap();
+    let proved = fgr(&["check", conf_text]).expect_code(0);
+    assert!(proved.out.starts_with("proved: "), "{}", proved.out);
+    assert!(
+        proved
+            .out
+            .contains("1. 12 routers\n  2. 16 servers\n  3. 192 clients")
+    );
+
+    let server = conf.join("classes/server-001.yaml");
+    let text = fs::read_to_string(&server).unwrap();
+    fs::write(&server, text.replacen("priority: 0", "priority: 5", 1)).unwrap();
+    let refuted = fgr(&["check", conf_text]).expect_code(1);
+    assert!(refuted.out.contains("error: client-"), "{}", refuted.out);
+    assert!(refuted.out.contains("not proved"), "{}", refuted.out);
+}
+
+#[test]
+fn rules_instead_of_priorities_are_written_and_proved() {
+    let directory = TempDir::new().unwrap();
+    let conf = configure(directory.path(), &["--udsp"]);
+    let rules = fs::read_to_string(conf.join("classes/client-001.udsp")).unwrap();
+    assert!(
+        rules.starts_with("lnetctl udsp add --dst o2ib201 --rte "),
+        "{rules}"
+    );
+    assert!(
+        !conf.join("classes/client-001.conf").exists(),
+        "rules are no module parameters"
+    );
+    let proved = fgr(&["check", conf.to_str().unwrap()]).expect_code(0);
+    assert!(!proved.out.contains("warning"), "{}", proved.out);
+}
+
+#[test]
+fn exports_are_checked_against_the_plan_and_told_what_to_run() {
+    let directory = TempDir::new().unwrap();
+    let conf = configure(directory.path(), &["--per-node"]);
+    let plan = conf.to_str().unwrap();
+    let mut exports: Vec<String> = fs::read_dir(conf.join("nodes"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path().to_str().unwrap().to_owned())
+        .collect();
+    exports.sort();
+    let check = |exports: &[String]| {
+        let exports: Vec<&str> = exports.iter().map(String::as_str).collect();
+        let words = ["check", "--server-nets", "o2ib[201-202]", "--planned", plan];
+        fgr(&[&words[..], &exports].concat())
+    };
+    check(&exports).expect_code(0);
+    fgr(&["diff", plan, &exports[0]]).expect_code(0);
+
+    let text = fs::read_to_string(&exports[0]).unwrap();
+    fs::write(&exports[0], text.replacen("priority: 1", "priority: 4", 1)).unwrap();
+    let found = check(&exports).expect_code(1);
+    assert!(
+        found.out.contains("error: nid00000: o2ib201 by "),
+        "{}",
+        found.out
+    );
+    let commands = fgr(&["diff", plan, &exports[0]]).expect_code(1).out;
+    assert!(
+        commands.contains("\nlnetctl route add --net o2ib201 "),
+        "{commands}"
+    );
+
+    let class = conf.join("classes/client-001.yaml");
+    fgr(&["diff", plan, class.to_str().unwrap()])
+        .expect_code(2)
+        .expect_error("NIDs");
+    fgr(&["check", &exports[0]])
+        .expect_code(2)
+        .expect_error("--server-nets");
+    fgr(&["check", "--server-nets", "o2ib", class.to_str().unwrap()])
+        .expect_code(2)
+        .expect_error("no NIDs");
+    fgr(&["check", directory.path().to_str().unwrap()])
+        .expect_code(2)
+        .expect_error("nodes.csv");
+}
