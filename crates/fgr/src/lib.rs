@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod place;
 mod plan;
 mod policy;
+mod presets;
 mod problem;
 mod random;
 pub mod report;
@@ -41,5 +42,6 @@ pub use input::{
 pub use machine::{Client, Group, Machine, Module, NetEntry, Origin, Role, Router};
 pub use plan::{Plan, PlanError, PlanWarning, Row};
 pub use policy::{Disjoint, Metric, Options, Policy, TieRule};
+pub use presets::{PRESETS, preset};
 pub use problem::{InputError, Place, Problem, Reason};
 pub use rule::Window;

@@ -175,6 +175,9 @@ pub enum Reason {
     /// A warning: modules whose places are made up, because the real ones are not published.
     #[error("the places of the metadata modules {0} are synthetic")]
     SyntheticMetadata(String),
+    /// Something about a machine that is not known and was assumed.
+    #[error("assumed: {0}")]
+    Assumed(String),
     /// A warning: a client that is down now; it is planned for all the same.
     #[error("{0} is not up; it is planned for, because it may come back")]
     Down(String),

@@ -227,8 +227,8 @@ fn policy(row: &Comparison) -> Markup {
                 td { (format!("{:.3}", e.balance())) }
                 td { (format!("{:.1}", e.write.max)) }
                 td { (format!("{:.1}", e.read.max)) }
-                td { (count(e.write.ceiling as usize)) }
-                td { (count(e.read.ceiling as usize)) }
+                td { (count(e.write.ceiling.round() as usize)) }
+                td { (count(e.read.ceiling.round() as usize)) }
                 td { (format!("{:.3}", jobs.mean)) }
             }
         },

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use fgr::{
-    Disjoint, Machine, Metric, ModuleDraft, Options, Origin, Plan, Policy, Role, Synthetic,
-    TieRule, read_machine, read_map, read_modules, read_node_table, synthetic, synthetic_metadata,
-    titan,
+    Disjoint, Machine, Metric, ModuleDraft, Options, Origin, PRESETS, Plan, Policy, Role,
+    Synthetic, TieRule, preset, read_machine, read_map, read_modules, read_node_table, synthetic,
+    synthetic_metadata, titan,
 };
 use lnet_types::Net;
 use topology::{Dimension, Grid, Tie};
@@ -17,12 +17,16 @@ use topology::{Dimension, Grid, Tie};
 /// What stands before the sizes of a machine by rule, and before the net of metadata modules by rule.
 const SYNTHETIC: &str = "synthetic:";
 
+/// What stands before the name of a preset.
+const PRESET: &str = "preset:";
+
 /// The machine.
 #[derive(clap::Args, Clone)]
 pub(crate) struct MachineArgs {
     /// The machine: a machine file (YAML), a map like Titan's or a table like that of xtprocadmin (both
     /// with --modules), or synthetic:25x16x24:9x3x4 for a torus with 9 groups, 3 modules a sub-group
-    /// and 4 nets a group, spread by rule
+    /// and 4 nets a group, spread by rule, or preset:frontier, preset:aurora, preset:fugaku for
+    /// machines like these, whose assumptions are said with every result
     #[arg(long, value_name = "FILE")]
     pub(crate) machine: String,
     /// The router modules of a map: CSV with the columns group, subgroup, index, slot, blade, x, y0,
@@ -168,6 +172,13 @@ impl MachineArgs {
         let made = synthetic(&self.machine, grid, self.half_way.into(), size);
         made.map_err(|e| all_problems(&e))
     }
+}
+
+fn by_preset(name: &str) -> anyhow::Result<Machine> {
+    let known = || anyhow!("'{name}' is no preset; there are {}", PRESETS.join(", "));
+    preset(name)
+        .ok_or_else(known)?
+        .map_err(|e| all_problems(&e))
 }
 
 fn three(text: &str) -> Option<[u16; 3]> {
