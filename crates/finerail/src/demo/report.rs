@@ -69,6 +69,11 @@ impl fmt::Display for Report {
             self.limit.congestion,
             self.limit.bytes_per_second / 1e9
         )?;
+        writeln!(
+            f,
+            "The limit only moves bytes; storing also reads, digests and writes each of them, and a \
+             router passes them on."
+        )?;
         if self.kill_router {
             writeln!(f, "{}", self.killed())?;
         }
