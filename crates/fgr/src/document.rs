@@ -29,14 +29,15 @@ pub fn write_yaml(machine: &Machine, plan: &Plan, out: &mut impl Write) -> fmt::
         Origin::Assumed => "assumed",
         Origin::Synthetic => "synthetic",
     };
-    writeln!(out, "machine: {:?}", machine.name)?;
+    writeln!(out, "machine: {}", quoted(&machine.name))?;
     writeln!(out, "origin: {origin}")?;
     writeln!(out, "policy: {}", plan.policy.name())?;
     let doubts = machine.warnings.iter().map(ToString::to_string);
     let doubts: Vec<String> = doubts
         .chain(plan.warnings.iter().map(ToString::to_string))
+        .map(|doubt| quoted(&doubt))
         .collect();
-    writeln!(out, "warnings: {doubts:?}")?;
+    writeln!(out, "warnings: [{}]", doubts.join(", "))?;
     writeln!(out, "tables:")?;
     for (row, clients) in tables(machine, plan) {
         writeln!(out, "  - clients: \"{}\"", ranges(&clients))?;
@@ -50,6 +51,19 @@ pub fn write_yaml(machine: &Machine, plan: &Plan, out: &mut impl Write) -> fmt::
         }
     }
     Ok(())
+}
+
+/// Text in double quotes, as YAML reads it back.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            ' '..='~' => quoted.push(character),
+            other => quoted += &format!("\\U{:08X}", u32::from(other)),
+        }
+    }
+    quoted + "\""
 }
 
 /// The distinct route tables, each by a row that has it, with the numbers of its clients, ascending.
@@ -111,7 +125,10 @@ fn ranges(numbers: &[u32]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::ranges;
+    use topology::{Dimension, Grid, Tie};
+
+    use super::{ranges, write_yaml};
+    use crate::{Options, Policy, Problem, Reason, Synthetic, assign, read_machine, synthetic};
 
     #[test]
     fn neighbours_are_written_as_a_range() {
@@ -119,5 +136,30 @@ mod tests {
             ranges(&[0, 1, 2, 5, 7, 8, u32::MAX]),
             "0-2,5,7-8,4294967295"
         );
+    }
+
+    #[test]
+    fn the_document_is_yaml_whatever_the_machine_is_called() {
+        let dimension = |name: &str| Dimension {
+            name: name.to_owned(),
+            size: 4,
+            wrap: true,
+            cost: 1,
+            capacity: vec![1.0],
+        };
+        let grid = Grid::new(["x", "y", "z"].map(dimension).to_vec()).unwrap();
+        let size = Synthetic {
+            groups: 2,
+            modules: 3,
+            nets: 1,
+        };
+        let machine = synthetic("a \"b\" \\ \u{7} ä: #", grid, Tie::Split, size).unwrap();
+        let plan = assign(&machine, Policy::STRICT, &Options::default()).unwrap();
+        let mut text = String::new();
+        write_yaml(&machine, &plan, &mut text).unwrap();
+        // Not a machine, but YAML.
+        let problems = read_machine("plan.yaml", &text).unwrap_err().0;
+        let not_yaml = |problem: &Problem| matches!(problem.reason, Reason::Yaml(_));
+        assert!(!problems.iter().any(not_yaml), "{problems:?} in {text}");
     }
 }

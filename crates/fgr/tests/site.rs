@@ -10,7 +10,6 @@ mod common;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use common::{mini, titan_machine};
 use fgr::check::{Finding, check, rollout};
 use fgr::config::{
     BackupPriority, ClassText, ModprobeRefusal, NodeRole, Preference, Scheme, Server, Site,
@@ -20,6 +19,8 @@ use fgr::diff::differences;
 use fgr::{Machine, Options, Policy, assign};
 use lnet_types::{LndType, Net, Nid};
 use proptest::prelude::*;
+
+use common::{mini, titan_machine};
 
 fn scheme() -> Scheme {
     Scheme {
@@ -175,10 +176,10 @@ fn titan_is_proved_and_its_long_parameters_are_refused() {
         let too_long = matches!(refused, Err(ModprobeRefusal::TooLong { parameter: "routes", length }) if length > 1024);
         assert!(too_long, "{refused:?}");
     }
-    // The gateways of client 20: the printed primary of its nets 201 and 236.
+    // The gateways of client 20: the printed primaries of its nets 201, 236 and 204.
     let node = site.node_with(&["20@gni101".parse().unwrap()]).unwrap();
     let routes = &site.class_of(node).config.routes;
-    for gateway in ["17736@gni110", "16171@gni103"] {
+    for gateway in ["17736@gni110", "16171@gni110", "1540@gni103"] {
         let route = routes
             .iter()
             .find(|route| route.gateway == gateway.parse().unwrap());
@@ -460,6 +461,30 @@ fn numbers_and_nets_that_do_not_fit_are_refused() {
         refused(&scheme(), &elsewhere),
         SiteError::UnknownNet { .. }
     ));
+}
+
+#[test]
+fn names_that_would_leave_their_file_or_column_are_refused() {
+    let plan = |machine: &Machine| assign(machine, Policy::STRICT, &Options::default()).unwrap();
+    let refused = |edit: fn(&mut Machine)| {
+        let mut machine = mini();
+        edit(&mut machine);
+        let site = Site::new(&machine, &plan(&machine), &scheme(), &servers(&machine, 1));
+        site.unwrap_err()
+    };
+    let found = refused(|machine| machine.clients[0].name = Some("../../etc/passwd".into()));
+    assert!(matches!(found, SiteError::BadName { .. }), "{found}");
+    let found = refused(|machine| machine.modules[0].blade = "a,b".to_owned());
+    assert!(matches!(found, SiteError::BadName { .. }), "{found}");
+    let found = refused(|machine| machine.clients[0].name = Some("nid00001".into()));
+    assert!(matches!(found, SiteError::NameTwice(_)), "{found}");
+    let machine = mini();
+    let quoted = Scheme {
+        client_interface: "hsn0\" x".to_owned(),
+        ..scheme()
+    };
+    let site = Site::new(&machine, &plan(&machine), &quoted, &servers(&machine, 1));
+    assert!(matches!(site, Err(SiteError::BadName { .. })));
 }
 
 #[test]

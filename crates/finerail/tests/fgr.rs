@@ -12,9 +12,10 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tempfile::TempDir;
+
 use common::finerail;
 use common::process::{Ended, run};
-use tempfile::TempDir;
 
 /// A torus of 192 clients, two groups of two sub-groups of three modules.
 const SMALL: [&str; 2] = ["--machine", "synthetic:6x8x4:2x3x1"];

@@ -14,11 +14,12 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use common::{eventually, free_port};
 use fgr::config::{BackupPriority, Preference, Scheme, Server, Site};
 use fgr::{Machine, Options, Plan, Policy, assign, read_machine};
 use lnet_node::{Node, NodeOptions};
 use lnet_types::Net;
+
+use common::{eventually, free_port};
 
 /// Client 1 beside router 3; router 4 is a hop further, router 2 another. The net behind them is a socket net,
 /// because these nodes speak no other.

@@ -1,16 +1,18 @@
 //! Makes the classes and nodes of a plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::{Buffers, Config, Globals, NetConfig, NiConfig, RouteConfig};
 use lnet_policy::{Profile, Rule, RuleText};
 use lnet_types::{Net, Nid};
 
+use crate::config::files::is_file_name;
 use crate::config::scheme::{BackupPriority, Preference, Scheme, Server};
 use crate::config::{Class, NodeRole, Site, SiteError, SiteNode};
 use crate::document::classes;
 use crate::machine::Machine;
 use crate::plan::Plan;
+use crate::problem::shown;
 
 /// Router buffers of one page and of 1 MiB, four times the least that a kernel takes a CPU partition
 /// (planning, sections 3.2 and 3.4).
@@ -38,6 +40,7 @@ impl Site {
         builder.clients(&mut site)?;
         builder.routers(&mut site)?;
         builder.servers(&mut site, servers)?;
+        check_names(scheme, &site)?;
         Ok(site)
     }
 }
@@ -310,6 +313,26 @@ impl<'a> Builder<'a> {
             // Nets with unknown LND types, which have no rule, were refused before.
             class.rules.extend(Rule::from_text(&text, Profile::Lustre));
         }
+    }
+}
+
+/// Names become paths and columns, so they must stay in them, and tell nodes apart.
+fn check_names(scheme: &Scheme, site: &Site) -> Result<(), SiteError> {
+    let interfaces = [&scheme.client_interface, &scheme.server_interface];
+    let interfaces = interfaces.map(|name| ("interface", name.replace(':', "-")));
+    let nodes = site.nodes.iter().map(|node| ("node", node.name.clone()));
+    let blades = site.nodes.iter().filter_map(|node| node.blade.clone());
+    let blades = blades.map(|blade| ("blade", blade));
+    for (what, name) in interfaces.into_iter().chain(nodes).chain(blades) {
+        if !is_file_name(&name) {
+            let name = shown(&name);
+            return Err(SiteError::BadName { what, name });
+        }
+    }
+    let mut seen = BTreeSet::new();
+    match site.nodes.iter().find(|node| !seen.insert(&node.name)) {
+        Some(node) => Err(SiteError::NameTwice(node.name.clone())),
+        None => Ok(()),
     }
 }
 

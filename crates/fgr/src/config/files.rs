@@ -194,7 +194,7 @@ fn node_line(problems: &mut Problems, line: u32, fields: [&str; 5]) -> Option<No
 }
 
 /// A name that stays in its directory.
-fn is_file_name(text: &str) -> bool {
+pub(super) fn is_file_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !text.is_empty() && !text.starts_with('.') && text.bytes().all(is_plain)
 }

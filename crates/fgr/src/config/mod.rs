@@ -153,6 +153,18 @@ pub enum SiteError {
     /// A net without a server.
     #[error("{0} has no server")]
     NoServer(Net),
+    /// A name with other characters than letters, digits, `-`, `_` and `.`, or with a leading `.`: it
+    /// could leave its file or its column. Interfaces may have `:` as well.
+    #[error("{what} '{name}': write letters, digits, '-', '_' and '.'")]
+    BadName {
+        /// What has the name.
+        what: &'static str,
+        /// The name, cut to 60 characters.
+        name: String,
+    },
+    /// Two nodes with one name.
+    #[error("two nodes have the name {0}")]
+    NameTwice(String),
     /// An LND type without a written form, which no file could hold.
     #[error("{0} cannot be written into a configuration")]
     NoName(Net),
