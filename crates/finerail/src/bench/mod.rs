@@ -14,6 +14,7 @@
 //! target is printed and never changes the exit code, because a machine may be slow or busy.
 
 mod child;
+mod fgr;
 mod lnet;
 mod loopback;
 mod measure;
@@ -44,6 +45,8 @@ pub(crate) struct BenchArgs {
 enum Subject {
     /// LNet over TCP on loopback: throughput, message rate, round trip, one router, memory
     Lnet(LnetArgs),
+    /// Fine-grained routing: plans, link loads, failures, beside a naive loop
+    Fgr(fgr::FgrArgs),
     /// The other end of a measurement, started by the bench itself
     #[command(hide = true)]
     Peer(peer::PeerArgs),
@@ -99,6 +102,7 @@ impl LnetArgs {
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     match &args.subject {
         Subject::Lnet(args) => bench_lnet(args).map_err(|error| NotSo(format!("{error:#}")))?,
+        Subject::Fgr(args) => print_bytes(fgr::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Peer(args) => return Ok(peer::run(args)),
     }
     Ok(ExitCode::SUCCESS)

@@ -69,9 +69,12 @@ impl MachineArgs {
     ///
     /// Everything that is wrong with the inputs, a line each with file and line.
     pub(crate) fn read(&self) -> anyhow::Result<Machine> {
-        let machine = match self.machine.strip_prefix(SYNTHETIC) {
-            Some(sizes) => self.by_rule(sizes)?,
-            None => self.described()?,
+        let machine = if let Some(sizes) = self.machine.strip_prefix(SYNTHETIC) {
+            self.by_rule(sizes)?
+        } else if let Some(name) = self.machine.strip_prefix(PRESET) {
+            by_preset(name)?
+        } else {
+            self.described()?
         };
         let mut doubts = io::stderr().lock();
         for warning in &machine.warnings {

@@ -15,6 +15,8 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+pub(crate) use self::input::MachineArgs;
+
 /// Arguments of `finerail fgr`.
 #[derive(clap::Args)]
 pub(crate) struct FgrArgs {

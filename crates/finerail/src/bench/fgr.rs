@@ -1,0 +1,249 @@
+//! `finerail bench fgr`: plans beside a naive loop over every client, net and link, in the same run.
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use comfy_table::{CellAlignment, Table, presets};
+use fgr::evaluate::{Gateways, LinkLoads, Traffic, Unit, single_failures};
+use fgr::{Machine, Metric, Options, Plan, Policy, assign, preset};
+use serde::Serialize;
+use topology::Fabric;
+
+use crate::fgr::MachineArgs;
+
+/// Largest memory of all of it.
+const MEMORY_TARGET_MIB: f64 = 1024.0;
+
+/// How many times faster than the naive loop.
+const RATIO_TARGET: f64 = 10.0;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+The naive loop is the strict rule client by client and net by net, every path walked link by link, by
+one thread. Of several rounds the fastest counts. The targets are for Titan on two cores of today.
+
+Examples
+  finerail bench fgr --machine titan.map --modules modules.csv
+  finerail bench fgr --machine synthetic:25x16x24:9x3x4 --json
+")]
+pub(super) struct FgrArgs {
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// How often everything is measured
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: u16,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One measured time.
+#[derive(Serialize)]
+struct Row {
+    what: String,
+    milliseconds: f64,
+    target_milliseconds: Option<f64>,
+    met: Option<bool>,
+}
+
+/// Everything that was measured.
+#[derive(Serialize)]
+struct Report {
+    machine: String,
+    clients: usize,
+    nets: usize,
+    rows: Vec<Row>,
+    naive_ratio: f64,
+    naive_ratio_target: f64,
+    memory_mib: Option<f64>,
+    memory_target_mib: f64,
+}
+
+/// Measures, and gives the text to print.
+pub(super) fn run(args: &FgrArgs) -> anyhow::Result<String> {
+    let machine = args.machine.read()?;
+    ensure!(
+        matches!(machine.fabric, Fabric::Grid(..)),
+        "the strict rule needs a torus or mesh; {} is none",
+        machine.name
+    );
+    let report = measure(&machine, args.rounds)?;
+    if args.json {
+        return Ok(serde_json::to_string_pretty(&report)? + "\n");
+    }
+    Ok(report.text())
+}
+
+fn measure(machine: &Machine, rounds: u16) -> anyhow::Result<Report> {
+    let strict = plan(machine, Policy::STRICT)?;
+    let fast = best(rounds, || {
+        Ok(loads(machine, &plan(machine, Policy::STRICT)?))
+    })?;
+    let naive_time = best(rounds, || Ok(naive(machine)))?;
+    ensure!(
+        naive(machine) == loads(machine, &strict).map(|l| units(machine, &l)),
+        "the naive loop loads the links differently"
+    );
+    let failures = best(rounds, || {
+        let plan = plan(machine, Policy::STRICT)?;
+        let after = single_failures(machine, &plan, Unit::Module);
+        Ok((loads(machine, &plan), after))
+    })?;
+    let by = Metric::Cost;
+    let balanced = best(rounds.min(3), || plan(machine, Policy::Balanced { by }))?;
+    let large = preset("fugaku").context("a preset of this program")??;
+    let nearest = best(rounds, || {
+        Ok(loads(&large, &plan(&large, Policy::Nearest { by })?))
+    })?;
+    let rows = vec![
+        row("strict plan, write and read link loads", fast, Some(100.0)),
+        row("the same by the naive loop", naive_time, None),
+        row(
+            "strict plan, loads, every single-module failure",
+            failures,
+            Some(1_000.0),
+        ),
+        row("balanced optimum", balanced, Some(5_000.0)),
+        row(
+            "fugaku-like (828 routers): nearest, link loads",
+            nearest,
+            Some(500.0),
+        ),
+    ];
+    Ok(Report {
+        machine: machine.name.clone(),
+        clients: machine.clients.len(),
+        nets: machine.nets.len(),
+        rows,
+        naive_ratio: naive_time.as_secs_f64() / fast.as_secs_f64(),
+        naive_ratio_target: RATIO_TARGET,
+        memory_mib: peak_memory_mib(),
+        memory_target_mib: MEMORY_TARGET_MIB,
+    })
+}
+
+fn row(what: &str, time: Duration, target: Option<f64>) -> Row {
+    let milliseconds = time.as_secs_f64() * 1e3;
+    Row {
+        what: what.to_owned(),
+        milliseconds,
+        target_milliseconds: target,
+        met: target.map(|target| milliseconds <= target),
+    }
+}
+
+/// The fastest round: what the machine can do undisturbed.
+fn best<T>(rounds: u16, mut run: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<Duration> {
+    let mut least = Duration::MAX;
+    for _ in 0..rounds {
+        let start = Instant::now();
+        black_box(run()?);
+        least = least.min(start.elapsed());
+    }
+    Ok(least)
+}
+
+fn plan(machine: &Machine, policy: Policy) -> anyhow::Result<Plan> {
+    Ok(assign(machine, policy, &Options::default())?)
+}
+
+/// Of writes, then of reads.
+fn loads(machine: &Machine, plan: &Plan) -> [LinkLoads; 2] {
+    [Traffic::Write, Traffic::Read]
+        .map(|traffic| LinkLoads::new(machine, plan, Gateways::Primary, traffic))
+}
+
+fn units(machine: &Machine, loads: &LinkLoads) -> Vec<f64> {
+    let slots = (0..machine.fabric.link_slots()).map(topology::Link);
+    slots.map(|link| loads.load(link)).collect()
+}
+
+/// The strict rule client by client and net by net, each path walked link by link.
+fn naive(machine: &Machine) -> [Vec<f64>; 2] {
+    let slots = machine.fabric.link_slots() as usize;
+    let (mut write, mut read) = (vec![0.0; slots], vec![0.0; slots]);
+    let nets: Vec<usize> = machine.data_nets().collect();
+    for client in &machine.clients {
+        for &net in &nets {
+            let Some(there) = primary(machine, client.vertex, net) else {
+                continue;
+            };
+            let here = client.vertex;
+            let walk = |from, to, loads: &mut Vec<f64>| {
+                machine.fabric.walk(from, to, &mut |link, share| {
+                    loads[link.0 as usize] += share;
+                });
+            };
+            walk(here, there, &mut write);
+            walk(there, here, &mut read);
+        }
+    }
+    [write, read]
+}
+
+/// Where the primary of a client for a net stands.
+fn primary(machine: &Machine, from: topology::Vertex, net: usize) -> Option<topology::Vertex> {
+    let group = usize::from(machine.nets[net].group);
+    let window = machine.window(group, from)?;
+    let modules = machine.groups[group].sub_groups[window.sub_group].clone();
+    let module = modules.min_by_key(|&module| machine.near_hops(from, module))?;
+    let mut routers = machine.routers_of(module).iter();
+    let router = routers.find(|router| usize::from(router.net) == net)?;
+    Some(router.vertex)
+}
+
+/// The largest memory of this process so far; `None` where the system does not say.
+fn peak_memory_mib() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib / 1024.0)
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(["what", "ms", "target", ""]);
+        for row in &self.rows {
+            let target = row.target_milliseconds.map(|t| format!("≤ {t:.0} ms"));
+            table.add_row([
+                row.what.clone(),
+                format!("{:.1}", row.milliseconds),
+                target.unwrap_or_default(),
+                row.met.map(verdict).unwrap_or_default().to_owned(),
+            ]);
+        }
+        if let Some(column) = table.column_mut(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        let (ratio, wanted) = (self.naive_ratio, self.naive_ratio_target);
+        let mut text = format!(
+            "{}: {} clients × {} nets, one thread, fastest of all rounds\n\n{}\n\n\
+             {ratio:.1} × faster than the naive loop, target ≥ {wanted}, {}\n",
+            self.machine,
+            self.clients,
+            self.nets,
+            table.trim_fmt(),
+            verdict(ratio >= wanted)
+        );
+        if let Some(memory) = self.memory_mib {
+            let (target, met) = (
+                self.memory_target_mib,
+                verdict(memory < self.memory_target_mib),
+            );
+            // Writing to a string cannot fail.
+            let _infallible = writeln!(
+                text,
+                "{memory:.0} MiB of memory at most, target < {target}, {met}"
+            );
+        }
+        text
+    }
+}
+
+const fn verdict(met: bool) -> &'static str {
+    if met { "met" } else { "missed" }
+}
