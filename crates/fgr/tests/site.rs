@@ -177,7 +177,7 @@ fn titan_is_proved_and_its_long_parameters_are_refused() {
         assert!(too_long, "{refused:?}");
     }
     // The gateways of client 20: the printed primaries of its nets 201, 236 and 204.
-    let node = site.node_with(&["20@gni101".parse().unwrap()]).unwrap();
+    let node = site.nodes_by_nid()[&"20@gni101".parse().unwrap()];
     let routes = &site.class_of(node).config.routes;
     for gateway in ["17736@gni110", "16171@gni110", "1540@gni103"] {
         let route = routes

@@ -90,11 +90,14 @@ impl Site {
         site
     }
 
-    /// The node that has one of these NIDs.
+    /// The nodes by each of their NIDs.
     #[must_use]
-    pub fn node_with(&self, nids: &[Nid]) -> Option<&SiteNode> {
-        let has = |node: &&SiteNode| node.nids.iter().any(|nid| nids.contains(nid));
-        self.nodes.iter().find(has)
+    pub fn nodes_by_nid(&self) -> BTreeMap<Nid, &SiteNode> {
+        let of = |node| move |&nid| (nid, node);
+        let nodes = self.nodes.iter();
+        nodes
+            .flat_map(|node| node.nids.iter().map(of(node)))
+            .collect()
     }
 }
 

@@ -108,8 +108,9 @@ fn list(kind: &str, found: &[&Finding], out: &mut String) -> std::fmt::Result {
 /// Whether the nodes route as planned; says which do not.
 fn compare(planned: &Site, site: &Site, out: &mut String) -> Result<bool, std::fmt::Error> {
     let mut as_planned = true;
+    let by_nid = planned.nodes_by_nid();
     for node in &site.nodes {
-        let Some(intended) = planned.node_with(&node.nids) else {
+        let Some(intended) = node.nids.iter().find_map(|nid| by_nid.get(nid)) else {
             as_planned = false;
             writeln!(
                 out,

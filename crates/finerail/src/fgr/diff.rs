@@ -36,9 +36,10 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let site = read_directory(&args.plan)?;
     let mut text = String::new();
     let mut differs = false;
+    let by_nid = site.nodes_by_nid();
     for path in &args.exports {
         let running = read_config(path)?;
-        let Some(node) = site.node_with(&nids(&running)) else {
+        let Some(node) = nids(&running).iter().find_map(|nid| by_nid.get(nid)) else {
             bail!(
                 "{}: the plan has no node with one of its NIDs",
                 path.display()
