@@ -69,7 +69,7 @@ fn binned(values: &[f64]) -> Vec<(String, f64)> {
     let most = values.iter().copied().fold(0.0, f64::max);
     if values.is_empty() || most <= least {
         let label = if values.is_empty() { 0.0 } else { most };
-        return vec![(number(label), values.len() as f64)];
+        return vec![(format!("{label:.2}"), values.len() as f64)];
     }
     let width = (most - least) / BARS as f64;
     let mut counts = vec![0.0; BARS];
@@ -77,16 +77,14 @@ fn binned(values: &[f64]) -> Vec<(String, f64)> {
         let bar = ((value - least) / width) as usize;
         counts[bar.min(BARS - 1)] += 1.0;
     }
+    // As many digits as tell two ranges apart.
+    let number = |value: f64| match width {
+        w if w >= 1.0 => format!("{value:.0}"),
+        w if w >= 0.01 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    };
     let labels = (0..BARS).map(|bar| number(least + bar as f64 * width));
     labels.zip(counts).collect()
-}
-
-fn number(value: f64) -> String {
-    if value >= 20.0 {
-        format!("{value:.0}")
-    } else {
-        format!("{value:.2}")
-    }
 }
 
 fn histogram(name: &str, title: &str, unit: &str, bars: &[(String, f64)]) -> Picture {

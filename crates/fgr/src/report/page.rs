@@ -197,7 +197,7 @@ fn policies(study: &Study) -> Markup {
                             td { (format!("{:.3}", floors.cost.0)) }
                             td { (floors.cost.1) }
                             td { "1.000" }
-                            @for _ in 0..2 { td { (format!("{:.1}", floors.utilisation)) } }
+                            @for _ in 0..2 { td { @if floors.utilisation > 0.0 { (format!("{:.1}", floors.utilisation)) } } }
                             @for _ in 0..3 { td {} }
                         }
                     }
@@ -451,7 +451,7 @@ fn random(study: &Study) -> Markup {
                 td { (losses.trials) }
                 td { (losses.with_losses) }
                 td { (count(losses.unreachable.round() as usize)) }
-                td { (format!("{:.1e}", losses.expected_dead)) }
+                td { @if losses.expected_dead > 0.0 { (format!("{:.1e}", losses.expected_dead)) } @else { "0" } }
                 td { (format!("{:.2} ×", losses.worst_load_mean)) }
                 td { (format!("{:.2} ×", losses.worst_load_max)) }
             } } }

@@ -1,0 +1,124 @@
+//! Figures of a placement and of who serves whom: those of Titan as printed, and what must hold of
+//! any plan.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod common;
+
+use fgr::evaluate::{Unit, single_failures};
+use fgr::metrics::{leaf_crossing, nearest_module, random_losses, regions, successors, zones};
+use fgr::place::placement_bounds;
+use fgr::{Machine, Metric, Options, Plan, Policy, assign};
+
+use common::{mini, titan_machine};
+
+fn strict(machine: &Machine) -> Plan {
+    assign(machine, Policy::STRICT, &Options::default()).unwrap()
+}
+
+#[test]
+fn the_nearest_module_of_titan_is_as_far_as_printed() {
+    let Some(machine) = titan_machine() else {
+        return;
+    };
+    let nearest = nearest_module(&machine, Metric::Hops);
+    assert_eq!(format!("{:.3}", nearest.distance.mean), "3.035");
+    assert_eq!((nearest.distance.min, nearest.distance.max), (1.0, 6.0));
+    assert!(nearest.bound.mean < nearest.distance.mean);
+    assert!(nearest.bound.max < nearest.distance.max);
+}
+
+#[test]
+fn regions_hold_every_module_once() {
+    let Some(machine) = titan_machine() else {
+        return;
+    };
+    let regions = regions(&machine);
+    assert_eq!(regions.len(), 12);
+    assert_eq!(
+        regions.iter().map(|region| region.modules).sum::<u32>(),
+        108
+    );
+    assert_eq!(regions[0].name, "x 0-8, y 0-3");
+}
+
+#[test]
+fn a_groups_zone_is_the_machine_and_its_sub_groups_share_it_out() {
+    let machine = mini();
+    let zones = zones(&machine, &strict(&machine));
+    for group in 0..2 {
+        let of_group = || zones.iter().filter(|zone| zone.group == group);
+        let whole = of_group().find(|zone| zone.sub_group.is_none()).unwrap();
+        assert_eq!(whole.clients, machine.clients.len() as f64);
+        assert_eq!(whole.extent, [6, 8, 4]);
+        let parts = of_group().filter(|zone| zone.sub_group.is_some());
+        assert_eq!(
+            parts.clone().map(|zone| zone.clients).sum::<f64>(),
+            whole.clients
+        );
+        assert!(parts.clone().all(|zone| zone.extent == [6, 4, 4]));
+        assert!(parts.clone().all(|zone| zone.shared <= zone.links));
+    }
+}
+
+#[test]
+fn routers_on_their_servers_leaf_cross_nothing_and_flat_routing_35_of_36() {
+    let Some(machine) = titan_machine() else {
+        return;
+    };
+    let crossing = leaf_crossing(&machine, &strict(&machine));
+    assert_eq!(crossing.plan, 0.0);
+    assert_eq!(format!("{:.3}", crossing.flat), "0.972");
+}
+
+#[test]
+fn every_pair_of_a_dead_module_goes_to_a_living_one() {
+    let machine = mini();
+    let plan = strict(&machine);
+    let found = successors(&machine, &plan);
+    assert!(found.iter().all(|s| s.module.is_some_and(|m| m != s.dead)));
+    let pairs: u64 = found.iter().map(|s| s.pairs).sum();
+    assert_eq!(pairs, 2 * machine.clients.len() as u64);
+}
+
+#[test]
+fn one_random_failure_is_no_worse_than_the_worst_single_one() {
+    let machine = mini();
+    let plan = strict(&machine);
+    let worst = single_failures(&machine, &plan, Unit::Module)
+        .iter()
+        .map(|failure| failure.worst_load)
+        .fold(0.0, f64::max);
+    let losses = random_losses(&machine, &plan, Unit::Module, &[1], 50, 7);
+    assert!(losses[0].worst_load_max <= worst);
+    assert_eq!(losses[0].with_losses, 0);
+}
+
+#[test]
+fn expected_dead_sub_groups_of_titan_are_as_printed() {
+    let Some(machine) = titan_machine() else {
+        return;
+    };
+    let plan = strict(&machine);
+    let expected = |unit, count| {
+        let losses = random_losses(&machine, &plan, unit, &[count], 1, 1);
+        format!("{:.1e}", losses[0].expected_dead)
+    };
+    assert_eq!(expected(Unit::Module, 3), "1.8e-4");
+    assert_eq!(expected(Unit::Module, 10), "2.1e-2");
+    assert_eq!(expected(Unit::Node, 20), "1.2e-2");
+}
+
+#[test]
+fn bounds_of_any_placement_of_titan_agree_with_those_printed() {
+    let Some(machine) = titan_machine() else {
+        return;
+    };
+    let bounds = placement_bounds(&machine, Policy::STRICT);
+    let figures = [bounds.cost, bounds.utilisation, bounds.write_by_windows];
+    assert_eq!(figures.map(|f| format!("{f:.1}")), ["21.0", "49.6", "99.5"]);
+    assert_eq!(format!("{:.3}", bounds.cost_by_windows), "22.320");
+}
