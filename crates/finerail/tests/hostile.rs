@@ -33,7 +33,7 @@ fn idle_count() -> usize {
 
 /// Connections that the system takes in before the node accepts them (its backlog), and less.
 const BURST: usize = 100;
-/// What a node may hold of memory with all of this going on, in KiB: the idle endpoint of 20 MiB, and as
+/// What a node may hold of memory with all of this going on, in KiB: an idle endpoint's 20 MiB, and as
 /// much again for its peers.
 const RESIDENT_KIB_MAX: u64 = 40 * 1024;
 /// Lines on standard error at `--log warn`, whatever peers do.
