@@ -8,7 +8,7 @@
 
 mod common;
 
-use fgr::evaluate::{Unit, single_failures};
+use fgr::evaluate::{Unit, compact_jobs, single_failures};
 use fgr::metrics::{leaf_crossing, nearest_module, random_losses, regions, successors, zones};
 use fgr::place::placement_bounds;
 use fgr::{Machine, Metric, Options, Plan, Policy, assign};
@@ -121,4 +121,12 @@ fn bounds_of_any_placement_of_titan_agree_with_those_printed() {
     let figures = [bounds.cost, bounds.utilisation, bounds.write_by_windows];
     assert_eq!(figures.map(|f| format!("{f:.1}")), ["21.0", "49.6", "99.5"]);
     assert_eq!(format!("{:.3}", bounds.cost_by_windows), "22.320");
+}
+
+#[test]
+fn a_job_under_flat_routing_finds_every_router() {
+    let machine = mini();
+    let flat = assign(&machine, Policy::Flat, &Options::default()).unwrap();
+    let jobs = compact_jobs(&machine, &flat, 10, 7);
+    assert_eq!((jobs.mean, jobs.worst, jobs.routers), (1.0, 1.0, 6.0));
 }

@@ -5,6 +5,8 @@
 //! when all of them have the same primary. The job's efficiency is that of its worst net, because a
 //! job that writes to all nets waits for the slowest (planning, sections 4.1 and 4.3).
 
+use crate::evaluate::Gateways;
+use crate::evaluate::loads::parts_of;
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::random::SplitMix;
@@ -45,18 +47,22 @@ impl JobEfficiency {
 pub fn job_efficiency(machine: &Machine, plan: &Plan, clients: &[usize]) -> JobEfficiency {
     let nets: Vec<usize> = machine.data_nets().collect();
     let (mut efficiency, mut used) = (f64::INFINITY, 0_usize);
-    let mut loads = vec![0_u32; machine.routers.len()];
+    let mut loads = vec![0_u64; machine.routers.len()];
+    let mut sharing = Vec::new();
     for &net in &nets {
         let routers = &machine.nets[net].routers;
         for &client in clients {
-            if let Some(&primary) = plan.routers(plan.row_of(client), net).first() {
-                loads[usize::from(primary)] += 1;
+            Gateways::Primary.fill(plan, plan.row_of(client), net, &mut sharing);
+            let parts = parts_of(plan, 1, sharing.len());
+            for &router in &sharing {
+                loads[usize::from(router)] += parts;
             }
         }
         let of_net = || routers.iter().map(|&router| loads[usize::from(router)]);
         let most = of_net().max().unwrap_or(0).max(1);
         used += of_net().filter(|&load| load > 0).count();
-        let of_this = clients.len() as f64 / routers.len() as f64 / f64::from(most);
+        let parts = clients.len() as f64 * plan.parts() as f64;
+        let of_this = parts / routers.len() as f64 / most as f64;
         efficiency = efficiency.min(of_this);
         for &router in routers {
             loads[usize::from(router)] = 0;
