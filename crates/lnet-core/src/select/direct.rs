@@ -58,7 +58,7 @@ const PEER_NI: Contest<6> = Contest {
 impl<'a> View<'a> {
     /// A1C and A1D: from the source to the destination, or, of a Multi-Rail peer in the design, to its
     /// best interface on the source's net.
-    pub(super) fn from_source<O: Observer>(
+    pub(super) fn pick_from_source<O: Observer>(
         &self,
         quest: &Quest<'_>,
         source: &Ni,
@@ -92,7 +92,7 @@ impl<'a> View<'a> {
 
     /// B1D: to exactly this interface, from the pinned one. A resend leaves the pin alone and takes
     /// another interface of ours, if the peer's is well.
-    pub(super) fn to_single_rail<O: Observer>(
+    pub(super) fn pick_single_rail<O: Observer>(
         &self,
         quest: &Quest<'_>,
         observer: &mut O,
@@ -119,7 +119,7 @@ impl<'a> View<'a> {
     }
 
     /// B1C and B2C: over the best net that we share with the peer; without one, over a gateway.
-    pub(super) fn to_multi_rail<O: Observer>(
+    pub(super) fn pick_multi_rail<O: Observer>(
         &self,
         quest: &Quest<'_>,
         peer: &Peer,

@@ -44,7 +44,7 @@ struct Way<'a> {
 impl View<'_> {
     /// B1C and B2C without a common net: the best of the peer's nets that a route leads to, and the
     /// peer's best interface on it, which becomes the destination.
-    pub(super) fn to_multi_rail_routed<O: Observer>(
+    pub(super) fn pick_multi_rail_routed<O: Observer>(
         &self,
         quest: &Quest<'_>,
         peer: &Peer,
