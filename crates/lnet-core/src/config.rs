@@ -62,6 +62,8 @@ pub struct Globals {
     pub max_recovery_ping_interval: Duration,
     /// Distances below this count as equal.
     pub numa_range: u32,
+    /// Our own NIDs are at distance 0, not 1.
+    pub local_nid_dist_zero: bool,
     /// Messages to one of our own NIDs take the loopback interface. Without it they take the way
     /// that messages to peers take, and leave the node.
     pub own_nids_by_loopback: bool,
@@ -112,6 +114,7 @@ impl Default for Globals {
             recovery_limit: Duration::ZERO,
             max_recovery_ping_interval: Duration::from_secs(900),
             numa_range: 0,
+            local_nid_dist_zero: true,
             own_nids_by_loopback: true,
         }
     }

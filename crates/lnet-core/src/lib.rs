@@ -30,6 +30,7 @@ mod config;
 mod configure;
 mod counters;
 mod descriptor;
+mod distance;
 mod event;
 mod fault;
 mod forward;
@@ -71,6 +72,7 @@ pub use config::{
     ConfigError, CoreConfig, Globals, NiConfig, NiDevice, Route, RouterBuffers, Tunables, UsedPaths,
 };
 pub use counters::{Counters, MessageStats, TypeCounts};
+pub use distance::Distance;
 pub use event::{Errno, Event, EventKind};
 pub use fault::{
     DelayRule, DropRule, FaultError, FaultFilter, FaultStats, FaultTypes, NidFilter, Pace,

@@ -1,5 +1,6 @@
 //! Tests of the node as a whole, on a network in memory with virtual time.
 
+mod catalogue;
 mod checker;
 mod configuration;
 mod credits;
