@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lnet_types::ProcessId;
 
+use super::bench::Step;
 use super::*;
 
 const N1: &str = "10.0.0.1@tcp";
@@ -408,5 +409,3 @@ fn t_s43_a_change_of_the_configuration_between_attempts_leaves_a_valid_path() {
     };
     assert_eq!(bench.pair(&second).0, "10.0.0.3@tcp");
 }
-
-use super::bench::Step;
