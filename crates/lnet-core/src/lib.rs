@@ -89,7 +89,7 @@ pub use portal::PortalError;
 pub use put_get::{GetRequest, PutRequest, SendHints};
 pub use select::{
     Case, Choice, Classification, Criterion, Exclusion, Kind, Level, Locality, Observer,
-    SelectError, SendQuery, Subject,
+    SelectError, SendQuery, Subject, Unobserved,
 };
 pub use status::{DropReason, MessageStatus, ProtocolError};
 pub use view::{NiView, PeerNiView, PeerView, RouteView, RouterPoolView};

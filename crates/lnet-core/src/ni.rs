@@ -20,6 +20,8 @@ use crate::recovery::Recovery;
 pub(crate) struct Ni {
     pub(crate) id: NiId,
     pub(crate) nid: Nid,
+    /// The NID's net.
+    pub(crate) net: Net,
     pub(crate) tunables: Tunables,
     /// The LND reported a fatal error, such as a link that is down.
     pub(crate) fatal: bool,
@@ -49,6 +51,7 @@ impl Ni {
         Self {
             id,
             nid: config.nid,
+            net: config.nid.net(),
             tunables: config.tunables,
             fatal: false,
             health: Health::MAX,
@@ -192,7 +195,7 @@ impl Nis {
     }
 
     pub(crate) fn on_net(&self, net: Net) -> impl Iterator<Item = &Ni> {
-        self.real().iter().filter(move |ni| ni.nid.net() == net)
+        self.real().iter().filter(move |ni| ni.net == net)
     }
 
     pub(crate) fn has_net(&self, net: Net) -> bool {

@@ -89,7 +89,7 @@ impl Core {
     /// [`PortalError::UnknownHandle`]; [`PortalError::Exhausted`] when the threshold is used up or
     /// the descriptor is an attached one.
     pub fn put(&mut self, put: PutRequest, now: Time) -> Result<(), PortalError> {
-        self.put_with(put, SendHints::default(), now)
+        self.hinted_put(put, SendHints::default(), now)
     }
 
     /// As [`Core::put`], with hints for the choice of the path.
@@ -97,7 +97,7 @@ impl Core {
     /// # Errors
     ///
     /// As [`Core::put`].
-    pub fn put_with(
+    pub fn hinted_put(
         &mut self,
         put: PutRequest,
         hints: SendHints,
@@ -153,7 +153,7 @@ impl Core {
     ///
     /// As [`Core::put`].
     pub fn get(&mut self, get: GetRequest, now: Time) -> Result<(), PortalError> {
-        self.get_with(get, SendHints::default(), now)
+        self.hinted_get(get, SendHints::default(), now)
     }
 
     /// As [`Core::get`], with hints for the choice of the path.
@@ -161,7 +161,7 @@ impl Core {
     /// # Errors
     ///
     /// As [`Core::put`].
-    pub fn get_with(
+    pub fn hinted_get(
         &mut self,
         get: GetRequest,
         hints: SendHints,

@@ -4,7 +4,7 @@ use lnet_types::{Nid, ProcessId};
 use lnet_wire::LNET_PORTAL;
 use smallvec::SmallVec;
 
-use super::{Observer, Request, Retry, SelectError, Send};
+use super::{Observer, Request, Retry, SelectError, Send, Unobserved};
 use crate::Core;
 use crate::io::NiId;
 use crate::peer::PeerNiId;
@@ -55,6 +55,15 @@ pub struct Choice {
 }
 
 impl Core {
+    /// The path that this message would take now.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub fn choose(&self, query: &SendQuery) -> Result<Choice, SelectError> {
+        self.explain(query, &mut Unobserved)
+    }
+
     /// The path that this message would take now, and to `observer` why. It is chosen by the code that
     /// sends messages; nothing is sent and nothing changes.
     ///

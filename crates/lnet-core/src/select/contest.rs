@@ -13,7 +13,6 @@ use crate::health::Health;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Contender<T, const N: usize> {
     pub(super) item: T,
-    pub(super) subject: Subject,
     pub(super) key: [u64; N],
 }
 
@@ -33,16 +32,18 @@ pub(super) struct Contest<const N: usize> {
 }
 
 impl<const N: usize> Contest<N> {
-    /// The best contender.
+    /// The best contender. `subject` says what one is called; nobody asks where nobody watches.
+    #[inline]
     pub(super) fn best<T: Copy, O: Observer>(
         &self,
         contenders: impl Iterator<Item = Contender<T, N>>,
+        subject: impl Fn(T) -> Subject,
         observer: &mut O,
     ) -> Option<Contender<T, N>> {
         let mut best: Option<Contender<T, N>> = None;
         for contender in contenders {
             if O::WATCHES {
-                self.announce(&contender, observer);
+                self.announce(subject(contender.item), &contender.key, observer);
             }
             let Some(champion) = best else {
                 best = Some(contender);
@@ -59,26 +60,27 @@ impl<const N: usize> Contest<N> {
             };
             if O::WATCHES {
                 let by = self.decided_by(&winner.key, &loser.key);
-                observer.eliminated(self.level, loser.subject, winner.subject, by);
+                let (loser, winner) = (subject(loser.item), subject(winner.item));
+                observer.eliminated(self.level, loser, winner, by);
             }
             best = Some(winner);
         }
         if O::WATCHES
             && let Some(best) = &best
         {
-            observer.chosen(self.level, best.subject);
+            observer.chosen(self.level, subject(best.item));
         }
         best
     }
 
-    fn announce<T, O: Observer>(&self, contender: &Contender<T, N>, observer: &mut O) {
+    fn announce<O: Observer>(&self, subject: Subject, key: &[u64; N], observer: &mut O) {
         let values: SmallVec<[(Criterion, i64); 8]> = self
             .criteria
             .iter()
-            .zip(contender.key)
-            .map(|(&criterion, key)| (criterion, criterion.shown(key)))
+            .zip(key)
+            .map(|(&criterion, &key)| (criterion, criterion.shown(key)))
             .collect();
-        observer.candidate(self.level, contender.subject, &values);
+        observer.candidate(self.level, subject, &values);
     }
 
     fn decided_by(&self, winner: &[u64; N], loser: &[u64; N]) -> Criterion {

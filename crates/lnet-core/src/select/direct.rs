@@ -111,7 +111,7 @@ impl<'a> View<'a> {
                 .map(|ni| direct(ni, quest.target))
                 .ok_or(SelectError::NothingLeft);
         }
-        let pinned = quest.pinned.filter(|ni| ni.nid.net() == net);
+        let pinned = self.pinned(quest).filter(|ni| ni.nid.net() == net);
         pinned
             .or_else(|| self.best_ni(quest, net, |_| Ok(()), observer))
             .map(|ni| direct(ni, quest.target))
@@ -171,7 +171,8 @@ impl<'a> View<'a> {
             .filter(|on| self.check_net(quest, on).is_ok())
             .filter(|on| only.is_none_or(|only| only == on.net));
         let contenders = usable.filter_map(|on| self.net_contender(on));
-        NET.best(contenders, observer).map(|best| best.item)
+        NET.best(contenders, |on| Subject::Net(on.net), observer)
+            .map(|best| best.item)
     }
 
     /// The net of the peer NI that was named for this resend, if that may be used at all.
@@ -205,7 +206,6 @@ impl<'a> View<'a> {
         let state = self.nis.net(on.net)?;
         Some(Contender {
             item: on,
-            subject: Subject::Net(on.net),
             key: [
                 by_health(on.health),
                 on.priority.priority.value().into(),
@@ -234,14 +234,15 @@ impl<'a> View<'a> {
         }
         let allowed = self.nis.on_net(net).filter(|ni| check(ni).is_ok());
         let contenders = allowed.map(|ni| self.ni_contender(quest, ni));
-        LOCAL_NI.best(contenders, observer).map(|best| best.item)
+        LOCAL_NI
+            .best(contenders, |ni| Subject::Ni(ni.id, ni.nid), observer)
+            .map(|best| best.item)
     }
 
     fn ni_contender(&self, quest: &Quest<'_>, ni: &'a Ni) -> Contender<&'a Ni, 8> {
         let distance = ni.device.distance(quest.cpt).max(self.globals.numa_range);
         Contender {
             item: ni,
-            subject: Subject::Ni(ni.id, ni.nid),
             key: [
                 ni.fatal.into(),
                 by_health(ni.health),
@@ -287,7 +288,10 @@ impl<'a> View<'a> {
             .by_ref()
             .map(|(id, peer_ni)| self.peer_contender(quest, id, peer_ni, ni));
         let contest = Contest { level, ..PEER_NI };
-        contest.best(contenders, observer).map(|best| best.item)
+        let subject = |id| Subject::PeerNi(self.nid_of(id));
+        contest
+            .best(contenders, subject, observer)
+            .map(|best| best.item)
     }
 
     fn peer_contender(
@@ -302,7 +306,6 @@ impl<'a> View<'a> {
         });
         Contender {
             item: id,
-            subject: Subject::PeerNi(peer_ni.nid),
             key: [
                 by_health(peer_ni.health),
                 quest.limits.has_used_peer_ni(id).into(),

@@ -27,12 +27,12 @@ use lnet_policy::Profile;
 use lnet_types::{Net, Nid, ProcessId};
 use thiserror::Error;
 
-pub use ask::{Choice, SendQuery};
-use limits::Limits;
-pub(crate) use limits::Retry;
-pub(crate) use observe::Unobserved;
-pub use observe::{
+pub use self::ask::{Choice, SendQuery};
+use self::limits::Limits;
+pub(crate) use self::limits::Retry;
+pub use self::observe::{
     Case, Classification, Criterion, Exclusion, Kind, Level, Locality, Observer, Subject,
+    Unobserved,
 };
 
 use crate::Core;
@@ -146,8 +146,8 @@ struct Quest<'a> {
     source: Option<&'a Ni>,
     target: ProcessId,
     cpt: u16,
-    /// The interface that this peer is to see, where there is a choice.
-    pinned: Option<&'a Ni>,
+    /// A peer that is not Multi-Rail is to see the interface it has always seen.
+    pins: bool,
     limits: Limits<'a>,
 }
 
@@ -205,12 +205,11 @@ impl<'a> View<'a> {
             _ => Kind::SingleRail,
         };
         let limits = Limits::new(self.globals, retry);
-        let free = source.is_none() && !request.reserved;
         let quest = Quest {
             source,
             target,
             cpt: request.cpt,
-            pinned: free.then(|| self.pinned(target.nid)).flatten(),
+            pins: source.is_none() && !request.reserved,
             limits,
         };
         self.seek(&quest, peer, kind, observer)
@@ -260,7 +259,7 @@ impl<'a> View<'a> {
             source: None,
             target,
             cpt: 0,
-            pinned: None,
+            pins: false,
             limits: Limits::new(self.globals, retry),
         };
         self.seek(&quest, peer, kind, observer)
@@ -322,8 +321,8 @@ impl<'a> View<'a> {
 
     /// The interface that a peer that is not Multi-Rail is to see: the one that the rules prefer for
     /// it, else the one it has always seen, while we have it.
-    fn pinned(&self, nid: Nid) -> Option<&'a Ni> {
-        let peer_ni = self.peers.by_nid(nid)?;
+    fn pinned(&self, quest: &Quest<'_>) -> Option<&'a Ni> {
+        let peer_ni = self.peers.by_nid(quest.target.nid).filter(|_| quest.pins)?;
         let preferred = self
             .policies
             .list(peer_ni.sources)

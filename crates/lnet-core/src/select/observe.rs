@@ -36,7 +36,7 @@ pub trait Observer {
 
 /// Nobody watches.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Unobserved;
+pub struct Unobserved;
 
 impl Observer for Unobserved {
     const WATCHES: bool = false;

@@ -56,14 +56,13 @@ impl View<'_> {
             .filter(|on| !self.routes.to(on.net).is_empty());
         let contenders = nets.map(|on| Contender {
             item: on,
-            subject: Subject::Net(on.net),
             key: [
                 by_health(on.health),
                 on.priority.priority.value().into(),
                 on.seq,
             ],
         });
-        let best = REMOTE_NET.best(contenders, observer);
+        let best = REMOTE_NET.best(contenders, |on| Subject::Net(on.net), observer);
         let on: &PeerNet = best
             .ok_or(SelectError::NoRoute(quest.target.nid.net()))?
             .item;
@@ -111,7 +110,11 @@ impl View<'_> {
         if limits.are_active() && !gateway.is_optimal() {
             return Err(SelectError::NothingLeft);
         }
-        let pinned = quest.pinned.filter(|_| !limits.are_active());
+        let pinned = if multi_rail || limits.are_active() {
+            None
+        } else {
+            self.pinned(quest)
+        };
         let ni = match quest
             .source
             .or(pinned.filter(|ni| ni.nid.net() == gateway.nid.net()))
@@ -156,7 +159,13 @@ impl View<'_> {
         }
         let last = self.peers.by_nid(dest.nid);
         let contenders = ways.iter().filter_map(|way| self.way_contender(*way, last));
-        let best = ROUTE.best(contenders, observer).map(|best| best.item);
+        let subject = |way: Way<'_>| Subject::Route {
+            net,
+            gateway: way.state.route.gateway,
+        };
+        let best = ROUTE
+            .best(contenders, subject, observer)
+            .map(|best| best.item);
         best.ok_or(if quest.limits.are_active() {
             SelectError::NothingLeft
         } else {
@@ -219,10 +228,6 @@ impl View<'_> {
             .is_some_and(|list| list.nids().any(|nid| nid == gateway.primary));
         Some(Contender {
             item: way,
-            subject: Subject::Route {
-                net: route.net,
-                gateway: route.gateway,
-            },
             key: [
                 (!preferred).into(),
                 route.priority.into(),

@@ -1,3 +1,5 @@
+//! The router checker: pings of gateways, and what they do to routes.
+
 use std::time::Duration;
 
 use lnet_types::Nid;

@@ -1,3 +1,5 @@
+//! Changes of the configuration: what is refused, and what ends with what goes.
+
 use super::net::{any_me, config, open_md};
 use super::{Net, nid};
 use crate::*;

@@ -1,3 +1,5 @@
+//! Credits of interfaces and peers: who waits, and who goes on.
+
 use super::Net;
 use super::net::config;
 use crate::*;

@@ -1,3 +1,5 @@
+//! Forwarding: buffers, credits, back-pressure.
+
 use std::time::Duration;
 
 use super::net::{any_me, config, one_shot, open_md};

@@ -1,3 +1,5 @@
+//! Lazy portals: PUTs that wait for a descriptor.
+
 use super::Net;
 use super::net::{any_me, one_shot};
 use crate::*;

@@ -1,3 +1,5 @@
+//! What a node says of itself when it is pinged.
+
 use std::time::Duration;
 
 use lnet_types::ProcessId;

@@ -1,3 +1,5 @@
+//! PUT and GET from end to end.
+
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{Ack, Body, Handle, Header};
 

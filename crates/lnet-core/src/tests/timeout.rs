@@ -1,3 +1,5 @@
+//! Responses that do not come.
+
 use std::time::Duration;
 
 use super::Net;

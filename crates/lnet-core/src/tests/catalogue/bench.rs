@@ -193,7 +193,7 @@ impl Bench {
             offset: 0,
             hdr_data: 0,
         };
-        self.core.put_with(put, hints, self.now).unwrap();
+        self.core.hinted_put(put, hints, self.now).unwrap();
         self.step()
     }
 

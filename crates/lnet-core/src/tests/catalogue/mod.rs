@@ -15,8 +15,7 @@ mod resend;
 mod routing;
 mod selection;
 
-use bench::{Bench, LITERAL, LUSTRE, PAIR, rule};
-
+use self::bench::{Bench, LITERAL, LUSTRE, PAIR, rule};
 use super::net::{self, any_me, open_md};
 use super::{Net, nid};
 use crate::*;
