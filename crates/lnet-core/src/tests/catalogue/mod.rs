@@ -7,6 +7,7 @@
 mod bench;
 mod checklist;
 mod coverage;
+mod explain;
 mod faults;
 mod health;
 mod policy;
