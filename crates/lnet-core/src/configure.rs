@@ -134,12 +134,17 @@ impl Core {
         if hops == Some(0) {
             return Err(ConfigError::HopsOutOfRange);
         }
+        let primary = self.peers.primary_of(gateway);
+        let mut others = self.routes.to(net).iter().map(|state| state.route.gateway);
+        if others.any(|other| self.peers.primary_of(other) == primary) {
+            return Err(ConfigError::DuplicateRoute { net, gateway });
+        }
         self.peer_ni(gateway, now)
             .ok_or(ConfigError::TooManyPeers)?;
         let alive = !self.config.globals.check_routers_before_use;
         let new = self.routes.add(route, alive)?;
         self.peers.add_gateway(gateway);
-        self.apply_rules();
+        self.apply_rules_to_peer(self.peers.primary_of(gateway));
         if new {
             self.plan_check(gateway, now);
         }

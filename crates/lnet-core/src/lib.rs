@@ -105,7 +105,8 @@ use crate::timer::Timer;
 /// go backwards.
 ///
 /// * [`Output::Transmit`] is answered by exactly one [`Core::sent`]. The payload's memory stays valid
-///   until then.
+///   until then. What failed may come again as another [`Output::Transmit`], with another id and
+///   another path: the caller sees one SEND event, after the last attempt.
 /// * A header that arrived goes to [`Core::header`]. [`Verdict::Receive`] and [`Verdict::Hold`] are
 ///   answered by exactly one [`Core::arrived`]: when the payload is where [`Landing`] or
 ///   [`Output::Resume`] said (after a Resume without landing: when it has been thrown away), or when the

@@ -192,15 +192,15 @@ impl Core {
         }
     }
 
-    /// A peer was configured. If it is a gateway, the lists of other peers may name it by another NID.
+    /// A peer was configured, or has become a gateway; then lists of other peers may name it.
     pub(crate) fn apply_rules_to_peer(&mut self, primary: Nid) {
         let Some(peer) = self.peers.peer(primary) else {
             return;
         };
-        if peer.routes > 0 {
-            return self.apply_rules();
+        let (nets, is_gateway) = (peer.nets.clone(), peer.routes > 0);
+        if is_gateway {
+            self.apply_rules();
         }
-        let nets = peer.nets.clone();
         for id in nets.iter().flat_map(|on| on.nis.iter().copied()) {
             self.apply_rules_to(id);
         }

@@ -11,6 +11,7 @@ mod matching;
 mod net;
 mod ping;
 mod put_get;
+mod rails;
 mod random;
 mod timeout;
 

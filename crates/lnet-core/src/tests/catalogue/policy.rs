@@ -381,6 +381,24 @@ fn a_rule_holds_for_an_interface_that_a_peer_gets_later() {
 }
 
 #[test]
+fn a_rule_holds_for_a_net_that_a_peer_gets_later() {
+    let mut bench = Bench::new(&[N1, O1]);
+    bench.rule("", "o2ib", "", Some(0));
+    bench.peer(&[P1]);
+    bench.core.add_peer(nid(P1), &[nid(Q1)], true).unwrap();
+    assert_eq!(shown(peer_view(&bench, Q1).net_priority.priority), 0);
+    assert_eq!(bench.hops(3, P1), [Q1; 3]);
+}
+
+#[test]
+fn a_rule_holds_for_the_net_of_a_peer_that_becomes_a_gateway() {
+    let mut bench = Bench::new(&[N1]);
+    bench.rule("", "tcp", "", Some(4));
+    bench.route("tcp5", R1, None, 0);
+    assert_eq!(shown(peer_view(&bench, R1).net_priority.priority), 4);
+}
+
+#[test]
 fn t_u39_without_rules_everything_is_without_priority() {
     let mut bench = Bench::two_by_two();
     bench.rule("tcp", "", "", Some(1));

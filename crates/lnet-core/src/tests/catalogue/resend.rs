@@ -203,3 +203,19 @@ fn t_s28_design_a_named_peer_interface_that_is_ill_is_not_taken() {
         assert_eq!(bench.pair(&second), (N2.into(), P2.into()));
     }
 }
+
+#[test]
+fn t_s26_by_pair_an_unused_interface_comes_before_rules() {
+    let mut bench = Bench::two_by_two();
+    bench.rule(N1, "", "", Some(0));
+    bench.rule("", P1, "", Some(0));
+    let first = bench.send(P1);
+    assert_eq!(bench.pair(&first), (N1.into(), P1.into()));
+    let second = bench.retried(&first, MessageStatus::RemoteDropped);
+    assert_eq!(bench.pair(&second), (N2.into(), P2.into()));
+    let mut bench = Bench::two_by_two();
+    bench.rule("", P1, "", Some(0));
+    let first = bench.send(P1);
+    let second = bench.retried(&first, MessageStatus::LocalDropped);
+    assert_eq!(bench.pair(&second), (N2.into(), P2.into()));
+}

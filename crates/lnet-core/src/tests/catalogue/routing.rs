@@ -459,3 +459,18 @@ fn t_r30_routes_that_make_no_sense_are_refused() {
         assert_eq!(refused(net, gateway, hops), errno, "{net} via {gateway}");
     }
 }
+
+#[test]
+fn t_r30_a_second_route_over_another_interface_of_the_same_gateway_is_refused() {
+    let mut bench = Bench::new(&[N1]);
+    bench.peer(&[R1, R2]);
+    bench.route("tcp5", R1, None, 0);
+    let route = Route {
+        net: net_of("tcp5"),
+        gateway: nid(R2),
+        hops: None,
+        priority: 0,
+    };
+    let error = bench.core.add_route(route, bench.now).unwrap_err();
+    assert_eq!(error.errno(), Errno::EEXIST);
+}
