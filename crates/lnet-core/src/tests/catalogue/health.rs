@@ -189,14 +189,14 @@ fn t_h10_a_resend_that_succeeds_is_counted() {
 #[test]
 fn t_h11_a_failed_ping_of_ourselves_is_no_evidence_against_a_peer() {
     let mut bench = Bench::new(&[N1, N2]).with(|globals| globals.own_nids_by_loopback = false);
-    bench.peer(&[P1]);
+    // As discovery of ourselves would have it.
+    bench.peer(&[N1, N2]);
     let transmit = bench.send(N2);
-    assert_eq!(transmit.to.nid, nid(N2));
     assert_ne!(transmit.ni, NiId::LOOPBACK);
-    let source = bench.pair(&transmit).0;
+    let (source, target) = bench.pair(&transmit);
     bench.failed(&transmit, MessageStatus::NetworkTimeout);
     assert!(bench.in_recovery(&source));
-    let own = bench.peer_ni(nid(N2));
+    let own = bench.peer_ni(nid(&target));
     assert_eq!((own.health, own.recovery.at), (Health::MAX, None));
 }
 
@@ -439,6 +439,16 @@ fn t_h33_a_descriptor_unlinked_while_its_message_waits_cancels_the_resend() {
     assert_eq!(bench.step(), Step::Ended(Err(Errno::ECANCELED)));
     assert_eq!(bench.events.len(), 0);
     assert_eq!(resends(&bench).0, 0);
+    assert!(bench.core.is_idle());
+}
+
+#[test]
+fn t_h33_a_descriptor_unlinked_while_the_lnd_has_its_message_is_not_sent_again() {
+    let mut bench = Bench::two_by_two();
+    let (md, transmit) = with_md(&mut bench);
+    bench.core.md_unlink(md, bench.now).unwrap();
+    bench.failed(&transmit, MessageStatus::LocalDropped);
+    assert_eq!(resends(&bench), (0, 0, 0));
     assert!(bench.core.is_idle());
 }
 
