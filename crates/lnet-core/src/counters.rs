@@ -65,7 +65,7 @@ impl Counters {
         self.drops[reason as usize]
     }
 
-    /// Messages whose sending ended with this status.
+    /// Attempts to send that ended with this status; a message may have several.
     #[must_use]
     pub fn ended(&self, status: MessageStatus) -> u64 {
         self.statuses[status as usize]

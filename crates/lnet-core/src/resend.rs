@@ -42,7 +42,7 @@ impl Core {
             return false;
         };
         let allowed = tx.attempts.again
-            && !tx.attempts.probe
+            && !tx.attempts.recovery
             && now < tx.deadline
             && self.class_allows(tx, status)
             && !self.is_cancelled(tx);

@@ -55,8 +55,10 @@ pub(crate) struct Attempts {
     pub(crate) named: Option<Nid>,
     /// The case allows another path.
     pub(crate) again: bool,
-    /// A ping of our own, about one certain NID: never sent again, and no evidence against the peer.
+    /// A ping of our own, about one certain NID: no evidence against the peer.
     pub(crate) probe: bool,
+    /// Such a ping for recovery: never sent again, for another path would heal another interface.
+    pub(crate) recovery: bool,
 }
 
 /// How far it is.
@@ -136,6 +138,7 @@ impl Core {
             work,
             named,
         } = message;
+        let owner = self.owner_of(&work);
         let tx = Tx {
             header,
             payload,
@@ -146,7 +149,8 @@ impl Core {
             stage: Stage::PeerQueue,
             attempts: Attempts {
                 named,
-                probe: self.is_probe(&work),
+                probe: matches!(owner, Some(Owner::Check(..) | Owner::Recovery(..))),
+                recovery: matches!(owner, Some(Owner::Recovery(..))),
                 ..Attempts::default()
             },
             work,
@@ -305,13 +309,12 @@ impl Core {
         }
     }
 
-    /// A ping of ours that is about one certain NID.
-    pub(crate) fn is_probe(&self, work: &Work) -> bool {
+    /// For whom a message works, if it is an operation of a descriptor.
+    fn owner_of(&self, work: &Work) -> Option<Owner> {
         let Work::Operation(event) = work else {
-            return false;
+            return None;
         };
-        let owner = self.mds.get(event.md).map(|md| md.owner);
-        matches!(owner, Some(Owner::Check(..) | Owner::Recovery(..)))
+        self.mds.get(event.md).map(|md| md.owner)
     }
 
     fn release_payload(&mut self, payload: Option<Payload>) {

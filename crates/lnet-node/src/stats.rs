@@ -32,7 +32,7 @@ pub struct NodeStats {
     pub drop_length: u64,
     /// Messages dropped, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Messages whose sending failed, by status class.
+    /// Attempts to send that failed, by status class.
     pub send_failures: BTreeMap<String, u64>,
     /// ACKs and REPLYs that did not come in time.
     pub response_timeout_count: u64,

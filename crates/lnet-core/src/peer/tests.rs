@@ -61,3 +61,11 @@ fn every_nid_of_a_configured_peer_has_its_primary() {
     assert_eq!(peers.owner_conflict(nid(3), &[nid(2)]), Some(nid(2)));
     assert_eq!(peers.owner_conflict(nid(1), &[nid(2)]), None);
 }
+
+#[test]
+fn a_hundred_thousand_peers_stay_under_200_mib() {
+    // Table slot and two hash or tree entries beside the peer NI itself, and a peer for each.
+    let each = size_of::<PeerNi>() + size_of::<Peer>() + 128;
+    assert!(each * 100_000 < 200 << 20, "{each} bytes");
+    assert!(size_of::<PeerNi>() <= 640, "{}", size_of::<PeerNi>());
+}

@@ -474,3 +474,22 @@ fn t_r30_a_second_route_over_another_interface_of_the_same_gateway_is_refused() 
     let error = bench.core.add_route(route, bench.now).unwrap_err();
     assert_eq!(error.errno(), Errno::EEXIST);
 }
+
+#[test]
+fn the_ping_of_a_gateway_is_sent_again_from_another_interface() {
+    let mut bench = Bench::new(&[N1, N2]);
+    let route = Route {
+        net: net_of("tcp5"),
+        gateway: nid(R1),
+        hops: None,
+        priority: 0,
+    };
+    bench.core.add_route(route, bench.now).unwrap();
+    let bench::Step::Sent(first) = bench.step() else {
+        panic!("no ping")
+    };
+    let second = bench.retried(&first, MessageStatus::LocalDropped);
+    assert_ne!(second.ni, first.ni);
+    assert_eq!(second.to.nid, nid(R1));
+    assert!(bench.core.routes().all(|route| route.alive));
+}
