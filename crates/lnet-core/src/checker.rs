@@ -93,7 +93,7 @@ impl Core {
             offset: 0,
         };
         let timeout = self.config.globals.router_ping_timeout;
-        if self.start_get(get, timeout, now).is_err() {
+        if self.probe(get, timeout, now).is_err() {
             self.retire(md, Ok(()), now);
         }
     }
@@ -121,6 +121,13 @@ impl Core {
         for state in self.routes.via_mut(gateway) {
             learned.apply(state, &globals);
             all_up &= state.up;
+        }
+        let since = self.routes.gateway(gateway).map(|state| state.last_check);
+        for &(nid, up) in &learned.nis {
+            let same = self.peers.primary_of(nid) == self.peers.primary_of(gateway);
+            if same && let Some(since) = since {
+                self.set_peer_ni_status(nid, up, since);
+            }
         }
         self.set_gateway_alive(gateway, true);
         if !all_up {
@@ -189,7 +196,7 @@ struct Learned {
     routes: bool,
     /// Not everything it said fitted into the ping.
     truncated: bool,
-    nis: Vec<(Net, bool)>,
+    nis: Vec<(Nid, bool)>,
 }
 
 /// Reads ping information; `None` when it is none that may be believed.
@@ -201,7 +208,7 @@ fn learn(bytes: &[u8]) -> Option<Learned> {
         truncated: info.is_truncated(),
         nis: info
             .nis()
-            .map(|ni| (ni.nid.net(), ni.status == NiStatus::UP))
+            .map(|ni| (ni.nid, ni.status == NiStatus::UP))
             .collect(),
     })
 }
@@ -209,7 +216,7 @@ fn learn(bytes: &[u8]) -> Option<Learned> {
 impl Learned {
     fn apply(&self, state: &mut RouteState, globals: &Globals) {
         let net = state.route.net;
-        state.single_hop = self.nis.iter().any(|&(on, _)| on == net);
+        state.single_hop = self.nis.iter().any(|&(nid, _)| nid.net() == net);
         let far_side_counts =
             globals.avoid_asym_router_failure && (state.single_hop || state.route.hops == Some(1));
         state.up = self.routes
@@ -219,7 +226,11 @@ impl Learned {
 
     /// An interface on this net is up, or may be among those that were cut off.
     fn is_up_on(&self, net: Net) -> bool {
-        let mut on_net = self.nis.iter().filter(|&&(on, _)| on == net).peekable();
+        let mut on_net = self
+            .nis
+            .iter()
+            .filter(|(nid, _)| nid.net() == net)
+            .peekable();
         let cut_off = self.truncated && on_net.peek().is_none();
         cut_off || on_net.any(|&(_, up)| up)
     }

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use lnet_policy::Profile;
 use lnet_types::{Net, Nid};
+use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::event::Errno;
+use crate::health::Health;
 
 /// What a core is created with.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +33,7 @@ pub struct CoreConfig {
 pub struct Globals {
     /// How long a response, and a message in our queues, is waited for.
     pub transaction_timeout: Duration,
-    /// How often a message is sent again; here only for [`Globals::lnd_timeout`].
+    /// How often a message is sent again at most.
     pub retry_count: u32,
     /// Which responses are tracked: 0 none, 1 of GETs, 2 of PUTs with ACK, 3 both.
     pub response_tracking: u8,
@@ -44,6 +47,53 @@ pub struct Globals {
     pub avoid_asym_router_failure: bool,
     /// Drop what comes through a gateway that we would not use towards its source.
     pub drop_asym_route: bool,
+    /// Which of two behaviours: that of the design, or that of shipping kernels.
+    pub profile: Profile,
+    /// What a resend may not use again (`design` profile).
+    pub used_paths: UsedPaths,
+    /// By how much a failure lowers and a success raises health, 0 to 1000; 0 switches health off.
+    pub health_sensitivity: u16,
+    /// By how much a failure lowers the health of a gateway's interface (lnet-selection, section
+    /// 10.1).
+    pub gateway_sensitivity: u16,
+    /// A peer interface that was silent for longer is not pinged any more; zero: for ever.
+    pub recovery_limit: Duration,
+    /// The longest pause between two recovery pings.
+    pub max_recovery_ping_interval: Duration,
+    /// Distances below this count as equal.
+    pub numa_range: u32,
+    /// Our own NIDs are at distance 0, not 1.
+    pub local_nid_dist_zero: bool,
+    /// Messages to one of our own NIDs take the loopback interface. Without it they take the way
+    /// that messages to peers take, and leave the node.
+    pub own_nids_by_loopback: bool,
+}
+
+/// What a resend remembers of the paths that a message has travelled (lnet-selection, section 2.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum UsedPaths {
+    /// No pair of local and peer interface is used twice, and unused interfaces are preferred.
+    #[default]
+    Pair,
+    /// No local interface and no peer interface is used twice.
+    Literal,
+}
+
+/// The hardware behind a local interface, as far as selection looks at it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NiDevice {
+    /// Rank among devices for peer-to-peer memory, lower is better; 0 where there is no difference.
+    pub rank: u32,
+    /// Distance from each NUMA node (CPT), by its number, to the device; what is missing is farthest.
+    pub distances: SmallVec<[u32; 4]>,
+}
+
+impl NiDevice {
+    /// The distance from memory at this NUMA node.
+    pub(crate) fn distance(&self, cpt: u16) -> u32 {
+        let known = self.distances.get(usize::from(cpt)).copied();
+        known.unwrap_or(u32::MAX)
+    }
 }
 
 impl Default for Globals {
@@ -57,6 +107,15 @@ impl Default for Globals {
             check_routers_before_use: false,
             avoid_asym_router_failure: true,
             drop_asym_route: false,
+            profile: Profile::Design,
+            used_paths: UsedPaths::Pair,
+            health_sensitivity: 100,
+            gateway_sensitivity: 1,
+            recovery_limit: Duration::ZERO,
+            max_recovery_ping_interval: Duration::from_secs(900),
+            numa_range: 0,
+            local_nid_dist_zero: true,
+            own_nids_by_loopback: true,
         }
     }
 }
@@ -68,6 +127,30 @@ impl Globals {
         let attempts = u64::from(self.retry_count) + 1;
         let seconds = self.transaction_timeout.as_secs().saturating_sub(1) / attempts;
         Duration::from_secs(seconds.max(1))
+    }
+
+    /// These parameters, if an administrator may change `before` to them (section 3.1 of
+    /// lnet-selection).
+    pub(crate) fn checked_change_of(mut self, before: &Self) -> Result<Self, ConfigError> {
+        if self.health_sensitivity > Health::MAX.value() {
+            return Err(ConfigError::SensitivityOutOfRange(self.health_sensitivity));
+        }
+        if self.health_sensitivity == 0 && before.health_sensitivity != 0 {
+            self.retry_count = 0;
+        }
+        if self.health_sensitivity == 0 && self.retry_count > 0 {
+            return Err(ConfigError::RetryWithoutHealth);
+        }
+        let timeout = self.transaction_timeout.as_secs();
+        let retries = u64::from(self.retry_count);
+        if retries > timeout {
+            return Err(ConfigError::TooManyRetries(self.retry_count));
+        }
+        // A retry count that equals the timeout is accepted, such a timeout is not.
+        if self.transaction_timeout != before.transaction_timeout && timeout <= retries {
+            return Err(ConfigError::TimeoutTooShort(self.transaction_timeout));
+        }
+        Ok(self)
     }
 
     /// How long a router calls a net alive after the last ping it saw there (section 8.3).
@@ -208,6 +291,18 @@ pub enum ConfigError {
     /// The peer is the gateway of a route.
     #[error("peer {0} is a gateway")]
     PeerIsGateway(Nid),
+    /// `health_sensitivity` is more than full health.
+    #[error("health_sensitivity {0} is not within 0 to 1000")]
+    SensitivityOutOfRange(u16),
+    /// Resends need health: with `health_sensitivity` 0 there are none.
+    #[error("retry_count must be 0 while health_sensitivity is 0")]
+    RetryWithoutHealth,
+    /// `retry_count` is more than the seconds of `transaction_timeout`.
+    #[error("retry_count {0} is more than transaction_timeout has seconds")]
+    TooManyRetries(u32),
+    /// `transaction_timeout` has no more seconds than `retry_count`.
+    #[error("transaction_timeout {0:?} is not longer than retry_count seconds")]
+    TimeoutTooShort(Duration),
     /// The table of peers is full ([`crate::MAX_PEER_NIS`]).
     #[error("the table of peers is full")]
     TooManyPeers,
@@ -218,7 +313,13 @@ impl ConfigError {
     #[must_use]
     pub const fn errno(&self) -> Errno {
         match self {
-            Self::InvalidNid(_) | Self::NoCredits | Self::HopsOutOfRange => Errno::EINVAL,
+            Self::InvalidNid(_)
+            | Self::NoCredits
+            | Self::HopsOutOfRange
+            | Self::SensitivityOutOfRange(_)
+            | Self::RetryWithoutHealth
+            | Self::TooManyRetries(_)
+            | Self::TimeoutTooShort(_) => Errno::EINVAL,
             Self::DuplicateNid(_) | Self::DuplicateRoute { .. } | Self::NotRemote(_) => {
                 Errno::EEXIST
             }

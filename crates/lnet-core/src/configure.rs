@@ -1,10 +1,12 @@
 //! Changes of the configuration, at any time. Messages under way when something goes are ended: those
 //! that have not been handed to the LND at once, the others by its answer.
 
+use std::time::Duration;
+
 use lnet_types::{Net, Nid, Time};
 
 use crate::Core;
-use crate::config::{ConfigError, Globals, NiConfig, Route};
+use crate::config::{ConfigError, Globals, NiConfig, NiDevice, Route};
 use crate::event::Errno;
 use crate::io::NiId;
 use crate::status::DropReason;
@@ -37,6 +39,7 @@ impl Core {
         if new_net {
             self.watch_net(net, now);
         }
+        self.apply_rules();
         self.rebuild_ping_info();
         Ok(id)
     }
@@ -62,6 +65,7 @@ impl Core {
         if let Some(at) = watch.filter(|_| !self.nis.has_net(net)) {
             self.timers.disarm(at, crate::timer::Timer::Quiet(net));
         }
+        self.apply_rules();
         self.rebuild_ping_info();
         Ok(())
     }
@@ -77,6 +81,33 @@ impl Core {
         } else {
             self.rebuild_ping_info();
         }
+    }
+
+    /// Says what hardware is behind an interface.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::UnknownNi`].
+    pub fn set_ni_device(&mut self, ni: NiId, device: NiDevice) -> Result<(), ConfigError> {
+        self.nis.get_mut(ni).ok_or(ConfigError::UnknownNi)?.device = device;
+        Ok(())
+    }
+
+    /// How long the LND of an interface may take for one attempt; `None`: [`Globals::lnd_timeout`].
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::UnknownNi`].
+    pub fn set_ni_lnd_timeout(
+        &mut self,
+        ni: NiId,
+        timeout: Option<Duration>,
+    ) -> Result<(), ConfigError> {
+        self.nis
+            .get_mut(ni)
+            .ok_or(ConfigError::UnknownNi)?
+            .lnd_timeout = timeout;
+        Ok(())
     }
 
     /// Adds a static route, and pings its gateway if that is new.
@@ -103,12 +134,17 @@ impl Core {
         if hops == Some(0) {
             return Err(ConfigError::HopsOutOfRange);
         }
-        self.peers
-            .find_or_create(gateway, now)
+        let primary = self.peers.primary_of(gateway);
+        let mut others = self.routes.to(net).iter().map(|state| state.route.gateway);
+        if others.any(|other| self.peers.primary_of(other) == primary) {
+            return Err(ConfigError::DuplicateRoute { net, gateway });
+        }
+        self.peer_ni(gateway, now)
             .ok_or(ConfigError::TooManyPeers)?;
         let alive = !self.config.globals.check_routers_before_use;
         let new = self.routes.add(route, alive)?;
         self.peers.add_gateway(gateway);
+        self.apply_rules_to_peer(self.peers.primary_of(gateway));
         if new {
             self.plan_check(gateway, now);
         }
@@ -123,6 +159,7 @@ impl Core {
     pub fn remove_route(&mut self, net: Net, gateway: Nid) -> Result<(), ConfigError> {
         let gone = self.routes.remove(net, gateway)?;
         self.peers.remove_gateway(gateway);
+        self.apply_rules();
         if let Some(at) = gone.and_then(|gateway| gateway.next_check) {
             self.timers.disarm(at, crate::timer::Timer::Check(gateway));
         }
@@ -149,11 +186,11 @@ impl Core {
             return Err(ConfigError::NidOfAnotherPeer(nid));
         }
         for nid in all() {
-            self.peers
-                .find_or_create(nid, Time::ZERO)
+            self.peer_ni(nid, Time::ZERO)
                 .ok_or(ConfigError::TooManyPeers)?;
         }
         self.peers.configure(primary, nids, multi_rail);
+        self.apply_rules_to_peer(primary);
         Ok(())
     }
 
@@ -199,9 +236,26 @@ impl Core {
         self.rebuild_ping_info();
     }
 
-    /// Changes the node's parameters. Responses that are waited for keep their deadlines.
+    /// Changes the node's parameters as an administrator may (section 3.1 of lnet-selection). Switching
+    /// health off switches resends off, too.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::SensitivityOutOfRange`], [`ConfigError::RetryWithoutHealth`],
+    /// [`ConfigError::TooManyRetries`], [`ConfigError::TimeoutTooShort`]; nothing has changed then.
+    pub fn change_globals(&mut self, globals: Globals, now: Time) -> Result<(), ConfigError> {
+        let changed = globals.checked_change_of(&self.config.globals)?;
+        self.set_globals(changed, now);
+        Ok(())
+    }
+
+    /// Puts parameters in place as they are. Responses that are waited for keep their deadlines.
     pub fn set_globals(&mut self, globals: Globals, now: Time) {
+        let profile = self.config.globals.profile;
         self.config.globals = globals;
+        if globals.profile != profile {
+            self.apply_rules();
+        }
         let gateways: Vec<Nid> = self.routes.gateways().collect();
         for gateway in gateways {
             self.plan_check(gateway, now);

@@ -38,6 +38,18 @@ pub struct Counters {
     pub drop_length: u64,
     /// ACKs and REPLYs that did not come in time.
     pub response_timeout_count: u64,
+    /// Responses that are waited for now.
+    pub rst_alloc: u64,
+    /// Messages that were sent again, each time.
+    pub resend_count: u64,
+    /// Messages that succeeded after they had been sent again.
+    pub successful_resends: u64,
+    /// Messages given up because they had been sent as often as allowed, or had no path left.
+    pub failed_resends: u64,
+    /// Failures reported after the message's deadline.
+    pub late_count: u64,
+    /// How late these were in all, in nanoseconds.
+    pub late_nanoseconds: u64,
     /// Answers of the driver to messages that are not under way (any more).
     pub stale_answers: u64,
     /// Messages refused because the peer broke the protocol.
@@ -53,7 +65,7 @@ impl Counters {
         self.drops[reason as usize]
     }
 
-    /// Messages whose sending ended with this status.
+    /// Attempts to send that ended with this status; a message may have several.
     #[must_use]
     pub fn ended(&self, status: MessageStatus) -> u64 {
         self.statuses[status as usize]
@@ -78,8 +90,8 @@ impl Counters {
         self.statuses[status as usize] += 1;
     }
 
+    /// Counts what became of a message; its attempts are counted by status one by one.
     pub(crate) fn count_sent(&mut self, status: MessageStatus, length: u32) {
-        self.count_status(status);
         if status == MessageStatus::Ok {
             self.send_count += 1;
             self.send_length += u64::from(length);

@@ -23,6 +23,7 @@ use smallvec::SmallVec;
 
 use crate::io::{CoreBuffer, TxId};
 use crate::md::{MdHandle, MdOptions, MdSpec, MeHandle};
+use crate::recovery::Patient;
 
 /// For whom a descriptor works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub(crate) enum Owner {
     PingTarget(CoreBuffer),
     /// A ping of ours to a gateway; its memory is this buffer.
     Check(CoreBuffer, Nid),
+    /// A recovery ping; its memory is this buffer.
+    Recovery(CoreBuffer, Patient),
 }
 
 impl Owner {
@@ -40,7 +43,9 @@ impl Owner {
     pub(crate) fn buffer(self) -> Option<CoreBuffer> {
         match self {
             Self::User => None,
-            Self::PingTarget(buffer) | Self::Check(buffer, _) => Some(buffer),
+            Self::PingTarget(buffer) | Self::Check(buffer, _) | Self::Recovery(buffer, _) => {
+                Some(buffer)
+            }
         }
     }
 }

@@ -49,6 +49,8 @@ impl Errno {
     pub const ENOTUNIQ: Self = Self(76);
     /// Would invalidate the routing configuration.
     pub const EUSERS: Self = Self(87);
+    /// The interface is down.
+    pub const ENETDOWN: Self = Self(100);
     /// Timed out.
     pub const ETIMEDOUT: Self = Self(110);
     /// No path to the destination.

@@ -19,7 +19,7 @@ use crate::event::Errno;
 use crate::io::{Landing, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Verdict};
 use crate::peer::PeerNiId;
 use crate::rx::{Origin, Stage};
-use crate::select::Send;
+use crate::select::{Send, Unobserved};
 use crate::status::{DropReason, MessageStatus};
 use crate::tx::{End, Outgoing, Tx, Work};
 
@@ -139,8 +139,12 @@ impl Core {
         } else {
             ProcessId::lustre(user.nid)
         };
-        let send = Send::Forward { target };
-        let path = self.view().path(send).map_err(|_| DropReason::NoRoute)?;
+        let send = Send::Forward {
+            origin: header.src_nid,
+            target,
+        };
+        let path = self.view().path(&send, None, &mut Unobserved);
+        let path = path.map_err(|_| DropReason::NoRoute)?;
         let length = header.payload_length;
         let payload = (length > 0).then_some(Payload {
             place: Place::Router(buffer),
@@ -155,6 +159,7 @@ impl Core {
                 header,
                 payload,
                 work,
+                named: None,
             },
             now,
         );

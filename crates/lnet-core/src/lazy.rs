@@ -38,6 +38,25 @@ impl Core {
         Verdict::Hold { rx }
     }
 
+    /// A message that an injected fault held back is now held by a lazy portal, if there is one.
+    pub(crate) fn hold_delayed_lazily(&mut self, rx: RxId, origin: &Origin) -> bool {
+        let Body::Put(put) = origin.header.body else {
+            return false;
+        };
+        if !self.holds(put.ptl_index, MessageType::Put) {
+            return false;
+        }
+        let portal = self.portals.get_mut(put.ptl_index as usize);
+        let Some(portal) = portal.filter(|portal| portal.held.len() < MAX_HELD_PER_PORTAL) else {
+            return false;
+        };
+        portal.held.push_back(rx);
+        if let Some(entry) = self.rx.get_mut(rx) {
+            entry.stage = Stage::HeldLazy;
+        }
+        true
+    }
+
     /// A held message's connection is gone.
     pub(crate) fn unhold_lazy(&mut self, header: &Header, rx: RxId) {
         let Body::Put(put) = header.body else { return };

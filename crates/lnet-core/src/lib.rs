@@ -16,7 +16,9 @@
 //!  │    │                 ▲                        ▲                              │
 //!  │    ▼                 │                        │                              │
 //!  │ select ─▶ tx      receive ─▶ rx ─▶ respond ───┘        forward ─ pool        │
-//!  │ (ni peer route)      ▲                                 ping  checker  timer  │
+//!  │    ▲     resend      ▲        │                        ping  checker  timer  │
+//!  │ policies  └─ fault ──┼── judge ─▶ health ─▶ recovery                         │
+//!  │ (ni peer route)      │                                                       │
 //!  └────┼─────────────────┼───────────────────────────────────────────────────────┘
 //!       ▼                 │
 //!    Transmit   sent   header   Verdict   arrived   Resume
@@ -28,9 +30,13 @@ mod config;
 mod configure;
 mod counters;
 mod descriptor;
+mod distance;
 mod event;
+mod fault;
 mod forward;
+mod health;
 mod io;
+mod judge;
 mod lazy;
 mod lifecycle;
 mod matching;
@@ -38,10 +44,13 @@ mod md;
 mod ni;
 mod peer;
 mod ping;
+mod policies;
 mod pool;
 mod portal;
 mod put_get;
 mod receive;
+mod recovery;
+mod resend;
 mod respond;
 mod route;
 mod rx;
@@ -59,9 +68,16 @@ use std::collections::VecDeque;
 use lnet_types::{Nid, Time};
 use lnet_wire::PORTALS;
 
-pub use config::{ConfigError, CoreConfig, Globals, NiConfig, Route, RouterBuffers, Tunables};
+pub use config::{
+    ConfigError, CoreConfig, Globals, NiConfig, NiDevice, Route, RouterBuffers, Tunables, UsedPaths,
+};
 pub use counters::{Counters, MessageStats, TypeCounts};
+pub use distance::Distance;
 pub use event::{Errno, Event, EventKind};
+pub use fault::{
+    DelayRule, DropRule, FaultError, FaultFilter, FaultStats, FaultTypes, NidFilter, Pace,
+};
+pub use health::{Health, HealthView, NiHealthStats, PeerHealthStats};
 pub use io::{
     CoreBuffer, Landing, NiId, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Transmit,
     TxId, Verdict,
@@ -70,7 +86,11 @@ pub use lazy::MAX_HELD_PER_PORTAL;
 pub use md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
 pub use peer::MAX_PEER_NIS;
 pub use portal::PortalError;
-pub use put_get::{GetRequest, PutRequest};
+pub use put_get::{GetRequest, PutRequest, SendHints};
+pub use select::{
+    Case, Choice, Classification, Criterion, Exclusion, Kind, Level, Locality, Observer,
+    SelectError, SendQuery, Subject, Unobserved,
+};
 pub use status::{DropReason, MessageStatus, ProtocolError};
 pub use view::{NiView, PeerNiView, PeerView, RouteView, RouterPoolView};
 
@@ -85,7 +105,8 @@ use crate::timer::Timer;
 /// go backwards.
 ///
 /// * [`Output::Transmit`] is answered by exactly one [`Core::sent`]. The payload's memory stays valid
-///   until then.
+///   until then. What failed may come again as another [`Output::Transmit`], with another id and
+///   another path: the caller sees one SEND event, after the last attempt.
 /// * A header that arrived goes to [`Core::header`]. [`Verdict::Receive`] and [`Verdict::Hold`] are
 ///   answered by exactly one [`Core::arrived`]: when the payload is where [`Landing`] or
 ///   [`Output::Resume`] said (after a Resume without landing: when it has been thrown away), or when the
@@ -179,6 +200,10 @@ pub struct Core {
     mds: descriptor::Mds,
     rx: table::Table<RxId, rx::Rx>,
     tx: table::Table<TxId, tx::Tx>,
+    /// Messages that wait for their next attempt, oldest first.
+    resends: VecDeque<TxId>,
+    policies: policies::Policies,
+    faults: fault::Faults,
     pools: pool::Pools,
     buffers: buffers::Buffers,
     ping_target: ping::PingTarget,
@@ -200,6 +225,9 @@ impl Core {
             mds: descriptor::Mds::default(),
             rx: table::Table::default(),
             tx: table::Table::default(),
+            resends: VecDeque::new(),
+            policies: policies::Policies::new(config.globals.profile),
+            faults: fault::Faults::new(config.seed),
             pools: pool::Pools::new(config.buffers),
             buffers: buffers::Buffers::default(),
             ping_target: ping::PingTarget::default(),
@@ -229,6 +257,9 @@ impl Core {
                 Timer::Queued(tx) => self.queued_too_long(tx, now),
                 Timer::Check(gateway) => self.check_gateway(gateway, now),
                 Timer::Quiet(net) => self.net_is_quiet(net, now),
+                Timer::Resend => self.resend_all(now),
+                Timer::Recover(patient) => self.recover(patient, now),
+                Timer::Fault(held) => self.fault_is_over(held, now),
             }
         }
     }

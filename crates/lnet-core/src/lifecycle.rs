@@ -22,7 +22,8 @@ impl Core {
         let owner = md.owner;
         md.users = md.users.saturating_sub(1);
         // Nobody else would end a ping that failed.
-        md.dead |= matches!(owner, Owner::Check(..)) && event.status.is_err();
+        let ping = matches!(owner, Owner::Check(..) | Owner::Recovery(..));
+        md.dead |= ping && event.status.is_err();
         let last = md.users == 0 && md.is_leaving();
         if last && md.dead && event.status.is_ok() {
             event.status = Err(Errno::ETIMEDOUT);
@@ -40,6 +41,7 @@ impl Core {
             Owner::User => self.outputs.push_back(Output::Event(event)),
             Owner::PingTarget(_) => {}
             Owner::Check(buffer, gateway) => self.check_event(buffer, gateway, &event),
+            Owner::Recovery(_, patient) => self.recovery_event(patient, &event),
         }
     }
 
@@ -103,6 +105,9 @@ impl Core {
         if let Some(buffer) = md.owner.buffer() {
             self.buffers.release(buffer);
         }
+        if let Owner::Recovery(_, patient) = md.owner {
+            self.recovery_ping_ended(patient, handle);
+        }
         if let Owner::Check(_, gateway) = md.owner
             && let Some(gateway) = self.routes.gateway_mut(gateway)
             && gateway.ping == Some(handle)
@@ -120,6 +125,7 @@ impl Core {
             return;
         }
         let before = md.tracked.replace(tracked);
+        self.counters.rst_alloc += u64::from(before.is_none());
         if let Some(before) = before {
             self.timers.disarm(before.deadline, Timer::Response(handle));
         }
@@ -128,6 +134,7 @@ impl Core {
 
     fn untrack(&mut self, handle: MdHandle) {
         if let Some(tracked) = self.mds.get_mut(handle).and_then(|md| md.tracked.take()) {
+            self.counters.rst_alloc = self.counters.rst_alloc.saturating_sub(1);
             self.timers
                 .disarm(tracked.deadline, Timer::Response(handle));
         }
@@ -153,7 +160,9 @@ impl Core {
             return;
         };
         let (owner, user) = (md.owner, md.spec.user);
+        self.counters.rst_alloc = self.counters.rst_alloc.saturating_sub(1);
         self.counters.response_timeout_count += 1;
+        self.next_hop_was_silent(tracked.next_hop, now);
         let mut event = bare_event(EventKind::Timeout, handle, user);
         event.status = Err(Errno::ETIMEDOUT);
         event.target = tracked.target;

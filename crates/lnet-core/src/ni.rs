@@ -4,21 +4,39 @@
 //! reused.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use lnet_policy::Effective;
 use lnet_types::{Net, Nid, Time};
 
-use crate::config::{NiConfig, Tunables};
+use crate::config::{NiConfig, NiDevice, Tunables};
 use crate::counters::MessageStats;
+use crate::health::{Health, NiHealthStats};
 use crate::io::{NiId, TxId};
+use crate::recovery::Recovery;
 
 /// A local interface.
 #[derive(Debug)]
 pub(crate) struct Ni {
     pub(crate) id: NiId,
     pub(crate) nid: Nid,
+    /// The NID's net.
+    pub(crate) net: Net,
     pub(crate) tunables: Tunables,
     /// The LND reported a fatal error, such as a link that is down.
     pub(crate) fatal: bool,
+    pub(crate) health: Health,
+    /// Advertised as up: false from health 0 until full health.
+    pub(crate) status_up: bool,
+    pub(crate) device: NiDevice,
+    /// How long the LND says that one attempt may take.
+    pub(crate) lnd_timeout: Option<Duration>,
+    /// What the rules say of it.
+    pub(crate) priority: Effective,
+    pub(crate) recovery: Recovery,
+    pub(crate) health_stats: NiHealthStats,
+    /// Its place in the list of all interfaces.
+    pub(crate) slot: usize,
     /// Messages that are with the LND.
     pub(crate) in_flight: u32,
     /// Messages that have a peer credit and wait for one of this interface.
@@ -33,13 +51,32 @@ impl Ni {
         Self {
             id,
             nid: config.nid,
+            net: config.nid.net(),
             tunables: config.tunables,
             fatal: false,
+            health: Health::MAX,
+            status_up: true,
+            device: NiDevice::default(),
+            lnd_timeout: None,
+            priority: Effective::NONE,
+            recovery: Recovery::default(),
+            health_stats: NiHealthStats::default(),
+            slot: 0,
             in_flight: 0,
             queue: VecDeque::new(),
             seq: 0,
             stats: MessageStats::default(),
         }
+    }
+
+    /// The LND or its own health took it out of service.
+    pub(crate) fn is_down(&self) -> bool {
+        self.fatal || !self.status_up
+    }
+
+    /// A resend may use it (section 2.2 of lnet-selection).
+    pub(crate) fn is_optimal(&self) -> bool {
+        !self.is_down() && self.health.is_full()
     }
 
     /// Credits left; negative by the number of messages that wait.
@@ -52,6 +89,10 @@ impl Ni {
 #[derive(Debug)]
 pub(crate) struct NetState {
     pub(crate) net: Net,
+    /// Round-robin stamp of the last use.
+    pub(crate) seq: u64,
+    /// What the rules say of it.
+    pub(crate) priority: Effective,
     /// When a remote node last pinged us over it.
     pub(crate) last_ping: Time,
     /// No such ping for too long: its interfaces are advertised as down.
@@ -95,11 +136,17 @@ impl Nis {
     pub(crate) fn add(&mut self, config: NiConfig, now: Time) -> NiId {
         let id = NiId(self.next_id);
         self.next_id += 1;
-        self.list.push(Ni::new(id, config));
+        let slot = self.list.len();
+        self.list.push(Ni {
+            slot,
+            ..Ni::new(id, config)
+        });
         let net = config.nid.net();
         if self.net_mut(net).is_none() {
             self.nets.push(NetState {
                 net,
+                seq: 0,
+                priority: Effective::NONE,
                 last_ping: now,
                 quiet: false,
                 watch: None,
@@ -115,6 +162,9 @@ impl Nis {
             .iter()
             .position(|ni| ni.id == id && id != NiId::LOOPBACK)?;
         let ni = self.list.remove(at);
+        for (slot, left) in self.list.iter_mut().enumerate() {
+            left.slot = slot;
+        }
         if !self.has_net(ni.nid.net()) {
             self.nets.retain(|state| state.net != ni.nid.net());
         }
@@ -145,7 +195,7 @@ impl Nis {
     }
 
     pub(crate) fn on_net(&self, net: Net) -> impl Iterator<Item = &Ni> {
-        self.real().iter().filter(move |ni| ni.nid.net() == net)
+        self.real().iter().filter(move |ni| ni.net == net)
     }
 
     pub(crate) fn has_net(&self, net: Net) -> bool {
@@ -173,12 +223,25 @@ impl Nis {
         self.nets.iter_mut().find(|state| state.net == net)
     }
 
-    /// Stamps an interface as the one used last.
+    /// The health of a net: that of its best interface that has no fatal error.
+    pub(crate) fn net_health(&self, net: Net) -> Health {
+        let usable = self.on_net(net).filter(|ni| !ni.fatal);
+        usable.map(|ni| ni.health).max().unwrap_or(Health::ZERO)
+    }
+
+    pub(crate) fn real_mut(&mut self) -> &mut [Ni] {
+        self.list.get_mut(1..).unwrap_or_default()
+    }
+
+    /// Stamps an interface and its net as the ones used last.
     pub(crate) fn stamp(&mut self, id: NiId) {
         self.net_seq += 1;
         let seq = self.net_seq;
-        if let Some(ni) = self.get_mut(id) {
-            ni.seq = seq;
+        let Some(ni) = self.get_mut(id) else { return };
+        ni.seq = seq;
+        let net = ni.nid.net();
+        if let Some(state) = self.net_mut(net) {
+            state.seq = seq;
         }
     }
 }

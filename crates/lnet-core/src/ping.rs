@@ -108,7 +108,7 @@ impl Core {
 
     pub(crate) fn advertised_status(&self, ni: &Ni) -> NiStatus {
         let quiet = self.nis.net(ni.nid.net()).is_some_and(|state| state.quiet);
-        if ni.fatal || quiet {
+        if ni.is_down() || quiet {
             NiStatus::DOWN
         } else {
             NiStatus::UP

@@ -7,11 +7,11 @@ use lnet_wire::{Body, Get, Handle, Header, LNET_PORTAL, MessageType, Put};
 
 use crate::Core;
 use crate::descriptor::{Md, Tracked};
-use crate::event::{Errno, Event, EventKind};
+use crate::event::{Event, EventKind};
 use crate::io::{NiId, Payload};
 use crate::md::MdHandle;
 use crate::portal::PortalError;
-use crate::select::{Path, Send};
+use crate::select::{Path, Request, Send, Unobserved};
 use crate::tx::{Outgoing, Work};
 
 /// A PUT: the whole descriptor goes to the target.
@@ -65,6 +65,19 @@ pub(crate) struct Start {
     pub(crate) body: Body,
     /// How long the response is waited for; `None`: there is none.
     pub(crate) response_within: Option<Duration>,
+    pub(crate) hints: SendHints,
+    /// A ping about this very NID.
+    pub(crate) exact: bool,
+}
+
+/// What a caller may add to a PUT or GET.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SendHints {
+    /// If the message has to be sent again: the interface of the peer (or of the gateway) to be tried
+    /// next, if it is in full health.
+    pub resend_to: Option<Nid>,
+    /// The NUMA node (CPT) that the payload's memory is at.
+    pub cpt: u16,
 }
 
 impl Core {
@@ -76,6 +89,20 @@ impl Core {
     /// [`PortalError::UnknownHandle`]; [`PortalError::Exhausted`] when the threshold is used up or
     /// the descriptor is an attached one.
     pub fn put(&mut self, put: PutRequest, now: Time) -> Result<(), PortalError> {
+        self.hinted_put(put, SendHints::default(), now)
+    }
+
+    /// As [`Core::put`], with hints for the choice of the path.
+    ///
+    /// # Errors
+    ///
+    /// As [`Core::put`].
+    pub fn hinted_put(
+        &mut self,
+        put: PutRequest,
+        hints: SendHints,
+        now: Time,
+    ) -> Result<(), PortalError> {
         let none = Handle::NONE;
         let ack_wmd = if put.ack {
             self.wire_handle(put.md)
@@ -111,6 +138,8 @@ impl Core {
             hdr_data,
             body,
             response_within,
+            hints,
+            exact: false,
         };
         self.startable(md)?.acks += u32::from(put.ack);
         self.start(&start, now);
@@ -124,13 +153,40 @@ impl Core {
     ///
     /// As [`Core::put`].
     pub fn get(&mut self, get: GetRequest, now: Time) -> Result<(), PortalError> {
-        self.start_get(get, self.config.globals.transaction_timeout, now)
+        self.hinted_get(get, SendHints::default(), now)
     }
 
-    pub(crate) fn start_get(
+    /// As [`Core::get`], with hints for the choice of the path.
+    ///
+    /// # Errors
+    ///
+    /// As [`Core::put`].
+    pub fn hinted_get(
         &mut self,
         get: GetRequest,
+        hints: SendHints,
+        now: Time,
+    ) -> Result<(), PortalError> {
+        let timeout = self.config.globals.transaction_timeout;
+        self.start_get(get, hints, timeout, false, now)
+    }
+
+    /// A ping about exactly this NID.
+    pub(crate) fn probe(
+        &mut self,
+        get: GetRequest,
+        timeout: Duration,
+        now: Time,
+    ) -> Result<(), PortalError> {
+        self.start_get(get, SendHints::default(), timeout, true, now)
+    }
+
+    fn start_get(
+        &mut self,
+        get: GetRequest,
+        hints: SendHints,
         response_within: Duration,
+        exact: bool,
         now: Time,
     ) -> Result<(), PortalError> {
         let return_wmd = self.wire_handle(get.md);
@@ -163,6 +219,8 @@ impl Core {
             hdr_data,
             body,
             response_within,
+            hints,
+            exact,
         };
         self.start(&start, now);
         Ok(())
@@ -188,14 +246,15 @@ impl Core {
     }
 
     fn start(&mut self, start: &Start, now: Time) {
-        let (source, target) = (start.source, start.target);
-        let reserved = start.portal == LNET_PORTAL;
-        let send = Send::Request {
-            source,
+        let target = start.target;
+        let send = Send::Request(Request {
+            source: start.source,
             target,
-            reserved,
-        };
-        let path = self.view().path(send);
+            reserved: start.portal == LNET_PORTAL,
+            exact: start.exact,
+            cpt: start.hints.cpt,
+        });
+        let path = self.view().path(&send, None, &mut Unobserved);
         let event = self.begin_send(start);
         let next_hop = path.map_or(target.nid, |path| path.next_hop.nid);
         self.expect_response(start, next_hop, now);
@@ -212,10 +271,11 @@ impl Core {
             header,
             payload,
             work: Work::Operation(event),
+            named: start.hints.resend_to,
         };
         match path {
             Ok(path) => self.dispatch(send, path, message, now),
-            Err(_) => self.refuse(message, Errno::EHOSTUNREACH),
+            Err(error) => self.refuse(message, error.errno(self.config.globals.profile)),
         }
     }
 

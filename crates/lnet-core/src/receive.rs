@@ -32,21 +32,22 @@ impl Core {
                 return Verdict::Refuse(error);
             }
         };
+        let origin = Origin {
+            ni,
+            from,
+            header: *header,
+        };
+        if self.fault_on_receive(&origin, now) {
+            return self.discard(arrival, DropReason::FaultInjected);
+        }
         self.note_ping(ni, header, now);
         match self.admit(for_us, arrival, header, now) {
             Err(reason) => self.discard(arrival, reason),
-            Ok(()) => {
-                let origin = Origin {
-                    ni,
-                    from,
-                    header: *header,
-                };
-                if for_us {
-                    self.receive(origin)
-                } else {
-                    self.receive_routed(origin)
-                }
-            }
+            Ok(()) if for_us => match self.delay_on_receive(&origin, now) {
+                Some(held) => held,
+                None => self.receive(origin),
+            },
+            Ok(()) => self.receive_routed(origin),
         }
     }
 
@@ -95,14 +96,14 @@ impl Core {
             return Err(DropReason::BadSource);
         }
         let id = self
-            .peers
-            .find_or_create(arrival.sender, now)
+            .peer_ni(arrival.sender, now)
             .ok_or(DropReason::NoMemory)?;
         if header.src_nid.net() != arrival.sender.net() {
             self.came_through(arrival.sender, header.src_nid, for_us, now)?;
         }
         if let Some(peer_ni) = self.peers.get_mut(id) {
             peer_ni.down_since = None;
+            peer_ni.last_alive = Some(now);
         }
         Ok(())
     }
@@ -129,20 +130,57 @@ impl Core {
     }
 
     fn receive(&mut self, origin: Origin) -> Verdict {
+        match self.place_of_message(&origin) {
+            Ok((stage, landing)) => self.receive_into(origin.into_rx(stage), landing),
+            Err(DropReason::NoMatch) => self.receive_unmatched(origin),
+            Err(reason) => self.discard(origin.arrival(), reason),
+        }
+    }
+
+    /// Nothing takes it: a lazy portal holds a PUT until something does.
+    fn receive_unmatched(&mut self, origin: Origin) -> Verdict {
         match origin.header.body {
+            Body::Put(put) if self.holds(put.ptl_index, MessageType::Put) => {
+                self.hold_lazy(origin, put.ptl_index)
+            }
+            _ => self.discard(origin.arrival(), DropReason::NoMatch),
+        }
+    }
+
+    /// Where the payload of a message for us goes, which begins an operation there.
+    pub(crate) fn place_of_message(
+        &mut self,
+        origin: &Origin,
+    ) -> Result<(Stage, Landing), DropReason> {
+        let header = &origin.header;
+        let (portal, wanted) = match header.body {
             Body::Put(put) => {
-                let rlength = origin.header.payload_length;
-                let wanted = self.wanted(&origin, put.match_bits, rlength, put.offset);
-                self.receive_request(origin, put.ptl_index, &wanted)
+                let length = header.payload_length;
+                let wanted = self.wanted(origin, put.match_bits, length, put.offset);
+                (put.ptl_index, wanted)
             }
             Body::Get(get) => {
-                let rlength = get.sink_length.min(LNET_MTU);
-                let wanted = self.wanted(&origin, get.match_bits, rlength, get.src_offset);
-                self.receive_request(origin, get.ptl_index, &wanted)
+                let length = get.sink_length.min(LNET_MTU);
+                let wanted = self.wanted(origin, get.match_bits, length, get.src_offset);
+                (get.ptl_index, wanted)
             }
-            Body::Ack(ack) => self.receive_response(origin, ack.dst_wmd),
-            Body::Reply(reply) => self.receive_response(origin, reply.dst_wmd),
+            Body::Ack(ack) => return self.place_of_response(origin, ack.dst_wmd),
+            Body::Reply(reply) => return self.place_of_response(origin, reply.dst_wmd),
+        };
+        if !self.may_answer(origin) {
+            return Err(DropReason::NoMemory);
         }
+        let found = self.search(portal, &wanted)?;
+        Ok(self.begin_request(origin, &wanted, found))
+    }
+
+    fn place_of_response(
+        &mut self,
+        origin: &Origin,
+        handle: Handle,
+    ) -> Result<(Stage, Landing), DropReason> {
+        let (event, landing) = self.accept_response(origin, handle)?;
+        Ok((Stage::Landing(event), landing))
     }
 
     pub(crate) fn wanted(
@@ -172,22 +210,6 @@ impl Core {
         ProcessId {
             nid,
             pid: header.src_pid,
-        }
-    }
-
-    fn receive_request(&mut self, origin: Origin, portal: u32, wanted: &Wanted) -> Verdict {
-        if !self.may_answer(&origin) {
-            return self.discard(origin.arrival(), DropReason::NoMemory);
-        }
-        match self.search(portal, wanted) {
-            Ok(found) => {
-                let (stage, landing) = self.begin_request(&origin, wanted, found);
-                self.receive_into(origin.into_rx(stage), landing)
-            }
-            Err(DropReason::NoMatch) if self.holds(portal, wanted.operation) => {
-                self.hold_lazy(origin, portal)
-            }
-            Err(reason) => self.discard(origin.arrival(), reason),
         }
     }
 
@@ -289,15 +311,6 @@ impl Core {
         match self.mds.get(md).and_then(|md| md.owner.buffer()) {
             Some(buffer) => Place::Core(buffer),
             None => Place::Md(md),
-        }
-    }
-
-    fn receive_response(&mut self, origin: Origin, handle: Handle) -> Verdict {
-        match self.accept_response(&origin, handle) {
-            Ok((event, landing)) => {
-                self.receive_into(origin.into_rx(Stage::Landing(event)), landing)
-            }
-            Err(reason) => self.discard(origin.arrival(), reason),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::event::{Errno, Event};
 use crate::io::{Payload, Place};
 use crate::md::MdOptions;
 use crate::rx::Origin;
-use crate::select::Send;
+use crate::select::{Send, Unobserved};
 use crate::status::MessageStatus;
 use crate::tx::{Outgoing, Work};
 
@@ -39,6 +39,7 @@ impl Core {
                     header: ack,
                     payload: None,
                     work: Work::Ack,
+                    named: None,
                 },
                 now,
             );
@@ -100,6 +101,7 @@ impl Core {
             header,
             payload,
             work: Work::Operation(event),
+            named: None,
         };
         self.respond(origin, message, now);
     }
@@ -120,7 +122,7 @@ impl Core {
             ni: origin.ni,
             via: origin.from,
         };
-        match self.view().path(send) {
+        match self.view().path(&send, None, &mut Unobserved) {
             Ok(path) => self.dispatch(send, path, message, now),
             Err(_) => self.refuse(message, Errno::EHOSTUNREACH),
         }

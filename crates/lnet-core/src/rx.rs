@@ -45,6 +45,8 @@ pub(crate) enum Stage {
     HeldForCredit(PeerNiId),
     /// A routed message that has its sender's credit and waits for a buffer.
     HeldForBuffer(RouterPool, PeerNiId),
+    /// An injected fault holds it back.
+    HeldByFault,
     /// It was held and is being thrown away.
     Discarded,
 }
@@ -91,6 +93,9 @@ impl Core {
             self.counters.errors += 1;
             self.count_drop(message.arrival(), DropReason::Incomplete);
         }
+        if result.is_ok() && !matches!(message.stage, Stage::Discarded) {
+            self.judge_received(message.ni, message.from.nid, now);
+        }
         let Rx {
             ni,
             from,
@@ -105,13 +110,13 @@ impl Core {
             Stage::HeldLazy => self.unhold_lazy(&origin.header, rx),
             Stage::HeldForCredit(sender) => self.unhold_for_credit(sender, rx),
             Stage::HeldForBuffer(pool, sender) => self.unhold_for_buffer(pool, sender, rx),
-            Stage::Discarded => {}
+            Stage::HeldByFault | Stage::Discarded => {}
         }
     }
 }
 
 /// Where a message came from, and its header.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) ni: NiId,
     pub(crate) from: ProcessId,

@@ -51,6 +51,38 @@ impl MessageStatus {
     /// Number of classes.
     pub(crate) const COUNT: usize = Self::ALL.len();
 
+    /// The local interface is to blame, or may be.
+    pub(crate) const fn blames_local(self) -> bool {
+        matches!(
+            self,
+            Self::LocalInterrupt
+                | Self::LocalDropped
+                | Self::LocalAborted
+                | Self::LocalNoRoute
+                | Self::LocalError
+                | Self::LocalTimeout
+                | Self::NetworkTimeout
+        )
+    }
+
+    /// The peer interface is to blame, or may be.
+    pub(crate) const fn blames_remote(self) -> bool {
+        matches!(
+            self,
+            Self::RemoteError | Self::RemoteDropped | Self::RemoteTimeout | Self::NetworkTimeout
+        )
+    }
+
+    /// It certainly never left this node, and another local interface may carry it.
+    pub(crate) const fn allows_local_resend(self) -> bool {
+        self.blames_local() && !matches!(self, Self::LocalError | Self::NetworkTimeout)
+    }
+
+    /// The peer certainly did not get it, and another of its interfaces may.
+    pub(crate) const fn allows_remote_resend(self) -> bool {
+        matches!(self, Self::RemoteDropped)
+    }
+
     /// What a caller is told.
     ///
     /// # Errors
@@ -104,11 +136,13 @@ pub enum DropReason {
     Incomplete,
     /// A routed message that the LND could not send on.
     NotForwarded,
+    /// A fault that was injected on purpose.
+    FaultInjected,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::NotRouting,
         Self::BadPortal,
         Self::NoMatch,
@@ -123,6 +157,7 @@ impl DropReason {
         Self::BadSource,
         Self::Incomplete,
         Self::NotForwarded,
+        Self::FaultInjected,
     ];
 }
 

@@ -7,8 +7,10 @@ use std::collections::BTreeSet;
 
 use lnet_types::{Net, Nid, Time};
 
+use crate::fault::Held;
 use crate::io::TxId;
 use crate::md::MdHandle;
+use crate::recovery::Patient;
 
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +23,12 @@ pub(crate) enum Timer {
     Check(Nid),
     /// No ping was seen on a net for too long (section 8.3).
     Quiet(Net),
+    /// Messages wait to be sent again.
+    Resend,
+    /// The next recovery ping of an interface or peer interface.
+    Recover(Patient),
+    /// An injected fault strikes, or a message that one delays goes on.
+    Fault(Held),
 }
 
 /// All timers.

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!  dispatch ─▶ PeerQueue ─(peer credit)─▶ NiQueue ─(NI credit)─▶ Handed ─▶ sent
+//!                  ▲                                              │
+//!                  └──────────────── Resend ◀─────────────────────┘ failed, and may be sent again
 //! ```
 //!
 //! A queue is passed through without waiting while there are credits, and is first in, first out. The
@@ -10,10 +12,13 @@
 
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::Header;
+use smallvec::SmallVec;
 
 use crate::Core;
+use crate::descriptor::Owner;
 use crate::event::{Errno, Event};
 use crate::io::{NiId, Output, Payload, Place, RouterBuffer, Transmit, TxId};
+use crate::md::MdHandle;
 use crate::peer::PeerNiId;
 use crate::select::{Path, Send};
 use crate::status::{DropReason, MessageStatus};
@@ -30,18 +35,41 @@ pub(crate) struct Tx {
     pub(crate) ni: NiId,
     to: ProcessId,
     /// The peer NI whose credit it needs; loopback needs none.
-    peer: Option<PeerNiId>,
-    deadline: Time,
-    stage: Stage,
+    pub(crate) peer: Option<PeerNiId>,
+    pub(crate) deadline: Time,
+    pub(crate) stage: Stage,
     pub(crate) work: Work,
+    /// What it was sent as; a resend chooses its path for the same description.
+    pub(crate) send: Send,
+    pub(crate) attempts: Attempts,
+}
+
+/// What a message remembers of its attempts.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts {
+    /// Resends so far.
+    pub(crate) retries: u32,
+    /// The paths that failed.
+    pub(crate) used: SmallVec<[(NiId, PeerNiId); 2]>,
+    /// The peer NI that the next attempt is to take if it is well.
+    pub(crate) named: Option<Nid>,
+    /// The case allows another path.
+    pub(crate) again: bool,
+    /// A ping of our own, about one certain NID: no evidence against the peer.
+    pub(crate) probe: bool,
+    /// Such a ping for recovery: never sent again, for another path would heal another interface.
+    pub(crate) recovery: bool,
 }
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(crate) enum Stage {
     PeerQueue,
     NiQueue,
+    /// With the LND, or about to be reported as failed by an injected fault, or held by one.
     Handed,
+    /// An attempt failed, the next one has not begun.
+    Resend,
 }
 
 /// What a message is sent for, and so what its end means.
@@ -61,6 +89,8 @@ pub(crate) struct Outgoing {
     pub(crate) header: Header,
     pub(crate) payload: Option<Payload>,
     pub(crate) work: Work,
+    /// The peer NI that a resend is to take if it is well.
+    pub(crate) named: Option<Nid>,
 }
 
 /// How the sending of a message ended.
@@ -73,12 +103,20 @@ pub(crate) enum End {
 }
 
 impl Tx {
-    fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         HEADER_BYTES + u64::from(self.header.payload_length)
     }
 
     pub(crate) fn is_queued(&self) -> bool {
         self.stage != Stage::Handed
+    }
+
+    /// The descriptor whose operation it is.
+    pub(crate) fn descriptor(&self) -> Option<MdHandle> {
+        match &self.work {
+            Work::Operation(event) => Some(event.md),
+            Work::Ack | Work::Forward(..) => None,
+        }
     }
 
     pub(crate) fn is_forwarded(&self) -> bool {
@@ -94,46 +132,64 @@ impl Tx {
 impl Core {
     /// Sends a message along a chosen path, or queues it.
     pub(crate) fn dispatch(&mut self, send: Send, path: Path, message: Outgoing, now: Time) {
-        self.commit(send, path, now);
         let Outgoing {
             header,
             payload,
             work,
+            named,
         } = message;
-        let peer = match path.ni {
-            NiId::LOOPBACK => None,
-            _ => match self.peers.find_or_create(path.next_hop.nid, now) {
-                Some(id) => Some(id),
-                None => {
-                    return self.refuse(
-                        Outgoing {
-                            header,
-                            payload,
-                            work,
-                        },
-                        Errno::ENOMEM,
-                    );
-                }
-            },
-        };
-        let descriptor = match &work {
-            Work::Operation(event) => Some(event.md),
-            Work::Ack | Work::Forward(..) => None,
-        };
-        let deadline = now + self.config.globals.transaction_timeout;
-        let (ni, to, stage) = (path.ni, path.next_hop, Stage::PeerQueue);
+        let owner = self.owner_of(&work);
         let tx = Tx {
             header,
             payload,
-            ni,
-            to,
-            peer,
-            deadline,
-            stage,
+            ni: path.ni,
+            to: path.next_hop,
+            peer: None,
+            deadline: self.message_deadline(path.ni, now),
+            stage: Stage::PeerQueue,
+            attempts: Attempts {
+                named,
+                probe: matches!(owner, Some(Owner::Check(..) | Owner::Recovery(..))),
+                recovery: matches!(owner, Some(Owner::Recovery(..))),
+                ..Attempts::default()
+            },
             work,
+            send,
         };
-        let bytes = tx.bytes();
         self.counters.begin_message();
+        self.launch(tx, &path, now);
+    }
+
+    /// Begins an attempt.
+    pub(crate) fn launch(&mut self, mut tx: Tx, path: &Path, now: Time) {
+        if path.ni != NiId::LOOPBACK {
+            let Some(hop) = self.peer_ni(path.next_hop.nid, now) else {
+                self.counters.end_message();
+                let Tx {
+                    header,
+                    payload,
+                    work,
+                    ..
+                } = tx;
+                let named = None;
+                return self.refuse(
+                    Outgoing {
+                        header,
+                        payload,
+                        work,
+                        named,
+                    },
+                    Errno::ENOMEM,
+                );
+            };
+            tx.peer = Some(hop);
+            self.commit(&tx.send, path, hop, now);
+            self.address(&mut tx, path);
+        }
+        (tx.ni, tx.to, tx.stage) = (path.ni, path.next_hop, Stage::PeerQueue);
+        tx.attempts.again = path.again;
+        let (peer, bytes) = (tx.peer, tx.bytes());
+        let descriptor = tx.descriptor();
         let id = self.tx.insert(tx);
         if let Some(md) = descriptor.and_then(|md| self.mds.get_mut(md)) {
             md.sends.push(id);
@@ -149,54 +205,82 @@ impl Core {
         }
     }
 
+    /// Writes into the header, and into what waits for the response, what the path decides.
+    fn address(&mut self, tx: &mut Tx, path: &Path) {
+        match tx.send {
+            Send::Response { .. } => {}
+            Send::Forward { .. } => tx.header.dest_nid = path.dest,
+            Send::Request(_) => {
+                tx.header.dest_nid = path.dest;
+                tx.header.src_nid = self.nis.get(path.ni).map_or(Nid::ANY, |ni| ni.nid);
+                let md = tx.descriptor().and_then(|md| self.mds.get_mut(md));
+                if let Some(tracked) = md.and_then(|md| md.tracked.as_mut()) {
+                    tracked.next_hop = path.next_hop.nid;
+                }
+            }
+        }
+    }
+
     /// A message that cannot even be queued ends here.
     pub(crate) fn refuse(&mut self, message: Outgoing, errno: Errno) {
         self.counters.errors += 1;
-        let Outgoing {
-            header,
-            payload,
-            work,
-        } = message;
-        self.release_payload(payload);
-        self.conclude(&header, work, End::Failed(errno, DropReason::NoMemory));
+        self.release_payload(message.payload);
+        let end = End::Failed(errno, DropReason::NoMemory);
+        self.conclude(&message.header, message.work, end);
     }
 
     /// The LND reports the fate of a message. Ids that are not known (any more) are counted and
-    /// ignored.
+    /// ignored. A failed message may come again as another [`Output::Transmit`] with another id.
     pub fn sent(&mut self, tx: TxId, status: MessageStatus, now: Time) {
-        if self.tx.get(tx).is_none_or(Tx::is_queued) {
+        self.attempt_ended(tx, status, None, now);
+    }
+
+    /// As [`Core::sent`], for a failure after which the LND knows which interface of the peer is worth
+    /// trying; it is taken if it is in full health.
+    pub fn sent_try_next(&mut self, tx: TxId, status: MessageStatus, next: Nid, now: Time) {
+        self.attempt_ended(tx, status, Some(next), now);
+    }
+
+    fn attempt_ended(&mut self, id: TxId, status: MessageStatus, next: Option<Nid>, now: Time) {
+        let Some(tx) = self.tx.get_mut(id).filter(|tx| !tx.is_queued()) else {
             self.counters.stale_answers += 1;
             return;
+        };
+        tx.attempts.named = next.or(tx.attempts.named);
+        let (ni, peer) = (tx.ni, tx.peer);
+        self.counters.count_status(status);
+        self.judge(id, status, now);
+        if status != MessageStatus::Ok && self.may_resend(id, status, now) {
+            self.park_for_resend(id, now);
+        } else if let Some(message) = self.tx.remove(id) {
+            self.conclude_attempts(message, id, status);
         }
-        let Some(message) = self.tx.remove(tx) else {
-            return;
-        };
-        self.counters.end_message();
-        self.counters
-            .count_sent(status, message.header.payload_length);
-        self.count_sent_by(&message, status);
-        self.forget_send(&message, tx);
-        let Tx {
-            header,
-            payload,
-            ni,
-            peer,
-            work,
-            ..
-        } = message;
-        self.release_payload(payload);
-        let end = match status.result() {
-            Ok(()) => End::Sent,
-            Err(errno) => End::Failed(errno, DropReason::NotForwarded),
-        };
-        self.conclude(&header, work, end);
         if let Some(peer) = peer {
             self.return_ni_credit(ni, now);
             self.return_peer_credit(peer, now);
         }
     }
 
-    fn count_sent_by(&mut self, tx: &Tx, status: MessageStatus) {
+    /// The last attempt of a message has ended.
+    fn conclude_attempts(&mut self, message: Tx, id: TxId, status: MessageStatus) {
+        self.counters.end_message();
+        self.counters
+            .count_sent(status, message.header.payload_length);
+        if status == MessageStatus::Ok && message.attempts.retries > 0 {
+            self.counters.successful_resends += 1;
+        }
+        self.count_sent_by(&message, status);
+        self.uncount_bytes(&message);
+        self.unhang(&message, id);
+        self.release_payload(message.payload);
+        let end = match status.result() {
+            Ok(()) => End::Sent,
+            Err(errno) => End::Failed(errno, DropReason::NotForwarded),
+        };
+        self.conclude(&message.header, message.work, end);
+    }
+
+    pub(crate) fn count_sent_by(&mut self, tx: &Tx, status: MessageStatus) {
         let kind = tx.header.body.message_type();
         let ni = self.nis.get_mut(tx.ni).map(|ni| &mut ni.stats);
         let peer = tx
@@ -211,16 +295,26 @@ impl Core {
         }
     }
 
-    /// The message neither counts as queued nor hangs on its descriptor any more.
-    fn forget_send(&mut self, tx: &Tx, id: TxId) {
+    /// The message does not count as queued to its peer NI any more.
+    pub(crate) fn uncount_bytes(&mut self, tx: &Tx) {
         if let Some(peer_ni) = tx.peer.and_then(|peer| self.peers.get_mut(peer)) {
             peer_ni.queued_bytes = peer_ni.queued_bytes.saturating_sub(tx.bytes());
         }
-        if let Work::Operation(event) = &tx.work
-            && let Some(md) = self.mds.get_mut(event.md)
-        {
+    }
+
+    /// The message does not hang on its descriptor any more.
+    pub(crate) fn unhang(&mut self, tx: &Tx, id: TxId) {
+        if let Some(md) = tx.descriptor().and_then(|md| self.mds.get_mut(md)) {
             md.sends.retain(|send| *send != id);
         }
+    }
+
+    /// For whom a message works, if it is an operation of a descriptor.
+    fn owner_of(&self, work: &Work) -> Option<Owner> {
+        let Work::Operation(event) = work else {
+            return None;
+        };
+        self.mds.get(event.md).map(|md| md.owner)
     }
 
     fn release_payload(&mut self, payload: Option<Payload>) {
@@ -364,13 +458,24 @@ impl Core {
         self.serve_peer_queue(peer, now);
     }
 
+    /// The credits are there: the message goes to the LND, unless an injected fault takes it.
     fn transmit(&mut self, id: TxId, now: Time) {
-        let timeout = self.config.globals.transaction_timeout;
         let Some(tx) = self.tx.get_mut(id) else {
             return;
         };
         tx.stage = Stage::Handed;
         self.timers.disarm(tx.deadline, Timer::Queued(id));
+        if tx.peer.is_none() || !self.fault_on_send(id, now) {
+            self.hand_over(id, now);
+        }
+    }
+
+    /// Hands a message to the LND.
+    pub(crate) fn hand_over(&mut self, id: TxId, now: Time) {
+        let timeout = self.config.globals.transaction_timeout;
+        let Some(tx) = self.tx.get(id) else {
+            return;
+        };
         let deadline = if tx.is_forwarded() {
             now + timeout
         } else {
@@ -395,6 +500,7 @@ impl Core {
             return;
         };
         let queue = match stage {
+            Stage::Resend => Some(&mut self.resends),
             Stage::PeerQueue => peer
                 .and_then(|id| self.peers.get_mut(id))
                 .map(|p| &mut p.queue),
@@ -411,12 +517,15 @@ impl Core {
     }
 
     /// Ends a message that is in no queue (any more) and holds no credit.
-    fn give_up(&mut self, id: TxId, end: End) {
+    pub(crate) fn give_up(&mut self, id: TxId, end: End) {
         let Some(tx) = self.tx.remove(id) else { return };
         self.counters.end_message();
         self.counters.errors += 1;
         self.timers.disarm(tx.deadline, Timer::Queued(id));
-        self.forget_send(&tx, id);
+        if tx.stage != Stage::Resend {
+            self.uncount_bytes(&tx);
+        }
+        self.unhang(&tx, id);
         let Tx {
             header,
             payload,
@@ -454,7 +563,7 @@ impl Core {
     /// Gives up every queued message for which this holds. Those that hold no credit go first, so that
     /// none of them is moved on by the credits of the others.
     pub(crate) fn abandon_where(&mut self, gone: impl Fn(&Tx) -> bool, end: End, now: Time) {
-        for stage in [Stage::PeerQueue, Stage::NiQueue] {
+        for stage in [Stage::Resend, Stage::PeerQueue, Stage::NiQueue] {
             let ids: Vec<TxId> = self
                 .tx
                 .iter()

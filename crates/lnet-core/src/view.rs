@@ -2,16 +2,21 @@
 //!
 //! Everything is a copy; no caller keeps a reference into the core.
 
-use lnet_types::Nid;
+use std::time::Duration;
+
+use lnet_policy::{Effective, Preferred, PreferredList};
+use lnet_types::{Nid, Time};
 use lnet_wire::NiStatus;
 
 use crate::Core;
 use crate::config::{Route, Tunables};
 use crate::counters::{Counters, MessageStats};
 use crate::descriptor::Owner;
+use crate::health::{Health, HealthView, NiHealthStats, PeerHealthStats};
 use crate::io::{NiId, RouterPool};
 use crate::ni::Ni;
 use crate::peer::PeerNi;
+use crate::recovery::Recovery;
 use crate::tx::{Tx, Work};
 
 /// A local interface.
@@ -31,6 +36,14 @@ pub struct NiView {
     pub tx_credits: i64,
     /// Messages by type.
     pub stats: MessageStats,
+    /// Health, recovery, and what the rules say.
+    pub health: HealthView,
+    /// What the rules say of its net.
+    pub net_priority: Effective,
+    /// Failed attempts by class.
+    pub health_stats: NiHealthStats,
+    /// How long one attempt may take: what the LND says, else the node's `lnd_timeout`.
+    pub lnd_timeout: Duration,
 }
 
 /// A route.
@@ -81,6 +94,16 @@ pub struct PeerNiView {
     pub min_router_credits: i64,
     /// Messages by type.
     pub stats: MessageStats,
+    /// As its node last said of it in ping information.
+    pub advertised_up: bool,
+    /// When it was last heard of.
+    pub last_alive: Option<Time>,
+    /// Health, recovery, and what the rules say.
+    pub health: HealthView,
+    /// What the rules say of its net.
+    pub net_priority: Effective,
+    /// Failed attempts by class.
+    pub health_stats: PeerHealthStats,
 }
 
 /// A router buffer pool.
@@ -103,6 +126,7 @@ impl Core {
     }
 
     fn ni_view(&self, ni: &Ni) -> NiView {
+        let state = self.nis.net(ni.nid.net());
         NiView {
             id: ni.id,
             nid: ni.nid,
@@ -111,6 +135,10 @@ impl Core {
             tunables: ni.tunables,
             tx_credits: ni.tx_credits(),
             stats: ni.stats,
+            health: health_view(ni.health, &ni.recovery, ni.priority),
+            net_priority: state.map_or(Effective::NONE, |state| state.priority),
+            health_stats: ni.health_stats,
+            lnd_timeout: ni.lnd_timeout.unwrap_or(self.config.globals.lnd_timeout()),
         }
     }
 
@@ -165,7 +193,32 @@ impl Core {
             router_credits: max_router - held,
             min_router_credits: max_router - i64::from(peer_ni.most_buffers),
             stats: peer_ni.stats,
+            advertised_up: peer_ni.status_up,
+            last_alive: peer_ni.last_alive,
+            health: health_view(peer_ni.health, &peer_ni.recovery, peer_ni.priority),
+            net_priority: self.effective_of_peer_net(peer_ni),
+            health_stats: peer_ni.health_stats,
         }
+    }
+
+    /// The local NIDs that the rules prefer for a peer NI, best first.
+    #[must_use]
+    pub fn preferred_sources(&self, peer_ni: Nid) -> &[Preferred] {
+        let list = self
+            .peers
+            .by_nid(peer_ni)
+            .and_then(|peer_ni| self.policies.list(peer_ni.sources));
+        list.map_or(&[], PreferredList::entries)
+    }
+
+    /// The gateways that the rules prefer on the way to a peer NI, by primary NID.
+    #[must_use]
+    pub fn preferred_gateways(&self, peer_ni: Nid) -> &[Preferred] {
+        let list = self
+            .peers
+            .by_nid(peer_ni)
+            .and_then(|peer_ni| peer_ni.gateways.as_ref());
+        list.map_or(&[], PreferredList::entries)
     }
 
     /// The node's counters.
@@ -189,7 +242,7 @@ impl Core {
         })
     }
 
-    /// True when no message is under way but our own pings of gateways: a clean shutdown waits for it.
+    /// True when no message is under way but our own pings of gateways and for recovery: a clean shutdown waits for it.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.rx.is_empty() && self.tx.iter().all(|(_, tx)| self.is_check(tx))
@@ -201,6 +254,17 @@ impl Core {
         };
         self.mds
             .get(event.md)
-            .is_some_and(|md| matches!(md.owner, Owner::Check(..)))
+            .is_some_and(|md| matches!(md.owner, Owner::Check(..) | Owner::Recovery(..)))
+    }
+}
+
+fn health_view(health: Health, recovery: &Recovery, priority: Effective) -> HealthView {
+    HealthView {
+        health,
+        ping_count: recovery.ping_count,
+        next_ping: recovery.at,
+        in_recovery: recovery.at.is_some(),
+        ping_failed: recovery.failed,
+        priority,
     }
 }

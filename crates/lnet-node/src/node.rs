@@ -1,5 +1,8 @@
 //! The handle that programs hold, and the loop that drives the engine.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;

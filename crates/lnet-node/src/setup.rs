@@ -215,12 +215,29 @@ fn globals(config: &Config, options: &NodeOptions) -> Globals {
             .map_or(default.transaction_timeout, seconds),
         retry_count: given.retry_count.unwrap_or(default.retry_count),
         response_tracking: tracking.unwrap_or(default.response_tracking),
+        numa_range: given.numa_range.unwrap_or(default.numa_range),
+        health_sensitivity: health_sensitivity(config, options),
+        recovery_limit: given.recovery_limit.map_or(default.recovery_limit, seconds),
+        max_recovery_ping_interval: given
+            .max_recovery_ping_interval
+            .map_or(default.max_recovery_ping_interval, seconds),
         drop_asym_route: given.drop_asym_route.unwrap_or(default.drop_asym_route),
         alive_router_check_interval: options
             .router_check_interval
             .unwrap_or(default.alive_router_check_interval),
         ..default
     }
+}
+
+/// A one-shot node has one connection to one peer and nobody can ping it: no health, no recovery.
+fn health_sensitivity(config: &Config, options: &NodeOptions) -> u16 {
+    if options.one_shot {
+        return 0;
+    }
+    let given = config.globals.health_sensitivity;
+    given
+        .and_then(|value| u16::try_from(value).ok())
+        .unwrap_or(Globals::default().health_sensitivity)
 }
 
 /// 0 stands for the default size, as in the kernel (selection, section 6.2).
@@ -256,10 +273,6 @@ fn warn_of_settings_without_effect(config: &Config) {
     let globals = &config.globals;
     let nis = || config.nets.iter().flat_map(|net| &net.nis);
     let without_effect = [
-        (
-            "numa_range",
-            globals.numa_range.is_some_and(|value| value != 0),
-        ),
         ("max_interfaces", globals.max_interfaces.is_some()),
         ("discovery", globals.discovery == Some(true)),
         (
@@ -268,18 +281,6 @@ fn warn_of_settings_without_effect(config: &Config) {
         ),
         ("tos", nis().any(|ni| ni.lnd_tunables.tos.is_some())),
         ("CPT", nis().any(|ni| !ni.cpts.is_empty())),
-        (
-            "health_sensitivity",
-            globals.health_sensitivity.is_some_and(|value| value != 100),
-        ),
-        (
-            "recovery_limit",
-            globals.recovery_limit.is_some_and(|value| value != 0),
-        ),
-        (
-            "max_recovery_ping_interval",
-            globals.max_recovery_ping_interval.is_some_and(|v| v != 900),
-        ),
     ];
     for (key, _) in without_effect.iter().filter(|(_, set)| *set) {
         warn!(key, "this setting has no effect in this version");

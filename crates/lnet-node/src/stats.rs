@@ -32,10 +32,16 @@ pub struct NodeStats {
     pub drop_length: u64,
     /// Messages dropped, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Messages whose sending failed, by status class.
+    /// Attempts to send that failed, by status class.
     pub send_failures: BTreeMap<String, u64>,
     /// ACKs and REPLYs that did not come in time.
     pub response_timeout_count: u64,
+    /// Messages sent again, each time.
+    pub resend_count: u64,
+    /// Messages that succeeded after they had been sent again.
+    pub successful_resends: u64,
+    /// Messages that had been sent as often as allowed, or had no path left.
+    pub failed_resends: u64,
     /// Events lost because a program did not take them from its queue.
     pub events_lost: u64,
     /// The most messages that were under way at once.
@@ -53,6 +59,8 @@ pub struct NodeStats {
 pub struct NiStats {
     /// Its NID.
     pub nid: String,
+    /// Its health, 0 to 1000.
+    pub health: u16,
     /// Messages that left without error.
     pub sent: MessageTypes,
     /// Messages that arrived.
@@ -139,6 +147,9 @@ impl NodeStats {
             drops: by_name(drops),
             send_failures: by_name(failures),
             response_timeout_count: counters.response_timeout_count,
+            resend_count: counters.resend_count,
+            successful_resends: counters.successful_resends,
+            failed_resends: counters.failed_resends,
             events_lost: engine.side.events_lost,
             msgs_max: counters.msgs_max,
             nis: nis(engine),
@@ -152,6 +163,7 @@ fn nis(engine: &Engine) -> Vec<NiStats> {
     let nis = engine.side.core.nis();
     nis.map(|ni| NiStats {
         nid: ni.nid.to_string(),
+        health: ni.health.health.value(),
         sent: ni.stats.sent.into(),
         received: ni.stats.received.into(),
         dropped: ni.stats.dropped.into(),

@@ -1,4 +1,4 @@
-//! The router checker in virtual time.
+//! The router checker: pings of gateways, and what they do to routes.
 
 use std::time::Duration;
 

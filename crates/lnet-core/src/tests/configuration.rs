@@ -1,4 +1,4 @@
-//! What a configuration may and may not say.
+//! Changes of the configuration: what is refused, and what ends with what goes.
 
 use super::net::{any_me, config, open_md};
 use super::{Net, nid};

@@ -1,4 +1,4 @@
-//! Credits: held from hand-over to fate, first in, first out.
+//! Credits of interfaces and peers: who waits, and who goes on.
 
 use super::Net;
 use super::net::config;

@@ -1,4 +1,4 @@
-//! Forwarding: pools, credits, back-pressure, drops.
+//! Forwarding: buffers, credits, back-pressure.
 
 use std::time::Duration;
 

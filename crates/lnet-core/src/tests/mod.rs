@@ -1,5 +1,6 @@
 //! Tests of the node as a whole, on a network in memory with virtual time.
 
+mod catalogue;
 mod checker;
 mod configuration;
 mod credits;
@@ -10,6 +11,7 @@ mod matching;
 mod net;
 mod ping;
 mod put_get;
+mod rails;
 mod random;
 mod timeout;
 

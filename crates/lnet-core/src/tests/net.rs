@@ -296,6 +296,10 @@ impl Net {
                 .gateways()
                 .filter_map(|n| core.routes.gateway(n)?.ping)
                 .count();
+            let of_nis = core.nis.all().iter().map(|ni| &ni.recovery);
+            let of_peers = core.peers.iter().map(|peer_ni| &peer_ni.recovery);
+            let recoveries = of_nis.chain(of_peers).filter(|r| r.is_pending()).count();
+            let checks = checks + recoveries;
             assert_eq!(
                 core.mds.len(),
                 1 + node.memory.len() + checks,

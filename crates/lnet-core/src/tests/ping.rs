@@ -1,4 +1,4 @@
-//! The ping target: its bytes, and what it says of the node.
+//! What a node says of itself when it is pinged.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Put, get, and the events they end with.
+//! PUT and GET from end to end.
 
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{Ack, Body, Handle, Header};

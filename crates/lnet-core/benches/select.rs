@@ -1,0 +1,74 @@
+//! One selection, and beside it a loop over all pairs of interfaces that compares the same number of
+//! keys in one array: what the machine needs at least.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use lnet_core::{Core, CoreConfig, Globals, NiConfig, RouterBuffers, SendQuery, Tunables};
+use lnet_policy::{Priority, Rule};
+use lnet_types::{Net, Nid, Time};
+
+/// Local interfaces, each with as many of the peer; nets; rules.
+const SHAPES: [(u32, u16, u32); 4] = [(1, 1, 0), (4, 1, 0), (4, 1, 64), (8, 2, 64)];
+
+fn local(number: u32, nets: u16) -> Nid {
+    Nid::from_number(Net::tcp(number as u16 % nets), 0x0A00_0000 | number)
+}
+
+fn remote(number: u32, nets: u16) -> Nid {
+    Nid::from_number(Net::tcp(number as u16 % nets), 0x0A00_0100 | number)
+}
+
+fn core(interfaces: u32, nets: u16, rules: u32) -> Option<Core> {
+    let config = CoreConfig {
+        interface_cookie: 1,
+        seed: 1,
+        globals: Globals::default(),
+        buffers: RouterBuffers::default(),
+        routing: false,
+        pid: 12345,
+    };
+    let now = Time::ZERO;
+    let mut core = Core::new(config, now);
+    let tunables = Tunables::default();
+    for number in 1..=interfaces {
+        let nid = local(number, nets);
+        core.add_ni(NiConfig { nid, tunables }, now).ok()?;
+    }
+    let peers: Vec<Nid> = (1..=interfaces)
+        .map(|number| remote(number, nets))
+        .collect();
+    core.add_peer(*peers.first()?, &peers, true).ok()?;
+    for number in 0..rules {
+        let text = format!("10.0.[1-{}].{}@tcp*", 1 + number / 8, 1 + number % 8);
+        let rule = Rule::remote(text.parse().ok()?, Priority::new(number)?).ok()?;
+        core.add_rule(rule, None).ok()?;
+    }
+    Some(core)
+}
+
+/// The least that a choice among all pairs can cost: one pass over their keys.
+fn all_pairs(keys: &[u64]) -> usize {
+    let best = keys.iter().enumerate().min_by_key(|&(_, key)| *key);
+    best.map_or(0, |(at, _)| at)
+}
+
+fn select(criterion: &mut Criterion) {
+    for (interfaces, nets, rules) in SHAPES {
+        let Some(core) = core(interfaces, nets, rules) else {
+            continue;
+        };
+        let query = SendQuery::to(remote(1, nets));
+        let name = format!("{interfaces}x{interfaces} on {nets} nets, {rules} rules");
+        criterion.bench_function(&format!("select {name}"), |bencher| {
+            bencher.iter(|| core.choose(black_box(&query)));
+        });
+    }
+    let keys: Vec<u64> = (0..64).map(|pair| pair * 7919 % 64).collect();
+    criterion.bench_function("loop over 64 pairs", |bencher| {
+        bencher.iter(|| all_pairs(black_box(&keys)));
+    });
+}
+
+criterion_group!(benches, select);
+criterion_main!(benches);

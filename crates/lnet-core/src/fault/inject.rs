@@ -1,0 +1,237 @@
+//! Where rules meet messages.
+
+use lnet_types::Time;
+
+use super::{Active, Beat, DelayRule, DropRule, FaultError, FaultStats, Held, NidFilter, Sighting};
+use crate::Core;
+use crate::io::{NiId, Output, RxId, TxId, Verdict};
+use crate::rx::{Origin, Stage};
+use crate::status::{DropReason, MessageStatus};
+use crate::timer::Timer;
+
+/// Rules of one kind. Each is asked for each message, so a long list slows the node down.
+const RULES_MAX: usize = 1024;
+
+impl Core {
+    /// Adds a rule that drops messages; it is asked before the older ones.
+    ///
+    /// # Errors
+    ///
+    /// [`FaultError`]; nothing has changed then.
+    pub fn add_drop_rule(&mut self, rule: DropRule) -> Result<(), FaultError> {
+        rule.check()?;
+        add(&mut self.faults.drops, rule)
+    }
+
+    /// Adds a rule that delays messages; it is asked before the older ones.
+    ///
+    /// # Errors
+    ///
+    /// [`FaultError`]; nothing has changed then.
+    pub fn add_delay_rule(&mut self, rule: DelayRule) -> Result<(), FaultError> {
+        rule.check()?;
+        add(&mut self.faults.delays, rule)
+    }
+
+    /// The drop rules with what they did, newest first.
+    pub fn drop_rules(&self) -> impl Iterator<Item = (&DropRule, FaultStats)> {
+        let active = self.faults.drops.iter();
+        active.map(|active| (&active.rule, active.stats))
+    }
+
+    /// The delay rules with what they did, newest first.
+    pub fn delay_rules(&self) -> impl Iterator<Item = (&DelayRule, FaultStats)> {
+        let active = self.faults.delays.iter();
+        active.map(|active| (&active.rule, active.stats))
+    }
+
+    /// Deletes the drop rules with exactly these filters; [`NidFilter::Any`] stands for all. Returns
+    /// how many went.
+    pub fn delete_drop_rules(&mut self, source: NidFilter, destination: NidFilter) -> usize {
+        let rules = &mut self.faults.drops;
+        let before = rules.len();
+        rules.retain(|active| {
+            let filter = &active.rule.filter;
+            !named(source, filter.source) || !named(destination, filter.destination)
+        });
+        before - rules.len()
+    }
+
+    /// Deletes delay rules, as [`Core::delete_drop_rules`] does. What they delay keeps its time.
+    pub fn delete_delay_rules(&mut self, source: NidFilter, destination: NidFilter) -> usize {
+        let rules = &mut self.faults.delays;
+        let before = rules.len();
+        rules.retain(|active| {
+            let filter = &active.rule.filter;
+            !named(source, filter.source) || !named(destination, filter.destination)
+        });
+        before - rules.len()
+    }
+
+    /// Every rule starts anew, with its counts at zero.
+    pub fn reset_fault_rules(&mut self) {
+        for active in &mut self.faults.drops {
+            (active.beat, active.stats) = (Beat::default(), FaultStats::default());
+        }
+        for active in &mut self.faults.delays {
+            (active.beat, active.stats) = (Beat::default(), FaultStats::default());
+        }
+    }
+
+    /// A message is about to go to the LND. True when a rule keeps it.
+    pub(crate) fn fault_on_send(&mut self, id: TxId, now: Time) -> bool {
+        if self.faults.are_none() {
+            return false;
+        }
+        let Some(tx) = self.tx.get(id) else {
+            return false;
+        };
+        let header = tx.header;
+        let sighting = Sighting {
+            header: &header,
+            local: None,
+        };
+        if let Some(class) = self.faults.failure(&sighting, now) {
+            self.faults.failing.insert(id, class);
+            self.timers.arm(now, Timer::Fault(Held::Failing(id)));
+            return true;
+        }
+        let Some(until) = self.faults.delay(&sighting, now) else {
+            return false;
+        };
+        self.timers.arm(until, Timer::Fault(Held::Sending(id)));
+        true
+    }
+
+    /// A message has arrived. True when a rule drops it.
+    pub(crate) fn fault_on_receive(&mut self, origin: &Origin, now: Time) -> bool {
+        if self.faults.are_none() || origin.ni == NiId::LOOPBACK {
+            return false;
+        }
+        let sighting = Sighting {
+            header: &origin.header,
+            local: self.nis.get(origin.ni).map(|ni| ni.nid),
+        };
+        self.faults.is_lost(&sighting, now)
+    }
+
+    /// A message for us has passed all checks. `Some` when a rule delays it.
+    pub(crate) fn delay_on_receive(&mut self, origin: &Origin, now: Time) -> Option<Verdict> {
+        if self.faults.are_none() || origin.ni == NiId::LOOPBACK {
+            return None;
+        }
+        let sighting = Sighting {
+            header: &origin.header,
+            local: None,
+        };
+        let until = self.faults.delay(&sighting, now)?;
+        self.counters.begin_message();
+        let rx = self.rx.insert(origin.clone().into_rx(Stage::HeldByFault));
+        self.timers.arm(until, Timer::Fault(Held::Receiving(rx)));
+        Some(Verdict::Hold { rx })
+    }
+
+    /// What a rule has held back goes on, or fails.
+    pub(crate) fn fault_is_over(&mut self, held: Held, now: Time) {
+        match held {
+            Held::Failing(tx) => {
+                if let Some(status) = self.faults.failing.remove(&tx) {
+                    self.sent(tx, status, now);
+                }
+            }
+            Held::Sending(tx) => self.hand_over(tx, now),
+            Held::Receiving(rx) => self.receive_delayed(rx),
+        }
+    }
+
+    fn receive_delayed(&mut self, id: RxId) {
+        let Some(rx) = self.rx.get(id) else { return };
+        let origin = Origin {
+            ni: rx.ni,
+            from: rx.from,
+            header: rx.header,
+        };
+        match self.place_of_message(&origin) {
+            Ok((stage, landing)) => {
+                if let Some(rx) = self.rx.get_mut(id) {
+                    rx.stage = stage;
+                }
+                let landing = Some(landing);
+                self.outputs.push_back(Output::Resume { rx: id, landing });
+            }
+            Err(DropReason::NoMatch) if self.hold_delayed_lazily(id, &origin) => {}
+            Err(reason) => self.discard_held(id, reason),
+        }
+    }
+}
+
+impl super::Faults {
+    /// The class with which a message being sent is to fail.
+    fn failure(&mut self, sighting: &Sighting<'_>, now: Time) -> Option<MessageStatus> {
+        for active in &mut self.drops {
+            let on_send = active.rule.all || !active.rule.classes.is_empty();
+            if !on_send || !active.rule.filter.matches(sighting) {
+                continue;
+            }
+            active.stats.matched += 1;
+            let pace = active.rule.pace;
+            if active.rule.all || active.beat.strikes(pace, now, &mut self.draw) {
+                active.stats.count_struck(sighting.message_type());
+                let classes = &active.rule.classes;
+                let drawn = self.draw.below(classes.len() as u64) as usize;
+                let class = classes.get(drawn).copied();
+                return Some(class.unwrap_or(MessageStatus::LocalDropped));
+            }
+        }
+        None
+    }
+
+    /// Whether an arriving message is lost.
+    fn is_lost(&mut self, sighting: &Sighting<'_>, now: Time) -> bool {
+        for active in &mut self.drops {
+            let on_receive = active.rule.all || active.rule.classes.is_empty();
+            if !on_receive || !active.rule.filter.matches(sighting) {
+                continue;
+            }
+            active.stats.matched += 1;
+            let pace = active.rule.pace;
+            if active.rule.all || active.beat.strikes(pace, now, &mut self.draw) {
+                active.stats.count_struck(sighting.message_type());
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Until when a message is delayed.
+    fn delay(&mut self, sighting: &Sighting<'_>, now: Time) -> Option<Time> {
+        for active in &mut self.delays {
+            if !active.rule.filter.matches(sighting) {
+                continue;
+            }
+            active.stats.matched += 1;
+            if active.beat.strikes(active.rule.pace, now, &mut self.draw) {
+                active.stats.count_struck(sighting.message_type());
+                return Some(now + active.rule.latency);
+            }
+        }
+        None
+    }
+}
+
+fn add<R>(rules: &mut Vec<Active<R>>, rule: R) -> Result<(), FaultError> {
+    if rules.len() >= RULES_MAX {
+        return Err(FaultError::TooMany { max: RULES_MAX });
+    }
+    let active = Active {
+        rule,
+        beat: Beat::default(),
+        stats: FaultStats::default(),
+    };
+    rules.insert(0, active);
+    Ok(())
+}
+
+fn named(wanted: NidFilter, filter: NidFilter) -> bool {
+    wanted == NidFilter::Any || wanted == filter
+}

@@ -1,0 +1,228 @@
+//! The rules as callers give them, and as they are listed.
+
+use std::time::Duration;
+
+use bitflags::bitflags;
+use lnet_types::{Net, Nid};
+use lnet_wire::{Body, MessageType};
+use thiserror::Error;
+
+use super::Sighting;
+use super::pace::Pace;
+use crate::event::Errno;
+use crate::status::MessageStatus;
+
+/// Which NIDs a rule is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NidFilter {
+    /// All.
+    #[default]
+    Any,
+    /// All on a net.
+    Net(Net),
+    /// This one.
+    Nid(Nid),
+}
+
+impl NidFilter {
+    /// Whether the filter takes this NID.
+    #[must_use]
+    pub fn matches(&self, nid: Nid) -> bool {
+        match *self {
+            Self::Any => true,
+            Self::Net(net) => nid.net() == net,
+            Self::Nid(wanted) => nid == wanted,
+        }
+    }
+}
+
+bitflags! {
+    /// Types of message, as the wire numbers of the control operation have them (section 10.2).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct FaultTypes: u32 {
+        /// ACKs.
+        const ACK = 1;
+        /// PUTs.
+        const PUT = 2;
+        /// GETs.
+        const GET = 4;
+        /// REPLYs.
+        const REPLY = 8;
+    }
+}
+
+impl From<MessageType> for FaultTypes {
+    fn from(message_type: MessageType) -> Self {
+        match message_type {
+            MessageType::Ack => Self::ACK,
+            MessageType::Put => Self::PUT,
+            MessageType::Get => Self::GET,
+            MessageType::Reply => Self::REPLY,
+        }
+    }
+}
+
+/// Which messages a rule is about. Source and destination are those of the header, not of the hop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultFilter {
+    /// The source.
+    pub source: NidFilter,
+    /// The destination.
+    pub destination: NidFilter,
+    /// The interface it arrives on. A rule that names one is never met by a message being sent.
+    pub local: NidFilter,
+    /// The types; none stands for all.
+    pub types: FaultTypes,
+    /// A bit a portal; 0 for all. Others than PUT and GET have no portal.
+    pub portals: u64,
+}
+
+impl FaultFilter {
+    pub(super) fn matches(&self, sighting: &Sighting<'_>) -> bool {
+        let header = sighting.header;
+        let local = match sighting.local {
+            Some(nid) => self.local.matches(nid),
+            None => self.local == NidFilter::Any,
+        };
+        local
+            && self.source.matches(header.src_nid)
+            && self.destination.matches(header.dest_nid)
+            && (self.types.is_empty() || self.types.contains(sighting.message_type().into()))
+            && (self.portals == 0 || self.has_portal(&header.body))
+    }
+
+    fn has_portal(&self, body: &Body) -> bool {
+        let portal = match body {
+            Body::Put(put) => put.ptl_index,
+            Body::Get(get) => get.ptl_index,
+            Body::Ack(_) | Body::Reply(_) => return false,
+        };
+        self.portals.checked_shr(portal).unwrap_or(0) & 1 == 1
+    }
+
+    fn check(&self) -> Result<(), FaultError> {
+        let with_portal = FaultTypes::PUT | FaultTypes::GET;
+        if self.portals != 0 && !self.types.is_empty() && !self.types.intersects(with_portal) {
+            return Err(FaultError::NoPortal);
+        }
+        Ok(())
+    }
+}
+
+/// A rule that drops messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropRule {
+    /// Which messages.
+    pub filter: FaultFilter,
+    /// How many of them.
+    pub pace: Pace,
+    /// With classes the rule is for messages being sent, which then fail with one of them, chosen at
+    /// random; without, it is for messages that arrive, which are lost silently.
+    pub classes: Vec<MessageStatus>,
+    /// Every message that matches, in both directions; what is being sent fails as
+    /// [`MessageStatus::LocalDropped`].
+    pub all: bool,
+}
+
+impl DropRule {
+    pub(super) fn check(&self) -> Result<(), FaultError> {
+        check_pace(self.pace)?;
+        if self.classes.contains(&MessageStatus::Ok) {
+            return Err(FaultError::NotAFailure);
+        }
+        self.filter.check()
+    }
+}
+
+/// A rule that delays messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DelayRule {
+    /// Which messages.
+    pub filter: FaultFilter,
+    /// How many of them.
+    pub pace: Pace,
+    /// By how much.
+    pub latency: Duration,
+}
+
+impl DelayRule {
+    pub(super) fn check(&self) -> Result<(), FaultError> {
+        check_pace(self.pace)?;
+        if self.latency.is_zero() {
+            return Err(FaultError::NoLatency);
+        }
+        self.filter.check()
+    }
+}
+
+fn check_pace(pace: Pace) -> Result<(), FaultError> {
+    match pace {
+        Pace::Rate(0) => Err(FaultError::NoPace),
+        Pace::Interval(length) if length.is_zero() => Err(FaultError::NoPace),
+        _ => Ok(()),
+    }
+}
+
+/// What a rule has seen and done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultStats {
+    /// Messages that matched.
+    pub matched: u64,
+    /// Those dropped or delayed.
+    pub struck: u64,
+    /// PUTs among them.
+    pub put: u64,
+    /// ACKs among them.
+    pub ack: u64,
+    /// GETs among them.
+    pub get: u64,
+    /// REPLYs among them.
+    pub reply: u64,
+}
+
+impl FaultStats {
+    pub(super) fn count_struck(&mut self, message_type: MessageType) {
+        self.struck += 1;
+        match message_type {
+            MessageType::Ack => self.ack += 1,
+            MessageType::Put => self.put += 1,
+            MessageType::Get => self.get += 1,
+            MessageType::Reply => self.reply += 1,
+        }
+    }
+}
+
+/// Why a rule is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FaultError {
+    /// A rate or interval of zero.
+    #[error("a rate or an interval above zero is needed")]
+    NoPace,
+    /// A delay of nothing.
+    #[error("a latency above zero is needed")]
+    NoLatency,
+    /// Portals are given, and only types that have none.
+    #[error("only PUT and GET have a portal")]
+    NoPortal,
+    /// Success as the class of a failure.
+    #[error("a message cannot fail with success")]
+    NotAFailure,
+    /// More rules than anybody could overlook.
+    #[error("there are {max} rules already")]
+    TooMany {
+        /// The most there may be.
+        max: usize,
+    },
+}
+
+impl FaultError {
+    /// The errno that `lnetctl` reports for it.
+    #[must_use]
+    pub const fn errno(&self) -> Errno {
+        match self {
+            Self::TooMany { .. } => Errno::ENOMEM,
+            _ => Errno::EINVAL,
+        }
+    }
+}

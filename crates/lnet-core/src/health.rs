@@ -1,0 +1,139 @@
+//! Health values of interfaces and peer interfaces (sections 1.2, 1.5 and 3.3 of lnet-selection).
+//!
+//! ```text
+//!  0 ────────────────────────────────────────────── 1000
+//!  DOWN is advertised        − sensitivity: a failure        UP is advertised, in full health:
+//!  (local interfaces)        + sensitivity: a success        "optimal" for a resend
+//! ```
+
+use lnet_policy::Effective;
+
+use crate::status::MessageStatus;
+
+/// The health of an interface or a peer interface: 0 to 1000.
+///
+/// ```
+/// use lnet_core::Health;
+///
+/// assert!(Health::new(900).unwrap() < Health::MAX);
+/// assert_eq!(Health::new(1001), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Health(u16);
+
+impl Health {
+    /// Nothing is wrong.
+    pub const MAX: Self = Self(1000);
+    /// As bad as it gets.
+    pub const ZERO: Self = Self(0);
+
+    /// This value; `None` above 1000.
+    #[must_use]
+    pub const fn new(value: u16) -> Option<Self> {
+        if value > Self::MAX.0 {
+            return None;
+        }
+        Some(Self(value))
+    }
+
+    /// The number that is shown.
+    #[must_use]
+    pub const fn value(self) -> u16 {
+        self.0
+    }
+
+    /// True for [`Self::MAX`].
+    #[must_use]
+    pub const fn is_full(self) -> bool {
+        self.0 == Self::MAX.0
+    }
+
+    /// After a failure.
+    pub(crate) const fn lowered(self, by: u16) -> Self {
+        Self(self.0.saturating_sub(by))
+    }
+
+    /// After a success.
+    pub(crate) fn raised(self, by: u16) -> Self {
+        Self(self.0.saturating_add(by)).min(Self::MAX)
+    }
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self::MAX
+    }
+}
+
+/// `health stats` of a local interface: failed attempts by class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NiHealthStats {
+    /// [`MessageStatus::LocalInterrupt`].
+    pub interrupts: u64,
+    /// [`MessageStatus::LocalDropped`].
+    pub dropped: u64,
+    /// [`MessageStatus::LocalAborted`].
+    pub aborted: u64,
+    /// [`MessageStatus::LocalNoRoute`].
+    pub no_route: u64,
+    /// [`MessageStatus::LocalTimeout`].
+    pub timeouts: u64,
+    /// [`MessageStatus::LocalError`].
+    pub error: u64,
+}
+
+impl NiHealthStats {
+    pub(crate) fn count(&mut self, status: MessageStatus) {
+        match status {
+            MessageStatus::LocalInterrupt => self.interrupts += 1,
+            MessageStatus::LocalDropped => self.dropped += 1,
+            MessageStatus::LocalAborted => self.aborted += 1,
+            MessageStatus::LocalNoRoute => self.no_route += 1,
+            MessageStatus::LocalTimeout => self.timeouts += 1,
+            MessageStatus::LocalError => self.error += 1,
+            _ => {}
+        }
+    }
+}
+
+/// `health stats` of a peer interface: failed attempts by class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PeerHealthStats {
+    /// [`MessageStatus::RemoteDropped`].
+    pub dropped: u64,
+    /// [`MessageStatus::RemoteTimeout`].
+    pub timeout: u64,
+    /// [`MessageStatus::RemoteError`].
+    pub error: u64,
+    /// [`MessageStatus::NetworkTimeout`].
+    pub network_timeout: u64,
+}
+
+impl PeerHealthStats {
+    pub(crate) fn count(&mut self, status: MessageStatus) {
+        match status {
+            MessageStatus::RemoteDropped => self.dropped += 1,
+            MessageStatus::RemoteTimeout => self.timeout += 1,
+            MessageStatus::RemoteError => self.error += 1,
+            MessageStatus::NetworkTimeout => self.network_timeout += 1,
+            _ => {}
+        }
+    }
+}
+
+/// What decides about an interface or a peer interface besides its load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HealthView {
+    /// The value.
+    pub health: Health,
+    /// Recovery pings sent since it was last heard of; the back-off's exponent.
+    pub ping_count: u32,
+    /// When the next recovery ping is due, while it is being recovered.
+    pub next_ping: Option<lnet_types::Time>,
+    /// It is being recovered.
+    pub in_recovery: bool,
+    /// The last recovery ping failed.
+    pub ping_failed: bool,
+    /// The priority that the rules give it, and the rule.
+    pub priority: Effective,
+}

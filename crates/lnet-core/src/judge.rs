@@ -1,0 +1,251 @@
+//! What the fate of a message does to the health of the interfaces it used (section 3.3 of
+//! lnet-selection).
+//!
+//! | fate | local interface | peer interface |
+//! |---|---|---|
+//! | sent | + | |
+//! | received | + | +, a gateway's to the full |
+//! | `LOCAL_*` | − | |
+//! | `REMOTE_*` | | − |
+//! | `NETWORK_TIMEOUT` | − | − |
+//! | no response in time | | − (the next hop's) |
+//!
+//! A failure after the message's deadline says nothing. A peer's only interface is not blamed, unless
+//! the peer is a gateway or this node routes. A recovery ping is no evidence against the interface that
+//! it is about (section 10.1): only its missing answer is.
+
+use lnet_types::{Nid, Time};
+
+use crate::Core;
+use crate::config::ConfigError;
+use crate::health::Health;
+use crate::io::{NiId, TxId};
+use crate::peer::{PeerNi, PeerNiId};
+use crate::recovery::Patient;
+use crate::status::MessageStatus;
+
+impl Core {
+    /// An attempt to send has ended.
+    pub(crate) fn judge(&mut self, id: TxId, status: MessageStatus, now: Time) {
+        let Some(tx) = self.tx.get(id) else { return };
+        let (ni, deadline, probe) = (tx.ni, tx.deadline, tx.attempts.probe);
+        let Some(peer) = tx.peer else { return };
+        if status == MessageStatus::Ok {
+            return self.raise_ni(ni);
+        }
+        if now >= deadline {
+            self.counters.late_count += 1;
+            let late = u64::try_from((now - deadline).as_nanos()).unwrap_or(u64::MAX);
+            self.counters.late_nanoseconds = self.counters.late_nanoseconds.saturating_add(late);
+            return;
+        }
+        if let Some(ni) = self.nis.get_mut(ni) {
+            ni.health_stats.count(status);
+        }
+        if let Some(peer_ni) = self.peers.get_mut(peer) {
+            peer_ni.health_stats.count(status);
+        }
+        if status.blames_local() {
+            self.lower_ni(ni, now);
+        }
+        if status.blames_remote() && !probe && self.may_blame(peer) {
+            self.lower_peer_ni(peer, now);
+        }
+    }
+
+    /// The single-rail gates: where there is no other interface to go to, blame helps nobody.
+    fn may_blame(&self, id: PeerNiId) -> bool {
+        self.peers.get(id).is_some_and(|peer_ni| {
+            let routes = self.config.routing || self.is_gateway(peer_ni);
+            routes || self.peers.interfaces_beside(peer_ni) > 1
+        })
+    }
+
+    fn is_gateway(&self, peer_ni: &PeerNi) -> bool {
+        self.peers
+            .owner(peer_ni)
+            .is_some_and(|peer| peer.routes > 0)
+    }
+
+    /// No response came in time to what was sent to this next hop.
+    pub(crate) fn next_hop_was_silent(&mut self, nid: Nid, now: Time) {
+        if let Some(id) = self.peers.id_of(nid) {
+            self.lower_peer_ni(id, now);
+        }
+    }
+
+    /// A message was received whole.
+    pub(crate) fn judge_received(&mut self, ni: NiId, sender: Nid, now: Time) {
+        if ni == NiId::LOOPBACK {
+            return;
+        }
+        self.raise_ni(ni);
+        let Some(id) = self.peers.id_of(sender) else {
+            return;
+        };
+        if let Some(ni) = self.nis.get_mut(ni) {
+            ni.recovery.ping_count = 0;
+        }
+        let Some(peer_ni) = self.peers.get_mut(id) else {
+            return;
+        };
+        peer_ni.recovery.ping_count = 0;
+        let health = peer_ni.health;
+        let sensitivity = self.config.globals.health_sensitivity;
+        if health.is_full() || sensitivity == 0 {
+            return;
+        }
+        let trusted = self.config.routing
+            || self
+                .peers
+                .get(id)
+                .is_some_and(|peer_ni| self.is_gateway(peer_ni));
+        let raised = if trusted {
+            Health::MAX
+        } else {
+            health.raised(sensitivity)
+        };
+        self.peers.set_health(id, raised);
+        self.watch_peer_ni(id, raised, now);
+    }
+
+    fn watch_peer_ni(&mut self, id: PeerNiId, health: Health, now: Time) {
+        if health.is_full() {
+            self.leave_recovery(Patient::Peer(id));
+        } else {
+            self.enter_recovery(Patient::Peer(id), now);
+        }
+    }
+
+    /// A success.
+    pub(crate) fn raise_ni(&mut self, id: NiId) {
+        let sensitivity = self.config.globals.health_sensitivity;
+        let Some(ni) = self.nis.get_mut(id) else {
+            return;
+        };
+        if sensitivity == 0 || ni.health.is_full() {
+            return;
+        }
+        ni.health = ni.health.raised(sensitivity);
+        if ni.health.is_full() {
+            self.leave_recovery(Patient::Ni(id));
+            self.set_ni_status(id, true);
+        }
+    }
+
+    fn lower_ni(&mut self, id: NiId, now: Time) {
+        let sensitivity = self.config.globals.health_sensitivity;
+        let Some(ni) = self.nis.get_mut(id) else {
+            return;
+        };
+        if sensitivity == 0 {
+            return;
+        }
+        ni.health = ni.health.lowered(sensitivity);
+        if ni.health == Health::ZERO {
+            self.set_ni_status(id, false);
+        }
+        self.enter_recovery(Patient::Ni(id), now);
+    }
+
+    /// The status that is advertised changes at both ends of the scale only.
+    fn set_ni_status(&mut self, id: NiId, up: bool) {
+        let Some(ni) = self.nis.get_mut(id).filter(|ni| ni.status_up != up) else {
+            return;
+        };
+        ni.status_up = up;
+        self.rebuild_ping_info();
+    }
+
+    fn lower_peer_ni(&mut self, id: PeerNiId, now: Time) {
+        let globals = &self.config.globals;
+        let Some(peer_ni) = self.peers.get(id) else {
+            return;
+        };
+        let own = self.nis.by_nid(peer_ni.nid).is_some();
+        if globals.health_sensitivity == 0 || own {
+            return;
+        }
+        let by = if self.is_gateway(peer_ni) {
+            globals.gateway_sensitivity
+        } else {
+            globals.health_sensitivity
+        };
+        self.peers.set_health(id, peer_ni.health.lowered(by));
+        self.enter_recovery(Patient::Peer(id), now);
+    }
+
+    /// A peer's node has said whether this interface of it is up. One that goes down costs health once.
+    pub(crate) fn set_peer_ni_status(&mut self, nid: Nid, up: bool, now: Time) {
+        let Some(id) = self.peers.id_of(nid) else {
+            return;
+        };
+        let Some(peer_ni) = self.peers.get_mut(id) else {
+            return;
+        };
+        let goes_down = peer_ni.status_up && !up;
+        peer_ni.status_up = up;
+        if goes_down {
+            self.lower_peer_ni(id, now);
+        }
+    }
+
+    /// Sets the health of an interface, as an administrator may: 0 advertises it as down, full health
+    /// as up; below that recovery begins at once.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::UnknownNi`], also for loopback.
+    pub fn set_ni_health(
+        &mut self,
+        ni: NiId,
+        health: Health,
+        now: Time,
+    ) -> Result<(), ConfigError> {
+        let entry = self.nis.get_mut(ni).filter(|ni| ni.id != NiId::LOOPBACK);
+        entry.ok_or(ConfigError::UnknownNi)?.health = health;
+        match health {
+            Health::ZERO => self.set_ni_status(ni, false),
+            Health::MAX => self.set_ni_status(ni, true),
+            _ => {}
+        }
+        if health.is_full() {
+            self.leave_recovery(Patient::Ni(ni));
+        } else {
+            self.begin_recovery_at(Patient::Ni(ni), now);
+        }
+        Ok(())
+    }
+
+    /// Sets the health of a peer interface, as an administrator may; below full health recovery begins
+    /// a second later.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::UnknownPeer`] when no peer has this NID.
+    pub fn set_peer_ni_health(
+        &mut self,
+        nid: Nid,
+        health: Health,
+        now: Time,
+    ) -> Result<(), ConfigError> {
+        let id = self.peers.id_of(nid).ok_or(ConfigError::UnknownPeer(nid))?;
+        self.peers.set_health(id, health);
+        if health.is_full() {
+            self.leave_recovery(Patient::Peer(id));
+        } else {
+            let at = now + std::time::Duration::from_secs(1);
+            self.begin_recovery_at(Patient::Peer(id), at);
+        }
+        Ok(())
+    }
+
+    /// Sets the health of every peer interface, as `peer set --health --all` does.
+    pub fn set_all_peer_health(&mut self, health: Health, now: Time) {
+        let nids: Vec<Nid> = self.peers.iter().map(|peer_ni| peer_ni.nid).collect();
+        for nid in nids {
+            // They were listed just now, so none is unknown.
+            let _known = self.set_peer_ni_health(nid, health, now);
+        }
+    }
+}

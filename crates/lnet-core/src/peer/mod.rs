@@ -1,0 +1,233 @@
+//! Peers and their interfaces (sections 1.3 to 1.5 of lnet-selection).
+//!
+//! ```text
+//!  Peer ── primary NID, Multi-Rail?, routes through it
+//!   └─ PeerNet ── priority, health (the best of its NIs), sequence
+//!       └─ PeerNi ── NID, health, status, credits, priority, preferred sources and gateways
+//! ```
+//!
+//! A peer NI is created by configuration or by traffic: by the first message from it or to it. What
+//! traffic created may be forgotten again while it is idle, so a flood of source addresses costs a
+//! bounded amount of memory and never pushes out what is configured or in use. A peer NI that is alone
+//! and not Multi-Rail has no [`Peer`]: it is its own.
+
+mod peers;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use lnet_policy::{Effective, PreferredList};
+use lnet_types::{Net, Nid, Time};
+use smallvec::SmallVec;
+
+pub use peers::MAX_PEER_NIS;
+pub(crate) use peers::Peers;
+
+use crate::counters::MessageStats;
+use crate::health::{Health, PeerHealthStats};
+use crate::io::{NiId, RxId, TxId};
+use crate::policies::SourceListId;
+use crate::recovery::Recovery;
+use crate::table::Key;
+
+/// Names a peer NI; goes stale when it is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PeerNiId(u64);
+
+impl Key for PeerNiId {
+    fn from_raw(raw: u64) -> Self {
+        Self(raw)
+    }
+
+    fn raw(self) -> u64 {
+        self.0
+    }
+}
+
+/// Names a [`Peer`]; goes stale when it is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PeerId(u64);
+
+impl Key for PeerId {
+    fn from_raw(raw: u64) -> Self {
+        Self(raw)
+    }
+
+    fn raw(self) -> u64 {
+        self.0
+    }
+}
+
+/// An interface of a peer.
+#[derive(Debug)]
+pub(crate) struct PeerNi {
+    pub(crate) nid: Nid,
+    /// The peer's primary NID, which is the peer's name.
+    pub(crate) primary: Nid,
+    /// The peer, where there is more to know of it.
+    pub(crate) peer: Option<PeerId>,
+    /// Messages to it that are with the LND or wait for an NI credit.
+    pub(crate) in_flight: u32,
+    /// Messages that wait for a credit of this peer NI.
+    pub(crate) queue: VecDeque<TxId>,
+    /// The most that ever were in flight and waiting.
+    pub(crate) most_in_flight: u32,
+    /// Bytes queued and in flight, headers included.
+    pub(crate) queued_bytes: u64,
+    /// Router buffers held by messages from it.
+    pub(crate) buffers_held: u32,
+    /// The most that ever were held and waited for.
+    pub(crate) most_buffers: u32,
+    /// Messages from it that wait until it may hold another buffer.
+    pub(crate) buffer_queue: VecDeque<RxId>,
+    /// Reported down, at this time; cleared by whatever arrives from it.
+    pub(crate) down_since: Option<Time>,
+    /// When it was last heard of or sent to.
+    pub(crate) last_used: Time,
+    /// When it was last heard of.
+    pub(crate) last_alive: Option<Time>,
+    /// The local interface that a non-Multi-Rail peer always sees (section 2.11 of lnet-selection).
+    pub(crate) pinned: Option<NiId>,
+    pub(crate) health: Health,
+    /// What its node last said of it in ping information.
+    pub(crate) status_up: bool,
+    pub(crate) recovery: Recovery,
+    /// Round-robin stamp of the last use.
+    pub(crate) seq: u64,
+    /// What the rules say of it.
+    pub(crate) priority: Effective,
+    /// The local interfaces that the rules prefer for it.
+    pub(crate) sources: SourceListId,
+    /// The gateways that the rules prefer on the way to it, if there are any.
+    pub(crate) gateways: Option<PreferredList>,
+    pub(crate) health_stats: PeerHealthStats,
+    pub(crate) stats: MessageStats,
+}
+
+impl PeerNi {
+    fn new(nid: Nid, now: Time) -> Self {
+        Self {
+            nid,
+            primary: nid,
+            peer: None,
+            in_flight: 0,
+            queue: VecDeque::new(),
+            most_in_flight: 0,
+            queued_bytes: 0,
+            buffers_held: 0,
+            most_buffers: 0,
+            buffer_queue: VecDeque::new(),
+            down_since: None,
+            last_used: now,
+            last_alive: None,
+            pinned: None,
+            health: Health::MAX,
+            status_up: true,
+            recovery: Recovery::default(),
+            seq: 0,
+            priority: Effective::NONE,
+            sources: SourceListId::NONE,
+            gateways: None,
+            health_stats: PeerHealthStats::default(),
+            stats: MessageStats::default(),
+        }
+    }
+
+    /// No message of ours or through us depends on this entry.
+    fn is_idle(&self) -> bool {
+        self.in_flight == 0
+            && self.queue.is_empty()
+            && self.buffers_held == 0
+            && self.buffer_queue.is_empty()
+            && !self.recovery.is_pending()
+    }
+
+    /// A resend may use it (section 2.2 of lnet-selection).
+    pub(crate) fn is_optimal(&self) -> bool {
+        self.status_up && self.health.is_full()
+    }
+
+    /// Messages that hold or wait for a credit.
+    pub(crate) fn load(&self) -> i64 {
+        i64::from(self.in_flight) + self.queue.len() as i64
+    }
+
+    pub(crate) fn note_in_flight(&mut self) {
+        let now = self.in_flight.saturating_add(self.queue.len() as u32);
+        self.most_in_flight = self.most_in_flight.max(now);
+    }
+
+    pub(crate) fn note_buffers(&mut self) {
+        let now = self
+            .buffers_held
+            .saturating_add(self.buffer_queue.len() as u32);
+        self.most_buffers = self.most_buffers.max(now);
+    }
+}
+
+/// A peer that is more than the one NID it was seen with: configured, or a gateway.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) primary: Nid,
+    pub(crate) nids: SmallVec<[Nid; 2]>,
+    /// Its nets, that of the primary NID first.
+    pub(crate) nets: SmallVec<[PeerNet; 1]>,
+    pub(crate) multi_rail: bool,
+    /// Given by `add_peer`.
+    pub(crate) configured: bool,
+    /// Number of routes through it.
+    pub(crate) routes: u32,
+    /// Where the stamps of its nets and NIs come from.
+    pub(crate) send_seq: u64,
+}
+
+/// The interfaces of a peer on one net.
+#[derive(Clone, Debug)]
+pub(crate) struct PeerNet {
+    pub(crate) net: Net,
+    pub(crate) nis: SmallVec<[PeerNiId; 4]>,
+    /// That of its healthiest NI.
+    pub(crate) health: Health,
+    /// Round-robin stamp of the last use.
+    pub(crate) seq: u64,
+    /// What the rules say of it.
+    pub(crate) priority: Effective,
+}
+
+impl Peer {
+    fn new(primary: Nid) -> Self {
+        Self {
+            primary,
+            nids: SmallVec::new(),
+            nets: SmallVec::new(),
+            multi_rail: false,
+            configured: false,
+            routes: 0,
+            send_seq: 0,
+        }
+    }
+
+    /// Takes in a NID; those that it has already stay where they are.
+    fn adopt(&mut self, nid: Nid, id: PeerNiId) {
+        if self.nids.contains(&nid) {
+            return;
+        }
+        self.nids.push(nid);
+        match self.nets.iter_mut().find(|on| on.net == nid.net()) {
+            Some(on) => on.nis.push(id),
+            None => self.nets.push(PeerNet {
+                net: nid.net(),
+                nis: SmallVec::from_slice(&[id]),
+                health: Health::MAX,
+                seq: 0,
+                priority: Effective::NONE,
+            }),
+        }
+    }
+
+    /// Its interfaces on a net.
+    pub(crate) fn on_net(&self, net: Net) -> Option<&PeerNet> {
+        self.nets.iter().find(|on| on.net == net)
+    }
+}

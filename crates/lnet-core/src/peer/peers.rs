@@ -1,0 +1,299 @@
+//! The table of all peers: by NID, by primary NID, and what of it may be forgotten.
+
+use std::collections::BTreeMap;
+
+use lnet_types::{Nid, Time};
+use rustc_hash::{FxHashMapSeed, FxSeededState};
+use smallvec::SmallVec;
+
+use super::{Peer, PeerId, PeerNi, PeerNiId};
+use crate::health::Health;
+use crate::table::Table;
+
+/// The most peer NIs that a node knows at once. The largest machines have about 160,000 nodes, but a
+/// node behind routers talks to the routers; at some 600 bytes each the full table takes 75 MiB.
+pub const MAX_PEER_NIS: usize = 131_072;
+
+/// How many entries are looked at for one that may be forgotten, before a new peer is refused.
+const EVICTION_PROBES: usize = 256;
+
+/// How many that may be forgotten are compared; the one idle for longest goes.
+const EVICTION_CANDIDATES: usize = 8;
+
+/// All peers.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    nis: Table<PeerNiId, PeerNi>,
+    by_nid: FxHashMapSeed<Nid, PeerNiId>,
+    /// The peers that may not be forgotten.
+    kept: Table<PeerId, Peer>,
+    by_primary: BTreeMap<Nid, PeerId>,
+    /// Where the search for something to forget goes on.
+    hand: usize,
+    capacity: usize,
+}
+
+impl Peers {
+    /// No peers. The seed keys the hash, so that nobody outside can choose addresses that collide.
+    pub(crate) fn new(seed: u64, capacity: usize) -> Self {
+        Self {
+            nis: Table::default(),
+            by_nid: FxHashMapSeed::with_hasher(FxSeededState::with_seed(seed as usize)),
+            kept: Table::default(),
+            by_primary: BTreeMap::new(),
+            hand: 0,
+            capacity,
+        }
+    }
+
+    pub(crate) fn get(&self, id: PeerNiId) -> Option<&PeerNi> {
+        self.nis.get(id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: PeerNiId) -> Option<&mut PeerNi> {
+        self.nis.get_mut(id)
+    }
+
+    pub(crate) fn by_nid(&self, nid: Nid) -> Option<&PeerNi> {
+        self.nis.get(*self.by_nid.get(&nid)?)
+    }
+
+    pub(crate) fn by_nid_mut(&mut self, nid: Nid) -> Option<&mut PeerNi> {
+        self.nis.get_mut(*self.by_nid.get(&nid)?)
+    }
+
+    pub(crate) fn id_of(&self, nid: Nid) -> Option<PeerNiId> {
+        self.by_nid.get(&nid).copied()
+    }
+
+    /// The peer NI with this NID, which is being used now.
+    pub(crate) fn touch(&mut self, nid: Nid, now: Time) -> Option<PeerNiId> {
+        let id = self.id_of(nid)?;
+        if let Some(peer_ni) = self.nis.get_mut(id) {
+            peer_ni.last_used = now;
+        }
+        Some(id)
+    }
+
+    /// Adds a peer NI that is not there yet; `None` when the table is full and nothing may be
+    /// forgotten.
+    pub(crate) fn create(&mut self, nid: Nid, now: Time) -> Option<PeerNiId> {
+        if self.nis.len() >= self.capacity {
+            self.forget_one()?;
+        }
+        let id = self.nis.insert(PeerNi::new(nid, now));
+        self.by_nid.insert(nid, id);
+        Some(id)
+    }
+
+    /// The peer's name as upper layers know it.
+    pub(crate) fn primary_of(&self, nid: Nid) -> Nid {
+        self.by_nid(nid).map_or(nid, |peer_ni| peer_ni.primary)
+    }
+
+    /// The configured peer or gateway with this primary NID.
+    pub(crate) fn peer(&self, primary: Nid) -> Option<&Peer> {
+        let peer = self.owner(self.by_nid(primary)?)?;
+        (peer.primary == primary).then_some(peer)
+    }
+
+    /// The configured peer or gateway that this peer NI belongs to.
+    pub(crate) fn owner(&self, peer_ni: &PeerNi) -> Option<&Peer> {
+        self.kept.get(peer_ni.peer?)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn owner_mut(&mut self, id: PeerNiId) -> Option<&mut Peer> {
+        self.kept.get_mut(self.nis.get(id)?.peer?)
+    }
+
+    /// The peer that owns this NID, configured or a gateway.
+    pub(crate) fn owner_of(&self, nid: Nid) -> Option<&Peer> {
+        self.owner(self.by_nid(nid)?)
+    }
+
+    /// All configured peers and gateways, by primary NID.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = (Nid, &Peer)> {
+        self.by_primary
+            .iter()
+            .filter_map(|(&primary, &id)| Some((primary, self.kept.get(id)?)))
+    }
+
+    /// True when the owner of this NID is known to be Multi-Rail.
+    pub(crate) fn is_multi_rail(&self, nid: Nid) -> bool {
+        self.owner_of(nid).is_some_and(|peer| peer.multi_rail)
+    }
+
+    /// Number of interfaces of the peer that this one belongs to.
+    pub(crate) fn interfaces_beside(&self, peer_ni: &PeerNi) -> usize {
+        self.owner(peer_ni).map_or(1, |peer| peer.nids.len())
+    }
+
+    /// Makes the owner of `nid` one that is not forgotten, and counts a route through it.
+    pub(crate) fn add_gateway(&mut self, nid: Nid) {
+        let primary = self.primary_of(nid);
+        let id = self.keep(primary);
+        if let Some(peer) = self.kept.get_mut(id) {
+            peer.routes += 1;
+        }
+    }
+
+    /// One route less through the owner of `nid`.
+    pub(crate) fn remove_gateway(&mut self, nid: Nid) {
+        let primary = self.primary_of(nid);
+        let Some(&id) = self.by_primary.get(&primary) else {
+            return;
+        };
+        let Some(peer) = self.kept.get_mut(id) else {
+            return;
+        };
+        peer.routes = peer.routes.saturating_sub(1);
+        if peer.routes == 0 && !peer.configured {
+            self.unkeep(primary);
+        }
+    }
+
+    /// Configures a peer; its NIDs must have been created and be free ([`Peers::owner_conflict`]).
+    pub(crate) fn configure(&mut self, primary: Nid, nids: &[Nid], multi_rail: bool) {
+        let id = self.keep(primary);
+        for &nid in nids.iter().filter(|&&nid| nid != primary) {
+            let routes = self.unkeep(nid).map_or(0, |other| other.routes);
+            if let Some(peer) = self.kept.get_mut(id) {
+                peer.routes += routes;
+            }
+            self.join(nid, id, primary);
+        }
+        let Some(peer) = self.kept.get_mut(id) else {
+            return;
+        };
+        peer.multi_rail = multi_rail;
+        peer.configured = true;
+        if multi_rail {
+            for nid in peer.nids.clone() {
+                self.by_nid_mut(nid)
+                    .into_iter()
+                    .for_each(|ni| ni.pinned = None);
+            }
+        }
+    }
+
+    /// The first of these NIDs that another configured peer owns.
+    pub(crate) fn owner_conflict(&self, primary: Nid, nids: &[Nid]) -> Option<Nid> {
+        std::iter::once(&primary).chain(nids).copied().find(|&nid| {
+            let owner = self.primary_of(nid);
+            owner != primary && self.peer(owner).is_some_and(|peer| peer.configured)
+        })
+    }
+
+    /// Forgets a configured peer and returns its interfaces with what waits for them.
+    pub(crate) fn remove(&mut self, primary: Nid) -> Vec<PeerNi> {
+        let nids = self
+            .unkeep(primary)
+            .map_or_else(SmallVec::new, |peer| peer.nids);
+        nids.into_iter()
+            .filter_map(|nid| self.nis.remove(self.by_nid.remove(&nid)?))
+            .collect()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PeerNi> {
+        self.nis.iter().map(|(_, peer_ni)| peer_ni)
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = PeerNiId> {
+        self.nis.iter().map(|(id, _)| id)
+    }
+
+    /// Changes the health of a peer NI, and that of its net with it.
+    pub(crate) fn set_health(&mut self, id: PeerNiId, health: Health) {
+        let Some(peer_ni) = self.nis.get_mut(id) else {
+            return;
+        };
+        peer_ni.health = health;
+        let net = peer_ni.nid.net();
+        let Some(peer) = peer_ni.peer.and_then(|peer| self.kept.get_mut(peer)) else {
+            return;
+        };
+        if let Some(on) = peer.nets.iter_mut().find(|on| on.net == net) {
+            let nis = on.nis.iter().filter_map(|&id| self.nis.get(id));
+            on.health = nis.map(|ni| ni.health).max().unwrap_or(Health::MAX);
+        }
+    }
+
+    /// Stamps a peer NI and its net as the ones used last.
+    pub(crate) fn stamp(&mut self, id: PeerNiId) {
+        let Some(peer_ni) = self.nis.get_mut(id) else {
+            return;
+        };
+        let peer = peer_ni.peer.and_then(|peer| self.kept.get_mut(peer));
+        let Some(peer) = peer else {
+            peer_ni.seq += 1;
+            return;
+        };
+        peer.send_seq += 1;
+        peer_ni.seq = peer.send_seq;
+        let net = peer_ni.nid.net();
+        if let Some(on) = peer.nets.iter_mut().find(|on| on.net == net) {
+            on.seq = peer.send_seq;
+        }
+    }
+
+    /// The peer with this primary NID, which is kept from now on.
+    fn keep(&mut self, primary: Nid) -> PeerId {
+        if let Some(&id) = self.by_primary.get(&primary) {
+            return id;
+        }
+        let id = self.kept.insert(Peer::new(primary));
+        self.by_primary.insert(primary, id);
+        self.join(primary, id, primary);
+        id
+    }
+
+    fn join(&mut self, nid: Nid, peer: PeerId, primary: Nid) {
+        let Some(id) = self.id_of(nid) else { return };
+        let Some(peer_ni) = self.nis.get_mut(id) else {
+            return;
+        };
+        (peer_ni.peer, peer_ni.primary) = (Some(peer), primary);
+        let health = peer_ni.health;
+        if let Some(peer) = self.kept.get_mut(peer) {
+            peer.adopt(nid, id);
+        }
+        self.set_health(id, health);
+    }
+
+    /// Every NI of this peer stands for itself again.
+    fn unkeep(&mut self, primary: Nid) -> Option<Peer> {
+        let peer = self.kept.remove(self.by_primary.remove(&primary)?)?;
+        for &nid in &peer.nids {
+            if let Some(peer_ni) = self.by_nid_mut(nid) {
+                (peer_ni.peer, peer_ni.primary) = (None, nid);
+            }
+        }
+        Some(peer)
+    }
+
+    /// Makes room: of the next few that may be forgotten, the one idle for longest goes.
+    fn forget_one(&mut self) -> Option<()> {
+        let mut oldest: Option<(Time, PeerNiId)> = None;
+        let mut candidates = 0;
+        for _ in 0..EVICTION_PROBES.min(self.capacity) {
+            self.hand = (self.hand + 1) % self.capacity;
+            let Some((id, peer_ni)) = self.nis.at(self.hand) else {
+                continue;
+            };
+            if !peer_ni.is_idle() || peer_ni.peer.is_some() {
+                continue;
+            }
+            candidates += 1;
+            if oldest.is_none_or(|(time, _)| peer_ni.last_used < time) {
+                oldest = Some((peer_ni.last_used, id));
+            }
+            if candidates == EVICTION_CANDIDATES {
+                break;
+            }
+        }
+        let forgotten = self.nis.remove(oldest?.1)?;
+        self.by_nid.remove(&forgotten.nid);
+        Some(())
+    }
+}

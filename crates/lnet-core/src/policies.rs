@@ -1,0 +1,257 @@
+//! The node's selection rules, and what they say of its interfaces and peers (section 4.4 of
+//! lnet-selection).
+//!
+//! Effective values are a function of the rules, the profile, the local NIDs, the gateways and the
+//! object; they are computed when one of these changes and kept with the object, so that selection
+//! reads numbers and never matches anything:
+//!
+//! ```text
+//!  rule, profile ──┐
+//!  local NI ───────┼──▶ compile ──▶ local nets, local NIs ──▶ all peers, if anything changes for them
+//!  gateway ────────┘
+//!  peer NI, peer net ─────────────▶ this peer
+//! ```
+
+use lnet_policy::{
+    Added, Effective, Gateway, Policy, PolicyError, PreferredList, Priority, Profile, Rule,
+    RuleList,
+};
+use lnet_types::{Nid, Time};
+use rustc_hash::FxHashMap;
+
+use crate::Core;
+use crate::ni::Ni;
+use crate::peer::{PeerNi, PeerNiId};
+
+/// Names a list of preferred local interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SourceListId(u32);
+
+impl SourceListId {
+    /// No interface is preferred.
+    pub(crate) const NONE: Self = Self(0);
+}
+
+/// Distinct lists; with more, all are made again, without those that no peer uses any more.
+const LISTS_MAX: usize = 1 << 16;
+
+/// A preferred list as selection reads it: by the slot of a local interface.
+#[derive(Debug)]
+struct SourceList {
+    list: PreferredList,
+    ranks: Box<[Priority]>,
+}
+
+/// What an entry of a preferred list is compared by.
+type ListKey = Box<[(Nid, Priority, usize)]>;
+
+/// The rules and what is kept of them.
+#[derive(Debug)]
+pub(crate) struct Policies {
+    rules: RuleList,
+    compiled: Policy,
+    lists: Vec<SourceList>,
+    by_content: FxHashMap<ListKey, SourceListId>,
+}
+
+impl Policies {
+    pub(crate) fn new(profile: Profile) -> Self {
+        let rules = RuleList::new();
+        Self {
+            compiled: Policy::new(&rules, profile, &[], &[]),
+            rules,
+            lists: Vec::new(),
+            by_content: FxHashMap::default(),
+        }
+    }
+
+    /// How much a local interface is preferred on this list.
+    pub(crate) fn rank(&self, list: SourceListId, ni: &Ni) -> Priority {
+        if list == SourceListId::NONE {
+            return Priority::NONE;
+        }
+        let entry = self.lists.get(list.0 as usize - 1);
+        let rank = entry.and_then(|entry| entry.ranks.get(ni.slot));
+        rank.copied().unwrap_or(Priority::NONE)
+    }
+
+    /// The entries of a list, with the rules they come from.
+    pub(crate) fn list(&self, list: SourceListId) -> Option<&PreferredList> {
+        let at = (list.0 as usize).checked_sub(1)?;
+        self.lists.get(at).map(|entry| &entry.list)
+    }
+
+    fn intern(&mut self, list: &PreferredList, nis: &[Ni]) -> SourceListId {
+        if list.is_empty() {
+            return SourceListId::NONE;
+        }
+        let entries = list.entries().iter();
+        let key: ListKey = entries.map(|e| (e.nid, e.rank, e.set_by)).collect();
+        if let Some(&known) = self.by_content.get(&key) {
+            return known;
+        }
+        self.lists.push(SourceList {
+            list: list.clone(),
+            ranks: nis.iter().map(|ni| list.rank_of(ni.nid)).collect(),
+        });
+        let id = SourceListId(self.lists.len() as u32);
+        self.by_content.insert(key, id);
+        id
+    }
+
+    fn forget_lists(&mut self) {
+        self.lists.clear();
+        self.by_content.clear();
+    }
+}
+
+impl Core {
+    /// The selection rules, in their order.
+    #[must_use]
+    pub fn rules(&self) -> &RuleList {
+        &self.policies.rules
+    }
+
+    /// Adds a selection rule before the one that now has index `before`, or at the end; one with the
+    /// same descriptors takes the new value. All effective values follow at once.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::Exists`], [`PolicyError::TooMany`]; nothing has changed then.
+    pub fn add_rule(&mut self, rule: Rule, before: Option<usize>) -> Result<Added, PolicyError> {
+        let added = self.policies.rules.add(rule, before)?;
+        self.apply_rules();
+        Ok(added)
+    }
+
+    /// Deletes a selection rule; what it hid comes into force.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::NotFound`].
+    pub fn delete_rule(&mut self, index: usize) -> Result<Rule, PolicyError> {
+        let deleted = self.policies.rules.delete(index)?;
+        self.apply_rules();
+        Ok(deleted)
+    }
+
+    /// Deletes all selection rules.
+    pub fn clear_rules(&mut self) {
+        self.policies.rules.clear();
+        self.apply_rules();
+    }
+
+    /// Puts another list of rules in place of the present one.
+    pub fn set_rules(&mut self, rules: RuleList) {
+        self.policies.rules = rules;
+        self.apply_rules();
+    }
+
+    /// A rule, the profile, a local interface or a gateway has changed.
+    pub(crate) fn apply_rules(&mut self) {
+        let profile = self.config.globals.profile;
+        let nids: Vec<Nid> = self.nis.real().iter().map(|ni| ni.nid).collect();
+        let gateways = self.gateways_for_rules();
+        let compiled = Policy::new(&self.policies.rules, profile, &nids, &gateways);
+        let same = compiled.same_for_peers(&self.policies.compiled);
+        self.policies.compiled = compiled;
+        for ni in self.nis.real_mut() {
+            ni.priority = self.policies.compiled.local_ni(ni.nid);
+        }
+        for state in self.nis.nets_mut() {
+            state.priority = self.policies.compiled.local_net(state.net);
+        }
+        // A list names interfaces by their slots, which an interface that goes moves.
+        if !same || !self.policies.lists.is_empty() {
+            self.apply_rules_to_peers();
+        }
+    }
+
+    fn gateways_for_rules(&self) -> Vec<Gateway> {
+        let mut gateways: Vec<Gateway> = Vec::new();
+        for nid in self.routes.gateways() {
+            let primary = self.peers.primary_of(nid);
+            if gateways.iter().any(|known| known.primary == primary) {
+                continue;
+            }
+            let nids = self.peers.peer(primary).map(|peer| peer.nids.clone());
+            let others = nids.into_iter().flatten().filter(|&nid| nid != primary);
+            gateways.push(Gateway {
+                primary,
+                others: others.collect(),
+            });
+        }
+        gateways
+    }
+
+    fn apply_rules_to_peers(&mut self) {
+        self.policies.forget_lists();
+        let ids: Vec<PeerNiId> = self.peers.ids().collect();
+        for id in ids {
+            self.apply_rules_to(id);
+        }
+    }
+
+    /// A peer was configured, or has become a gateway; then lists of other peers may name it.
+    pub(crate) fn apply_rules_to_peer(&mut self, primary: Nid) {
+        let Some(peer) = self.peers.peer(primary) else {
+            return;
+        };
+        let (nets, is_gateway) = (peer.nets.clone(), peer.routes > 0);
+        if is_gateway {
+            self.apply_rules();
+        }
+        for id in nets.iter().flat_map(|on| on.nis.iter().copied()) {
+            self.apply_rules_to(id);
+        }
+    }
+
+    /// A peer NI is new, or its peer has become another one.
+    pub(crate) fn apply_rules_to(&mut self, id: PeerNiId) {
+        let Some(peer_ni) = self.peers.get(id) else {
+            return;
+        };
+        let nid = peer_ni.nid;
+        let multi_rail = self
+            .peers
+            .owner(peer_ni)
+            .is_some_and(|peer| peer.multi_rail);
+        let effect = self.policies.compiled.peer_ni(nid, multi_rail);
+        let of_net = self.policies.compiled.peer_net(nid.net());
+        let sources = self.policies.intern(&effect.sources, self.nis.all());
+        if let Some(peer_ni) = self.peers.get_mut(id) {
+            peer_ni.priority = effect.priority;
+            peer_ni.sources = sources;
+            peer_ni.gateways = Some(effect.gateways).filter(|list| !list.is_empty());
+        }
+        if let Some(peer) = self.peers.owner_mut(id)
+            && let Some(on) = peer.nets.iter_mut().find(|on| on.net == nid.net())
+        {
+            on.priority = of_net;
+        }
+    }
+
+    /// What the rules say of the net of a peer NI.
+    pub(crate) fn effective_of_peer_net(&self, peer_ni: &PeerNi) -> Effective {
+        let on = self
+            .peers
+            .owner(peer_ni)
+            .and_then(|peer| peer.on_net(peer_ni.nid.net()));
+        on.map_or(Effective::NONE, |on| on.priority)
+    }
+
+    /// The peer NI with this NID, created if need be, with what the rules say of it; `None` when the
+    /// table is full and nothing may be forgotten.
+    pub(crate) fn peer_ni(&mut self, nid: Nid, now: Time) -> Option<PeerNiId> {
+        if let Some(id) = self.peers.touch(nid, now) {
+            return Some(id);
+        }
+        let id = self.peers.create(nid, now)?;
+        if self.policies.lists.len() >= LISTS_MAX {
+            self.apply_rules_to_peers();
+        } else if !self.policies.rules.rules().is_empty() {
+            self.apply_rules_to(id);
+        }
+        Some(id)
+    }
+}

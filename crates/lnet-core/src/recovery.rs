@@ -1,0 +1,237 @@
+//! Recovery: interfaces and peer interfaces below full health are pinged until they are back
+//! (section 3.6 of lnet-selection).
+//!
+//! ```text
+//!               failure, in 1 s                    2, 4, 8 … s later, up to the longest pause
+//!  full health ────────────────▶ in recovery: ping ◀──────────────┐
+//!       ▲                          │                               │
+//!       └──── health reaches 1000 ─┴─ ping answered, or not ───────┘
+//! ```
+//!
+//! An interface of ours pings its own NID from whatever interface is best; a peer's is pinged itself,
+//! if it was ever heard of and not silent for longer than `recovery_limit`. One ping at a time: while
+//! one is under way the next one waits. Any message received restarts the pauses, but does not bring
+//! the next ping forward.
+
+use std::time::Duration;
+
+use lnet_types::{Nid, ProcessId, Time};
+use lnet_wire::{LNET_PORTAL, PING_BUFFER_MIN, PING_MATCH_BITS};
+
+use crate::Core;
+use crate::descriptor::Owner;
+use crate::event::{Event, EventKind};
+use crate::io::NiId;
+use crate::md::{MdHandle, MdOptions, MdSpec};
+use crate::peer::PeerNiId;
+use crate::put_get::GetRequest;
+use crate::timer::Timer;
+
+/// What is being recovered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Patient {
+    /// An interface of ours.
+    Ni(NiId),
+    /// An interface of a peer.
+    Peer(PeerNiId),
+}
+
+/// How far the recovery of one interface or peer interface is.
+#[derive(Debug, Default)]
+pub(crate) struct Recovery {
+    /// Pings since it was last heard of.
+    pub(crate) ping_count: u32,
+    /// When the next ping is due, while it is in recovery.
+    pub(crate) at: Option<Time>,
+    /// The ping that is under way.
+    pub(crate) ping: Option<MdHandle>,
+    /// The last one failed.
+    pub(crate) failed: bool,
+}
+
+impl Recovery {
+    pub(crate) fn is_pending(&self) -> bool {
+        self.ping.is_some()
+    }
+}
+
+/// The pause after a ping, given how many there were: powers of two seconds up to the longest one.
+fn pause(ping_count: u32, longest: Duration) -> Duration {
+    let cap = longest.as_secs().checked_ilog2().unwrap_or(0);
+    if ping_count > cap {
+        return longest;
+    }
+    // The cap is below 64, whatever the longest pause is.
+    Duration::from_secs(1 << ping_count)
+}
+
+impl Core {
+    fn recovery_mut(&mut self, patient: Patient) -> Option<&mut Recovery> {
+        match patient {
+            Patient::Ni(ni) => self.nis.get_mut(ni).map(|ni| &mut ni.recovery),
+            Patient::Peer(peer) => self
+                .peers
+                .get_mut(peer)
+                .map(|peer_ni| &mut peer_ni.recovery),
+        }
+    }
+
+    /// After a failure: the first ping comes after the pause that its history asks for.
+    pub(crate) fn enter_recovery(&mut self, patient: Patient, now: Time) {
+        let longest = self.config.globals.max_recovery_ping_interval;
+        if !self.is_eligible(patient, now) {
+            return;
+        }
+        if let Some(recovery) = self.recovery_mut(patient)
+            && recovery.at.is_none()
+        {
+            let at = now + pause(recovery.ping_count, longest);
+            self.begin_recovery_at(patient, at);
+        }
+    }
+
+    /// Plans the first ping; one that is in recovery already keeps its plan.
+    pub(crate) fn begin_recovery_at(&mut self, patient: Patient, at: Time) {
+        let Some(recovery) = self.recovery_mut(patient) else {
+            return;
+        };
+        if recovery.at.is_none() {
+            recovery.at = Some(at);
+            self.timers.arm(at, Timer::Recover(patient));
+        }
+    }
+
+    /// It is well again, or given up.
+    pub(crate) fn leave_recovery(&mut self, patient: Patient) {
+        let Some(recovery) = self.recovery_mut(patient) else {
+            return;
+        };
+        if let Some(at) = recovery.at.take() {
+            recovery.failed = false;
+            self.timers.disarm(at, Timer::Recover(patient));
+        }
+    }
+
+    /// A peer interface that was never heard of, or not for too long, is not pinged.
+    fn is_eligible(&self, patient: Patient, now: Time) -> bool {
+        let Patient::Peer(id) = patient else {
+            return true;
+        };
+        let limit = self.config.globals.recovery_limit;
+        let heard = self.peers.get(id).and_then(|peer_ni| peer_ni.last_alive);
+        heard.is_some_and(|heard| limit.is_zero() || now <= heard + limit)
+    }
+
+    /// A ping is due.
+    pub(crate) fn recover(&mut self, patient: Patient, now: Time) {
+        let longest = self.config.globals.max_recovery_ping_interval;
+        let eligible = self.is_eligible(patient, now);
+        let Some(recovery) = self.recovery_mut(patient) else {
+            return;
+        };
+        if !eligible {
+            (recovery.at, recovery.ping_count) = (None, 0);
+            return;
+        }
+        // When it ends, the next one follows at once.
+        if recovery.is_pending() {
+            return;
+        }
+        recovery.ping_count = recovery.ping_count.saturating_add(1);
+        let at = now + pause(recovery.ping_count, longest);
+        recovery.at = Some(at);
+        self.timers.arm(at, Timer::Recover(patient));
+        self.send_recovery_ping(patient, now);
+    }
+
+    fn send_recovery_ping(&mut self, patient: Patient, now: Time) {
+        let Some(nid) = self.nid_of_patient(patient) else {
+            return;
+        };
+        let spec = MdSpec {
+            length: PING_BUFFER_MIN,
+            threshold: Some(2),
+            max_size: 0,
+            options: MdOptions::TRUNCATE,
+            unlink_when_exhausted: true,
+            user: 0,
+        };
+        let buffer = self.buffers.insert(vec![0; PING_BUFFER_MIN as usize]);
+        let Ok(md) = self.bind_md(spec, Owner::Recovery(buffer, patient)) else {
+            return self.buffers.release(buffer);
+        };
+        if let Some(recovery) = self.recovery_mut(patient) {
+            recovery.ping = Some(md);
+        }
+        let get = GetRequest {
+            md,
+            source: None,
+            target: ProcessId::lustre(nid),
+            portal: LNET_PORTAL,
+            match_bits: PING_MATCH_BITS,
+            offset: 0,
+        };
+        let timeout = self.config.globals.transaction_timeout;
+        if self.probe(get, timeout, now).is_err() {
+            self.retire(md, Ok(()), now);
+        }
+    }
+
+    fn nid_of_patient(&self, patient: Patient) -> Option<Nid> {
+        match patient {
+            Patient::Ni(ni) => self.nis.get(ni).map(|ni| ni.nid),
+            Patient::Peer(peer) => self.peers.get(peer).map(|peer_ni| peer_ni.nid),
+        }
+    }
+
+    /// Something happened to a recovery ping. That a peer interface lives was seen when its answer was
+    /// received; for one of ours the answer itself counts.
+    pub(crate) fn recovery_event(&mut self, patient: Patient, event: &Event) {
+        let failed = match (event.kind, event.status) {
+            (EventKind::Reply, Ok(())) => false,
+            (EventKind::Unlink, _) | (EventKind::Send, Ok(())) => return,
+            _ => true,
+        };
+        if let Some(recovery) = self.recovery_mut(patient) {
+            recovery.failed = failed;
+        }
+        if let (false, Patient::Ni(ni)) = (failed, patient) {
+            self.raise_ni(ni);
+        }
+    }
+
+    /// A recovery ping is over; the next one may be due already.
+    pub(crate) fn recovery_ping_ended(&mut self, patient: Patient, ping: MdHandle) {
+        let Some(recovery) = self.recovery_mut(patient) else {
+            return;
+        };
+        if recovery.ping == Some(ping) {
+            recovery.ping = None;
+        }
+        // One that is not due is armed already, and arming it again changes nothing.
+        if let Some(at) = recovery.at {
+            self.timers.arm(at, Timer::Recover(patient));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let pauses = |longest| -> Vec<u64> {
+            let longest = Duration::from_secs(longest);
+            (0..12)
+                .map(|count| pause(count, longest).as_secs())
+                .collect()
+        };
+        assert_eq!(
+            pauses(900),
+            [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]
+        );
+        assert_eq!(pauses(4)[..5], [1, 2, 4, 4, 4]);
+        assert_eq!(pauses(1)[..3], [1, 1, 1]);
+    }
+}

@@ -1,0 +1,129 @@
+//! Sending a message again (section 3.4 of lnet-selection).
+//!
+//! ```text
+//!  attempt failed ─▶ may it? ─▶ queue ─▶ path for the same description, without what it has used
+//!                       │ no               │ none left
+//!                       ▼                  ▼
+//!                  one SEND event with the last failure
+//! ```
+//!
+//! The descriptor stays attached and silent meanwhile. A message that is cancelled while it waits, by
+//! its owner or by the transaction timeout, is never sent again.
+
+use lnet_policy::Profile;
+use lnet_types::Time;
+
+use crate::Core;
+use crate::io::{NiId, TxId};
+use crate::select::{Retry, SelectError, Unobserved};
+use crate::status::{DropReason, MessageStatus};
+use crate::timer::Timer;
+use crate::tx::{End, Stage, Tx};
+
+impl Core {
+    /// How long a message may be on its way. In the `design` profile that is the transaction timeout,
+    /// and never changes; kernels give every attempt what the LND asks for all of them together.
+    pub(crate) fn message_deadline(&self, ni: NiId, now: Time) -> Time {
+        let globals = &self.config.globals;
+        let of_lnd = self.nis.get(ni).and_then(|ni| ni.lnd_timeout);
+        match of_lnd {
+            Some(each) if globals.profile == Profile::Lustre => {
+                let attempts = globals.retry_count.saturating_add(1);
+                now + each.saturating_mul(attempts) + std::time::Duration::from_secs(1)
+            }
+            _ => now + globals.transaction_timeout,
+        }
+    }
+
+    /// Whether a failed message is to be sent again. Counts it when only the number of resends speaks
+    /// against it.
+    pub(crate) fn may_resend(&mut self, id: TxId, status: MessageStatus, now: Time) -> bool {
+        let Some(tx) = self.tx.get(id) else {
+            return false;
+        };
+        let allowed = tx.attempts.again
+            && !tx.attempts.recovery
+            && now < tx.deadline
+            && self.class_allows(tx, status)
+            && !self.is_cancelled(tx);
+        let limit = self.config.globals.retry_count;
+        let exhausted = tx.attempts.retries >= limit;
+        self.counters.failed_resends += u64::from(allowed && exhausted && limit > 0);
+        allowed && !exhausted
+    }
+
+    /// Only what certainly did not arrive may be sent again, and only where there is another way.
+    fn class_allows(&self, tx: &Tx, status: MessageStatus) -> bool {
+        let Some(peer_ni) = tx.peer.and_then(|peer| self.peers.get(peer)) else {
+            return false;
+        };
+        let has_local = self.nis.real().len() > 1;
+        let has_remote = self.peers.interfaces_beside(peer_ni) > 1;
+        status.allows_local_resend() && has_local || status.allows_remote_resend() && has_remote
+    }
+
+    fn is_cancelled(&self, tx: &Tx) -> bool {
+        let md = tx.descriptor().map(|md| self.mds.get(md));
+        md.is_some_and(|md| md.is_none_or(|md| md.dead))
+    }
+
+    /// A failed attempt ends; the next one begins with the resend queue.
+    pub(crate) fn park_for_resend(&mut self, id: TxId, now: Time) {
+        let Some(tx) = self.tx.get_mut(id) else {
+            return;
+        };
+        tx.stage = Stage::Resend;
+        let bytes = tx.bytes();
+        let (ni, peer) = (tx.ni, tx.peer);
+        if let Some(peer) = peer {
+            tx.attempts.used.push((ni, peer));
+        }
+        if let Some(peer_ni) = peer.and_then(|peer| self.peers.get_mut(peer)) {
+            peer_ni.queued_bytes = peer_ni.queued_bytes.saturating_sub(bytes);
+        }
+        self.resends.push_back(id);
+        self.timers.arm(now, Timer::Resend);
+    }
+
+    /// Sends again what waits for it, first in, first out.
+    pub(crate) fn resend_all(&mut self, now: Time) {
+        // What fails at once while this runs waits for the next turn.
+        for _ in 0..self.resends.len() {
+            let Some(id) = self.resends.pop_front() else {
+                return;
+            };
+            self.resend(id, now);
+        }
+    }
+
+    fn resend(&mut self, id: TxId, now: Time) {
+        let Some(tx) = self.tx.get(id) else { return };
+        let attempts = &tx.attempts;
+        let retry = Retry {
+            used: &attempts.used,
+            named: attempts.named.and_then(|nid| self.peers.id_of(nid)),
+        };
+        let path = self.view().path(&tx.send, Some(&retry), &mut Unobserved);
+        match path {
+            Ok(path) => {
+                let Some(mut tx) = self.tx.remove(id) else {
+                    return;
+                };
+                self.unhang(&tx, id);
+                tx.attempts.retries += 1;
+                self.counters.resend_count += 1;
+                if self.config.globals.profile == Profile::Lustre {
+                    tx.deadline = self.message_deadline(path.ni, now);
+                }
+                self.launch(tx, &path, now);
+            }
+            Err(error) => self.no_path_left(id, error),
+        }
+    }
+
+    fn no_path_left(&mut self, id: TxId, error: SelectError) {
+        self.counters.failed_resends += 1;
+        let errno = error.errno(self.config.globals.profile);
+        self.give_up(id, End::Failed(errno, DropReason::NotForwarded));
+    }
+}

@@ -1,0 +1,103 @@
+//! Asking which path a message would take, without sending it.
+
+use lnet_types::{Nid, ProcessId};
+use lnet_wire::LNET_PORTAL;
+use smallvec::SmallVec;
+
+use super::{Observer, Request, Retry, SelectError, Send, Unobserved};
+use crate::Core;
+use crate::io::NiId;
+use crate::peer::PeerNiId;
+
+/// A PUT or GET whose path is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SendQuery {
+    /// The local NID to send from, if a certain one.
+    pub source: Option<Nid>,
+    /// The destination.
+    pub target: Nid,
+    /// The portal; 0 is LNet's own traffic, which has no pinned source.
+    pub portal: u32,
+    /// The NUMA node (CPT) of the payload.
+    pub cpt: u16,
+    /// For a resend: the pairs of local and peer NID that were used before it.
+    pub used: Option<Vec<(Nid, Nid)>>,
+    /// For a resend: the peer NI to be taken if it is well.
+    pub resend_to: Option<Nid>,
+}
+
+impl SendQuery {
+    /// An ordinary first send to `target`.
+    #[must_use]
+    pub const fn to(target: Nid) -> Self {
+        Self {
+            source: None,
+            target,
+            portal: LNET_PORTAL + 1,
+            cpt: 0,
+            used: None,
+            resend_to: None,
+        }
+    }
+}
+
+/// The path that a message would take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The local interface.
+    pub ni: NiId,
+    /// Its NID.
+    pub source: Nid,
+    /// The next hop: the destination or a gateway.
+    pub next_hop: Nid,
+    /// The final destination; another NID than asked for where the peer is Multi-Rail.
+    pub destination: Nid,
+}
+
+impl Core {
+    /// The path that this message would take now.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub fn choose(&self, query: &SendQuery) -> Result<Choice, SelectError> {
+        self.explain(query, &mut Unobserved)
+    }
+
+    /// The path that this message would take now, and to `observer` why. It is chosen by the code that
+    /// sends messages; nothing is sent and nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub fn explain<O: Observer>(
+        &self,
+        query: &SendQuery,
+        observer: &mut O,
+    ) -> Result<Choice, SelectError> {
+        let send = Send::Request(Request {
+            source: query.source,
+            target: ProcessId::lustre(query.target),
+            reserved: query.portal == LNET_PORTAL,
+            exact: false,
+            cpt: query.cpt,
+        });
+        let used: SmallVec<[(NiId, PeerNiId); 4]> = query
+            .used
+            .iter()
+            .flatten()
+            .filter_map(|&(ni, peer)| Some((self.nis.by_nid(ni)?.id, self.peers.id_of(peer)?)))
+            .collect();
+        let retry = query.used.as_ref().map(|_| Retry {
+            used: &used,
+            named: query.resend_to.and_then(|nid| self.peers.id_of(nid)),
+        });
+        let path = self.view().path(&send, retry.as_ref(), observer)?;
+        Ok(Choice {
+            ni: path.ni,
+            source: self.nis.get(path.ni).map_or(Nid::ANY, |ni| ni.nid),
+            next_hop: path.next_hop.nid,
+            destination: path.dest,
+        })
+    }
+}

@@ -1,0 +1,57 @@
+//! What choosing a path changes (sections 2.10 and 2.11 of lnet-selection).
+
+use lnet_types::{Nid, Time};
+
+use super::{Path, Request, Send};
+use crate::Core;
+use crate::io::NiId;
+use crate::peer::PeerNiId;
+
+impl Core {
+    /// Records that a path is used: round-robin stamps, and the source that a peer is to see from now
+    /// on. `hop` is the next hop's interface.
+    pub(crate) fn commit(&mut self, send: &Send, path: &Path, hop: PeerNiId, now: Time) {
+        if path.ni == NiId::LOOPBACK {
+            return;
+        }
+        self.nis.stamp(path.ni);
+        self.peers.stamp(hop);
+        if let Some((net, gateway)) = path.route {
+            self.routes.stamp(net, gateway);
+            if let Some(last) = self.peers.id_of(path.dest) {
+                self.peers.stamp(last);
+            }
+        }
+        if let Send::Request(Request {
+            target,
+            reserved: false,
+            ..
+        }) = send
+        {
+            self.pin_source(target.nid, path.ni, now);
+        }
+    }
+
+    fn pin_source(&mut self, destination: Nid, ni: NiId, now: Time) {
+        let Some(id) = self.peer_ni(destination, now) else {
+            return;
+        };
+        let Some(peer_ni) = self.peers.get(id) else {
+            return;
+        };
+        let valid = peer_ni
+            .pinned
+            .is_some_and(|pinned| self.nis.get(pinned).is_some());
+        if valid
+            || self
+                .peers
+                .owner(peer_ni)
+                .is_some_and(|peer| peer.multi_rail)
+        {
+            return;
+        }
+        if let Some(peer_ni) = self.peers.get_mut(id) {
+            peer_ni.pinned = Some(ni);
+        }
+    }
+}

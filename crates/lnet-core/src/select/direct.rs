@@ -1,0 +1,330 @@
+//! Choosing net, local interface and peer interface (section 2.5 of lnet-selection).
+
+use std::iter;
+
+use lnet_policy::Profile;
+use lnet_types::{Net, ProcessId};
+
+use super::contest::{Contender, Contest, Ties, by_credits, by_health};
+use super::observe::{Criterion, Exclusion, Level, Observer, Subject};
+use super::{Path, Quest, SelectError, View};
+use crate::ni::Ni;
+use crate::peer::{Peer, PeerNet, PeerNi, PeerNiId};
+
+/// Section 2.5.1.
+const NET: Contest<6> = Contest {
+    level: Level::Net,
+    criteria: [
+        Criterion::PeerNetHealth,
+        Criterion::PeerNetPriority,
+        Criterion::LocalNetHealth,
+        Criterion::LocalNetPriority,
+        Criterion::Sequence,
+        Criterion::LocalNetSequence,
+    ],
+    ties: Ties::First,
+};
+
+/// Section 2.5.2. `Used` differs on resends only.
+const LOCAL_NI: Contest<8> = Contest {
+    level: Level::LocalNi,
+    criteria: [
+        Criterion::Fatal,
+        Criterion::Health,
+        Criterion::Used,
+        Criterion::Priority,
+        Criterion::Device,
+        Criterion::Distance,
+        Criterion::Credits,
+        Criterion::Sequence,
+    ],
+    ties: Ties::First,
+};
+
+/// Section 2.5.3.
+const PEER_NI: Contest<6> = Contest {
+    level: Level::PeerNi,
+    criteria: [
+        Criterion::Health,
+        Criterion::Used,
+        Criterion::Priority,
+        Criterion::Preference,
+        Criterion::Credits,
+        Criterion::Sequence,
+    ],
+    ties: Ties::First,
+};
+
+impl<'a> View<'a> {
+    /// A1C and A1D: from the source to the destination, or, of a Multi-Rail peer in the design, to its
+    /// best interface on the source's net.
+    pub(super) fn pick_from_source<O: Observer>(
+        &self,
+        quest: &Quest<'_>,
+        source: &Ni,
+        peer: Option<&Peer>,
+        observer: &mut O,
+    ) -> Result<Path, SelectError> {
+        let on = peer
+            .filter(|_| self.globals.profile == Profile::Design)
+            .and_then(|peer| peer.on_net(source.nid.net()));
+        let Some(on) = on else {
+            return Ok(direct(source, quest.target));
+        };
+        let chosen = self
+            .best_peer_ni(
+                quest,
+                Level::PeerNi,
+                on.nis.iter().copied(),
+                Some(source),
+                observer,
+            )
+            .ok_or(SelectError::NothingLeft)?;
+        let nid = self.nid_of(chosen);
+        Ok(direct(
+            source,
+            ProcessId {
+                nid,
+                ..quest.target
+            },
+        ))
+    }
+
+    /// B1D: to exactly this interface, from the pinned one. A resend leaves the pin alone and takes
+    /// another interface of ours, if the peer's is well.
+    pub(super) fn pick_single_rail<O: Observer>(
+        &self,
+        quest: &Quest<'_>,
+        observer: &mut O,
+    ) -> Result<Path, SelectError> {
+        let net = quest.target.nid.net();
+        let limits = &quest.limits;
+        if limits.are_active() {
+            let well = self
+                .peers
+                .by_nid(quest.target.nid)
+                .is_some_and(PeerNi::is_optimal);
+            let other = well
+                .then(|| self.best_ni(quest, net, |ni| limits.check_ni(ni), observer))
+                .flatten();
+            return other
+                .map(|ni| direct(ni, quest.target))
+                .ok_or(SelectError::NothingLeft);
+        }
+        let pinned = self.pinned(quest).filter(|ni| ni.nid.net() == net);
+        pinned
+            .or_else(|| self.best_ni(quest, net, |_| Ok(()), observer))
+            .map(|ni| direct(ni, quest.target))
+            .ok_or(SelectError::NoInterface(net))
+    }
+
+    /// B1C and B2C: over the best net that we share with the peer; without one, over a gateway.
+    pub(super) fn pick_multi_rail<O: Observer>(
+        &self,
+        quest: &Quest<'_>,
+        peer: &Peer,
+        observer: &mut O,
+    ) -> Result<Path, SelectError> {
+        if !peer.nets.iter().any(|on| self.nis.has_net(on.net)) {
+            return self.pick_multi_rail_routed(quest, peer, observer);
+        }
+        let on = self
+            .best_net(quest, peer, observer)
+            .ok_or(SelectError::NothingLeft)?;
+        let nis = || on.nis.iter().copied();
+        let pairs = || nis().filter_map(|id| Some((id, self.peers.get(id)?)));
+        let check = |ni: &Ni| quest.limits.check_pairing(ni, pairs());
+        let ni = self
+            .best_ni(quest, on.net, check, observer)
+            .ok_or(SelectError::NothingLeft)?;
+        let chosen = self
+            .best_peer_ni(quest, Level::PeerNi, nis(), Some(ni), observer)
+            .ok_or(SelectError::NothingLeft)?;
+        let nid = self.nid_of(chosen);
+        Ok(direct(
+            ni,
+            ProcessId {
+                nid,
+                ..quest.target
+            },
+        ))
+    }
+
+    /// The best net on which both ends have something that may be used.
+    fn best_net<'p, O: Observer>(
+        &self,
+        quest: &Quest<'_>,
+        peer: &'p Peer,
+        observer: &mut O,
+    ) -> Option<&'p PeerNet> {
+        if O::WATCHES {
+            for on in &peer.nets {
+                if let Err(why) = self.check_net(quest, on) {
+                    observer.excluded(Level::Net, Subject::Net(on.net), why);
+                }
+            }
+        }
+        let only = self.net_of_named(quest, peer);
+        let usable = peer
+            .nets
+            .iter()
+            .filter(|on| self.check_net(quest, on).is_ok())
+            .filter(|on| only.is_none_or(|only| only == on.net));
+        let contenders = usable.filter_map(|on| self.net_contender(on));
+        NET.best(contenders, |on| Subject::Net(on.net), observer)
+            .map(|best| best.item)
+    }
+
+    /// The net of the peer NI that was named for this resend, if that may be used at all.
+    fn net_of_named(&self, quest: &Quest<'_>, peer: &Peer) -> Option<Net> {
+        let named = quest.limits.named()?;
+        let on = peer.nets.iter().find(|on| on.nis.contains(&named))?;
+        let peer_ni = self.peers.get(named)?;
+        let pair = || iter::once((named, peer_ni));
+        let mut nis = self.nis.on_net(on.net);
+        nis.any(|ni| quest.limits.check_pairing(ni, pair()).is_ok())
+            .then_some(on.net)
+    }
+
+    fn check_net(&self, quest: &Quest<'_>, on: &PeerNet) -> Result<(), Exclusion> {
+        let mut nis = self.nis.on_net(on.net).peekable();
+        if nis.peek().is_none() {
+            return Err(Exclusion::NetNotLocal);
+        }
+        let pairs = || {
+            on.nis
+                .iter()
+                .filter_map(|&id| Some((id, self.peers.get(id)?)))
+        };
+        if nis.any(|ni| quest.limits.check_pairing(ni, pairs()).is_ok()) {
+            return Ok(());
+        }
+        Err(Exclusion::NoCounterpart)
+    }
+
+    fn net_contender<'p>(&self, on: &'p PeerNet) -> Option<Contender<&'p PeerNet, 6>> {
+        let state = self.nis.net(on.net)?;
+        Some(Contender {
+            item: on,
+            key: [
+                by_health(on.health),
+                on.priority.priority.value().into(),
+                by_health(self.nis.net_health(on.net)),
+                state.priority.priority.value().into(),
+                on.seq,
+                state.seq,
+            ],
+        })
+    }
+
+    /// The best interface of ours on a net, of those that `check` allows.
+    pub(super) fn best_ni<O: Observer>(
+        &self,
+        quest: &Quest<'_>,
+        net: Net,
+        check: impl Fn(&Ni) -> Result<(), Exclusion>,
+        observer: &mut O,
+    ) -> Option<&'a Ni> {
+        if O::WATCHES {
+            for ni in self.nis.on_net(net) {
+                if let Err(why) = check(ni) {
+                    observer.excluded(Level::LocalNi, Subject::Ni(ni.id, ni.nid), why);
+                }
+            }
+        }
+        let allowed = self.nis.on_net(net).filter(|ni| check(ni).is_ok());
+        let contenders = allowed.map(|ni| self.ni_contender(quest, ni));
+        LOCAL_NI
+            .best(contenders, |ni| Subject::Ni(ni.id, ni.nid), observer)
+            .map(|best| best.item)
+    }
+
+    fn ni_contender(&self, quest: &Quest<'_>, ni: &'a Ni) -> Contender<&'a Ni, 8> {
+        let distance = ni.device.distance(quest.cpt).max(self.globals.numa_range);
+        Contender {
+            item: ni,
+            key: [
+                ni.fatal.into(),
+                by_health(ni.health),
+                quest.limits.has_used_ni(ni.id).into(),
+                ni.priority.priority.value().into(),
+                ni.device.rank.into(),
+                distance.into(),
+                by_credits(ni.tx_credits()),
+                ni.seq,
+            ],
+        }
+    }
+
+    /// The best of these peer NIs as seen from a local interface, of those that a resend may use.
+    pub(super) fn best_peer_ni<O: Observer>(
+        &self,
+        quest: &Quest<'_>,
+        level: Level,
+        ids: impl Iterator<Item = PeerNiId> + Clone,
+        ni: Option<&Ni>,
+        observer: &mut O,
+    ) -> Option<PeerNiId> {
+        let limits = &quest.limits;
+        let known = ids.filter_map(|id| Some((id, self.peers.get(id)?)));
+        let check = |id, peer_ni| limits.check_peer_ni(ni, id, peer_ni);
+        if O::WATCHES {
+            for (id, peer_ni) in known.clone() {
+                if let Err(why) = check(id, peer_ni) {
+                    observer.excluded(level, Subject::PeerNi(peer_ni.nid), why);
+                }
+            }
+        }
+        let mut allowed = known.filter(|&(id, peer_ni)| check(id, peer_ni).is_ok());
+        if let Some(named) = limits.named()
+            && let Some((id, peer_ni)) = allowed.clone().find(|&(id, _)| id == named)
+        {
+            if O::WATCHES {
+                observer.chosen(level, Subject::PeerNi(peer_ni.nid));
+            }
+            return Some(id);
+        }
+        let contenders = allowed
+            .by_ref()
+            .map(|(id, peer_ni)| self.peer_contender(quest, id, peer_ni, ni));
+        let contest = Contest { level, ..PEER_NI };
+        let subject = |id| Subject::PeerNi(self.nid_of(id));
+        contest
+            .best(contenders, subject, observer)
+            .map(|best| best.item)
+    }
+
+    fn peer_contender(
+        &self,
+        quest: &Quest<'_>,
+        id: PeerNiId,
+        peer_ni: &PeerNi,
+        ni: Option<&Ni>,
+    ) -> Contender<PeerNiId, 6> {
+        let rank = ni.map_or(u32::MAX, |ni| {
+            self.policies.rank(peer_ni.sources, ni).value()
+        });
+        Contender {
+            item: id,
+            key: [
+                by_health(peer_ni.health),
+                quest.limits.has_used_peer_ni(id).into(),
+                peer_ni.priority.priority.value().into(),
+                rank.into(),
+                by_credits(self.peer_limit(peer_ni.nid.net()) - peer_ni.load()),
+                peer_ni.seq,
+            ],
+        }
+    }
+}
+
+/// A path without a router.
+fn direct(ni: &Ni, next_hop: ProcessId) -> Path {
+    Path {
+        ni: ni.id,
+        next_hop,
+        dest: next_hop.nid,
+        route: None,
+        again: true,
+    }
+}

@@ -1,0 +1,360 @@
+//! Path selection: over which local interface, and to which next hop, a message goes (section 2 of
+//! lnet-selection).
+//!
+//! A function of the description of a send and of read access to interfaces, peers and routes; what
+//! the choice changes (round-robin stamps, the pinned source of a peer) is done by [`Core::commit`]
+//! afterwards. There is one code for sending and for explaining: it is generic over an [`Observer`].
+//!
+//! ```text
+//! request   loopback ── 0@lo, or own NID
+//!           A1C A1D B1C B1D ── direct: the destination's net is local
+//!           A2C A2D B2C B2D ── routed: over the best gateway
+//!              A source given  1 local   C Multi-Rail
+//!              B any source    2 remote  D not Multi-Rail
+//! response  ── exactly back: the interface and the process that the request came from
+//! forward   ── B1D, B1C where the addressed interface is not well, or on to the next gateway
+//! ```
+
+mod ask;
+mod commit;
+mod contest;
+mod direct;
+mod limits;
+mod observe;
+mod routed;
+
+use lnet_policy::Profile;
+use lnet_types::{Net, Nid, ProcessId};
+use thiserror::Error;
+
+pub use self::ask::{Choice, SendQuery};
+use self::limits::Limits;
+pub(crate) use self::limits::Retry;
+pub use self::observe::{
+    Case, Classification, Criterion, Exclusion, Kind, Level, Locality, Observer, Subject,
+    Unobserved,
+};
+
+use crate::Core;
+use crate::config::Globals;
+use crate::event::Errno;
+use crate::io::NiId;
+use crate::ni::{Ni, Nis};
+use crate::peer::{Peer, PeerNiId, Peers};
+use crate::policies::Policies;
+use crate::route::Routes;
+
+/// What is to be sent, as selection sees it. A resend gives the same description again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Send {
+    /// A PUT or GET of ours.
+    Request(Request),
+    /// The ACK or REPLY to a request.
+    Response {
+        /// Where the request came in.
+        ni: NiId,
+        /// The process that handed it to us.
+        via: ProcessId,
+    },
+    /// Somebody else's message.
+    Forward {
+        /// Who sent it.
+        origin: Nid,
+        /// Its destination.
+        target: ProcessId,
+    },
+}
+
+/// A PUT or GET of ours.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    /// The interface to send from, if the caller wants a certain one.
+    pub(crate) source: Option<Nid>,
+    /// Its destination.
+    pub(crate) target: ProcessId,
+    /// Traffic of portal 0 neither uses nor sets the pinned source.
+    pub(crate) reserved: bool,
+    /// It is about this very NID: never diverted, and never by loopback.
+    pub(crate) exact: bool,
+    /// The NUMA node (CPT) of its payload.
+    pub(crate) cpt: u16,
+}
+
+/// A chosen path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Path {
+    pub(crate) ni: NiId,
+    /// The process whose connections carry the message.
+    pub(crate) next_hop: ProcessId,
+    /// The final destination, which for a Multi-Rail peer may be another NID than the one asked for.
+    pub(crate) dest: Nid,
+    /// The route it takes: remote net and gateway as configured.
+    pub(crate) route: Option<(Net, Nid)>,
+    /// If this attempt fails another one may have a path.
+    pub(crate) again: bool,
+}
+
+/// Why there is no path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SelectError {
+    /// The source that was given is no NID of this node.
+    #[error("{0} is not a local NID")]
+    SourceNotLocal(Nid),
+    /// The interface that was given as the source is down.
+    #[error("the interface {0} is down")]
+    SourceDown(Nid),
+    /// No interface on the net.
+    #[error("no local interface on {0}")]
+    NoInterface(Net),
+    /// No live route.
+    #[error("no live route to {0}")]
+    NoRoute(Net),
+    /// A resend found nothing that is in full health and unused.
+    #[error("no path is left for a resend")]
+    NothingLeft,
+    /// A resend has no alternative in this case.
+    #[error("case {0} has no other path")]
+    NoAlternative(Case),
+}
+
+impl SelectError {
+    /// What the sender is told. Kernels call a source that is not local an invalid argument; the
+    /// design only says that the send fails.
+    pub(crate) fn errno(self, profile: Profile) -> Errno {
+        match self {
+            Self::SourceNotLocal(_) if profile == Profile::Lustre => Errno::EINVAL,
+            Self::SourceDown(_) => Errno::ENETDOWN,
+            _ => Errno::EHOSTUNREACH,
+        }
+    }
+}
+
+/// What selection may look at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    pub(crate) nis: &'a Nis,
+    pub(crate) peers: &'a Peers,
+    pub(crate) routes: &'a Routes,
+    pub(crate) policies: &'a Policies,
+    pub(crate) globals: &'a Globals,
+}
+
+/// A send while its path is being chosen.
+#[derive(Clone, Copy, Debug)]
+struct Quest<'a> {
+    source: Option<&'a Ni>,
+    target: ProcessId,
+    cpt: u16,
+    /// A peer that is not Multi-Rail is to see the interface it has always seen.
+    pins: bool,
+    limits: Limits<'a>,
+}
+
+impl<'a> View<'a> {
+    /// Chooses the path of one message; `retry` makes it a resend.
+    pub(crate) fn path<O: Observer>(
+        &self,
+        send: &Send,
+        retry: Option<&Retry<'_>>,
+        observer: &mut O,
+    ) -> Result<Path, SelectError> {
+        match *send {
+            Send::Request(ref request) => self.request(request, retry, observer),
+            Send::Response { ni, via } => self.response(ni, via),
+            Send::Forward { origin, target } => self.forward(origin, target, retry, observer),
+        }
+    }
+
+    /// A response belongs to a conversation: it keeps the pair of NIDs that it was given (C-01).
+    fn response(&self, ni: NiId, via: ProcessId) -> Result<Path, SelectError> {
+        let no_interface = SelectError::NoInterface(via.nid.net());
+        self.nis.get(ni).ok_or(no_interface)?;
+        Ok(Path {
+            ni,
+            next_hop: via,
+            dest: via.nid,
+            route: None,
+            again: self.globals.profile == Profile::Lustre,
+        })
+    }
+
+    fn request<O: Observer>(
+        &self,
+        request: &Request,
+        retry: Option<&Retry<'_>>,
+        observer: &mut O,
+    ) -> Result<Path, SelectError> {
+        let target = request.target;
+        if self.is_by_loopback(request) {
+            return Ok(Path {
+                ni: NiId::LOOPBACK,
+                next_hop: target,
+                dest: target.nid,
+                route: None,
+                again: false,
+            });
+        }
+        let source = self.source(request.source)?;
+        let peer = self.peers.owner_of(target.nid);
+        let kind = match peer {
+            _ if request.exact => Kind::Pinned,
+            Some(peer) if peer.multi_rail => Kind::MultiRail {
+                primary: peer.primary,
+            },
+            _ => Kind::SingleRail,
+        };
+        let limits = Limits::new(self.globals, retry);
+        let quest = Quest {
+            source,
+            target,
+            cpt: request.cpt,
+            pins: source.is_none() && !request.reserved,
+            limits,
+        };
+        self.seek(&quest, peer, kind, observer)
+    }
+
+    fn is_by_loopback(&self, request: &Request) -> bool {
+        let nid = request.target.nid;
+        nid.is_loopback()
+            || !request.exact && self.globals.own_nids_by_loopback && self.nis.by_nid(nid).is_some()
+    }
+
+    fn source(&self, source: Option<Nid>) -> Result<Option<&'a Ni>, SelectError> {
+        let Some(nid) = source.filter(|nid| !nid.is_any()) else {
+            return Ok(None);
+        };
+        let ni = self
+            .nis
+            .by_nid(nid)
+            .ok_or(SelectError::SourceNotLocal(nid))?;
+        if self.globals.profile == Profile::Design && ni.is_down() {
+            return Err(SelectError::SourceDown(nid));
+        }
+        Ok(Some(ni))
+    }
+
+    /// A router's last hop respects the originator's choice, unless the originator is Multi-Rail and
+    /// its choice is not well (section 2.8).
+    fn forward<O: Observer>(
+        &self,
+        origin: Nid,
+        target: ProcessId,
+        retry: Option<&Retry<'_>>,
+        observer: &mut O,
+    ) -> Result<Path, SelectError> {
+        let peer_ni = self.peers.by_nid(target.nid);
+        let peer = peer_ni.and_then(|peer_ni| self.peers.owner(peer_ni));
+        let may_divert = peer_ni.is_some_and(|peer_ni| !peer_ni.is_optimal())
+            && self.nis.has_net(target.nid.net())
+            && self.peers.is_multi_rail(origin);
+        let kind = match peer {
+            Some(peer) if peer.multi_rail && may_divert => Kind::MultiRail {
+                primary: peer.primary,
+            },
+            _ => Kind::LastHop,
+        };
+        let quest = Quest {
+            source: None,
+            target,
+            cpt: 0,
+            pins: false,
+            limits: Limits::new(self.globals, retry),
+        };
+        self.seek(&quest, peer, kind, observer)
+    }
+
+    /// Classifies a send and follows the case.
+    fn seek<O: Observer>(
+        &self,
+        quest: &Quest<'_>,
+        peer: Option<&Peer>,
+        kind: Kind,
+        observer: &mut O,
+    ) -> Result<Path, SelectError> {
+        let net = quest.target.nid.net();
+        let is_local = match quest.source {
+            Some(source) => source.nid.net() == net,
+            None => self.nis.has_net(net),
+        };
+        let classification = Classification {
+            source: quest.source.map(|ni| ni.nid),
+            locality: if is_local {
+                Locality::Local(net)
+            } else {
+                Locality::Remote(net)
+            },
+            kind,
+        };
+        if O::WATCHES {
+            observer.classified(&classification);
+        }
+        let case = classification.case();
+        let peer = peer.filter(|_| matches!(kind, Kind::MultiRail { .. }));
+        self.check_source(quest, case)?;
+        let again =
+            self.globals.profile == Profile::Lustre || !matches!(case, Case::A1D | Case::A2D);
+        let path = match (case, quest.source, peer) {
+            (Case::A1C | Case::A1D, Some(source), _) => {
+                self.pick_from_source(quest, source, peer, observer)
+            }
+            (Case::B1C | Case::B2C, _, Some(peer)) => self.pick_multi_rail(quest, peer, observer),
+            (Case::B1C | Case::B1D, ..) => self.pick_single_rail(quest, observer),
+            _ => self.over_gateway(quest, net, quest.target, peer.is_some(), observer),
+        };
+        path.map(|path| Path { again, ..path })
+    }
+
+    /// A resend from a given source needs another way than from it to the same place, and a source in
+    /// full health (section 2.2, patch 3).
+    fn check_source(&self, quest: &Quest<'_>, case: Case) -> Result<(), SelectError> {
+        if !quest.limits.are_active() {
+            return Ok(());
+        }
+        match (case, quest.source) {
+            (Case::A1D | Case::A2D, _) => Err(SelectError::NoAlternative(case)),
+            (_, Some(source)) if !source.is_optimal() => Err(SelectError::NothingLeft),
+            _ => Ok(()),
+        }
+    }
+
+    /// The interface that a peer that is not Multi-Rail is to see: the one that the rules prefer for
+    /// it, else the one it has always seen, while we have it.
+    fn pinned(&self, quest: &Quest<'_>) -> Option<&'a Ni> {
+        let peer_ni = self.peers.by_nid(quest.target.nid).filter(|_| quest.pins)?;
+        let preferred = self
+            .policies
+            .list(peer_ni.sources)
+            .and_then(|list| list.nids().find_map(|nid| self.nis.by_nid(nid)));
+        preferred.or_else(|| self.nis.get(peer_ni.pinned?))
+    }
+
+    /// Transmit credits left of a peer NI; negative by the number of messages that wait.
+    pub(crate) fn peer_credits(&self, nid: Nid) -> i64 {
+        let used = self.peers.by_nid(nid).map_or(0, |peer_ni| peer_ni.load());
+        self.peer_limit(nid.net()) - used
+    }
+
+    /// Transmit credits of every peer NI on a net.
+    fn peer_limit(&self, net: Net) -> i64 {
+        let tunables = self.nis.net_tunables(net);
+        tunables.map_or(0, |tunables| i64::from(tunables.peer_credits))
+    }
+
+    fn nid_of(&self, id: PeerNiId) -> Nid {
+        self.peers.get(id).map_or(Nid::ANY, |peer_ni| peer_ni.nid)
+    }
+}
+
+impl Core {
+    pub(crate) fn view(&self) -> View<'_> {
+        View {
+            nis: &self.nis,
+            peers: &self.peers,
+            routes: &self.routes,
+            policies: &self.policies,
+            globals: &self.config.globals,
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What selection tells whoever watches it.
+//!
+//! Selection is generic over an [`Observer`]. A node passes one that compiles to nothing; whoever wants
+//! to know why a path was chosen passes one that writes down what it is told:
+//!
+//! ```text
+//!  classified ─▶ per level:  candidate*  excluded*  eliminated*  chosen ─▶ (the path, or why there is none)
+//! ```
+
+use std::fmt;
+
+use lnet_types::{Net, Nid};
+
+use crate::io::NiId;
+
+/// Watches one selection.
+pub trait Observer {
+    /// False: nothing is reported, and selection does not even prepare it.
+    const WATCHES: bool = true;
+
+    /// Which of the eight cases the send is, and why.
+    fn classified(&mut self, classification: &Classification);
+
+    /// Something can be chosen at this level. `values` are what it is compared by, in their order.
+    fn candidate(&mut self, level: Level, candidate: Subject, values: &[(Criterion, i64)]);
+
+    /// Something cannot be chosen at this level.
+    fn excluded(&mut self, level: Level, subject: Subject, why: Exclusion);
+
+    /// A candidate lost against another one by this criterion.
+    fn eliminated(&mut self, level: Level, loser: Subject, winner: Subject, by: Criterion);
+
+    /// A level's choice.
+    fn chosen(&mut self, level: Level, winner: Subject);
+}
+
+/// Nobody watches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    const WATCHES: bool = false;
+
+    fn classified(&mut self, _: &Classification) {}
+    fn candidate(&mut self, _: Level, _: Subject, _: &[(Criterion, i64)]) {}
+    fn excluded(&mut self, _: Level, _: Subject, _: Exclusion) {}
+    fn eliminated(&mut self, _: Level, _: Subject, _: Subject, _: Criterion) {}
+    fn chosen(&mut self, _: Level, _: Subject) {}
+}
+
+/// The eight cases (section 2.2 of lnet-selection).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Case {
+    /// Source given, destination local and Multi-Rail.
+    A1C,
+    /// Source given, destination local, not Multi-Rail.
+    A1D,
+    /// Source given, destination remote and Multi-Rail.
+    A2C,
+    /// Source given, destination remote, not Multi-Rail.
+    A2D,
+    /// Any source, destination local and Multi-Rail.
+    B1C,
+    /// Any source, destination local, not Multi-Rail.
+    B1D,
+    /// Any source, destination remote and Multi-Rail.
+    B2C,
+    /// Any source, destination remote, not Multi-Rail.
+    B2D,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// A case and the three facts that decide it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classification {
+    /// The source that was given; `None`: any.
+    pub source: Option<Nid>,
+    /// Where the destination is.
+    pub locality: Locality,
+    /// What the destination is.
+    pub kind: Kind,
+}
+
+impl Classification {
+    /// The case.
+    #[must_use]
+    pub fn case(&self) -> Case {
+        let local = matches!(self.locality, Locality::Local(_));
+        let multi_rail = matches!(self.kind, Kind::MultiRail { .. });
+        match (self.source.is_some(), local, multi_rail) {
+            (true, true, true) => Case::A1C,
+            (true, true, false) => Case::A1D,
+            (true, false, true) => Case::A2C,
+            (true, false, false) => Case::A2D,
+            (false, true, true) => Case::B1C,
+            (false, true, false) => Case::B1D,
+            (false, false, true) => Case::B2C,
+            (false, false, false) => Case::B2D,
+        }
+    }
+}
+
+/// Where a destination is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locality {
+    /// On the source's net, or on a local net if any source will do.
+    Local(Net),
+    /// On this net, which is none of these.
+    Remote(Net),
+}
+
+/// What a destination is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Its peer is known to be Multi-Rail.
+    MultiRail {
+        /// The peer's primary NID.
+        primary: Nid,
+    },
+    /// Its peer is not known to be Multi-Rail.
+    SingleRail,
+    /// Not to be diverted, whatever its peer is: a recovery ping or a ping of the router checker.
+    Pinned,
+    /// The last hop of a forwarded message keeps the NID that the originator chose.
+    LastHop,
+}
+
+/// The levels of a selection, in the order in which they occur.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Among the peer's nets that are local (section 2.5.1).
+    Net,
+    /// Among the peer's nets that routes lead to (section 2.6, step 2).
+    RemoteNet,
+    /// Among the peer's interfaces on a remote net.
+    FinalPeerNi,
+    /// Among the routes to a net (section 2.6, step 3).
+    Route,
+    /// Among the interfaces of a gateway.
+    GatewayNi,
+    /// Among the local interfaces on a net (section 2.5.2).
+    LocalNi,
+    /// Among the peer's interfaces on a net (section 2.5.3).
+    PeerNi,
+}
+
+/// What is chosen among.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A net.
+    Net(Net),
+    /// A local interface.
+    Ni(NiId, Nid),
+    /// An interface of a peer.
+    PeerNi(Nid),
+    /// A route.
+    Route {
+        /// The net it leads to.
+        net: Net,
+        /// Its gateway.
+        gateway: Nid,
+    },
+}
+
+/// What candidates are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Criterion {
+    /// 1 when the LND reported a fatal error; lower is better.
+    Fatal,
+    /// Health; higher is better.
+    Health,
+    /// Health of the peer's net; higher is better.
+    PeerNetHealth,
+    /// Priority of the peer's net; lower is better.
+    PeerNetPriority,
+    /// Health of the local net; higher is better.
+    LocalNetHealth,
+    /// Priority of the local net; lower is better.
+    LocalNetPriority,
+    /// 1 when an earlier attempt used it; lower is better.
+    Used,
+    /// Priority by the rules; lower is better.
+    Priority,
+    /// Rank of the device for peer-to-peer memory; lower is better.
+    Device,
+    /// Distance from the payload's memory; lower is better.
+    Distance,
+    /// Rank of the local interface on the preferred list; lower is better.
+    Preference,
+    /// Transmit credits left; higher is better.
+    Credits,
+    /// Bytes queued; lower is better.
+    QueuedBytes,
+    /// 1 unless the gateway is on the preferred list; lower is better.
+    PreferredGateway,
+    /// Priority of the route; lower is better.
+    RoutePriority,
+    /// Hops of the route; lower is better.
+    Hops,
+    /// Stamp of the last use; lower is better.
+    Sequence,
+    /// Stamp of the last use of the local net; lower is better.
+    LocalNetSequence,
+    /// Nothing differs: the place in the list decides.
+    Order,
+}
+
+impl Criterion {
+    /// Keys are "lower is better" throughout; this is the number that people know.
+    pub(crate) fn shown(self, key: u64) -> i64 {
+        match self {
+            Self::Health | Self::PeerNetHealth | Self::LocalNetHealth => {
+                i64::from(crate::Health::MAX.value()) - key.cast_signed()
+            }
+            Self::Credits => super::contest::credits_of(key),
+            Self::Priority | Self::PeerNetPriority | Self::LocalNetPriority | Self::Preference
+                if key == u64::from(u32::MAX) =>
+            {
+                -1
+            }
+            _ => key.cast_signed(),
+        }
+    }
+}
+
+/// Why something cannot be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Exclusion {
+    /// A resend may only use what is in full health, up and without a fatal error.
+    NotOptimal,
+    /// An earlier attempt of this message used it.
+    Used,
+    /// Nothing at the other end could be used with it.
+    NoCounterpart,
+    /// The peer has no interface on this net.
+    PeerNotOnNet,
+    /// The node has no interface on this net.
+    NetNotLocal,
+    /// The route is dead.
+    DeadRoute,
+    /// The gateway cannot be reached from the source that was given.
+    NotFromSource,
+}

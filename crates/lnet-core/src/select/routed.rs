@@ -1,0 +1,242 @@
+//! Choosing a gateway (section 2.6 of lnet-selection).
+
+use lnet_types::{Net, ProcessId};
+
+use super::contest::{Contender, Contest, Ties, by_credits, by_health};
+use super::observe::{Criterion, Exclusion, Level, Observer, Subject};
+use super::{Path, Quest, SelectError, View};
+use crate::peer::{Peer, PeerNet, PeerNi, PeerNiId};
+use crate::route::RouteState;
+
+/// Step 2: among the nets of a peer that routes lead to.
+const REMOTE_NET: Contest<3> = Contest {
+    level: Level::RemoteNet,
+    criteria: [
+        Criterion::PeerNetHealth,
+        Criterion::PeerNetPriority,
+        Criterion::Sequence,
+    ],
+    ties: Ties::First,
+};
+
+/// Step 3. Of equals the route scanned last wins, as kernels have it.
+const ROUTE: Contest<7> = Contest {
+    level: Level::Route,
+    criteria: [
+        Criterion::PreferredGateway,
+        Criterion::RoutePriority,
+        Criterion::Hops,
+        Criterion::Health,
+        Criterion::QueuedBytes,
+        Criterion::Credits,
+        Criterion::Sequence,
+    ],
+    ties: Ties::Last,
+};
+
+/// A route and the interface of its gateway that would be used.
+#[derive(Clone, Copy, Debug)]
+struct Way<'a> {
+    state: &'a RouteState,
+    gateway: PeerNiId,
+}
+
+impl View<'_> {
+    /// B1C and B2C without a common net: the best of the peer's nets that a route leads to, and the
+    /// peer's best interface on it, which becomes the destination.
+    pub(super) fn pick_multi_rail_routed<O: Observer>(
+        &self,
+        quest: &Quest<'_>,
+        peer: &Peer,
+        observer: &mut O,
+    ) -> Result<Path, SelectError> {
+        let nets = peer
+            .nets
+            .iter()
+            .filter(|on| !self.routes.to(on.net).is_empty());
+        let contenders = nets.map(|on| Contender {
+            item: on,
+            key: [
+                by_health(on.health),
+                on.priority.priority.value().into(),
+                on.seq,
+            ],
+        });
+        let best = REMOTE_NET.best(contenders, |on| Subject::Net(on.net), observer);
+        let on: &PeerNet = best
+            .ok_or(SelectError::NoRoute(quest.target.nid.net()))?
+            .item;
+        // The memory of used paths is about next hops, not about what is behind them.
+        let unlimited = Quest {
+            limits: super::limits::Limits::new(self.globals, None),
+            ..*quest
+        };
+        let nis = on.nis.iter().copied();
+        let last = self.best_peer_ni(&unlimited, Level::FinalPeerNi, nis, None, observer);
+        let nid = last.map_or(quest.target.nid, |id| self.nid_of(id));
+        self.over_gateway(
+            quest,
+            on.net,
+            ProcessId {
+                nid,
+                ..quest.target
+            },
+            true,
+            observer,
+        )
+    }
+
+    /// Over the best gateway to `net`. Towards a peer that is not Multi-Rail a resend uses the same
+    /// gateway, if that is well, from another interface of ours.
+    pub(super) fn over_gateway<O: Observer>(
+        &self,
+        quest: &Quest<'_>,
+        net: Net,
+        dest: ProcessId,
+        multi_rail: bool,
+        observer: &mut O,
+    ) -> Result<Path, SelectError> {
+        let limits = &quest.limits;
+        let unlimited = Quest {
+            limits: super::limits::Limits::new(self.globals, None),
+            ..*quest
+        };
+        let choice = if multi_rail { quest } else { &unlimited };
+        let way = self.best_way(choice, net, dest, observer)?;
+        let gateway = self
+            .peers
+            .get(way.gateway)
+            .ok_or(SelectError::NoRoute(net))?;
+        if limits.are_active() && !gateway.is_optimal() {
+            return Err(SelectError::NothingLeft);
+        }
+        let pinned = if multi_rail || limits.are_active() {
+            None
+        } else {
+            self.pinned(quest)
+        };
+        let ni = match quest
+            .source
+            .or(pinned.filter(|ni| ni.nid.net() == gateway.nid.net()))
+        {
+            Some(ni) => ni,
+            None if multi_rail => {
+                let pair = || std::iter::once((way.gateway, gateway));
+                let check = |ni: &_| limits.check_pairing(ni, pair());
+                self.best_ni(quest, gateway.nid.net(), check, observer)
+                    .ok_or(SelectError::NothingLeft)?
+            }
+            None => self
+                .best_ni(quest, gateway.nid.net(), |ni| limits.check_ni(ni), observer)
+                .ok_or(SelectError::NothingLeft)?,
+        };
+        Ok(Path {
+            ni: ni.id,
+            next_hop: ProcessId::lustre(gateway.nid),
+            dest: dest.nid,
+            route: Some((net, way.state.route.gateway)),
+            again: true,
+        })
+    }
+
+    fn best_way<O: Observer>(
+        &self,
+        quest: &Quest<'_>,
+        net: Net,
+        dest: ProcessId,
+        observer: &mut O,
+    ) -> Result<Way<'_>, SelectError> {
+        let mut ways: smallvec::SmallVec<[Way<'_>; 8]> = smallvec::SmallVec::new();
+        for state in self.routes.to(net) {
+            match self.way(quest, state, observer) {
+                Ok(way) => ways.push(way),
+                Err(why) if O::WATCHES => {
+                    let gateway = state.route.gateway;
+                    observer.excluded(Level::Route, Subject::Route { net, gateway }, why);
+                }
+                Err(_) => {}
+            }
+        }
+        let last = self.peers.by_nid(dest.nid);
+        let contenders = ways.iter().filter_map(|way| self.way_contender(*way, last));
+        let subject = |way: Way<'_>| Subject::Route {
+            net,
+            gateway: way.state.route.gateway,
+        };
+        let best = ROUTE
+            .best(contenders, subject, observer)
+            .map(|best| best.item);
+        best.ok_or(if quest.limits.are_active() {
+            SelectError::NothingLeft
+        } else {
+            SelectError::NoRoute(net)
+        })
+    }
+
+    /// A live route, with the interface of its gateway to send to.
+    fn way<'s, O: Observer>(
+        &self,
+        quest: &Quest<'_>,
+        state: &'s RouteState,
+        observer: &mut O,
+    ) -> Result<Way<'s>, Exclusion> {
+        if !self.routes.is_alive(state) {
+            return Err(Exclusion::DeadRoute);
+        }
+        let peer = self.peers.owner_of(state.route.gateway);
+        let reachable = |on: &&PeerNet| match quest.source {
+            Some(source) => source.nid.net() == on.net,
+            None => self.nis.has_net(on.net),
+        };
+        let nets = peer
+            .into_iter()
+            .flat_map(|peer| peer.nets.iter())
+            .filter(reachable);
+        let nis = nets.flat_map(|on| on.nis.iter().copied());
+        if nis.clone().next().is_none() {
+            return Err(Exclusion::NotFromSource);
+        }
+        let usable = nis.filter(|&id| self.has_counterpart(quest, id));
+        let gateway = self
+            .best_peer_ni(quest, Level::GatewayNi, usable, quest.source, observer)
+            .ok_or(Exclusion::NoCounterpart)?;
+        Ok(Way { state, gateway })
+    }
+
+    /// A resend has an interface of ours from which it may use this one of a gateway.
+    fn has_counterpart(&self, quest: &Quest<'_>, id: PeerNiId) -> bool {
+        if !quest.limits.are_active() || quest.source.is_some() {
+            return true;
+        }
+        let Some(peer_ni) = self.peers.get(id) else {
+            return false;
+        };
+        let pair = || std::iter::once((id, peer_ni));
+        let mut nis = self.nis.on_net(peer_ni.nid.net());
+        nis.any(|ni| quest.limits.check_pairing(ni, pair()).is_ok())
+    }
+
+    fn way_contender<'s>(
+        &self,
+        way: Way<'s>,
+        last: Option<&PeerNi>,
+    ) -> Option<Contender<Way<'s>, 7>> {
+        let route = &way.state.route;
+        let gateway = self.peers.get(way.gateway)?;
+        let preferred = last
+            .and_then(|last| last.gateways.as_ref())
+            .is_some_and(|list| list.nids().any(|nid| nid == gateway.primary));
+        Some(Contender {
+            item: way,
+            key: [
+                (!preferred).into(),
+                route.priority.into(),
+                route.hops.unwrap_or(1).into(),
+                by_health(gateway.health),
+                gateway.queued_bytes,
+                by_credits(self.peer_limit(gateway.nid.net()) - gateway.load()),
+                way.state.seq,
+            ],
+        })
+    }
+}

@@ -1,0 +1,358 @@
+//! One core without a network: the test is the LND.
+
+use std::time::Duration;
+
+use lnet_policy::{Priority, Profile, Rule, RuleText};
+use lnet_types::{Nid, ProcessId, Time};
+use lnet_wire::{Body, Handle, Header, Put};
+
+use super::nid;
+use crate::*;
+
+/// Shipping kernels.
+pub(super) const LUSTRE: fn(&mut Globals) = |globals| globals.profile = Profile::Lustre;
+/// The design, which never takes the same pair twice.
+pub(super) const PAIR: fn(&mut Globals) = |globals| globals.used_paths = UsedPaths::Pair;
+/// The design, which never takes the same interface twice.
+pub(super) const LITERAL: fn(&mut Globals) = |globals| globals.used_paths = UsedPaths::Literal;
+
+/// A rule as `lnetctl udsp add` writes it: source, destination, gateway, priority.
+pub(super) fn rule(src: &str, dst: &str, rte: &str, priority: Option<u32>) -> Rule {
+    let given = |text: &'static str| Some(text).filter(|text| !text.is_empty());
+    let leak = |text: &str| given(Box::leak(text.to_owned().into_boxed_str()));
+    let action = priority.map(|value| lnet_policy::Action::Priority(Priority::new(value).unwrap()));
+    let text = RuleText {
+        src: leak(src),
+        dst: leak(dst),
+        rte: leak(rte),
+        action,
+    };
+    Rule::from_text(&text, Profile::Design).unwrap()
+}
+
+/// What a send led to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It is with the LND.
+    Sent(Box<Transmit>),
+    /// It ended.
+    Ended(Result<(), Errno>),
+}
+
+pub(super) struct Bench {
+    pub(super) core: Core,
+    pub(super) now: Time,
+    pub(super) events: Vec<Event>,
+    transmits: Vec<Transmit>,
+}
+
+impl Bench {
+    /// A node with these interfaces.
+    pub(super) fn new(nids: &[&str]) -> Self {
+        let now = Time::from_secs(1000);
+        let mut bench = Self {
+            core: Core::new(super::net::config(1), now),
+            now,
+            events: Vec::new(),
+            transmits: Vec::new(),
+        };
+        for text in nids {
+            bench.add_ni(text);
+        }
+        bench
+    }
+
+    /// Two local interfaces and a Multi-Rail peer with two, all on one net: n1, n2, p1, p2.
+    pub(super) fn two_by_two() -> Self {
+        let mut bench = Self::new(&["10.0.0.1@tcp", "10.0.0.2@tcp"]);
+        bench.peer(&["10.0.1.1@tcp", "10.0.1.2@tcp"]);
+        bench
+    }
+
+    pub(super) fn add_ni(&mut self, text: &str) -> NiId {
+        let tunables = Tunables::default();
+        let config = NiConfig {
+            nid: nid(text),
+            tunables,
+        };
+        self.core.add_ni(config, self.now).unwrap()
+    }
+
+    pub(super) fn with(mut self, change: fn(&mut Globals)) -> Self {
+        self.set(change);
+        self
+    }
+
+    pub(super) fn set(&mut self, change: fn(&mut Globals)) {
+        let mut globals = self.core.config.globals;
+        change(&mut globals);
+        self.core.set_globals(globals, self.now);
+    }
+
+    /// A Multi-Rail peer that has been heard of.
+    pub(super) fn peer(&mut self, nids: &[&str]) {
+        let nids: Vec<Nid> = nids.iter().map(|text| nid(text)).collect();
+        self.core.add_peer(nids[0], &nids, true).unwrap();
+        for nid in nids {
+            self.peer_ni(nid).last_alive = Some(self.now);
+        }
+    }
+
+    pub(super) fn route(&mut self, net: &str, gateway: &str, hops: Option<u8>, priority: u32) {
+        let route = Route {
+            net: net.parse().unwrap(),
+            gateway: nid(gateway),
+            hops,
+            priority,
+        };
+        self.core.add_route(route, self.now).unwrap();
+        self.settle();
+        self.transmits.clear();
+    }
+
+    pub(super) fn rule(&mut self, src: &str, dst: &str, rte: &str, priority: Option<u32>) {
+        self.core
+            .add_rule(rule(src, dst, rte, priority), None)
+            .unwrap();
+    }
+
+    pub(super) fn ni(&mut self, text: &str) -> &mut crate::ni::Ni {
+        let id = self.core.nis.by_nid(nid(text)).unwrap().id;
+        self.core.nis.get_mut(id).unwrap()
+    }
+
+    pub(super) fn peer_ni(&mut self, nid: Nid) -> &mut crate::peer::PeerNi {
+        self.core.peers.by_nid_mut(nid).unwrap()
+    }
+
+    /// Health of a local or a peer interface, without recovery.
+    pub(super) fn set_health(&mut self, text: &str, value: u16) {
+        let health = Health::new(value).unwrap();
+        match self.core.nis.by_nid(nid(text)).map(|ni| ni.id) {
+            Some(id) => self.core.nis.get_mut(id).unwrap().health = health,
+            None => {
+                let id = self.core.peers.id_of(nid(text)).unwrap();
+                self.core.peers.set_health(id, health);
+            }
+        }
+    }
+
+    pub(super) fn health(&self, text: &str) -> u16 {
+        let value = match self.core.nis.by_nid(nid(text)) {
+            Some(ni) => ni.health,
+            None => self.core.peers.by_nid(nid(text)).unwrap().health,
+        };
+        value.value()
+    }
+
+    /// Whether a local or a peer interface is being recovered.
+    pub(super) fn in_recovery(&self, text: &str) -> bool {
+        let recovery = match self.core.nis.by_nid(nid(text)) {
+            Some(ni) => &ni.recovery,
+            None => &self.core.peers.by_nid(nid(text)).unwrap().recovery,
+        };
+        recovery.at.is_some()
+    }
+
+    pub(super) fn distance(&mut self, text: &str, distance: u32) {
+        let device = NiDevice {
+            rank: 0,
+            distances: smallvec::smallvec![distance],
+        };
+        let id = self.ni(text).id;
+        self.core.set_ni_device(id, device).unwrap();
+    }
+
+    pub(super) fn use_credits(&mut self, text: &str, credits: u32) {
+        if self.core.nis.by_nid(nid(text)).is_some() {
+            self.ni(text).in_flight += credits;
+        } else {
+            self.peer_ni(nid(text)).in_flight += credits;
+        }
+    }
+
+    // --- sending ---
+
+    /// A PUT without ACK.
+    pub(super) fn start(&mut self, source: Option<&str>, to: &str, hints: SendHints) -> Step {
+        let spec = MdSpec {
+            length: 0,
+            threshold: Some(1),
+            max_size: 0,
+            options: MdOptions::empty(),
+            unlink_when_exhausted: true,
+            user: 0,
+        };
+        let put = PutRequest {
+            md: self.core.md_bind(spec).unwrap(),
+            ack: false,
+            source: source.map(nid),
+            target: ProcessId::lustre(nid(to)),
+            portal: 30,
+            match_bits: 0,
+            offset: 0,
+            hdr_data: 0,
+        };
+        self.core.hinted_put(put, hints, self.now).unwrap();
+        self.step()
+    }
+
+    pub(super) fn send(&mut self, to: &str) -> Transmit {
+        self.send_from(None, to)
+    }
+
+    pub(super) fn send_from(&mut self, source: Option<&str>, to: &str) -> Transmit {
+        match self.start(source, to, SendHints::default()) {
+            Step::Sent(transmit) => *transmit,
+            Step::Ended(result) => panic!("ended with {result:?}"),
+        }
+    }
+
+    /// The next thing that happens to the only message under way.
+    pub(super) fn step(&mut self) -> Step {
+        self.settle();
+        if !self.transmits.is_empty() {
+            return Step::Sent(Box::new(self.transmits.remove(0)));
+        }
+        let event = self.events.pop().expect("an event");
+        Step::Ended(event.status)
+    }
+
+    /// Answers an attempt.
+    pub(super) fn answer(&mut self, transmit: &Transmit, status: MessageStatus) -> Step {
+        self.core.sent(transmit.tx, status, self.now);
+        self.step()
+    }
+
+    /// Answers an attempt as failed, and expects another one: over which pair?
+    pub(super) fn retried(&mut self, transmit: &Transmit, status: MessageStatus) -> Transmit {
+        match self.answer(transmit, status) {
+            Step::Sent(next) => *next,
+            Step::Ended(result) => panic!("ended with {result:?}"),
+        }
+    }
+
+    /// Answers an attempt as failed, and expects that this was the last.
+    pub(super) fn failed(&mut self, transmit: &Transmit, status: MessageStatus) -> Errno {
+        match self.answer(transmit, status) {
+            Step::Sent(next) => panic!("sent again: {:?}", self.pair(&next)),
+            Step::Ended(result) => result.unwrap_err(),
+        }
+    }
+
+    /// Sends a message and completes it: local NID and next hop.
+    pub(super) fn carry(&mut self, to: &str) -> (String, String) {
+        self.carry_from(None, to)
+    }
+
+    pub(super) fn carry_from(&mut self, source: Option<&str>, to: &str) -> (String, String) {
+        let transmit = self.send_from(source, to);
+        assert_eq!(
+            self.answer(&transmit, MessageStatus::Ok),
+            Step::Ended(Ok(()))
+        );
+        self.pair(&transmit)
+    }
+
+    /// The local NIDs of several messages in a row.
+    pub(super) fn sources(&mut self, count: usize, to: &str) -> Vec<String> {
+        (0..count).map(|_| self.carry(to).0).collect()
+    }
+
+    /// The next hops of several messages in a row.
+    pub(super) fn hops(&mut self, count: usize, to: &str) -> Vec<String> {
+        (0..count).map(|_| self.carry(to).1).collect()
+    }
+
+    pub(super) fn pair(&self, transmit: &Transmit) -> (String, String) {
+        let ni = self.core.nis.get(transmit.ni).unwrap();
+        (ni.nid.to_string(), transmit.to.nid.to_string())
+    }
+
+    /// How an attempt to send ends when it never reaches the LND.
+    pub(super) fn refused(&mut self, source: Option<&str>, to: &str) -> Errno {
+        match self.start(source, to, SendHints::default()) {
+            Step::Sent(transmit) => panic!("sent over {:?}", self.pair(&transmit)),
+            Step::Ended(result) => result.unwrap_err(),
+        }
+    }
+
+    // --- receiving and time ---
+
+    /// A message from a peer arrives whole, and nobody wants it.
+    pub(super) fn hear(&mut self, from: &str, at: &str) {
+        self.hear_from(from, from, at);
+    }
+
+    /// The same, through a router.
+    pub(super) fn hear_from(&mut self, source: &str, hop: &str, at: &str) {
+        let me = MeSpec {
+            match_bits: 99,
+            ..super::any_me()
+        };
+        let me = self.core.me_attach(me).unwrap();
+        let md = MdSpec {
+            threshold: Some(1),
+            unlink_when_exhausted: true,
+            ..super::open_md(0)
+        };
+        self.core.md_attach(me, md, self.now).unwrap();
+        let header = Header {
+            dest_nid: nid(at),
+            src_nid: nid(source),
+            dest_pid: 12345,
+            src_pid: 12345,
+            payload_length: 0,
+            body: Body::Put(Put {
+                ack_wmd: Handle::NONE,
+                match_bits: 99,
+                hdr_data: 0,
+                ptl_index: 30,
+                offset: 0,
+            }),
+        };
+        let ni = self.ni(at).id;
+        let hop = ProcessId::lustre(nid(hop));
+        let verdict = self.core.header(ni, hop, &header, self.now);
+        let Verdict::Receive { rx, .. } = verdict else {
+            panic!("{verdict:?}")
+        };
+        self.core.arrived(rx, Ok(()), self.now);
+        self.settle();
+        self.events.clear();
+    }
+
+    /// Lets time pass in steps of a second and answers every message with `status`; says when, in
+    /// seconds from now, which next hop was sent to.
+    pub(super) fn wait(&mut self, seconds: u64, status: MessageStatus) -> Vec<(u64, String)> {
+        let mut sent = Vec::new();
+        for second in 0..=seconds {
+            self.settle();
+            for transmit in std::mem::take(&mut self.transmits) {
+                sent.push((second, transmit.to.nid.to_string()));
+                self.core.sent(transmit.tx, status, self.now);
+            }
+            self.settle();
+            if second < seconds {
+                self.now = self.now + Duration::from_secs(1);
+            }
+        }
+        sent
+    }
+
+    fn settle(&mut self) {
+        loop {
+            while let Some(output) = self.core.poll_output() {
+                match output {
+                    Output::Transmit(transmit) => self.transmits.push(transmit),
+                    Output::Event(event) => self.events.push(event),
+                    Output::Resume { .. } | Output::Gateway { .. } => {}
+                }
+            }
+            if self.core.next_deadline().is_none_or(|at| at > self.now) {
+                return;
+            }
+            self.core.tick(self.now);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! No case is forgotten: every ID of `tests/catalogue.txt` is a test here, or a test of the crate named
+//! behind it, or listed with its reason in `tests/catalogue_waiting.txt`.
+
+use std::collections::BTreeSet;
+
+const CATALOGUE: &str = include_str!("../../../tests/catalogue.txt");
+const WAITING: &str = include_str!("../../../tests/catalogue_waiting.txt");
+const SOURCES: [&str; 7] = [
+    include_str!("checklist.rs"),
+    include_str!("health.rs"),
+    include_str!("policy.rs"),
+    include_str!("recovery.rs"),
+    include_str!("resend.rs"),
+    include_str!("routing.rs"),
+    include_str!("selection.rs"),
+];
+
+/// It grows no more.
+const WAITING_MAX: usize = 22;
+
+fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| line.split_once(' ').unwrap_or((line, "")))
+}
+
+/// `T-H03s` is tested by functions whose names begin with `t_h03s_`.
+fn prefix(id: &str) -> String {
+    format!("fn {}_", id.to_lowercase().replace('-', "_"))
+}
+
+/// The IDs that are neither tested nor listed.
+fn forgotten<'a>(catalogue: &'a str, sources: &[&str], waiting: &str) -> Vec<&'a str> {
+    let waiting: BTreeSet<&str> = lines(waiting).map(|(id, _)| id).collect();
+    lines(catalogue)
+        .filter(|(_, elsewhere)| elsewhere.is_empty())
+        .map(|(id, _)| id)
+        .filter(|id| !waiting.contains(id))
+        .filter(|id| !sources.iter().any(|source| source.contains(&prefix(id))))
+        .collect()
+}
+
+#[test]
+fn every_case_is_a_test_or_listed_as_waiting() {
+    assert_eq!(forgotten(CATALOGUE, &SOURCES, WAITING), [""; 0]);
+}
+
+#[test]
+fn a_case_that_is_neither_is_found() {
+    assert_eq!(forgotten("T-S01\nT-S999", &SOURCES, ""), ["T-S999"]);
+    assert_eq!(forgotten("T-S999", &SOURCES, "T-S999 why"), [""; 0]);
+}
+
+#[test]
+fn every_waiting_case_exists_has_a_reason_and_is_not_tested() {
+    let known: BTreeSet<&str> = lines(CATALOGUE).map(|(id, _)| id).collect();
+    for (id, reason) in lines(WAITING) {
+        assert!(known.contains(id), "{id} is not in the catalogue");
+        assert!(!reason.is_empty(), "{id} waits for nothing");
+        let tested = SOURCES.iter().any(|source| source.contains(&prefix(id)));
+        assert!(!tested, "{id} is tested and need not wait");
+    }
+    assert!(lines(WAITING).count() <= WAITING_MAX);
+}

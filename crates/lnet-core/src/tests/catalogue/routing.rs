@@ -1,0 +1,495 @@
+//! Section 7.4: routers and routes, as far as neither discovery nor the control plane is needed.
+
+use std::time::Duration;
+
+use lnet_types::ProcessId;
+use lnet_wire::{Body, Get, Handle, Header};
+
+use super::*;
+
+const N1: &str = "10.0.0.1@tcp";
+const N2: &str = "10.0.0.2@tcp";
+const R1: &str = "10.0.0.8@tcp";
+const R2: &str = "10.0.0.9@tcp";
+const FAR: &str = "10.5.0.1@tcp5";
+
+fn net_of(text: &str) -> lnet_types::Net {
+    text.parse().unwrap()
+}
+
+fn two_gateways() -> Bench {
+    let mut bench = Bench::new(&[N1]);
+    bench.route("tcp5", R1, None, 0);
+    bench.route("tcp5", R2, None, 0);
+    bench
+}
+
+/// Host, router, peer; nobody has a route.
+fn unrouted(avoid_asym_router_failure: bool) -> Net {
+    let globals = Globals {
+        avoid_asym_router_failure,
+        alive_router_check_interval: Duration::from_secs(5),
+        router_ping_timeout: Duration::from_secs(5),
+        ..Globals::default()
+    };
+    let mut net = Net::new();
+    let config = |cookie, routing| CoreConfig {
+        routing,
+        globals,
+        ..net::config(cookie)
+    };
+    net.add_configured(config(1, false), &["10.0.0.1@tcp"]);
+    net.add_configured(config(2, true), &["10.0.0.9@tcp", "10.1.0.9@tcp1"]);
+    net.add_configured(config(3, false), &["10.1.0.2@tcp1"]);
+    net
+}
+
+/// Which interfaces of the router are up.
+fn router_up(net: &mut Net) -> Vec<bool> {
+    net.core(1).nis().skip(1).map(|ni| ni.up).collect()
+}
+
+fn route_alive(net: &mut Net, node: usize) -> bool {
+    net.core(node).routes().all(|route| route.alive)
+}
+
+/// A ping from one node to the other end: does it come back?
+fn ping(net: &mut Net, node: usize, to: &str) -> bool {
+    let md = net.bind(node, &[0; 512], 2);
+    let get = GetRequest {
+        md,
+        source: None,
+        target: ProcessId::lustre(nid(to)),
+        portal: 0,
+        match_bits: lnet_wire::PING_MATCH_BITS,
+        offset: 0,
+    };
+    let now = net.now;
+    net.core(node).get(get, now).unwrap();
+    net.run();
+    net.kinds(node).contains(&EventKind::Reply)
+}
+
+/// The host is there no more, and pings nobody.
+fn unconfigure_host(net: &mut Net) {
+    net.core(0)
+        .remove_route(net_of("tcp1"), nid("10.0.0.9@tcp"))
+        .unwrap();
+    net.nodes[0].alive = false;
+}
+
+fn seconds(net: &mut Net, seconds: u64) {
+    net.advance(Duration::from_secs(seconds));
+}
+
+#[test]
+fn t_r02_with_routes_on_both_sides_everything_is_up_and_carries_bulk() {
+    let mut net = Net::routed(RouterBuffers::default());
+    seconds(&mut net, 1);
+    assert!(route_alive(&mut net, 0) && route_alive(&mut net, 2));
+    assert_eq!(router_up(&mut net), [true, true]);
+    assert!(ping(&mut net, 0, "10.1.0.2@tcp1"));
+    assert!(ping(&mut net, 2, "10.0.0.1@tcp"));
+    net.attach(2, any_me(), open_md(1 << 20));
+    net.put(0, &vec![7; 1 << 20], true, "10.1.0.2@tcp1");
+    net.run();
+    assert_eq!(net.kinds(0), [EventKind::Send, EventKind::Ack]);
+}
+
+#[test]
+fn t_r07_a_router_without_traffic_is_down_and_a_route_with_one_dead_end_is_too() {
+    let mut net = unrouted(true);
+    seconds(&mut net, 20);
+    assert_eq!(router_up(&mut net), [false, false]);
+    assert!(!ping(&mut net, 0, "10.1.0.2@tcp1"));
+
+    net.route(0, "tcp1", "10.0.0.9@tcp");
+    seconds(&mut net, 12);
+    assert_eq!(router_up(&mut net), [true, false]);
+    assert!(!route_alive(&mut net, 0), "its far side is down");
+
+    net.route(2, "tcp", "10.1.0.9@tcp1");
+    seconds(&mut net, 12);
+    assert_eq!(router_up(&mut net), [true, true]);
+    assert!(route_alive(&mut net, 0) && route_alive(&mut net, 2));
+    assert!(ping(&mut net, 0, "10.1.0.2@tcp1"));
+    assert!(ping(&mut net, 2, "10.0.0.1@tcp"));
+
+    unconfigure_host(&mut net);
+    seconds(&mut net, 20);
+    assert_eq!(router_up(&mut net), [false, true]);
+    assert!(!route_alive(&mut net, 2));
+}
+
+#[test]
+fn t_r08_without_the_asymmetry_rule_a_route_needs_its_near_side_only() {
+    let mut net = unrouted(false);
+    seconds(&mut net, 20);
+    net.route(0, "tcp1", "10.0.0.9@tcp");
+    seconds(&mut net, 1);
+    assert!(route_alive(&mut net, 0));
+    net.route(2, "tcp", "10.1.0.9@tcp1");
+    seconds(&mut net, 12);
+    unconfigure_host(&mut net);
+    seconds(&mut net, 30);
+    assert!(route_alive(&mut net, 2));
+}
+
+#[test]
+fn t_r09_a_peer_that_lacks_a_route_via_one_router_breaks_nothing() {
+    let mut net = Net::new();
+    let router = |cookie| CoreConfig {
+        routing: true,
+        ..net::config(cookie)
+    };
+    net.add(&["10.0.0.1@tcp"]);
+    net.add_configured(router(2), &["10.0.0.8@tcp", "10.1.0.8@tcp1"]);
+    net.add_configured(router(3), &["10.0.0.9@tcp", "10.1.0.9@tcp1"]);
+    net.add(&["10.1.0.2@tcp1"]);
+    net.route(0, "tcp1", "10.0.0.8@tcp");
+    net.route(0, "tcp1", "10.0.0.9@tcp");
+    net.route(3, "tcp", "10.1.0.8@tcp1");
+    for _ in 0..50 {
+        ping(&mut net, 0, "10.1.0.2@tcp1");
+        seconds(&mut net, 7);
+    }
+    net.nodes[0].events.clear();
+    assert!(ping(&mut net, 3, "10.0.0.1@tcp"));
+    seconds(&mut net, 200);
+    net.assert_at_rest();
+}
+
+#[test]
+fn t_r10_a_router_counts_what_it_drops_for_a_peer_that_is_gone() {
+    let mut net = Net::routed(RouterBuffers::default());
+    let now = net.now;
+    let globals = Globals {
+        health_sensitivity: 0,
+        retry_count: 0,
+        ..Globals::default()
+    };
+    net.core(1).set_globals(globals, now);
+    seconds(&mut net, 1);
+    net.nodes[2].alive = false;
+    for _ in 0..3 {
+        ping(&mut net, 0, "10.1.0.2@tcp1");
+    }
+    let dropped = net
+        .core(1)
+        .peers
+        .by_nid(nid("10.1.0.2@tcp1"))
+        .unwrap()
+        .stats
+        .dropped;
+    assert_eq!(dropped.get, 3);
+}
+
+#[test]
+fn t_r11_gateways_in_half_health_carry_all_the_same() {
+    let mut bench = two_gateways();
+    bench.set_health(R1, 500);
+    bench.set_health(R2, 500);
+    let hops = bench.hops(50, FAR);
+    assert!(hops.iter().any(|hop| hop == R1) && hops.iter().any(|hop| hop == R2));
+}
+
+/// A router that gets pings from a source to the first interface of a peer, whose health is 0 there:
+/// where do they go?
+fn diverted(source_is_multi_rail: bool) -> Vec<String> {
+    let (first, second) = ("10.5.0.1@tcp5", "10.5.0.2@tcp5");
+    let mut bench = Bench::new(&[R1, "10.5.0.8@tcp5"]);
+    bench.core.set_routing(true, bench.now);
+    bench.peer(&[first, second]);
+    bench
+        .core
+        .add_peer(nid(N1), &[nid(N2)], source_is_multi_rail)
+        .unwrap();
+    bench.set_health(first, 0);
+    let header = Header {
+        dest_nid: nid(first),
+        src_nid: nid(N1),
+        dest_pid: 12345,
+        src_pid: 12345,
+        payload_length: 0,
+        body: Body::Get(Get {
+            return_wmd: Handle::NONE,
+            match_bits: 0,
+            ptl_index: 0,
+            src_offset: 0,
+            sink_length: 0,
+        }),
+    };
+    let ni = bench.ni(R1).id;
+    (0..50)
+        .map(|_| {
+            let from = ProcessId::lustre(nid(N1));
+            let verdict = bench.core.header(ni, from, &header, bench.now);
+            let Verdict::Receive { rx, .. } = verdict else {
+                panic!("{verdict:?}")
+            };
+            bench.core.arrived(rx, Ok(()), bench.now);
+            let bench::Step::Sent(transmit) = bench.step() else {
+                panic!("not forwarded")
+            };
+            bench.core.sent(transmit.tx, MessageStatus::Ok, bench.now);
+            assert_eq!(transmit.header.dest_nid, transmit.to.nid);
+            transmit.to.nid.to_string()
+        })
+        .collect()
+}
+
+#[test]
+fn t_r12_the_last_hop_of_a_multi_rail_source_avoids_an_interface_that_is_ill() {
+    assert!(diverted(true).iter().all(|hop| hop == "10.5.0.2@tcp5"));
+}
+
+#[test]
+fn t_r13_the_last_hop_of_another_source_keeps_the_interface_it_chose() {
+    assert!(diverted(false).iter().all(|hop| hop == "10.5.0.1@tcp5"));
+}
+
+#[test]
+fn t_r14_a_router_keeps_what_waits_for_credits_past_every_deadline() {
+    let mut net = Net::routed(RouterBuffers {
+        tiny: 64,
+        small: 8,
+        large: 4,
+    });
+    seconds(&mut net, 1);
+    net.attach(2, any_me(), open_md(8));
+    net.keep_answers = true;
+    for _ in 0..16 {
+        net.put(0, b"", false, "10.1.0.2@tcp1");
+    }
+    net.run();
+    for _ in 0..16 {
+        net.answer(0, MessageStatus::Ok);
+    }
+    seconds(&mut net, 400);
+    assert_eq!(net.core(1).counters().drop_count, 0);
+    while net.answer(1, MessageStatus::Ok).is_some() {}
+    for _ in 0..16 {
+        net.answer(0, MessageStatus::Ok);
+        net.answer(1, MessageStatus::Ok);
+    }
+    let arrived = net.kinds(2);
+    assert_eq!(
+        arrived
+            .iter()
+            .filter(|kind| **kind == EventKind::Put)
+            .count(),
+        16
+    );
+}
+
+#[test]
+fn t_r17_routes_are_listed_as_they_were_added_and_gone_when_deleted() {
+    let mut bench = two_gateways();
+    let routes: Vec<Route> = bench.core.routes().map(|view| view.route).collect();
+    assert_eq!(routes.len(), 2);
+    assert!(
+        routes
+            .iter()
+            .all(|route| route.hops.is_none() && route.priority == 0)
+    );
+    assert!(
+        bench
+            .core
+            .peers()
+            .all(|peer| peer.gateway && !peer.multi_rail)
+    );
+    bench.core.remove_route(net_of("tcp5"), nid(R1)).unwrap();
+    let left: Vec<_> = bench.core.routes().map(|view| view.route.gateway).collect();
+    assert_eq!(left, [nid(R2)]);
+}
+
+#[test]
+fn t_r19_one_gateway_has_499_routes() {
+    let mut bench = Bench::new(&[N1]);
+    for number in 1..500 {
+        bench.route(&format!("tcp{number}"), R1, None, 0);
+    }
+    assert_eq!(bench.core.routes().count(), 499);
+}
+
+fn refused(net: &str, gateway: &str, hops: Option<u8>) -> Errno {
+    let mut bench = Bench::new(&[N1]);
+    bench.route("tcp5", R1, None, 0);
+    let route = Route {
+        net: net_of(net),
+        gateway: nid(gateway),
+        hops,
+        priority: 0,
+    };
+    bench.core.add_route(route, bench.now).unwrap_err().errno()
+}
+
+#[test]
+fn t_r21_a_gateway_on_a_net_that_is_not_ours_is_refused() {
+    assert_eq!(refused("tcp5", "10.7.0.1@tcp7", None), Errno::EHOSTUNREACH);
+}
+
+#[test]
+fn t_r22_the_better_priority_is_used_while_it_lives() {
+    let mut bench = Bench::new(&[N1]);
+    bench.route("tcp5", R1, None, 1);
+    bench.route("tcp5", R2, None, 0);
+    assert_eq!(bench.hops(3, FAR), [R2; 3]);
+    bench.core.routes.gateway_mut(nid(R2)).unwrap().alive = false;
+    assert_eq!(bench.hops(3, FAR), [R1; 3]);
+}
+
+#[test]
+fn t_r23_fewer_hops_are_better_and_none_count_as_one() {
+    let mut bench = Bench::new(&[N1]);
+    bench.route("tcp5", R1, Some(2), 0);
+    bench.route("tcp5", R2, Some(1), 0);
+    assert_eq!(bench.hops(3, FAR), [R2; 3]);
+    bench.route("tcp5", "10.0.0.7@tcp", None, 0);
+    let mut hops = bench.hops(4, FAR);
+    hops.sort();
+    hops.dedup();
+    assert_eq!(hops, ["10.0.0.7@tcp", R2]);
+}
+
+#[test]
+fn t_r24_equal_routes_take_turns() {
+    let hops = two_gateways().hops(4, FAR);
+    assert_eq!(hops[..2], hops[2..]);
+    assert_ne!(hops[0], hops[1]);
+}
+
+#[test]
+fn t_r25_of_equal_routes_the_healthier_gateway_is_used() {
+    let mut bench = two_gateways();
+    bench.set_health(R1, 900);
+    assert_eq!(bench.hops(3, FAR), [R2; 3]);
+    bench.set_health(R2, 800);
+    assert_eq!(bench.hops(3, FAR), [R1; 3]);
+}
+
+#[test]
+fn t_r26_a_reply_goes_back_over_the_router_its_request_came_by() {
+    let mut net = Net::routed(RouterBuffers::default());
+    seconds(&mut net, 1);
+    // A second router would be the next in turn.
+    net.add_configured(
+        CoreConfig {
+            routing: true,
+            ..net::config(9)
+        },
+        &["10.0.0.7@tcp", "10.1.0.7@tcp1"],
+    );
+    net.route(2, "tcp", "10.1.0.7@tcp1");
+    seconds(&mut net, 1);
+    net.attach(2, any_me(), open_md(8));
+    net.keep_answers = true;
+    for _ in 0..4 {
+        net.get(0, 4, "10.1.0.2@tcp1");
+    }
+    net.run();
+    for _ in 0..4 {
+        net.answer(0, MessageStatus::Ok);
+        net.answer(1, MessageStatus::Ok);
+    }
+    let replies: Vec<_> = net.nodes[2]
+        .kept
+        .iter()
+        .map(|transmit| transmit.to.nid)
+        .collect();
+    assert_eq!(replies, [nid("10.1.0.9@tcp1"); 4]);
+}
+
+#[test]
+fn t_r27_what_comes_through_a_router_that_is_not_ours_is_dropped() {
+    let mut net = Net::routed(RouterBuffers::default());
+    seconds(&mut net, 1);
+    let now = net.now;
+    let globals = Globals {
+        drop_asym_route: true,
+        ..Globals::default()
+    };
+    net.core(2).set_globals(globals, now);
+    net.attach(2, any_me(), open_md(8));
+    net.put(0, b"x", false, "10.1.0.2@tcp1");
+    net.run();
+    assert_eq!(net.kinds(2), [EventKind::Put]);
+    net.core(2)
+        .remove_route(net_of("tcp"), nid("10.1.0.9@tcp1"))
+        .unwrap();
+    net.put(0, b"x", false, "10.1.0.2@tcp1");
+    net.run();
+    assert_eq!(
+        net.core(2).counters().dropped(DropReason::AsymmetricRoute),
+        1
+    );
+}
+
+#[test]
+fn t_r28_a_message_through_a_dead_gateway_revives_it_at_once() {
+    let mut bench = two_gateways();
+    for gateway in [R1, R2] {
+        bench.core.routes.gateway_mut(nid(gateway)).unwrap().alive = false;
+    }
+    assert_eq!(bench.refused(None, FAR), Errno::EHOSTUNREACH);
+    bench.hear_from(FAR, R1, N1);
+    assert_eq!(bench.hops(2, FAR), [R1; 2]);
+}
+
+#[test]
+fn t_r29_a_net_that_routes_lead_to_cannot_become_local() {
+    let mut bench = two_gateways();
+    let config = NiConfig {
+        nid: nid("10.5.0.77@tcp5"),
+        tunables: Tunables::default(),
+    };
+    let error = bench.core.add_ni(config, bench.now).unwrap_err();
+    assert_eq!(error.errno(), Errno::EUSERS);
+}
+
+#[test]
+fn t_r30_routes_that_make_no_sense_are_refused() {
+    for (net, gateway, hops, errno) in [
+        ("tcp6", R1, Some(0), Errno::EINVAL),
+        ("tcp", R1, None, Errno::EEXIST),
+        ("tcp6", "10.6.0.1@tcp6", None, Errno::EINVAL),
+        ("tcp5", R1, None, Errno::EEXIST),
+        ("tcp6", "0@lo", None, Errno::EINVAL),
+    ] {
+        assert_eq!(refused(net, gateway, hops), errno, "{net} via {gateway}");
+    }
+}
+
+#[test]
+fn t_r30_a_second_route_over_another_interface_of_the_same_gateway_is_refused() {
+    let mut bench = Bench::new(&[N1]);
+    bench.peer(&[R1, R2]);
+    bench.route("tcp5", R1, None, 0);
+    let route = Route {
+        net: net_of("tcp5"),
+        gateway: nid(R2),
+        hops: None,
+        priority: 0,
+    };
+    let error = bench.core.add_route(route, bench.now).unwrap_err();
+    assert_eq!(error.errno(), Errno::EEXIST);
+}
+
+#[test]
+fn the_ping_of_a_gateway_is_sent_again_from_another_interface() {
+    let mut bench = Bench::new(&[N1, N2]);
+    let route = Route {
+        net: net_of("tcp5"),
+        gateway: nid(R1),
+        hops: None,
+        priority: 0,
+    };
+    bench.core.add_route(route, bench.now).unwrap();
+    let bench::Step::Sent(first) = bench.step() else {
+        panic!("no ping")
+    };
+    let second = bench.retried(&first, MessageStatus::LocalDropped);
+    assert_ne!(second.ni, first.ni);
+    assert_eq!(second.to.nid, nid(R1));
+    assert!(bench.core.routes().all(|route| route.alive));
+}
