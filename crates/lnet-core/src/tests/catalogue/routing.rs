@@ -477,7 +477,10 @@ fn t_r30_a_second_route_over_another_interface_of_the_same_gateway_is_refused() 
 
 #[test]
 fn the_ping_of_a_gateway_is_sent_again_from_another_interface() {
-    let mut bench = Bench::new(&[N1, N2]);
+    let interval = |globals: &mut Globals| {
+        globals.alive_router_check_interval = Duration::from_secs(60);
+    };
+    let mut bench = Bench::new(&[N1, N2]).with(interval);
     let route = Route {
         net: net_of("tcp5"),
         gateway: nid(R1),
