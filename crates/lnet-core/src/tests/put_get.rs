@@ -42,7 +42,7 @@ fn put_lands_and_both_ends_hear_of_it_once() {
 }
 
 #[test]
-fn get_brings_the_data() {
+fn a_get_brings_the_data() {
     let mut net = Net::pair();
     let source = net.attach(1, any_me(), open_md(8));
     net.nodes[1].memory.insert(source, b"12345678".to_vec());
