@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use lnet_core::{Core, CoreConfig, Globals, NiConfig, RouterBuffers, SendQuery, Tunables};
-use lnet_policy::{Priority, Rule};
+use lnet_policy::{Priority, Rule, RuleList};
 use lnet_types::{Net, Nid, Time};
 
 /// Local interfaces, each with as many of the peer; nets; rules.
@@ -70,5 +70,40 @@ fn select(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, select);
+/// 25,000 peers of four interfaces and 1,000 rules: one rule goes, so everything is computed again.
+fn apply(criterion: &mut Criterion) {
+    let Some(mut core) = core(8, 1, 0) else {
+        return;
+    };
+    for peer in 0..25_000_u32 {
+        let nid = |rail: u32| Nid::from_number(Net::tcp(0), 0x0B00_0000 | peer << 2 | rail);
+        let nids = [nid(0), nid(1), nid(2), nid(3)];
+        if core.add_peer(nids[0], &nids, true).is_err() {
+            return;
+        }
+    }
+    let mut rules = RuleList::new();
+    for number in 0..1001_u32 {
+        let text = format!("11.{}.[{}-255].*@tcp", number % 4, number / 4);
+        let rule = text.parse().ok().zip(Priority::new(number));
+        // None is refused: each has descriptors of its own.
+        let _ = rule.and_then(|(remote, priority)| {
+            let rule = Rule::remote(remote, priority).ok()?;
+            rules.add(rule, None).ok()
+        });
+    }
+    let mut fewer = rules.clone();
+    if fewer.delete(0).is_err() {
+        return;
+    }
+    let mut turns = [rules, fewer].into_iter().cycle();
+    let mut group = criterion.benchmark_group("rules");
+    group.sample_size(10);
+    group.bench_function("applied to 100,000 peer interfaces", |bencher| {
+        bencher.iter(|| turns.next().map(|rules| core.set_rules(black_box(rules))));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, select, apply);
 criterion_main!(benches);

@@ -11,6 +11,9 @@
 //! nodes do the same by the recovery pings of their health code: a router that restarts is used again
 //! within seconds, not at the next check a minute later.
 //!
+//! A ping that fails at an interface of ours says nothing of the gateway: it is asked again from another
+//! interface, while there is one in full health.
+//!
 //! Without discovery a gateway is no Multi-Rail peer to us, so each route has a flag that the last ping
 //! information decides alone (rule 2). A ping is waited for as long as `router_ping_timeout`, which is
 //! shorter than the interval: a gateway that went is known within both together.
@@ -25,7 +28,8 @@ use crate::config::Globals;
 use crate::descriptor::Owner;
 use crate::event::{Event, EventKind};
 use crate::io::{CoreBuffer, Output};
-use crate::md::{MdOptions, MdSpec};
+use crate::md::{MdHandle, MdOptions, MdSpec};
+use crate::ni::Ni;
 use crate::put_get::GetRequest;
 use crate::route::RouteState;
 use crate::timer::Timer;
@@ -111,7 +115,35 @@ impl Core {
                 }
             }
             (EventKind::Unlink, _) | (EventKind::Send, Ok(())) => {}
+            _ if self.has_another_way(gateway) => self.ping_at_once(gateway),
             _ => self.gateway_failed(gateway),
+        }
+    }
+
+    /// A ping of ours has failed, and it was an interface of ours that failed it.
+    pub(crate) fn check_failed_here(&mut self, md: MdHandle) {
+        if let Some(Owner::Check(_, gateway)) = self.mds.get(md).map(|md| md.owner)
+            && let Some(gateway) = self.routes.gateway_mut(gateway)
+        {
+            gateway.failed_here = true;
+        }
+    }
+
+    /// The gateway may be fine: what failed was an interface of ours, which its health now shows, and
+    /// there is another one in full health. Each failure leaves one less.
+    fn has_another_way(&mut self, nid: Nid) -> bool {
+        let failed_here = self
+            .routes
+            .gateway_mut(nid)
+            .is_some_and(|gateway| std::mem::take(&mut gateway.failed_here));
+        failed_here
+            && self.config.globals.health_sensitivity > 0
+            && self.nis.on_net(nid.net()).any(Ni::is_optimal)
+    }
+
+    fn ping_at_once(&mut self, nid: Nid) {
+        if let Some(last) = self.routes.gateway(nid).map(|gateway| gateway.last_check) {
+            self.plan_check(nid, last);
         }
     }
 

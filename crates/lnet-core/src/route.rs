@@ -33,6 +33,8 @@ pub(crate) struct Gateway {
     pub(crate) next_check: Option<Time>,
     /// When it was last due.
     pub(crate) last_check: Time,
+    /// The last ping failed at an interface of ours.
+    pub(crate) failed_here: bool,
     /// Pings in a row after which a route was down.
     pub(crate) failures: u32,
 }
@@ -67,6 +69,7 @@ impl Routes {
                     ping: None,
                     next_check: None,
                     last_check: Time::ZERO,
+                    failed_here: false,
                     failures: 0,
                 },
             );

@@ -270,6 +270,12 @@ impl Core {
             self.counters.successful_resends += 1;
         }
         self.count_sent_by(&message, status);
+        if status.blames_local()
+            && !status.blames_remote()
+            && let Some(md) = message.descriptor()
+        {
+            self.check_failed_here(md);
+        }
         self.uncount_bytes(&message);
         self.unhang(&message, id);
         self.release_payload(message.payload);

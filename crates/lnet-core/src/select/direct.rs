@@ -128,9 +128,11 @@ impl<'a> View<'a> {
         if !peer.nets.iter().any(|on| self.nis.has_net(on.net)) {
             return self.pick_multi_rail_routed(quest, peer, observer);
         }
-        let on = self
-            .best_net(quest, peer, observer)
-            .ok_or(SelectError::NothingLeft)?;
+        let Some(on) = self.best_net(quest, peer, observer) else {
+            // A resend that no common net has a path for may still go the long way round.
+            let routed = self.pick_multi_rail_routed(quest, peer, observer);
+            return routed.map_err(|_| SelectError::NothingLeft);
+        };
         let nis = || on.nis.iter().copied();
         let pairs = || nis().filter_map(|id| Some((id, self.peers.get(id)?)));
         let check = |ni: &Ni| quest.limits.check_pairing(ni, pairs());

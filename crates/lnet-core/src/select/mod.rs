@@ -34,7 +34,6 @@ pub use self::observe::{
     Case, Classification, Criterion, Exclusion, Kind, Level, Locality, Observer, Subject,
     Unobserved,
 };
-
 use crate::Core;
 use crate::config::Globals;
 use crate::event::Errno;

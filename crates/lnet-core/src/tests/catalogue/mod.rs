@@ -5,6 +5,7 @@
 //! all healths 1000, no rules, distances equal. `coverage` checks that no case is missing.
 
 mod bench;
+mod cases;
 mod checklist;
 mod coverage;
 mod explain;

@@ -454,11 +454,13 @@ fn t_u44_a_client_takes_the_direct_path_and_the_routed_one_only_in_need() {
     bench.route("o2ib1", "10.2.0.9@o2ib", None, 0);
     bench.rule("", mlx, "", Some(0));
     assert_eq!(bench.hops(3, mlx), [mlx; 3]);
-    // A common net, however ill, comes before a route; the server's own address over OPA is reached
-    // by naming it while the peer is not taken for one.
-    bench.core.remove_peer(nid(mlx)).unwrap();
-    bench.core.add_peer(nid(opa), &[], true).unwrap();
-    assert_eq!(bench.hops(2, opa), ["10.2.0.9@o2ib"; 2]);
+    let direct = bench.send(mlx);
+    let routed = bench.retried(&direct, MessageStatus::RemoteDropped);
+    assert_eq!(bench.pair(&routed).1, "10.2.0.9@o2ib");
+    assert_eq!(routed.header.dest_nid, nid(opa));
+    bench.answer(&routed, MessageStatus::Ok);
+    bench.set_health(mlx, 1000);
+    assert_eq!(bench.hops(3, mlx), [mlx; 3]);
 }
 
 #[test]

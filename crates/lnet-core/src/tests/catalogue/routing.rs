@@ -283,6 +283,47 @@ fn t_r14_a_router_keeps_what_waits_for_credits_past_every_deadline() {
 }
 
 #[test]
+fn t_r16_a_rail_that_fails_here_does_not_take_the_route_down() {
+    let globals = Globals {
+        alive_router_check_interval: Duration::from_secs(5),
+        router_ping_timeout: Duration::from_secs(5),
+        ..Globals::default()
+    };
+    let config = |cookie, routing| CoreConfig {
+        routing,
+        globals,
+        ..net::config(cookie)
+    };
+    let mut net = Net::new();
+    net.add_configured(config(1, false), &[N1, N2]);
+    net.add_configured(config(2, true), &[R2, "10.5.0.9@tcp5"]);
+    net.add_configured(config(3, false), &[FAR]);
+    net.route(2, "tcp", "10.5.0.9@tcp5");
+    let source = NidFilter::Nid(nid(N1));
+    let rule = DropRule {
+        filter: FaultFilter {
+            source,
+            destination: NidFilter::Nid(nid(R2)),
+            ..FaultFilter::default()
+        },
+        pace: Pace::Rate(1),
+        classes: vec![MessageStatus::LocalError],
+        all: false,
+    };
+    net.core(0).add_drop_rule(rule).unwrap();
+    seconds(&mut net, 1);
+    net.route(0, "tcp5", R2);
+    seconds(&mut net, 100);
+    assert!(route_alive(&mut net, 0));
+    assert_eq!(net.nodes[0].gateways, [], "nothing was ever said of it");
+    let (_, stats) = net.core(0).drop_rules().next().unwrap();
+    assert!(stats.struck > 0, "the rail did fail");
+    net.nodes[1].alive = false;
+    seconds(&mut net, 12);
+    assert!(!route_alive(&mut net, 0));
+}
+
+#[test]
 fn t_r17_routes_are_listed_as_they_were_added_and_gone_when_deleted() {
     let mut bench = two_gateways();
     let routes: Vec<Route> = bench.core.routes().map(|view| view.route).collect();
@@ -477,7 +518,10 @@ fn t_r30_a_second_route_over_another_interface_of_the_same_gateway_is_refused() 
 
 #[test]
 fn the_ping_of_a_gateway_is_sent_again_from_another_interface() {
-    let mut bench = Bench::new(&[N1, N2]);
+    let interval = |globals: &mut Globals| {
+        globals.alive_router_check_interval = Duration::from_secs(60);
+    };
+    let mut bench = Bench::new(&[N1, N2]).with(interval);
     let route = Route {
         net: net_of("tcp5"),
         gateway: nid(R1),
