@@ -11,7 +11,7 @@
 //!
 //! Every candidate is planned with the same policy and loaded with the same code as a real plan, for
 //! the groups that it changes. Equal seeds give equal placements on every machine: chance comes from
-//! [`SplitMix`](crate::random), and the figures are sums in a fixed order. The search asks its caller
+//! one integer generator, and the figures are sums in a fixed order. The search asks its caller
 //! after every candidate whether to go on, and ends with the best so far.
 
 mod archive;
