@@ -9,7 +9,7 @@ use crate::workspace::{Package, Workspace};
 
 /// The house: every crate, lowest first, with the crates of this workspace that its library may
 /// use. Tests may use more, because they ship with nothing.
-const EDGES: [(&str, &[&str]); 16] = [
+const EDGES: [(&str, &[&str]); 24] = [
     ("lnet-types", &[]),
     ("finerail-sys", &[]),
     ("lnet-wire", &["lnet-types"]),
@@ -60,8 +60,42 @@ const EDGES: [(&str, &[&str]); 16] = [
         ],
     ),
     (
+        "lnet-explain",
+        &[
+            "lnet-core",
+            "lnet-config",
+            "lnet-policy",
+            "lnet-wire",
+            "lnet-types",
+        ],
+    ),
+    (
+        "lnet-sim",
+        &[
+            "lnet-core",
+            "lnet-config",
+            "lnet-policy",
+            "lnet-wire",
+            "lnet-types",
+            "topology",
+        ],
+    ),
+    ("bmi", &["finerail-sys"]),
+    ("zoid-proto", &[]),
+    ("zbmi", &["zoid-proto"]),
+    ("zoidd", &["zbmi", "zoid-proto", "finerail-sys"]),
+    ("zoid", &["bmi", "zoid-proto", "finerail-sys"]),
+    ("bmi-ffi", &["bmi", "zoid", "finerail-sys"]),
+    (
         "finerail",
         &[
+            "lnet-explain",
+            "lnet-sim",
+            "lnet-policy",
+            "bmi",
+            "zoid",
+            "zoidd",
+            "zoid-proto",
             "fgr",
             "topology",
             "lnet-store",

@@ -11,12 +11,16 @@ use crate::source::{Source, Token};
 use crate::workspace::Workspace;
 
 /// The packages that hold no I/O, no clock and no chance.
-const PURE: [&str; 5] = [
+const PURE: [&str; 9] = [
     "lnet-config",
     "lnet-core",
+    "lnet-explain",
     "lnet-policy",
+    "lnet-sim",
     "lnet-types",
     "lnet-wire",
+    "zbmi",
+    "zoid-proto",
 ];
 
 /// What a pure crate may not name, and what it would bring.

@@ -1,0 +1,1 @@
+//! `libbmi`: the BMI interface under the names that C programs know.

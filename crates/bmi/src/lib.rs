@@ -1,0 +1,1 @@
+//! The Buffered Message Interface: reliable, ordered messages between processes, over exchangeable methods.

@@ -1,0 +1,1 @@
+//! Why a message takes its path, and what would change it.

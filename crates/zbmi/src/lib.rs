@@ -1,0 +1,1 @@
+//! The zbmi plugin engine: which client message meets which server buffer, as a state machine without I/O.

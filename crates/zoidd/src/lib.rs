@@ -1,0 +1,1 @@
+//! The I/O-node daemon around the zbmi engine.
