@@ -240,12 +240,12 @@ impl Core {
         core
     }
 
-    /// The LND reports that it has connections to a peer, or that the last one is gone. Only routers
-    /// care: they drop messages for a peer that is down, until it is heard of again or `peer_timeout`
-    /// has passed.
-    pub fn peer_notify(&mut self, _ni: NiId, peer: Nid, alive: bool, now: Time) {
+    /// The LND reports that an interface has connections to a peer, or that its last one is gone. A
+    /// peer without connections to any of our interfaces is down. Only routers care: they drop messages
+    /// for it until it is heard of again or `peer_timeout` has passed.
+    pub fn peer_notify(&mut self, ni: NiId, peer: Nid, alive: bool, now: Time) {
         if let Some(peer_ni) = self.peers.by_nid_mut(peer) {
-            peer_ni.down_since = (!alive).then_some(now);
+            peer_ni.notify(ni, alive, now);
         }
     }
 

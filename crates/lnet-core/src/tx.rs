@@ -248,7 +248,10 @@ impl Core {
         };
         tx.attempts.named = next.or(tx.attempts.named);
         let (ni, peer) = (tx.ni, tx.peer);
-        self.counters.count_status(status);
+        // A failure that comes too late says nothing; it is counted as late instead.
+        if status == MessageStatus::Ok || now < tx.deadline {
+            self.counters.count_status(status);
+        }
         self.judge(id, status, now);
         if status != MessageStatus::Ok && self.may_resend(id, status, now) {
             self.park_for_resend(id, now);

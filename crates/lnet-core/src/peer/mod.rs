@@ -81,6 +81,8 @@ pub(crate) struct PeerNi {
     pub(crate) most_buffers: u32,
     /// Messages from it that wait until it may hold another buffer.
     pub(crate) buffer_queue: VecDeque<RxId>,
+    /// The interfaces of ours that have connections to it, as their LND reported.
+    pub(crate) connected: SmallVec<[NiId; 2]>,
     /// Reported down, at this time; cleared by whatever arrives from it.
     pub(crate) down_since: Option<Time>,
     /// When it was last heard of or sent to.
@@ -118,6 +120,7 @@ impl PeerNi {
             buffers_held: 0,
             most_buffers: 0,
             buffer_queue: VecDeque::new(),
+            connected: SmallVec::new(),
             down_since: None,
             last_used: now,
             last_alive: None,
@@ -146,6 +149,16 @@ impl PeerNi {
     /// A resend may use it (section 2.2 of lnet-selection).
     pub(crate) fn is_optimal(&self) -> bool {
         self.status_up && self.health.is_full()
+    }
+
+    /// An interface of ours has connections to it, or has lost the last one: it is down when no
+    /// interface has any.
+    pub(crate) fn notify(&mut self, ni: NiId, connected: bool, now: Time) {
+        self.connected.retain(|known| *known != ni);
+        if connected {
+            self.connected.push(ni);
+        }
+        self.down_since = self.connected.is_empty().then_some(now);
     }
 
     /// Messages that hold or wait for a credit.

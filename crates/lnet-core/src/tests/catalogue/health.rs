@@ -596,3 +596,15 @@ fn t_h43_lustre_the_lnds_own_timeout_is_shown_and_makes_the_deadline() {
         bench.now + Duration::from_secs(65 * 3 + 1)
     );
 }
+
+#[test]
+fn t_h35_a_failure_after_the_deadline_is_counted_as_late_and_under_no_class() {
+    let mut bench = Bench::two_by_two();
+    let transmit = bench.send(P1);
+    bench.now = bench.now + Duration::from_secs(150);
+    bench.failed(&transmit, MessageStatus::LocalDropped);
+    let counters = bench.core.counters();
+    assert_eq!(counters.ended(MessageStatus::LocalDropped), 0);
+    assert_eq!(counters.late_count, 1);
+    assert_eq!(bench.ni(N1).health_stats, NiHealthStats::default());
+}

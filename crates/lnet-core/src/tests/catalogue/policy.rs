@@ -532,3 +532,21 @@ fn in_the_lustre_profile_a_single_rail_peer_has_one_preferred_source() {
     bench.set(|globals| globals.profile = lnet_policy::Profile::Design);
     assert_eq!(sources_of(&bench, P1), [N1, N2]);
 }
+
+#[test]
+fn a_router_rule_holds_for_the_first_message_to_a_stranger() {
+    for gateway in [R1, R2] {
+        let mut bench = two_gateways();
+        bench.rule("", "tcp5", gateway, None);
+        assert_eq!(bench.carry(FAR).1, gateway);
+    }
+}
+
+#[test]
+fn a_pair_rule_holds_for_the_first_message_to_a_stranger() {
+    for source in [N1, N2] {
+        let mut bench = Bench::new(&[N1, N2]);
+        bench.rule(source, P1, "", None);
+        assert_eq!(bench.sources(2, P1), [source; 2]);
+    }
+}

@@ -223,3 +223,59 @@ fn an_interface_of_ours_gains_from_every_message_of_its_ping() {
         "two sent, two received, and the answer"
     );
 }
+
+/// Everything ill: an interface of ours and one of a peer, both in recovery.
+fn all_ill() -> Bench {
+    let mut bench = with_peer(|_| {});
+    let ill = Health::new(500).unwrap();
+    let ni = bench.ni(N1).id;
+    bench.core.set_ni_health(ni, ill, bench.now).unwrap();
+    bench
+        .core
+        .set_peer_ni_health(nid(P1), ill, bench.now)
+        .unwrap();
+    bench
+}
+
+#[test]
+fn without_sensitivity_recovery_ends_and_with_it_goes_on() {
+    let mut bench = all_ill();
+    let globals = bench.core.config.globals;
+    let off = Globals {
+        health_sensitivity: 0,
+        ..globals
+    };
+    bench.core.change_globals(off, bench.now).unwrap();
+    assert!(!bench.in_recovery(N1) && !bench.in_recovery(P1));
+    assert_eq!(bench.wait(10, MessageStatus::LocalDropped), []);
+    // What an administrator sets meanwhile waits, too.
+    let ni = bench.ni(N2).id;
+    bench
+        .core
+        .set_ni_health(ni, Health::ZERO, bench.now)
+        .unwrap();
+    assert_eq!(bench.wait(10, MessageStatus::LocalDropped), []);
+    bench.core.change_globals(globals, bench.now).unwrap();
+    let sent = bench.wait(2, MessageStatus::LocalDropped);
+    for ill in [N1, N2, P1] {
+        assert_eq!(seconds(&sent, ill), [1], "{ill}");
+    }
+}
+
+#[test]
+fn a_recovery_that_ended_leaves_no_pause_to_the_next_one() {
+    let mut bench = ill_ni(|_| {});
+    bench.wait(10, MessageStatus::LocalDropped);
+    assert!(bench.ni(N1).recovery.ping_count > 2);
+    let ni = bench.ni(N1).id;
+    bench
+        .core
+        .set_ni_health(ni, Health::MAX, bench.now)
+        .unwrap();
+    assert_eq!(bench.ni(N1).recovery.ping_count, 0);
+    bench.peer(&[P1]);
+    let transmit = bench.send(P1);
+    bench.failed(&transmit, MessageStatus::LocalError);
+    let sent = bench.wait(1, MessageStatus::LocalDropped);
+    assert_eq!(seconds(&sent, N1), [1]);
+}

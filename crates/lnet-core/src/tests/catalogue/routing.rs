@@ -537,3 +537,35 @@ fn the_ping_of_a_gateway_is_sent_again_from_another_interface() {
     assert_eq!(second.to.nid, nid(R1));
     assert!(bench.core.routes().all(|route| route.alive));
 }
+
+#[test]
+fn t_r28_the_interfaces_of_a_dead_gateway_are_down_and_those_towards_the_source_up_again() {
+    let mut net = unrouted(true);
+    net.route(0, "tcp1", "10.0.0.9@tcp");
+    net.route(2, "tcp", "10.1.0.9@tcp1");
+    let gateway = [nid("10.0.0.9@tcp"), nid("10.1.0.9@tcp1")];
+    net.core(0).add_peer(gateway[0], &gateway, false).unwrap();
+    seconds(&mut net, 20);
+    let up = |net: &mut Net| gateway.map(|nid| net.core(0).peers.by_nid(nid).unwrap().status_up);
+    assert_eq!(up(&mut net), [true, true]);
+    net.nodes[1].alive = false;
+    seconds(&mut net, 12);
+    assert_eq!(up(&mut net), [false, false]);
+    let now = net.now;
+    net.core(0).revive_gateway(gateway[0], net_of("tcp1"), now);
+    assert_eq!(up(&mut net), [true, true]);
+    assert!(route_alive(&mut net, 0));
+}
+
+#[test]
+fn a_route_over_a_known_gateway_is_probed_at_once() {
+    let interval = |globals: &mut Globals| {
+        globals.alive_router_check_interval = Duration::from_secs(60);
+    };
+    let mut bench = Bench::new(&[N1]).with(interval);
+    bench.route("tcp5", R1, None, 0);
+    let failed = MessageStatus::RemoteError;
+    assert_eq!(bench.wait(0, failed).len(), 1);
+    bench.route("tcp6", R1, None, 0);
+    assert_eq!(bench.wait(0, failed).len(), 1);
+}
