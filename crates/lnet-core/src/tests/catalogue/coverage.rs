@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 const CATALOGUE: &str = include_str!("../../../tests/catalogue.txt");
 const WAITING: &str = include_str!("../../../tests/catalogue_waiting.txt");
+const BOTH: &str = include_str!("both.rs");
 const SOURCES: [&str; 7] = [
     include_str!("checklist.rs"),
     include_str!("health.rs"),
@@ -42,6 +43,31 @@ fn forgotten<'a>(catalogue: &'a str, sources: &[&str], waiting: &str) -> Vec<&'a
 #[test]
 fn every_case_is_a_test_or_listed_as_waiting() {
     assert_eq!(forgotten(CATALOGUE, &SOURCES, WAITING), [""; 0]);
+}
+
+/// The cases of a source that name no profile and are not in the list of those that run in both.
+fn in_one_profile<'a>(source: &'a str, both: &str) -> Vec<&'a str> {
+    let mut lines = source.lines();
+    let mut found = Vec::new();
+    while lines.any(|line| line == "#[test]") {
+        let name = lines.next().and_then(|line| line.split_once("fn "));
+        let name = name.and_then(|(_, rest)| rest.split_once('(')).unwrap().0;
+        let named = name.contains("_design_") || name.contains("_lustre_");
+        if name.starts_with("t_") && !named && !both.lines().any(|line| line.trim() == name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+#[test]
+fn every_case_names_its_profile_or_runs_in_both() {
+    for source in SOURCES.iter().skip(1) {
+        assert_eq!(in_one_profile(source, BOTH), [""; 0]);
+    }
+    let source = "#[test]\nfn t_s01_x() {\n}\n#[test]\nfn t_s02_lustre_x() {\n}";
+    assert_eq!(in_one_profile(source, ""), ["t_s01_x"]);
+    assert_eq!(in_one_profile(source, "  t_s01_x"), [""; 0]);
 }
 
 #[test]
