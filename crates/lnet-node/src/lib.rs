@@ -27,6 +27,7 @@
 
 mod clock;
 mod engine;
+mod links;
 mod loopback;
 mod memory;
 mod node;

@@ -120,9 +120,10 @@ struct DriverThread {
     handle: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The waker's token; the LND's begin behind it.
+/// The tokens of the waker and of the news of links; the LND's begin behind them.
 const WAKER: Token = Token(0);
-pub(crate) const FIRST_LND_TOKEN: usize = 1;
+pub(crate) const LINKS: Token = Token(1);
+pub(crate) const FIRST_LND_TOKEN: usize = 2;
 
 /// Readiness events taken in one turn: enough to batch, few enough that a turn stays short.
 const EVENTS_PER_TURN: usize = 256;
@@ -399,7 +400,11 @@ impl Shared {
         let now = self.clock.now();
         let mut engine = self.engine();
         for event in events.iter().filter(|event| event.token() != WAKER) {
-            let Engine { lnd, side } = &mut *engine;
+            if event.token() == LINKS {
+                engine.links_changed(now);
+                continue;
+            }
+            let Engine { lnd, side, .. } = &mut *engine;
             lnd.ready(event, now, side);
         }
         engine.settle(now);
@@ -503,7 +508,7 @@ impl Shared {
     fn close(&self) {
         let now = self.clock.now();
         let mut engine = self.engine();
-        let Engine { lnd, side } = &mut *engine;
+        let Engine { lnd, side, .. } = &mut *engine;
         lnd.close_all(now, side);
         engine.settle(now);
         for queue in engine

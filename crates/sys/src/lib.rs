@@ -4,6 +4,7 @@
 //! | Question | Answer |
 //! |---|---|
 //! | Which addresses does this machine have? | [`interface_addresses`] |
+//! | Which links are up, and when does that change? | [`links`], [`LinkWatch`] |
 //! | Which congestion control does this connection use? | [`congestion_control`], [`set_congestion_control`] |
 //! | How much of what was written has the peer's TCP not acknowledged? | [`bytes_unacked`] |
 //! | Which CPUs may this thread use, and how is it kept on one? | [`allowed_cpus`], [`pin_to_cpu`] |
@@ -17,10 +18,12 @@
 
 mod cpu;
 mod interface;
+mod link;
 mod privilege;
 mod tcp;
 
 pub use cpu::{allowed_cpus, pin_to_cpu};
 pub use interface::{InterfaceAddress, interface_addresses};
+pub use link::{LinkWatch, links};
 pub use privilege::{may_bind_port, unprivileged_port_start};
 pub use tcp::{bytes_unacked, congestion_control, set_congestion_control};
