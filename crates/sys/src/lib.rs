@@ -9,6 +9,7 @@
 //! | How much of what was written has the peer's TCP not acknowledged? | [`bytes_unacked`] |
 //! | Which CPUs may this thread use, and how is it kept on one? | [`allowed_cpus`], [`pin_to_cpu`] |
 //! | May this thread listen on, or connect from, that port? | [`unprivileged_port_start`], [`may_bind_port`] |
+//! | Where is the memory of a message, and who keeps it alive? | [`span`] |
 //!
 //! This crate knows of sockets, interfaces and CPUs. It may never know of a protocol: no NID, no
 //! net, no LNet port number appears here. It holds no state and starts no thread.
@@ -20,6 +21,7 @@ mod cpu;
 mod interface;
 mod link;
 mod privilege;
+pub mod span;
 mod tcp;
 
 pub use cpu::{allowed_cpus, pin_to_cpu};
