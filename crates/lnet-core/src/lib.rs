@@ -55,6 +55,7 @@ mod respond;
 mod route;
 mod rx;
 mod select;
+mod state;
 mod status;
 mod table;
 #[cfg(test)]
@@ -90,6 +91,10 @@ pub use put_get::{GetRequest, PutRequest, SendHints};
 pub use select::{
     Case, Choice, Classification, Criterion, Exclusion, Kind, Level, Locality, Observer,
     SelectError, SendQuery, Subject, Unobserved,
+};
+pub use state::{
+    GatewaySelection, NetSelection, NiSelection, PeerNiSelection, PeerSelection, RecoverySelection,
+    RouteSelection, SelectionState, StateError,
 };
 pub use status::{DropReason, MessageStatus, ProtocolError};
 pub use view::{NiView, PeerNiView, PeerView, RouteView, RouterPoolView};
