@@ -26,6 +26,7 @@
 //! that are async wrap [`EventQueue::wait`] in a thread of their own.
 
 mod clock;
+mod control;
 mod engine;
 mod links;
 mod loopback;
@@ -43,6 +44,7 @@ pub use lnet_core::{
 };
 pub use lnet_tcp::{AcceptMode, SourcePorts};
 
+pub use control::{ControlEndpoint, ControlError, ControlOptions};
 pub use memory::{Md, Memory};
 pub use node::{MatchEntry, Node, NodeError, ShutdownReport};
 pub use options::{NodeOptions, Progress};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use lnet_config::Config;
 use lnet_core::{
-    GetRequest, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, PortalError, PutRequest,
+    Core, GetRequest, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, PortalError, PutRequest,
 };
 use lnet_types::{Nid, ProcessId, Time};
 use mio::{Events, Poll, Token, Waker};
@@ -318,6 +318,12 @@ impl Node {
         })
     }
 
+    /// Lets the control endpoint at the core, and wakes the loop if there is something to do earlier.
+    pub(crate) fn with_core<R>(&self, call: impl FnOnce(&mut Core, Time) -> R) -> R {
+        self.shared
+            .run(|engine, now| call(&mut engine.side.core, now))
+    }
+
     /// What the node has counted so far.
     #[must_use]
     pub fn stats(&self) -> NodeStats {
@@ -356,6 +362,11 @@ impl Shared {
         if self.is_stopping() {
             return Err(NodeError::ShutDown);
         }
+        self.run(call)
+    }
+
+    /// Runs a call, also in a node that is stopping.
+    fn run<R>(&self, call: impl FnOnce(&mut Engine, Time) -> R) -> R {
         let now = self.clock.now();
         let mut engine = self.engine();
         let result = call(&mut engine, now);

@@ -27,6 +27,8 @@ const EDGES: [(&str, &[&str]); 25] = [
     (
         "lnet-node",
         &[
+            "lnet-control",
+            "lnet-policy",
             "lnet-core",
             "lnet-tcp",
             "lnet-config",
