@@ -24,7 +24,10 @@
 //!    Transmit   sent   header   Verdict   arrived   Resume
 //! ```
 
+#[cfg(feature = "broken")]
+mod broken;
 mod buffers;
+mod census;
 mod checker;
 mod config;
 mod configure;
@@ -69,6 +72,7 @@ use std::collections::VecDeque;
 use lnet_types::{Nid, Time};
 use lnet_wire::PORTALS;
 
+pub use census::Census;
 pub use config::{
     ConfigError, CoreConfig, Globals, NiConfig, NiDevice, Route, RouterBuffers, Tunables, UsedPaths,
 };
