@@ -164,7 +164,6 @@ impl Mds {
         self.by_handle.remove(&handle)
     }
 
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.by_handle.len()
     }

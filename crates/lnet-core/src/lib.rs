@@ -24,7 +24,10 @@
 //!    Transmit   sent   header   Verdict   arrived   Resume
 //! ```
 
+#[cfg(feature = "broken")]
+mod broken;
 mod buffers;
+mod census;
 mod checker;
 mod config;
 mod configure;
@@ -55,6 +58,7 @@ mod respond;
 mod route;
 mod rx;
 mod select;
+mod state;
 mod status;
 mod table;
 #[cfg(test)]
@@ -68,6 +72,7 @@ use std::collections::VecDeque;
 use lnet_types::{Nid, Time};
 use lnet_wire::PORTALS;
 
+pub use census::Census;
 pub use config::{
     ConfigError, CoreConfig, Globals, NiConfig, NiDevice, Route, RouterBuffers, Tunables, UsedPaths,
 };
@@ -90,6 +95,10 @@ pub use put_get::{GetRequest, PutRequest, SendHints};
 pub use select::{
     Case, Choice, Classification, Criterion, Exclusion, Kind, Level, Locality, Observer,
     SelectError, SendQuery, Subject, Unobserved,
+};
+pub use state::{
+    GatewaySelection, NetSelection, NiSelection, PeerNiSelection, PeerSelection, RecoverySelection,
+    RouteSelection, SelectionState, StateError,
 };
 pub use status::{DropReason, MessageStatus, ProtocolError};
 pub use view::{NiView, PeerNiView, PeerView, RouteView, RouterPoolView};

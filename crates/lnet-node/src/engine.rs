@@ -18,14 +18,16 @@ use lnet_wire::Header;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracing::{debug, info};
 
+use crate::links::Links;
 use crate::loopback::{self, Parked};
 use crate::memory::MemoryTable;
 use crate::queue::{NodeEvent, QueueState};
 
-/// Core, LND and memory.
+/// Core, LND, memory and links.
 pub(crate) struct Engine {
     pub(crate) lnd: Socklnd,
     pub(crate) side: Side,
+    pub(crate) links: Links,
 }
 
 /// The engine without the LND: what the LND calls back into.
@@ -58,7 +60,11 @@ impl Engine {
             held: FxHashSet::default(),
             payloads: FxHashMap::default(),
         };
-        Self { lnd, side }
+        Self {
+            lnd,
+            side,
+            links: Links::default(),
+        }
     }
 
     /// Carries out what the core wants until it wants nothing more, and writes what is queued. True
@@ -92,6 +98,11 @@ impl Engine {
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let deadlines = [self.side.core.next_deadline(), self.lnd.next_deadline()];
         deadlines.into_iter().flatten().min()
+    }
+
+    /// The links under the interfaces changed.
+    pub(crate) fn links_changed(&mut self, now: Time) {
+        self.links.ready(&mut self.side.core, now);
     }
 
     fn carry_out(&mut self, output: Output, now: Time) {

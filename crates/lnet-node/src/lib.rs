@@ -26,7 +26,9 @@
 //! that are async wrap [`EventQueue::wait`] in a thread of their own.
 
 mod clock;
+mod control;
 mod engine;
+mod links;
 mod loopback;
 mod memory;
 mod node;
@@ -42,6 +44,7 @@ pub use lnet_core::{
 };
 pub use lnet_tcp::{AcceptMode, SourcePorts};
 
+pub use control::{ControlEndpoint, ControlError, ControlOptions};
 pub use memory::{Md, Memory};
 pub use node::{MatchEntry, Node, NodeError, ShutdownReport};
 pub use options::{NodeOptions, Progress};

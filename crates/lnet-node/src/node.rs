@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use lnet_config::Config;
 use lnet_core::{
-    GetRequest, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, PortalError, PutRequest,
+    Core, GetRequest, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, PortalError, PutRequest,
 };
 use lnet_types::{Nid, ProcessId, Time};
 use mio::{Events, Poll, Token, Waker};
@@ -120,9 +120,10 @@ struct DriverThread {
     handle: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The waker's token; the LND's begin behind it.
+/// The tokens of the waker and of the news of links; the LND's begin behind them.
 const WAKER: Token = Token(0);
-pub(crate) const FIRST_LND_TOKEN: usize = 1;
+pub(crate) const LINKS: Token = Token(1);
+pub(crate) const FIRST_LND_TOKEN: usize = 2;
 
 /// Readiness events taken in one turn: enough to batch, few enough that a turn stays short.
 const EVENTS_PER_TURN: usize = 256;
@@ -317,6 +318,12 @@ impl Node {
         })
     }
 
+    /// Lets the control endpoint at the core, and wakes the loop if there is something to do earlier.
+    pub(crate) fn with_core<R>(&self, call: impl FnOnce(&mut Core, Time) -> R) -> R {
+        self.shared
+            .run(|engine, now| call(&mut engine.side.core, now))
+    }
+
     /// What the node has counted so far.
     #[must_use]
     pub fn stats(&self) -> NodeStats {
@@ -355,6 +362,11 @@ impl Shared {
         if self.is_stopping() {
             return Err(NodeError::ShutDown);
         }
+        self.run(call)
+    }
+
+    /// Runs a call, also in a node that is stopping.
+    fn run<R>(&self, call: impl FnOnce(&mut Engine, Time) -> R) -> R {
         let now = self.clock.now();
         let mut engine = self.engine();
         let result = call(&mut engine, now);
@@ -399,7 +411,11 @@ impl Shared {
         let now = self.clock.now();
         let mut engine = self.engine();
         for event in events.iter().filter(|event| event.token() != WAKER) {
-            let Engine { lnd, side } = &mut *engine;
+            if event.token() == LINKS {
+                engine.links_changed(now);
+                continue;
+            }
+            let Engine { lnd, side, .. } = &mut *engine;
             lnd.ready(event, now, side);
         }
         engine.settle(now);
@@ -503,7 +519,7 @@ impl Shared {
     fn close(&self) {
         let now = self.clock.now();
         let mut engine = self.engine();
-        let Engine { lnd, side } = &mut *engine;
+        let Engine { lnd, side, .. } = &mut *engine;
         lnd.close_all(now, side);
         engine.settle(now);
         for queue in engine

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use lnet_config::{Config, NetConfig, NiConfig};
-use lnet_core::{Core, CoreConfig, Globals, Route, RouterBuffers, Tunables};
+use lnet_core::{Core, CoreConfig, Globals, NiId, Route, RouterBuffers, Tunables};
 use lnet_tcp::{AddNiError, LndNi, NiKey, Socklnd, SocklndConfig, SourcePorts};
 use lnet_types::{LndType, Net, Nid, Time};
 use mio::Registry;
@@ -15,7 +15,7 @@ use tracing::warn;
 
 use crate::clock::wall_clock_nanos;
 use crate::engine::Engine;
-use crate::node::FIRST_LND_TOKEN;
+use crate::node::{FIRST_LND_TOKEN, LINKS};
 use crate::options::NodeOptions;
 
 /// Why a node cannot start. Each message says what would help.
@@ -73,8 +73,13 @@ pub(crate) fn engine(
         pid: lnet_types::ProcessId::LUSTRE_PID,
     };
     let lnd = socklnd_config(options, &globals);
+    let watched = registry.try_clone().map_err(StartError::EventLoop)?;
     let socklnd = Socklnd::new(lnd, registry, FIRST_LND_TOKEN, options.seed);
     let mut engine = Engine::new(socklnd, Core::new(core, now));
+    // A one-shot node is gone before a link could change.
+    if !options.one_shot {
+        engine.links.watch(&watched, LINKS);
+    }
     add_interfaces(&mut engine, config, incarnation, now)?;
     add_routes_and_peers(&mut engine.side.core, config, now)?;
     Ok(engine)
@@ -93,13 +98,15 @@ fn add_interfaces(
         }
         for ni in &net.nis {
             for nid in nids(net, ni, &system)? {
-                add_interface(engine, nid, ni, incarnation, now)?;
+                let id = add_interface(engine, nid, ni, incarnation, now)?;
+                engine.links.add(id, nid, &system);
             }
         }
     }
     if engine.side.core.primary_nid().is_none() {
         return Err(StartError::NoNetwork);
     }
+    engine.links.refresh(&mut engine.side.core, now);
     Ok(())
 }
 
@@ -109,7 +116,7 @@ fn add_interface(
     ni: &NiConfig,
     incarnation: u64,
     now: Time,
-) -> Result<(), StartError> {
+) -> Result<NiId, StartError> {
     let added = lnet_core::NiConfig {
         nid,
         tunables: tunables(ni),
@@ -123,7 +130,7 @@ fn add_interface(
         conns_per_peer,
         incarnation,
     })?;
-    Ok(())
+    Ok(id)
 }
 
 /// The NIDs of one entry: the one it gives, or one an interface it names.

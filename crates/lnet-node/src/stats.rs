@@ -59,6 +59,8 @@ pub struct NodeStats {
 pub struct NiStats {
     /// Its NID.
     pub nid: String,
+    /// Whether it counts as up, as peers are told.
+    pub up: bool,
     /// Its health, 0 to 1000.
     pub health: u16,
     /// Messages that left without error.
@@ -163,6 +165,7 @@ fn nis(engine: &Engine) -> Vec<NiStats> {
     let nis = engine.side.core.nis();
     nis.map(|ni| NiStats {
         nid: ni.nid.to_string(),
+        up: ni.up,
         health: ni.health.health.value(),
         sent: ni.stats.sent.into(),
         received: ni.stats.received.into(),

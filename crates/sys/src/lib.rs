@@ -4,10 +4,16 @@
 //! | Question | Answer |
 //! |---|---|
 //! | Which addresses does this machine have? | [`interface_addresses`] |
+//! | Which links are up, and when does that change? | [`links`], [`LinkWatch`] |
 //! | Which congestion control does this connection use? | [`congestion_control`], [`set_congestion_control`] |
 //! | How much of what was written has the peer's TCP not acknowledged? | [`bytes_unacked`] |
 //! | Which CPUs may this thread use, and how is it kept on one? | [`allowed_cpus`], [`pin_to_cpu`] |
 //! | May this thread listen on, or connect from, that port? | [`unprivileged_port_start`], [`may_bind_port`] |
+//! | How do small messages reach another process? | [`MessageQueue`] |
+//! | How do two processes share memory? | [`SharedMemory`], [`Mapping`] |
+//! | Does that process still live, and is it still the same? | [`ProcessHandle`], [`process_start`] |
+//! | Who is at the other end of a local socket, and how is a descriptor passed? | [`peer_credentials`], [`send_descriptors`] |
+//! | Where is the memory of a message, and who keeps it alive? | [`span`] |
 //!
 //! This crate knows of sockets, interfaces and CPUs. It may never know of a protocol: no NID, no
 //! net, no LNet port number appears here. It holds no state and starts no thread.
@@ -16,11 +22,31 @@
 //! [`std::io::Error`]; the caller knows what was being attempted and says so.
 
 mod cpu;
+mod descriptors;
 mod interface;
+mod link;
+mod mapping;
+mod mqueue;
 mod privilege;
+mod process;
+mod shm;
+pub mod span;
 mod tcp;
+mod wait;
 
 pub use cpu::{allowed_cpus, pin_to_cpu};
+pub use descriptors::{
+    DESCRIPTORS_MAX, PeerCredentials, effective_user, peer_credentials, receive_descriptors,
+    send_descriptors, share_with_group,
+};
 pub use interface::{InterfaceAddress, interface_addresses};
+pub use link::{LinkWatch, links};
+pub use mapping::Mapping;
+pub use mqueue::{
+    MessageQueue, QueueAccess, QueueShape, explain_queue_error, queue_bytes_max, unlink_queue,
+};
 pub use privilege::{may_bind_port, unprivileged_port_start};
+pub use process::{ProcessHandle, process_start};
+pub use shm::{PageSize, SharedMemory, unlink_shared_memory};
 pub use tcp::{bytes_unacked, congestion_control, set_congestion_control};
+pub use wait::{Readiness, wait_until_ready};

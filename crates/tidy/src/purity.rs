@@ -11,8 +11,9 @@ use crate::source::{Source, Token};
 use crate::workspace::Workspace;
 
 /// The packages that hold no I/O, no clock and no chance.
-const PURE: [&str; 9] = [
+const PURE: [&str; 10] = [
     "lnet-config",
+    "lnet-control",
     "lnet-core",
     "lnet-explain",
     "lnet-policy",

@@ -13,6 +13,7 @@ mod ping;
 mod put_get;
 mod rails;
 mod random;
+mod state;
 mod timeout;
 
 use net::{Net, nid};

@@ -1,0 +1,311 @@
+//! Every operation that was posted and has not been collected.
+//!
+//! ```text
+//!              the method's post said                    the method completed it
+//!  reserve ─▶ POSTING ── Immediate, error ─▶ (gone)
+//!                │  └─── Pending ──────────▶ PENDING ───────────────▶ DONE ── collected ─▶ (gone)
+//!                └ completed already ─▶ EARLY ── Pending ──────────────▲
+//! ```
+//!
+//! EARLY is why a program never collects an operation whose id its post has not returned yet,
+//! however fast another thread's test is.
+//!
+//! Completed operations wait in a queue for each context, in the order of their completion, and in
+//! one more for methods that know one context only. An operation that was collected by its id
+//! leaves its entry behind, which is passed over later.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::Error;
+use crate::id::{ContextId, OpId};
+use crate::payload::Payload;
+use crate::table::Table;
+
+/// The most contexts that may be open at a time (section 1.1 of BMI's description).
+const CONTEXTS_MAX: usize = 16;
+
+/// A collected operation.
+#[derive(Debug)]
+pub struct Completion {
+    /// Its id, which is not valid any more.
+    pub op: OpId,
+    /// The number of bytes sent or received, or why it failed: [`Error::Cancel`] when it was
+    /// cancelled in time.
+    pub result: Result<usize, Error>,
+    /// The value given when it was posted.
+    pub user: u64,
+    /// The memory given when it was posted.
+    pub payload: Payload,
+}
+
+/// The table of operations and the queues of completed ones.
+#[derive(Debug, Default)]
+pub(crate) struct Ops {
+    inner: Mutex<Inner>,
+    /// Completions of operations that were not pending.
+    strays: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    table: Table<Op>,
+    contexts: Table<Queue>,
+    /// For methods with a single context.
+    merged: Queue,
+}
+
+#[derive(Debug)]
+struct Op {
+    state: State,
+    owner: Owner,
+    payload: Payload,
+}
+
+/// What is known of an operation before it is posted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    /// Index of the method.
+    pub(crate) method: usize,
+    pub(crate) context: ContextId,
+    /// The method has a single context.
+    pub(crate) merged: bool,
+    pub(crate) user: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Posting,
+    Early(Result<usize, Error>),
+    Pending,
+    Done(Result<usize, Error>),
+}
+
+/// Completed operations, the oldest first, among entries of collected ones.
+#[derive(Debug, Default)]
+struct Queue {
+    entries: VecDeque<OpId>,
+    /// How many entries are of operations that can still be collected.
+    live: usize,
+}
+
+impl Ops {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Busy`]: sixteen are open.
+    pub(crate) fn open_context(&self) -> Result<ContextId, Error> {
+        let mut inner = self.lock();
+        if inner.contexts.len() == CONTEXTS_MAX {
+            return Err(Error::Busy);
+        }
+        inner.contexts.insert(Queue::default()).ok_or(Error::NoMem)
+    }
+
+    /// Operations of the context stay, and can be collected by their ids.
+    pub(crate) fn close_context(&self, context: ContextId) {
+        self.lock().contexts.remove(context);
+    }
+
+    pub(crate) fn is_open(&self, context: ContextId) -> bool {
+        self.lock().contexts.get(context).is_some()
+    }
+
+    /// Makes an id for an operation that is about to be posted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Inval`]: no such context. [`Error::NoMem`]: there are 2³² operations.
+    pub(crate) fn reserve(&self, owner: Owner) -> Result<OpId, Error> {
+        let mut inner = self.lock();
+        if inner.contexts.get(owner.context).is_none() {
+            return Err(Error::Inval);
+        }
+        let op = Op {
+            state: State::Posting,
+            owner,
+            payload: Payload::default(),
+        };
+        inner.table.insert(op).ok_or(Error::NoMem)
+    }
+
+    /// Takes an id back: the operation finished, or failed, in its post.
+    pub(crate) fn release(&self, op: OpId) {
+        self.lock().table.remove(op);
+    }
+
+    /// The post has left the operation pending. Returns whether it has completed already.
+    pub(crate) fn publish(&self, op: OpId, payload: Payload) -> bool {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let Some(entry) = inner.table.get_mut(op) else {
+            return false;
+        };
+        entry.payload = payload;
+        let owner = entry.owner;
+        let early = match entry.state {
+            State::Early(result) => Some(result),
+            _ => None,
+        };
+        entry.state = early.map_or(State::Pending, State::Done);
+        if early.is_some() {
+            inner.enqueue(op, owner);
+        }
+        early.is_some()
+    }
+
+    pub(crate) fn complete(&self, op: OpId, result: Result<usize, Error>) {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let Some(entry) = inner.table.get_mut(op) else {
+            return self.stray(op);
+        };
+        match entry.state {
+            State::Posting => entry.state = State::Early(result),
+            State::Pending => {
+                entry.state = State::Done(result);
+                let owner = entry.owner;
+                inner.enqueue(op, owner);
+            }
+            State::Early(_) | State::Done(_) => self.stray(op),
+        }
+    }
+
+    fn stray(&self, op: OpId) {
+        self.strays.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(?op, "a method completed an operation that was not pending");
+    }
+
+    /// How many completions there were of operations that were not pending.
+    pub(crate) fn strays(&self) -> u64 {
+        self.strays.load(Ordering::Relaxed)
+    }
+
+    /// The index of the method of an operation that can be tested.
+    pub(crate) fn method_of(&self, op: OpId) -> Option<usize> {
+        let inner = self.lock();
+        let entry = inner.table.get(op)?;
+        (!matches!(entry.state, State::Posting | State::Early(_))).then_some(entry.owner.method)
+    }
+
+    /// Whether one of the operations can be collected, or somebody else has.
+    pub(crate) fn any_done(&self, ops: &[OpId]) -> bool {
+        let inner = self.lock();
+        ops.iter().any(|&op| match inner.table.get(op) {
+            Some(entry) => matches!(entry.state, State::Done(_)),
+            None => true,
+        })
+    }
+
+    /// Whether a test of the context would collect something.
+    pub(crate) fn context_done(&self, context: ContextId) -> bool {
+        let inner = self.lock();
+        let own = inner.contexts.get(context);
+        inner.merged.live > 0 || own.is_none_or(|queue| queue.live > 0)
+    }
+
+    /// Collects an operation, if it is done.
+    pub(crate) fn collect(&self, op: OpId) -> Option<Completion> {
+        self.lock().take(op)
+    }
+
+    /// Collects at most `capacity` operations of a context, oldest first.
+    pub(crate) fn collect_any(
+        &self,
+        context: ContextId,
+        capacity: usize,
+        completions: &mut Vec<Completion>,
+    ) {
+        let mut inner = self.lock();
+        for _ in 0..capacity {
+            let Some(op) = inner.next_done(context) else {
+                return;
+            };
+            completions.extend(inner.take(op));
+        }
+    }
+
+    /// Takes all operations away, collected or not.
+    pub(crate) fn clear(&self) {
+        let gone = std::mem::take(&mut *self.lock());
+        // Not under the lock: memory that is released may call its allocator.
+        drop(gone);
+    }
+}
+
+impl Inner {
+    fn queue(&mut self, owner: Owner) -> Option<&mut Queue> {
+        if owner.merged {
+            return Some(&mut self.merged);
+        }
+        self.contexts.get_mut(owner.context)
+    }
+
+    /// An operation is done. One whose context was closed is in no queue.
+    fn enqueue(&mut self, op: OpId, owner: Owner) {
+        if let Some(queue) = self.queue(owner) {
+            queue.entries.push_back(op);
+            queue.live += 1;
+        }
+    }
+
+    fn take(&mut self, op: OpId) -> Option<Completion> {
+        let State::Done(result) = self.table.get(op)?.state else {
+            return None;
+        };
+        let entry = self.table.remove(op)?;
+        if let Some(queue) = self.queue(entry.owner) {
+            queue.live -= 1;
+        }
+        self.compact(entry.owner);
+        Some(Completion {
+            op,
+            result,
+            user: entry.owner.user,
+            payload: entry.payload,
+        })
+    }
+
+    /// Keeps a queue from growing by the entries of operations that were collected by their ids.
+    fn compact(&mut self, owner: Owner) {
+        let Inner {
+            table,
+            contexts,
+            merged,
+        } = self;
+        let queue = if owner.merged {
+            merged
+        } else {
+            let Some(queue) = contexts.get_mut(owner.context) else {
+                return;
+            };
+            queue
+        };
+        if queue.live == 0 {
+            queue.entries.clear();
+        } else if queue.entries.len() > 2 * queue.live + 64 {
+            queue.entries.retain(|&op| table.get(op).is_some());
+        }
+    }
+
+    fn next_done(&mut self, context: ContextId) -> Option<OpId> {
+        let Inner {
+            table,
+            contexts,
+            merged,
+        } = self;
+        let own = contexts.get_mut(context);
+        own.into_iter().chain([merged]).find_map(|queue| {
+            while let Some(op) = queue.entries.pop_front() {
+                if table.get(op).is_some() {
+                    return Some(op);
+                }
+            }
+            None
+        })
+    }
+}

@@ -1,0 +1,312 @@
+//! Requests and answers.
+
+use serde::{Deserialize, Serialize};
+
+/// What a node can be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// A part of the configuration and state, as `lnetctl` prints it.
+    Show(Show),
+    /// The whole configuration, as `lnetctl export` prints it.
+    Export {
+        /// Only what an import needs.
+        backup: bool,
+    },
+    /// Applies a document.
+    Import {
+        /// The document, as `lnetctl import` reads it.
+        yaml: String,
+        /// What is done with what it names.
+        mode: ImportMode,
+        /// Stop at the first error and keep what was done before, as kernels do; else all or nothing.
+        partial: bool,
+        /// Say what would be wrong and change nothing.
+        dry_run: bool,
+    },
+    /// Sets the health value of interfaces.
+    SetHealth {
+        /// Of which.
+        target: HealthTarget,
+        /// 0 to 1000.
+        health: u16,
+    },
+    /// Asks peers for their interfaces.
+    Ping {
+        /// Whom.
+        nids: Vec<String>,
+        /// From which interface.
+        source: Option<String>,
+        /// How long each may take, in seconds.
+        timeout: u32,
+        /// Remember what the peers say.
+        discover: bool,
+    },
+    /// Zeroes the node's counters.
+    ResetStatistics,
+    /// Injected faults.
+    Fault(Fault),
+    /// Everything that the choice of a path depends on, as JSON.
+    SelectionState,
+}
+
+/// What is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Show {
+    /// Of what.
+    pub section: Section,
+    /// How much of it, 0 to 4.
+    pub verbosity: u8,
+    /// Only this net.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net: Option<String>,
+    /// Only the peer with this NID.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nid: Option<String>,
+    /// Only routes over this gateway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<String>,
+    /// Only the rule at this place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idx: Option<u32>,
+}
+
+/// What can be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Section {
+    /// Nets and their interfaces.
+    Net,
+    /// Peers.
+    Peer,
+    /// Primary NIDs only.
+    PeerList,
+    /// Routes.
+    Route,
+    /// Router buffers.
+    Routing,
+    /// Global parameters.
+    Global,
+    /// Selection rules.
+    Udsp,
+    /// Counters.
+    Statistics,
+    /// Local interfaces in recovery.
+    LocalRecovery,
+    /// Peer interfaces in recovery.
+    PeerRecovery,
+    /// One peer interface, as its node's log shows it.
+    DebugPeer,
+}
+
+/// What an import does with what its document names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ImportMode {
+    /// Adds or sets it.
+    Add,
+    /// Removes it.
+    Del,
+    /// Makes the node's configuration equal to it.
+    Replace,
+}
+
+/// Whose health is set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HealthTarget {
+    /// A local interface.
+    Ni(String),
+    /// All local interfaces of a net.
+    Net(String),
+    /// All local interfaces.
+    AllNis,
+    /// An interface of a peer.
+    PeerNi(String),
+    /// All interfaces of all peers.
+    AllPeerNis,
+}
+
+/// Injected faults (section 6.9 of lnet-selection).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// One more rule.
+    Add(FaultRule),
+    /// Takes rules away: those from `source` to `dest`, or all.
+    Del {
+        /// Drop rules, or delay rules.
+        delay: bool,
+        /// From where, with `dest`; neither: all.
+        source: Option<String>,
+        /// To where.
+        dest: Option<String>,
+    },
+    /// Zeroes the rules' counters.
+    Reset {
+        /// Drop rules, or delay rules.
+        delay: bool,
+    },
+    /// Lists the rules.
+    Show {
+        /// Drop rules, or delay rules.
+        delay: bool,
+    },
+}
+
+/// A rule that drops or delays messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultRule {
+    /// From where: a NID, `*@NET` or `*`.
+    pub source: String,
+    /// To where.
+    pub dest: String,
+    /// Which messages of those.
+    pub pace: FaultPace,
+    /// The pace is drawn at random.
+    pub random_interval: bool,
+    /// Every message, whatever the pace.
+    pub all: bool,
+    /// `PUT`, `ACK`, `GET`, `REPLY`; empty: all.
+    pub messages: Vec<String>,
+    /// Only this portal.
+    pub portal: Option<u32>,
+    /// Only over this local interface.
+    pub local_nid: Option<String>,
+    /// Error classes on the side of the sender; empty: silent loss on the receiver's.
+    pub errors: Vec<String>,
+    /// How long a message is held back, in seconds; `None`: it is dropped.
+    pub delay: Option<u32>,
+}
+
+/// How often a rule acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultPace {
+    /// On one of so many messages.
+    Rate(u32),
+    /// Once in so many seconds.
+    Interval(u32),
+}
+
+/// What a node answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// It is done.
+    Done,
+    /// A document, or a piece of one where more frames follow: pieces are put one behind another.
+    Text(String),
+    /// It is not done, or not all of it.
+    Failed(Vec<Failure>),
+}
+
+/// One thing that went wrong, in the terms of `lnetctl`'s error documents.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// `add`, `del`, `show`, `manage` …
+    pub verb: String,
+    /// `net`, `route`, `peer`, `ping` …
+    pub entity: String,
+    /// As printed, mostly negative.
+    pub errno: i32,
+    /// For people.
+    pub descr: String,
+    /// Of the request's entry, if it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq_no: Option<i64>,
+}
+
+impl Request {
+    /// The request as a body.
+    ///
+    /// # Errors
+    ///
+    /// None that a value of this type can cause; the codec's own type says otherwise.
+    pub fn to_body(&self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(self)
+    }
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    ///
+    /// No JSON, no such request, unknown fields; with line and column.
+    pub fn from_body(body: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(body)
+    }
+}
+
+impl Reply {
+    /// The answer as a body.
+    ///
+    /// # Errors
+    ///
+    /// None that a value of this type can cause; the codec's own type says otherwise.
+    pub fn to_body(&self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(self)
+    }
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    ///
+    /// No JSON, no such answer; with line and column.
+    pub fn from_body(body: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn show() -> Request {
+        Request::Show(Show {
+            section: Section::Peer,
+            verbosity: 4,
+            net: None,
+            nid: Some("10.0.0.1@tcp".into()),
+            gateway: None,
+            idx: None,
+        })
+    }
+
+    #[test]
+    fn a_request_reads_like_its_name() {
+        let body = String::from_utf8(show().to_body().unwrap()).unwrap();
+        let expected = r#"{"show":{"section":"peer","verbosity":4,"nid":"10.0.0.1@tcp"}}"#;
+        assert_eq!(body, expected);
+        assert_eq!(Request::from_body(body.as_bytes()).unwrap(), show());
+    }
+
+    #[test]
+    fn an_unknown_field_is_refused_and_not_ignored() {
+        let body = br#"{"export":{"backup":true,"colour":1}}"#;
+        let error = Request::from_body(body).unwrap_err().to_string();
+        assert!(error.contains("colour"), "{error}");
+    }
+
+    #[test]
+    fn deep_nesting_is_refused() {
+        let body = "[".repeat(100_000);
+        assert!(Request::from_body(body.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_failure_comes_back_whole() {
+        let failed = Reply::Failed(vec![Failure {
+            verb: "add".into(),
+            entity: "route".into(),
+            errno: -17,
+            descr: "exists".into(),
+            seq_no: None,
+        }]);
+        assert_eq!(
+            Reply::from_body(&failed.to_body().unwrap()).unwrap(),
+            failed
+        );
+    }
+}

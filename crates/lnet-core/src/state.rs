@@ -1,0 +1,493 @@
+//! The complete state of selection, as plain data: take it from a running core, send it anywhere, and
+//! a core made from it picks what the running one picks next, message by message.
+//!
+//! ```text
+//!  running core ── selection_state ──▶ SelectionState ── from_selection_state ──▶ core that forecasts
+//!                                       │ configuration  globals, interfaces, peers, routes, rules
+//!                                       │ learnt         health, statuses, pins, what gateways said
+//!                                       └ load           credits in use, bytes queued, sequences
+//! ```
+//!
+//! What no choice of a path depends on is left out: match entries and descriptors, router buffers, the
+//! messages themselves, injected faults. A message that waits for a credit counts as one that has it,
+//! which is the same for every later message. A message that waits to be sent again is not in the
+//! state; take it after [`Core::tick`], which sends them.
+//!
+//! Interfaces and peers are named by their NIDs, not by the numbers that one core gave them. The values
+//! that the rules set are not in the state either: they are computed from the rules again.
+
+use std::time::Duration;
+
+use lnet_policy::RuleList;
+use lnet_types::{Net, Nid, Time};
+use thiserror::Error;
+
+use crate::Core;
+use crate::config::{ConfigError, CoreConfig, NiConfig, NiDevice, Route, Tunables};
+use crate::health::{Health, NiHealthStats, PeerHealthStats};
+use crate::io::NiId;
+use crate::peer::PeerNi;
+use crate::recovery::{Patient, Recovery};
+
+/// Everything that the choice of a path depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SelectionState {
+    /// What the core was created with, and its parameters as they are now.
+    pub config: CoreConfig,
+    /// Round-robin stamp of the node.
+    pub sequence: u64,
+    /// The local nets.
+    pub nets: Vec<NetSelection>,
+    /// The local interfaces without loopback, in the order of their creation.
+    pub nis: Vec<NiSelection>,
+    /// All interfaces of peers, those of known peers among them.
+    pub peer_nis: Vec<PeerNiSelection>,
+    /// The peers that are configured or gateways.
+    pub peers: Vec<PeerSelection>,
+    /// The routes; those to one net in the order in which they are looked at.
+    pub routes: Vec<RouteSelection>,
+    /// The gateways of these routes.
+    pub gateways: Vec<GatewaySelection>,
+    /// The selection rules.
+    pub rules: RuleList,
+}
+
+/// A local net.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NetSelection {
+    /// The net.
+    pub net: Net,
+    /// Round-robin stamp of its last use.
+    pub sequence: u64,
+}
+
+/// A local interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NiSelection {
+    /// Its NID.
+    pub nid: Nid,
+    /// Its limits.
+    pub tunables: Tunables,
+    /// The hardware behind it.
+    pub device: NiDevice,
+    /// How long its LND may take for one attempt; `None`: as the node's parameters say.
+    pub lnd_timeout: Option<Duration>,
+    /// The LND reported a fatal error.
+    pub fatal: bool,
+    /// Advertised as up, as far as its health decides that.
+    pub up: bool,
+    /// Its health.
+    pub health: Health,
+    /// How far its recovery is.
+    pub recovery: RecoverySelection,
+    /// Failed attempts by class.
+    pub failures: NiHealthStats,
+    /// Messages that have or wait for one of its credits.
+    pub in_flight: u32,
+    /// Round-robin stamp of its last use.
+    pub sequence: u64,
+}
+
+/// How far the recovery of an interface or a peer interface is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoverySelection {
+    /// Pings since it was last heard of.
+    pub ping_count: u32,
+    /// When the next ping is due; `None`: it is not being recovered.
+    pub next_ping: Option<Time>,
+    /// The last ping failed.
+    pub failed: bool,
+}
+
+/// An interface of a peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerNiSelection {
+    /// Its NID.
+    pub nid: Nid,
+    /// Its health.
+    pub health: Health,
+    /// As its node last said of it.
+    pub up: bool,
+    /// How far its recovery is.
+    pub recovery: RecoverySelection,
+    /// Failed attempts by class.
+    pub failures: PeerHealthStats,
+    /// Messages to it that have or wait for one of its credits.
+    pub in_flight: u32,
+    /// Bytes queued and in flight, headers included.
+    pub queued_bytes: u64,
+    /// Round-robin stamp of its last use.
+    pub sequence: u64,
+    /// The local interface that it always sees, if it is not Multi-Rail.
+    pub pinned: Option<Nid>,
+    /// When it was last heard of.
+    pub last_alive: Option<Time>,
+    /// When it was last heard of or sent to.
+    pub last_used: Time,
+}
+
+/// A peer that is configured or a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerSelection {
+    /// Its NIDs, the primary one first; all of them are among [`SelectionState::peer_nis`].
+    pub nids: Vec<Nid>,
+    /// Known to be Multi-Rail.
+    pub multi_rail: bool,
+    /// Given by configuration; otherwise it is only a gateway.
+    pub configured: bool,
+    /// Where the stamps of its nets and interfaces come from.
+    pub sequence: u64,
+    /// Its nets.
+    pub nets: Vec<NetSelection>,
+}
+
+/// A route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteSelection {
+    /// As configured.
+    pub route: Route,
+    /// What the gateway last said speaks for it.
+    pub up: bool,
+    /// The gateway has an interface on the remote net.
+    pub single_hop: bool,
+    /// Round-robin stamp of its last use.
+    pub sequence: u64,
+}
+
+/// A gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GatewaySelection {
+    /// Its NID, as routes name it.
+    pub nid: Nid,
+    /// Its last ping was answered, or a message came through it since.
+    pub alive: bool,
+    /// When its next ping is due, while the checker runs.
+    pub next_check: Option<Time>,
+    /// When the last one was due.
+    pub last_check: Time,
+    /// Pings in a row after which a route was down.
+    pub failures: u32,
+}
+
+/// Why no core can be made from a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// No node can be configured like this.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A counter is larger than any that a core has counted.
+    #[error("a sequence, load or byte count of {0} is too large")]
+    TooLarge(Nid),
+    /// A peer without NIDs.
+    #[error("a peer has no NID")]
+    NoNids,
+}
+
+/// Far more than a core counts in its life, and far from where adding overflows.
+const COUNT_MAX: u64 = 1 << 62;
+/// More messages than can be under way.
+const IN_FLIGHT_MAX: u32 = 1 << 30;
+
+impl RecoverySelection {
+    fn of(recovery: &Recovery) -> Self {
+        Self {
+            ping_count: recovery.ping_count,
+            next_ping: recovery.at,
+            failed: recovery.failed,
+        }
+    }
+}
+
+impl Core {
+    /// All that the choice of a path depends on now.
+    #[must_use]
+    pub fn selection_state(&self) -> SelectionState {
+        let nets = self.nis.nets().iter().map(|state| NetSelection {
+            net: state.net,
+            sequence: state.seq,
+        });
+        SelectionState {
+            config: self.config.clone(),
+            sequence: self.nis.net_seq,
+            nets: nets.filter(|state| state.net != Net::LO).collect(),
+            nis: self.ni_selections(),
+            peer_nis: self.peer_ni_selections(),
+            peers: self.peer_selections(),
+            routes: self.route_selections(),
+            gateways: self.gateway_selections(),
+            rules: self.rules().clone(),
+        }
+    }
+
+    /// A core that picks what the one picks that `state` was taken from. It knows no descriptor and no
+    /// message, and its pings go on where those of the other were.
+    ///
+    /// # Errors
+    ///
+    /// When no core can be in this state.
+    pub fn from_selection_state(state: &SelectionState, now: Time) -> Result<Self, StateError> {
+        state.check()?;
+        let mut core = Self::new(state.config.clone(), now);
+        for ni in &state.nis {
+            core.restore_ni(ni, now)?;
+        }
+        core.nis.net_seq = state.sequence;
+        for of_net in &state.nets {
+            if let Some(net) = core.nis.net_mut(of_net.net) {
+                net.seq = of_net.sequence;
+            }
+        }
+        core.restore_peers(state)?;
+        core.set_rules(state.rules.clone());
+        core.rebuild_ping_info();
+        Ok(core)
+    }
+
+    fn ni_selections(&self) -> Vec<NiSelection> {
+        let nis = self.nis.real().iter().map(|ni| NiSelection {
+            nid: ni.nid,
+            tunables: ni.tunables,
+            device: ni.device.clone(),
+            lnd_timeout: ni.lnd_timeout,
+            fatal: ni.fatal,
+            up: ni.status_up,
+            health: ni.health,
+            recovery: RecoverySelection::of(&ni.recovery),
+            failures: ni.health_stats,
+            in_flight: ni.in_flight.saturating_add(ni.queue.len() as u32),
+            sequence: ni.seq,
+        });
+        nis.collect()
+    }
+
+    fn peer_ni_selections(&self) -> Vec<PeerNiSelection> {
+        let nid_of = |ni: NiId| self.nis.get(ni).map(|ni| ni.nid);
+        let nis = self.peers.iter().map(|peer_ni: &PeerNi| PeerNiSelection {
+            nid: peer_ni.nid,
+            health: peer_ni.health,
+            up: peer_ni.status_up,
+            recovery: RecoverySelection::of(&peer_ni.recovery),
+            failures: peer_ni.health_stats,
+            in_flight: peer_ni.in_flight.saturating_add(peer_ni.queue.len() as u32),
+            queued_bytes: peer_ni.queued_bytes,
+            sequence: peer_ni.seq,
+            pinned: peer_ni.pinned.and_then(nid_of),
+            last_alive: peer_ni.last_alive,
+            last_used: peer_ni.last_used,
+        });
+        nis.collect()
+    }
+
+    fn peer_selections(&self) -> Vec<PeerSelection> {
+        let peers = self.peers.kept().map(|(_, peer)| PeerSelection {
+            nids: peer.nids.to_vec(),
+            multi_rail: peer.multi_rail,
+            configured: peer.configured,
+            sequence: peer.send_seq,
+            nets: peer
+                .nets
+                .iter()
+                .map(|on| NetSelection {
+                    net: on.net,
+                    sequence: on.seq,
+                })
+                .collect(),
+        });
+        peers.collect()
+    }
+
+    fn route_selections(&self) -> Vec<RouteSelection> {
+        let routes = self.routes.all().map(|state| RouteSelection {
+            route: state.route,
+            up: state.up,
+            single_hop: state.single_hop,
+            sequence: state.seq,
+        });
+        routes.collect()
+    }
+
+    fn gateway_selections(&self) -> Vec<GatewaySelection> {
+        let known = self.routes.gateways();
+        let gateways = known.filter_map(|nid| Some((nid, self.routes.gateway(nid)?)));
+        gateways
+            .map(|(nid, gateway)| GatewaySelection {
+                nid,
+                alive: gateway.alive,
+                next_check: gateway.next_check,
+                last_check: gateway.last_check,
+                failures: gateway.failures,
+            })
+            .collect()
+    }
+
+    fn restore_ni(&mut self, from: &NiSelection, now: Time) -> Result<(), StateError> {
+        let NiSelection { nid, tunables, .. } = *from;
+        let id = self.add_ni(NiConfig { nid, tunables }, now)?;
+        let Some(ni) = self.nis.get_mut(id) else {
+            return Err(ConfigError::UnknownNi.into());
+        };
+        ni.device = from.device.clone();
+        ni.lnd_timeout = from.lnd_timeout;
+        (ni.fatal, ni.status_up, ni.health) = (from.fatal, from.up, from.health);
+        ni.health_stats = from.failures;
+        (ni.in_flight, ni.seq) = (from.in_flight, from.sequence);
+        self.restore_recovery(Patient::Ni(id), &from.recovery);
+        Ok(())
+    }
+
+    /// Peers before routes, because a route counts at the peer that owns its gateway; stamps after both,
+    /// because only then there is a peer to keep them.
+    fn restore_peers(&mut self, state: &SelectionState) -> Result<(), StateError> {
+        for from in &state.peer_nis {
+            self.restore_peer_ni(from)?;
+        }
+        for from in state.peers.iter().filter(|from| from.configured) {
+            let (&primary, others) = from.nids.split_first().ok_or(StateError::NoNids)?;
+            self.add_peer(primary, others, from.multi_rail)?;
+        }
+        for from in &state.routes {
+            self.restore_route(from)?;
+        }
+        for from in &state.gateways {
+            self.restore_gateway(from);
+        }
+        for from in &state.peers {
+            self.restore_stamps(from);
+        }
+        // Becoming Multi-Rail and joining a peer clear what these set.
+        for from in &state.peer_nis {
+            let pinned = from.pinned.and_then(|nid| self.nis.by_nid(nid));
+            let pinned = pinned.map(|ni| ni.id);
+            if let Some(peer_ni) = self.peers.by_nid_mut(from.nid) {
+                peer_ni.pinned = pinned;
+                peer_ni.last_used = from.last_used;
+            }
+            if let Some(id) = self.peers.id_of(from.nid) {
+                self.peers.set_health(id, from.health);
+            }
+        }
+        Ok(())
+    }
+
+    fn restore_peer_ni(&mut self, from: &PeerNiSelection) -> Result<(), StateError> {
+        let id = self
+            .peer_ni(from.nid, from.last_used)
+            .ok_or(ConfigError::TooManyPeers)?;
+        if let Some(peer_ni) = self.peers.get_mut(id) {
+            peer_ni.status_up = from.up;
+            peer_ni.health_stats = from.failures;
+            peer_ni.in_flight = from.in_flight;
+            peer_ni.queued_bytes = from.queued_bytes;
+            peer_ni.seq = from.sequence;
+            peer_ni.last_alive = from.last_alive;
+            peer_ni.note_in_flight();
+        }
+        self.restore_recovery(Patient::Peer(id), &from.recovery);
+        Ok(())
+    }
+
+    fn restore_recovery(&mut self, patient: Patient, from: &RecoverySelection) {
+        let recovery = match patient {
+            Patient::Ni(id) => self.nis.get_mut(id).map(|ni| &mut ni.recovery),
+            Patient::Peer(id) => self.peers.get_mut(id).map(|ni| &mut ni.recovery),
+        };
+        if let Some(recovery) = recovery {
+            recovery.ping_count = from.ping_count;
+            recovery.failed = from.failed;
+        }
+        if let Some(at) = from.next_ping {
+            self.begin_recovery_at(patient, at);
+        }
+    }
+
+    /// Less is asked than of a new route: interfaces may have gone, and gateways become one peer, since
+    /// it was added.
+    fn restore_route(&mut self, from: &RouteSelection) -> Result<(), StateError> {
+        let Route {
+            net, gateway, hops, ..
+        } = from.route;
+        if net == Net::LO || net == Net::ANY || self.nis.has_net(net) {
+            return Err(ConfigError::NotRemote(net).into());
+        }
+        if gateway.is_any() || gateway.net() == Net::LO || self.nis.by_nid(gateway).is_some() {
+            return Err(ConfigError::InvalidNid(gateway).into());
+        }
+        if hops == Some(0) {
+            return Err(ConfigError::HopsOutOfRange.into());
+        }
+        self.peer_ni(gateway, Time::ZERO)
+            .ok_or(ConfigError::TooManyPeers)?;
+        self.routes.add(from.route, from.up)?;
+        self.peers.add_gateway(gateway);
+        for state in self.routes.via_mut(gateway) {
+            if state.route.net == net {
+                (state.up, state.single_hop) = (from.up, from.single_hop);
+                state.seq = from.sequence;
+            }
+        }
+        Ok(())
+    }
+
+    fn restore_gateway(&mut self, from: &GatewaySelection) {
+        if let Some(gateway) = self.routes.gateway_mut(from.nid) {
+            gateway.alive = from.alive;
+            gateway.last_check = from.last_check;
+            gateway.failures = from.failures;
+        }
+        self.plan_check(
+            from.nid,
+            from.next_check.unwrap_or(Time::from_nanos(u64::MAX)),
+        );
+    }
+
+    fn restore_stamps(&mut self, from: &PeerSelection) {
+        let id = from.nids.first().and_then(|&nid| self.peers.id_of(nid));
+        let Some(peer) = id.and_then(|id| self.peers.owner_mut(id)) else {
+            return;
+        };
+        peer.send_seq = from.sequence;
+        for of_net in &from.nets {
+            if let Some(on) = peer.nets.iter_mut().find(|on| on.net == of_net.net) {
+                on.seq = of_net.sequence;
+            }
+        }
+    }
+}
+
+impl SelectionState {
+    /// Nothing in it can overflow when it is counted on.
+    fn check(&self) -> Result<(), StateError> {
+        let of_nodes = self.nets.iter().map(|net| net.sequence);
+        if of_nodes
+            .chain([self.sequence])
+            .any(|value| value > COUNT_MAX)
+        {
+            return Err(StateError::TooLarge(Nid::ANY));
+        }
+        for ni in &self.nis {
+            check_counts(ni.nid, ni.in_flight, [ni.sequence, 0])?;
+        }
+        for ni in &self.peer_nis {
+            check_counts(ni.nid, ni.in_flight, [ni.sequence, ni.queued_bytes])?;
+        }
+        for peer in &self.peers {
+            let primary = *peer.nids.first().ok_or(StateError::NoNids)?;
+            check_counts(primary, 0, [peer.sequence, 0])?;
+            for net in &peer.nets {
+                check_counts(primary, 0, [net.sequence, 0])?;
+            }
+        }
+        for route in &self.routes {
+            check_counts(route.route.gateway, 0, [route.sequence, 0])?;
+        }
+        Ok(())
+    }
+}
+
+fn check_counts(nid: Nid, in_flight: u32, counts: [u64; 2]) -> Result<(), StateError> {
+    if in_flight > IN_FLIGHT_MAX || counts.iter().any(|&count| count > COUNT_MAX) {
+        return Err(StateError::TooLarge(nid));
+    }
+    Ok(())
+}

@@ -1,0 +1,291 @@
+//! The control endpoint: a Unix socket over which a node is looked at and configured.
+//!
+//! ```text
+//!  listener thread ── accept ── credentials ── one thread a connection (at most 32)
+//!                                                 read a frame ── carry out under the engine's lock
+//!                                                 ── release it ── write the answer
+//! ```
+//!
+//! Nothing is read or written while the engine is locked, so a slow or dead client costs its own
+//! thread and nothing else; whoever neither sends nor takes anything for half a minute is cut off.
+//! Who may connect: this process's user, root, and the members of one group if that is allowed.
+
+mod connection;
+mod request;
+mod rules;
+
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::{env, fs};
+
+use slab::Slab;
+use socket2::{Domain, SockAddr, Socket, Type};
+use thiserror::Error;
+use tracing::{debug, warn};
+
+use crate::node::Node;
+
+/// Where and for whom the endpoint listens.
+#[derive(Clone, Debug)]
+pub struct ControlOptions {
+    /// The socket's path. Its directory must exist or be makeable.
+    pub path: PathBuf,
+    /// Members of this group may connect, too.
+    pub group: Option<u32>,
+}
+
+impl ControlOptions {
+    /// The default path: `$XDG_RUNTIME_DIR/finerail/control.sock`, or `/run/finerail/control.sock` where
+    /// that is not set.
+    #[must_use]
+    pub fn default_path() -> PathBuf {
+        let runtime = env::var_os("XDG_RUNTIME_DIR").filter(|directory| !directory.is_empty());
+        let base = runtime.map_or_else(|| PathBuf::from("/run"), PathBuf::from);
+        base.join("finerail").join("control.sock")
+    }
+}
+
+/// Why the endpoint cannot be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// A node is listening there.
+    #[error("another node is controlled at {0}: stop it, or choose another path")]
+    InUse(PathBuf),
+    /// Something that is no socket stands in the way.
+    #[error("{0} exists and is not a socket")]
+    NotASocket(PathBuf),
+    /// The operating system refused.
+    #[error("cannot listen at {path}: {error}")]
+    Listen {
+        /// The socket's path.
+        path: PathBuf,
+        /// Its reason.
+        error: io::Error,
+    },
+}
+
+/// A node's open control endpoint. It closes, and its socket disappears, when this is dropped.
+#[derive(Debug)]
+pub struct ControlEndpoint {
+    path: PathBuf,
+    clients: Arc<Clients>,
+    listener: Option<JoinHandle<()>>,
+}
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 16;
+
+/// Connections at once; one more is closed at once.
+const CLIENTS_MAX: usize = 32;
+
+/// The connections, so that they can be ended from outside.
+#[derive(Debug, Default)]
+struct Clients {
+    stopping: AtomicBool,
+    open: Mutex<Slab<UnixStream>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Node {
+    /// Opens a control endpoint.
+    ///
+    /// # Errors
+    ///
+    /// Another node's endpoint at that path, a file that is no socket, what the operating system says.
+    pub fn open_control(&self, options: &ControlOptions) -> Result<ControlEndpoint, ControlError> {
+        let path = options.path.clone();
+        let listener = listen(&path, options.group)?;
+        let clients = Arc::new(Clients::default());
+        let accepting = Accepting {
+            node: self.clone(),
+            listener,
+            group: options.group,
+            clients: Arc::clone(&clients),
+        };
+        let thread = std::thread::Builder::new()
+            .name("lnet-control".into())
+            .spawn(move || accepting.run())
+            .map_err(|error| ControlError::Listen {
+                path: path.clone(),
+                error,
+            })?;
+        Ok(ControlEndpoint {
+            path,
+            clients,
+            listener: Some(thread),
+        })
+    }
+}
+
+impl ControlEndpoint {
+    /// Where it listens.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for ControlEndpoint {
+    fn drop(&mut self) {
+        self.clients.stopping.store(true, Ordering::Release);
+        // Wakes the listener out of accept; it sees the flag.
+        let _woken = UnixStream::connect(&self.path);
+        if let Some(listener) = self.listener.take() {
+            join(listener);
+        }
+        self.clients.end();
+        if let Err(error) = fs::remove_file(&self.path) {
+            debug!(%error, path = %self.path.display(), "the control socket was gone already");
+        }
+    }
+}
+
+/// Nobody can connect before the permissions are final, because only then does the socket listen.
+fn listen(path: &Path, group: Option<u32>) -> Result<UnixListener, ControlError> {
+    let failed = |error| ControlError::Listen {
+        path: path.to_owned(),
+        error,
+    };
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(failed)?;
+    }
+    clear_the_way(path)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
+    let address = SockAddr::unix(path).map_err(failed)?;
+    socket.bind(&address).map_err(failed)?;
+    let mode = if group.is_some() { 0o660 } else { 0o600 };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
+    if group.is_some() {
+        std::os::unix::fs::chown(path, None, group).map_err(failed)?;
+    }
+    socket.listen(BACKLOG).map_err(failed)?;
+    Ok(UnixListener::from(OwnedFd::from(socket)))
+}
+
+/// Removes the socket of a node that was killed.
+fn clear_the_way(path: &Path) -> Result<(), ControlError> {
+    let failed = |error| ControlError::Listen {
+        path: path.to_owned(),
+        error,
+    };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed(error)),
+        Ok(found) if !found.file_type().is_socket() => {
+            Err(ControlError::NotASocket(path.to_owned()))
+        }
+        Ok(_) if UnixStream::connect(path).is_ok() => Err(ControlError::InUse(path.to_owned())),
+        Ok(_) => fs::remove_file(path).map_err(failed),
+    }
+}
+
+/// The listener's thread.
+struct Accepting {
+    node: Node,
+    listener: UnixListener,
+    group: Option<u32>,
+    clients: Arc<Clients>,
+}
+
+impl Accepting {
+    fn run(&self) {
+        for stream in self.listener.incoming() {
+            if self.clients.stopping.load(Ordering::Acquire) {
+                return;
+            }
+            match stream {
+                Ok(stream) => self.admit(stream),
+                Err(error) => {
+                    warn!(%error, "cannot accept a control connection");
+                    // Out of descriptors, mostly: they come back when somebody leaves.
+                    std::thread::sleep(RETRY);
+                }
+            }
+        }
+    }
+
+    fn admit(&self, stream: UnixStream) {
+        if let Err(why) = self.may_connect(&stream) {
+            warn!(why, "control connection refused");
+            return;
+        }
+        if let Err(error) = self.clients.serve(self.node.clone(), stream) {
+            warn!(%error, "control connection not served");
+        }
+    }
+
+    /// A group's members need no look at their groups: the socket's mode has let them in.
+    fn may_connect(&self, stream: &UnixStream) -> Result<(), String> {
+        let peer = sys::peer_credentials(stream).map_err(|error| error.to_string())?;
+        let allowed = peer.user == 0 || peer.user == sys::effective_user() || self.group.is_some();
+        if allowed {
+            Ok(())
+        } else {
+            let (user, process) = (peer.user, peer.process);
+            Err(format!("user {user} (process {process}) may not"))
+        }
+    }
+}
+
+/// Between two attempts to accept when the system has no room.
+const RETRY: std::time::Duration = std::time::Duration::from_millis(100);
+
+impl Clients {
+    /// Serves a connection in a thread of its own.
+    fn serve(self: &Arc<Self>, node: Node, stream: UnixStream) -> io::Result<()> {
+        let handle = stream.try_clone()?;
+        let key = {
+            let mut open = lock(&self.open);
+            if open.len() >= CLIENTS_MAX {
+                let what = format!("{CLIENTS_MAX} control connections are open already");
+                return Err(io::Error::other(what));
+            }
+            open.insert(handle)
+        };
+        let clients = Arc::clone(self);
+        let thread = std::thread::Builder::new()
+            .name("lnet-control".into())
+            .spawn(move || {
+                connection::serve(&node, &stream);
+                lock(&clients.open).try_remove(key);
+            });
+        let mut threads = lock(&self.threads);
+        threads.retain(|thread| !thread.is_finished());
+        match thread {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                lock(&self.open).try_remove(key);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends every connection and waits for its thread.
+    fn end(&self) {
+        for (_, stream) in &*lock(&self.open) {
+            // One that has ended already needs no end.
+            let _ended = stream.shutdown(std::net::Shutdown::Both);
+        }
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            join(thread);
+        }
+    }
+}
+
+fn join(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        warn!("a control thread ended by a panic");
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,117 @@
+//! What the operating system says of links reaches the interfaces of a running node.
+//!
+//! In a network namespace of its own; skipped with a message where none can be made.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+mod common;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use lnet_node::{EventQueue, Node, NodeOptions};
+use nix::sched::{CloneFlags, unshare};
+
+use common::PATIENCE;
+
+const CONFIG: &str = "\
+net:
+- net type: tcp
+  local NI(s):
+  - interfaces:
+      0: rail0
+- net type: tcp1
+  local NI(s):
+  - interfaces:
+      0: rail1
+";
+
+#[test]
+fn w4_an_interface_is_down_while_its_link_is_and_comes_back_with_it() {
+    in_a_network(|| {
+        let node = node();
+        let queue = node.event_queue();
+        assert_eq!(up(&node), [true, true]);
+
+        ip("link set other0 down");
+        until(&queue, "the first rail is down", || {
+            up(&node) == [false, true]
+        });
+
+        ip("link set other0 up");
+        until(&queue, "the first rail is up again", || {
+            up(&node) == [true, true]
+        });
+    });
+}
+
+#[test]
+fn w4_a_link_that_is_down_when_the_node_starts_is_known() {
+    in_a_network(|| {
+        ip("link set other1 down");
+        assert_eq!(up(&node()), [true, false]);
+    });
+}
+
+#[test]
+fn w4_an_interface_that_disappears_is_down() {
+    in_a_network(|| {
+        let node = node();
+        ip("link delete rail1");
+        until(&node.event_queue(), "the second rail is down", || {
+            up(&node) == [true, false]
+        });
+    });
+}
+
+fn node() -> Node {
+    let config = lnet_config::parse(CONFIG).unwrap();
+    Node::start(&config, NodeOptions::default()).unwrap()
+}
+
+/// Of each interface but loopback.
+fn up(node: &Node) -> Vec<bool> {
+    let nis = node.stats().nis;
+    let of_rails = nis.iter().filter(|ni| !ni.nid.ends_with("@lo"));
+    of_rails.map(|ni| ni.up).collect()
+}
+
+/// Nothing ever comes out of the queue: it is what the test waits with.
+fn until(queue: &EventQueue, what: &str, is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(
+            begin.elapsed() < PATIENCE,
+            "not within {PATIENCE:?}: {what}"
+        );
+        let _none = queue.wait(Some(Duration::from_millis(10)));
+    }
+}
+
+/// A namespace belongs to a thread and to those it starts: the test's own thread keeps its network.
+fn in_a_network(act: fn()) {
+    std::thread::spawn(move || {
+        if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {
+            eprintln!("skipped: no network namespace: {error}");
+            return;
+        }
+        for rail in ["0", "1"] {
+            ip(&format!(
+                "link add rail{rail} type veth peer name other{rail}"
+            ));
+            ip(&format!("address add 10.77.{rail}.1/24 dev rail{rail}"));
+            ip(&format!("link set rail{rail} up"));
+            ip(&format!("link set other{rail} up"));
+        }
+        act();
+    })
+    .join()
+    .unwrap();
+}
+
+fn ip(arguments: &str) {
+    let ran = Command::new("ip").args(arguments.split(' ')).output();
+    let ran = ran.unwrap_or_else(|error| panic!("ip {arguments}: {error}"));
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "ip {arguments}: {said}");
+}

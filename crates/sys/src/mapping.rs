@@ -1,0 +1,306 @@
+//! Shared memory as seen from this process: words that are read and stored whole, and spans for
+//! everything else.
+//!
+//! Other processes write this memory at any time, so no reference into it is ever made: words go
+//! through atomics, payload through [`Span`], which copies or lets the kernel do it.
+
+use std::fs::File;
+use std::io;
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap};
+
+use crate::span::Span;
+
+/// A shared-memory object in the address space of this process. It is unmapped when the last
+/// clone and the last span of it are gone.
+#[derive(Clone, Debug)]
+pub struct Mapping(Arc<Mapped>);
+
+#[derive(Debug)]
+struct Mapped {
+    start: NonNull<libc::c_void>,
+    length: usize,
+}
+
+#[expect(unsafe_code, reason = "the raw pointer hides that sharing is sound")]
+// SAFETY: the address is that of a mapping which lives as long as this value. Nothing in it
+// belongs to a thread, and it is only accessed through atomics and by spans' raw copies.
+unsafe impl Send for Mapped {}
+
+#[expect(unsafe_code, reason = "the raw pointer hides that sharing is sound")]
+// SAFETY: as for `Send`; a shared reference gives atomics and spans only.
+unsafe impl Sync for Mapped {}
+
+impl Drop for Mapped {
+    #[expect(unsafe_code, reason = "memory was mapped, so it must be unmapped")]
+    fn drop(&mut self) {
+        // SAFETY: `start` and `length` are those of a mapping that `of` made and that nothing
+        // else unmaps. Spans of it hold this value alive, so none is left.
+        let unmapped = unsafe { munmap(self.start, self.length) };
+        debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+    }
+}
+
+impl Mapping {
+    #[expect(unsafe_code, reason = "mapping memory is unsafe by nature")]
+    pub(crate) fn of(file: &File, length: NonZeroUsize) -> io::Result<Self> {
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: the kernel chooses the address, so no memory of ours is replaced.
+        let start = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, file, 0)? };
+        let length = length.get();
+        Ok(Self(Arc::new(Mapped { start, length })))
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.length
+    }
+
+    /// Whether it has no bytes; no mapping is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.length == 0
+    }
+
+    /// `length` bytes from `offset`, which keep the mapping alive. `None` when they do not lie
+    /// within it.
+    #[must_use]
+    #[expect(unsafe_code, reason = "an address becomes a span here")]
+    pub fn span(&self, offset: usize, length: usize) -> Option<Span> {
+        let start = self.address(offset, length, 1)?;
+        let keeper: Arc<dyn Send + Sync> = self.0.clone();
+        // SAFETY: `address` has checked that the range lies within the mapping, which the keeper
+        // keeps. This module makes no reference into the mapping except to atomics, which allow
+        // for being written by others.
+        Some(unsafe { Span::kept(start.cast(), length, keeper) })
+    }
+
+    /// Loads an aligned 32-bit word in the machine's byte order; what others stored before it is
+    /// seen too. `None` when it is not within the mapping or not aligned.
+    #[must_use]
+    pub fn load_u32(&self, offset: usize) -> Option<u32> {
+        Some(self.word32(offset)?.load(Ordering::Acquire))
+    }
+
+    /// Stores an aligned 32-bit word after all that was written before; `false` as for
+    /// [`load_u32`](Self::load_u32).
+    pub fn store_u32(&self, offset: usize, value: u32) -> bool {
+        let word = self.word32(offset);
+        word.is_some_and(|word| {
+            word.store(value, Ordering::Release);
+            true
+        })
+    }
+
+    /// Loads an aligned 64-bit word, as [`load_u32`](Self::load_u32) does.
+    #[must_use]
+    pub fn load_u64(&self, offset: usize) -> Option<u64> {
+        Some(self.word64(offset)?.load(Ordering::Acquire))
+    }
+
+    /// Stores an aligned 64-bit word, as [`store_u32`](Self::store_u32) does.
+    pub fn store_u64(&self, offset: usize, value: u64) -> bool {
+        let word = self.word64(offset);
+        word.is_some_and(|word| {
+            word.store(value, Ordering::Release);
+            true
+        })
+    }
+
+    #[expect(unsafe_code, reason = "a word of shared memory has no other form")]
+    fn word32(&self, offset: usize) -> Option<&AtomicU32> {
+        let address = self.address(offset, 4, align_of::<AtomicU32>())?;
+        // SAFETY: four aligned bytes of a mapping that lives as long as `self`, which this
+        // process accesses as a word only atomically.
+        Some(unsafe { AtomicU32::from_ptr(address.cast().as_ptr()) })
+    }
+
+    #[expect(unsafe_code, reason = "a word of shared memory has no other form")]
+    fn word64(&self, offset: usize) -> Option<&AtomicU64> {
+        let address = self.address(offset, 8, align_of::<AtomicU64>())?;
+        // SAFETY: as in `word32`, for eight bytes.
+        Some(unsafe { AtomicU64::from_ptr(address.cast().as_ptr()) })
+    }
+
+    #[expect(unsafe_code, reason = "an offset becomes an address here")]
+    fn address(&self, offset: usize, bytes: usize, align: usize) -> Option<NonNull<libc::c_void>> {
+        let end = offset.checked_add(bytes)?;
+        if end > self.0.length || !offset.is_multiple_of(align) {
+            return None;
+        }
+        // SAFETY: `offset` is at most the mapping's length, so this stays within it or one past
+        // its end. A mapping begins at a page, so alignment of the offset is that of the address.
+        Some(unsafe { self.0.start.byte_add(offset) })
+    }
+
+    /// Makes the kernel provide every page now, without changing a byte: the first touch of a
+    /// fresh page costs four times a copy into a warm one. Meant for a thread of its own; stops
+    /// between two pieces of 8 MiB when `stop` is raised.
+    ///
+    /// # Returns
+    ///
+    /// How many bytes are provided.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::InvalidInput`] before Linux 5.14, `EFAULT` where somebody has shrunk the
+    /// object, [`io::ErrorKind::OutOfMemory`].
+    pub fn prefault(&self, stop: &AtomicBool) -> io::Result<usize> {
+        const PIECE: usize = 8 << 20;
+        let mut done = 0;
+        while done < self.0.length && !stop.load(Ordering::Relaxed) {
+            let piece = PIECE.min(self.0.length - done);
+            match self.advise(done, piece, MmapAdvise::MADV_POPULATE_WRITE) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                result => result?,
+            }
+            done += piece;
+        }
+        Ok(done)
+    }
+
+    /// Asks the kernel to use huge pages where it can (transparent huge pages). Only advice:
+    /// whether it is followed is decided by
+    /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` where the kernel was built without them.
+    pub fn advise_huge_pages(&self) -> io::Result<()> {
+        self.advise(0, self.0.length, MmapAdvise::MADV_HUGEPAGE)
+    }
+
+    #[expect(
+        unsafe_code,
+        reason = "nix marks all advice unsafe because some of it is"
+    )]
+    fn advise(&self, offset: usize, bytes: usize, advice: MmapAdvise) -> io::Result<()> {
+        let address = self.address(offset, bytes, 1);
+        let address = address.ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: the range lies within our mapping. The two kinds of advice that this module
+        // gives provide pages or choose their size; neither changes what the memory holds.
+        unsafe { madvise(address, bytes, advice) }?;
+        Ok(())
+    }
+
+    /// Wakes every thread of every process that [`wait_word`](Self::wait_word)s at this aligned
+    /// 32-bit word. Returns how many there were; 0 for a bad offset.
+    #[expect(unsafe_code, reason = "neither std nor nix has this system call")]
+    pub fn wake_word(&self, offset: usize) -> usize {
+        let Some(address) = self.address(offset, 4, 4) else {
+            return 0;
+        };
+        // SAFETY: FUTEX_WAKE takes the address as a name and touches no memory. The word is
+        // shared between processes, so FUTEX_PRIVATE_FLAG is not set.
+        let woken = unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                address.as_ptr(),
+                libc::FUTEX_WAKE,
+                i32::MAX,
+            )
+        };
+        usize::try_from(woken).unwrap_or(0)
+    }
+
+    /// Sleeps while the aligned 32-bit word at `offset` holds `value`, at most `limit`. May
+    /// return early for no reason; the caller looks at the word again.
+    ///
+    /// # Returns
+    ///
+    /// `false` when the limit has passed.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::InvalidInput`] for a bad offset; `EFAULT` where somebody has shrunk the
+    /// object.
+    #[expect(unsafe_code, reason = "neither std nor nix has this system call")]
+    pub fn wait_word(&self, offset: usize, value: u32, limit: Duration) -> io::Result<bool> {
+        let address = self.address(offset, 4, 4);
+        let address = address.ok_or(io::ErrorKind::InvalidInput)?;
+        let limit = libc::timespec {
+            tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        // SAFETY: the address is that of an aligned word in a mapping that lives as long as
+        // `self`; the kernel reads it, and a `timespec` that lives during the call. The limit of
+        // FUTEX_WAIT is a span on the monotonic clock.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                address.as_ptr(),
+                libc::FUTEX_WAIT,
+                value,
+                &raw const limit,
+            )
+        };
+        match Errno::result(result) {
+            Ok(_) | Err(Errno::EAGAIN | Errno::EINTR) => Ok(true),
+            Err(Errno::ETIMEDOUT) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PageSize, SharedMemory};
+
+    fn mapping() -> Mapping {
+        let object = SharedMemory::anonymous("mapping", 4096, PageSize::Normal).unwrap();
+        object.map(4096).unwrap()
+    }
+
+    #[test]
+    fn spans_lie_within_the_mapping_and_outlive_it() {
+        let mapping = mapping();
+        assert!(mapping.span(0, 4097).is_none());
+        assert!(mapping.span(4096, 1).is_none());
+        assert!(mapping.span(usize::MAX, 2).is_none());
+        assert!(mapping.span(4096, 0).is_some());
+        let span = mapping.span(8, 8).unwrap();
+        assert!(mapping.store_u64(8, u64::from_ne_bytes(*b"outlives")));
+        drop(mapping);
+        let mut copy = [0; 8];
+        assert_eq!(span.copy_out(&mut copy), 8);
+        assert_eq!(&copy, b"outlives");
+    }
+
+    #[test]
+    fn a_waiter_is_woken_by_the_word_it_waits_for() {
+        let mapping = mapping();
+        let waiter = mapping.clone();
+        let thread = std::thread::spawn(move || {
+            while waiter.load_u32(80) == Some(0) {
+                let limit = Duration::from_secs(60);
+                assert!(waiter.wait_word(80, 0, limit).unwrap());
+            }
+        });
+        assert!(mapping.store_u32(80, 1));
+        while !thread.is_finished() {
+            mapping.wake_word(80);
+            std::thread::yield_now();
+        }
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn waiting_for_a_word_that_stays_ends_at_the_limit() {
+        let mapping = mapping();
+        let limit = Duration::from_millis(5);
+        assert!(!mapping.wait_word(0, 0, limit).unwrap());
+        // Another value than the one waited on: no wait at all.
+        assert!(mapping.wait_word(0, 1, Duration::MAX).unwrap());
+        assert!(mapping.wait_word(2, 0, limit).is_err());
+        assert_eq!(mapping.wake_word(4096), 0);
+    }
+}

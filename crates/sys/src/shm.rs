@@ -1,0 +1,347 @@
+//! Memory that several processes map: under a name, or passed as a descriptor.
+//!
+//! Blocks are allocated when an object is made. A full `/dev/shm` is then an error at that place,
+//! and not a SIGBUS at whichever instruction first touches the missing page.
+//!
+//! A third party with the right to write a named object can still shrink it, and touching what is
+//! gone then kills the process that touches. Two things protect from it: system calls that are
+//! given such memory fail with `EFAULT` instead, so that the transfers of [`Span`](crate::span::Span)s and
+//! [`SharedMemory::write_at`] are safe; and an object without a name can be sealed.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, FcntlArg, OFlag, SealFlag, fallocate, fcntl};
+use nix::libc;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::mman::{shm_open, shm_unlink};
+use nix::sys::stat::Mode;
+
+/// A shared-memory object. Dropping it closes the descriptor; a name stays until unlinked.
+#[derive(Debug)]
+pub struct SharedMemory(File);
+
+/// The pages that an object without a name is made of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PageSize {
+    /// What the machine uses, 4 KiB mostly.
+    Normal,
+    /// 2 MiB pages of the system's reserve.
+    Huge2M,
+    /// 1 GiB pages of the system's reserve.
+    Huge1G,
+}
+
+impl PageSize {
+    /// Bytes of one page; `None` for [`PageSize::Normal`], which depends on the machine.
+    #[must_use]
+    pub const fn huge_bytes(self) -> Option<u64> {
+        match self {
+            Self::Normal => None,
+            Self::Huge2M => Some(2 << 20),
+            Self::Huge1G => Some(1 << 30),
+        }
+    }
+}
+
+impl SharedMemory {
+    /// Makes an object of `bytes` zero bytes under a name that was free. `name` is `/` and at
+    /// most 254 bytes without another `/`. Only its owner may open it; see
+    /// [`crate::share_with_group`].
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::AlreadyExists`] when the name is taken; [`ErrorKind::StorageFull`] or
+    /// [`ErrorKind::OutOfMemory`] when there is no room, after which the name is free again.
+    pub fn create(name: &str, bytes: u64) -> io::Result<Self> {
+        let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR | OFlag::O_CLOEXEC;
+        let descriptor = shm_open(name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?;
+        let object = Self(File::from(descriptor));
+        if let Err(error) = object.allocate(bytes) {
+            let _unlinked = unlink_shared_memory(name);
+            return Err(error);
+        }
+        Ok(object)
+    }
+
+    /// Opens an object that exists, for reading and writing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] or [`ErrorKind::PermissionDenied`], by what is the case.
+    pub fn open(name: &str) -> io::Result<Self> {
+        let flags = OFlag::O_RDWR | OFlag::O_CLOEXEC;
+        let descriptor = shm_open(name, flags, Mode::empty())?;
+        Ok(Self(File::from(descriptor)))
+    }
+
+    /// Makes an object of at least `bytes` zero bytes, rounded up to whole pages, that has no
+    /// name in any directory and that nobody can shrink or grow. `label` only shows in `/proc`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::OutOfMemory`] when the system's reserve of huge pages, which is empty unless
+    /// `vm.nr_hugepages` was set, does not hold that many; `EINVAL` when the machine has no pages
+    /// of that size.
+    pub fn anonymous(label: &str, bytes: u64, pages: PageSize) -> io::Result<Self> {
+        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING | huge_flags(pages);
+        let label = CString::new(label).map_err(|_| ErrorKind::InvalidInput)?;
+        let object = Self(File::from(memfd_create(label.as_c_str(), flags)?));
+        let page = pages.huge_bytes().unwrap_or(1);
+        let bytes = bytes
+            .checked_next_multiple_of(page)
+            .ok_or(ErrorKind::InvalidInput)?;
+        object.allocate(bytes).map_err(without_huge_pages)?;
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        fcntl(&object.0, FcntlArg::F_ADD_SEALS(seals))?;
+        Ok(object)
+    }
+
+    /// Takes an object that another process passed as a descriptor.
+    #[must_use]
+    pub fn from_descriptor(descriptor: OwnedFd) -> Self {
+        Self(File::from(descriptor))
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        let length = libc::off_t::try_from(bytes).map_err(|_| ErrorKind::InvalidInput)?;
+        if length == 0 {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        loop {
+            match fallocate(&self.0, FallocateFlags::empty(), 0, length) {
+                Err(Errno::EINTR) => {}
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    /// The object's size in bytes now. It is less than what was allocated only when somebody has
+    /// shrunk the object.
+    ///
+    /// # Errors
+    ///
+    /// What `fstat(2)` fails with.
+    pub fn size(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    /// Whether nobody can shrink the object any more.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        let seals = fcntl(&self.0, FcntlArg::F_GET_SEALS).unwrap_or(0);
+        SealFlag::from_bits_truncate(seals).contains(SealFlag::F_SEAL_SHRINK)
+    }
+
+    /// Writes bytes at an offset by a system call, which cannot meet a missing page. Who maps the
+    /// object sees them at once; a word of 4 or 8 bytes that is aligned may still be seen torn,
+    /// so one that others watch is stored through [`Mapping`](crate::Mapping) or has a
+    /// single writer and readers that bear it.
+    ///
+    /// # Errors
+    ///
+    /// What `pwrite(2)` fails with; `EINVAL` for objects of huge pages.
+    pub fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    /// The whole object, or its first `bytes` bytes, as memory.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] when the object is shorter than `bytes` or `bytes` is 0,
+    /// [`ErrorKind::OutOfMemory`] when there is no address space or no huge page.
+    pub fn map(&self, bytes: usize) -> io::Result<crate::Mapping> {
+        let length = NonZeroUsize::new(bytes).ok_or(ErrorKind::InvalidInput)?;
+        if self.size()? < bytes as u64 {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        crate::Mapping::of(&self.0, length)
+    }
+}
+
+impl AsFd for SharedMemory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Removes the name of a shared-memory object. Who has it mapped goes on.
+///
+/// # Errors
+///
+/// [`ErrorKind::NotFound`] or [`ErrorKind::PermissionDenied`], by what is the case.
+pub fn unlink_shared_memory(name: &str) -> io::Result<()> {
+    Ok(shm_unlink(name)?)
+}
+
+fn huge_flags(pages: PageSize) -> MFdFlags {
+    match pages {
+        PageSize::Normal => MFdFlags::empty(),
+        PageSize::Huge2M => MFdFlags::MFD_HUGETLB | MFdFlags::MFD_HUGE_2MB,
+        PageSize::Huge1G => MFdFlags::MFD_HUGETLB | MFdFlags::MFD_HUGE_1GB,
+    }
+}
+
+/// `fallocate(2)` calls an empty reserve of huge pages a full disk.
+fn without_huge_pages(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::StorageFull => ErrorKind::OutOfMemory.into(),
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    struct Name(String);
+
+    impl Name {
+        fn new(what: &str) -> Self {
+            Self(format!("/finerail-sys.{}.{what}", std::process::id()))
+        }
+    }
+
+    impl Drop for Name {
+        fn drop(&mut self) {
+            let _absent = unlink_shared_memory(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_one_mapping_stores_the_other_loads() {
+        let name = Name::new("words");
+        let made = SharedMemory::create(&name.0, 8192).unwrap();
+        let near = made.map(8192).unwrap();
+        let far = SharedMemory::open(&name.0).unwrap().map(8192).unwrap();
+        assert_eq!(far.load_u64(4096), Some(0));
+        assert!(near.store_u64(4096, 7));
+        assert!(near.store_u32(8, 9));
+        assert_eq!(far.load_u64(4096), Some(7));
+        assert_eq!(far.load_u32(8), Some(9));
+        made.write_at(16, &5_u64.to_ne_bytes()).unwrap();
+        assert_eq!(far.load_u64(16), Some(5));
+    }
+
+    #[test]
+    fn words_outside_or_across_their_alignment_are_refused() {
+        let object = SharedMemory::anonymous("words", 4096, PageSize::Normal).unwrap();
+        let mapping = object.map(4096).unwrap();
+        for bad in [1, 4, 4089, 4096, usize::MAX, usize::MAX - 7] {
+            assert_eq!(mapping.load_u64(bad), None, "{bad}");
+            assert!(!mapping.store_u64(bad, 1), "{bad}");
+        }
+        assert_eq!(mapping.load_u64(4088), Some(0));
+        assert_eq!(mapping.load_u32(4092), Some(0));
+        assert_eq!(mapping.load_u32(4094), None);
+    }
+
+    #[test]
+    fn only_the_owner_may_open_it_and_the_blocks_are_there() {
+        let name = Name::new("blocks");
+        let made = SharedMemory::create(&name.0, 1 << 20).unwrap();
+        let metadata = made.0.metadata().unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+        assert_eq!(metadata.len(), 1 << 20);
+        let allocated = std::os::unix::fs::MetadataExt::blocks(&metadata) * 512;
+        assert!(allocated >= 1 << 20, "{allocated}");
+    }
+
+    #[test]
+    fn no_room_is_an_error_at_creation_and_leaves_no_name() {
+        let name = Name::new("full");
+        // More than any machine's /dev/shm.
+        let full = SharedMemory::create(&name.0, 1 << 60).unwrap_err();
+        let kinds = [
+            ErrorKind::StorageFull,
+            ErrorKind::OutOfMemory,
+            ErrorKind::FileTooLarge,
+        ];
+        assert!(kinds.contains(&full.kind()), "{full:?}");
+        let absent = SharedMemory::open(&name.0).unwrap_err();
+        assert_eq!(absent.kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_taken_name_is_refused() {
+        let name = Name::new("taken");
+        let _made = SharedMemory::create(&name.0, 4096).unwrap();
+        let taken = SharedMemory::create(&name.0, 4096).unwrap_err();
+        assert_eq!(taken.kind(), ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn an_object_without_a_name_cannot_be_shrunk() {
+        let object = SharedMemory::anonymous("sealed", 8192, PageSize::Normal).unwrap();
+        assert!(object.is_sealed());
+        assert!(object.0.set_len(0).is_err());
+        assert_eq!(object.size().unwrap(), 8192);
+    }
+
+    #[test]
+    fn memory_that_a_third_party_cut_off_fails_in_system_calls_and_kills_nobody() {
+        let name = Name::new("cut");
+        let object = SharedMemory::create(&name.0, 1 << 16).unwrap();
+        let mapping = object.map(1 << 16).unwrap();
+        assert!(!object.is_sealed());
+        SharedMemory::open(&name.0)
+            .unwrap()
+            .0
+            .set_len(4096)
+            .unwrap();
+        assert_eq!(object.size().unwrap(), 4096);
+        let (mut near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        let span = mapping.span(8192, 4096).unwrap();
+        let sent = crate::span::write(&far, &[], &[span], 0);
+        assert_eq!(sent.unwrap_err().raw_os_error(), Some(libc::EFAULT));
+        drop(far);
+        assert_eq!(near.read(&mut [0; 8]).unwrap(), 0);
+    }
+
+    #[test]
+    fn huge_pages_are_there_or_said_to_be_missing() {
+        for pages in [PageSize::Huge2M, PageSize::Huge1G] {
+            match SharedMemory::anonymous("huge", 1, pages) {
+                Ok(object) => {
+                    assert_eq!(object.size().unwrap(), pages.huge_bytes().unwrap());
+                    let bytes = usize::try_from(object.size().unwrap()).unwrap();
+                    assert_eq!(object.map(bytes).unwrap().load_u64(0), Some(0));
+                }
+                Err(error) => assert!(
+                    error.kind() == ErrorKind::OutOfMemory
+                        || error.raw_os_error() == Some(libc::EINVAL),
+                    "{error:?}"
+                ),
+            }
+        }
+    }
+
+    #[test]
+    fn a_mapping_is_never_longer_than_its_object() {
+        let object = SharedMemory::anonymous("short", 4096, PageSize::Normal).unwrap();
+        assert!(object.map(4097).is_err());
+        assert!(object.map(0).is_err());
+    }
+
+    #[test]
+    fn prefaulting_keeps_the_contents_and_stops_when_told() {
+        let object = SharedMemory::anonymous("prefault", 1 << 22, PageSize::Normal).unwrap();
+        let mapping = object.map(1 << 22).unwrap();
+        assert!(mapping.store_u64(1 << 20, 42));
+        let stop = AtomicBool::new(false);
+        assert_eq!(mapping.prefault(&stop).unwrap(), 1 << 22);
+        assert_eq!(mapping.load_u64(1 << 20), Some(42));
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(mapping.prefault(&stop).unwrap(), 0);
+    }
+}

@@ -1,0 +1,600 @@
+//! Memory that outlives a call: where it is, how long it is, and who keeps it alive.
+//!
+//! ```text
+//!                     ┌── start          start + len ──┐
+//!  Span ──────────────▶████████████████████████████████
+//!    └─ owner
+//!        ├ Exclusive(Arc)   a heap allocation, or a lease of a region: reachable through it alone
+//!        ├ Shared(Arc)      a mapping that other processes, or other spans, reach too
+//!        └ Foreign          a C caller's; it promised to keep the memory
+//! ```
+//!
+//! A message is received into memory whose owner is not on the stack, from another thread, maybe
+//! while another process writes there. No `&[u8]` may exist to such memory. So a [`Span`] is only
+//! copied from, copied to, and named to the kernel; a clone of it names the same bytes.
+//! [`Exclusive`] is the form for programs: the only handle of its memory, which is a slice.
+//!
+//! Copies are plain memory copies. Bytes that somebody else writes at the same time come out old,
+//! new or mixed. Whoever posts memory promises not to touch it until the operation has completed,
+//! and nothing in this workspace decides anything by bytes that another process may still change
+//! without having copied them first.
+//!
+//! A span never reads or writes outside its range: parts are checked when they are made.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut, Range};
+use std::os::fd::{AsFd, AsRawFd};
+use std::ptr::{self, NonNull};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::libc;
+
+/// The alignment of memory that this module allocates, in bytes: a cache line. BMI promises 16.
+pub const ALIGNMENT: usize = 64;
+
+/// A range of memory that stays valid for as long as the span, or a clone of it, lives.
+#[derive(Clone)]
+pub struct Span {
+    start: NonNull<u8>,
+    len: usize,
+    owner: Owner,
+}
+
+/// Who keeps the memory of a span valid.
+#[derive(Clone)]
+enum Owner {
+    Exclusive(Arc<dyn Send + Sync>),
+    Shared(#[expect(dead_code, reason = "kept for its drop")] Arc<dyn Send + Sync>),
+    Foreign,
+}
+
+#[expect(
+    unsafe_code,
+    reason = "a raw pointer is what keeps the compiler from seeing that this is safe"
+)]
+// SAFETY: a span owns no thread-bound state. Its memory stays mapped wherever the span goes,
+// because the owner travels with it, and the owner itself is Send and Sync.
+unsafe impl Send for Span {}
+
+#[expect(
+    unsafe_code,
+    reason = "a raw pointer is what keeps the compiler from seeing that this is safe"
+)]
+// SAFETY: a shared span forms no reference to its memory. All it can do is copy bytes and hand
+// the address to the kernel; the module documentation says what concurrent copies mean.
+unsafe impl Sync for Span {}
+
+impl Span {
+    /// Memory of `len` zero bytes, aligned to [`ALIGNMENT`]. Also a span of no bytes has an
+    /// address of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::OutOfMemory`]: the allocator has no range of this length.
+    pub fn zeroed(len: usize) -> io::Result<Span> {
+        let heap = Heap::zeroed(len)?;
+        Ok(Span {
+            start: heap.start,
+            len,
+            owner: Owner::Exclusive(Arc::new(heap)),
+        })
+    }
+
+    /// Memory that the caller vouches for.
+    ///
+    /// # Safety
+    ///
+    /// The `len` bytes at `start` are valid for reads and writes, and stay so until the span and
+    /// every span made from it are dropped. While one of them is used, no reference to the memory
+    /// exists. `start` may be null or dangling when `len` is 0.
+    #[must_use]
+    #[expect(
+        unsafe_code,
+        reason = "only the caller knows how long the memory lives"
+    )]
+    pub unsafe fn foreign(start: *mut u8, len: usize) -> Span {
+        Span {
+            start: NonNull::new(start).unwrap_or(NonNull::dangling()),
+            len,
+            owner: Owner::Foreign,
+        }
+    }
+
+    /// Memory that `keeper` keeps mapped, and that others reach too.
+    ///
+    /// # Safety
+    ///
+    /// The `len` bytes at `start` are valid for reads and writes for as long as `keeper` lives,
+    /// and this process holds no reference to them.
+    #[must_use]
+    #[expect(unsafe_code, reason = "only the caller knows what the keeper keeps")]
+    #[cfg_attr(
+        not(test),
+        allow(dead_code, reason = "what maps memory lives in a module of its own")
+    )]
+    pub(crate) unsafe fn kept(
+        start: NonNull<u8>,
+        len: usize,
+        keeper: Arc<dyn Send + Sync>,
+    ) -> Span {
+        Span {
+            start,
+            len,
+            owner: Owner::Shared(keeper),
+        }
+    }
+
+    /// The length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The first byte, for a C caller. Never null.
+    #[must_use]
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// The addresses of its bytes.
+    #[must_use]
+    pub fn addresses(&self) -> Range<usize> {
+        let first = self.start.addr().get();
+        first..first + self.len
+    }
+
+    /// Whether every byte is in the given range of addresses. A span of no bytes is inside when
+    /// its address is in the range or at its end.
+    #[must_use]
+    pub fn is_inside(&self, range: &Range<usize>) -> bool {
+        let own = self.addresses();
+        range.start <= own.start && own.end <= range.end
+    }
+
+    /// The bytes `range` of this span, counted from its start; `None` when they are not all its.
+    #[must_use]
+    pub fn part(&self, range: Range<usize>) -> Option<Span> {
+        let len = range.end.checked_sub(range.start)?;
+        if range.end > self.len {
+            return None;
+        }
+        Some(Span {
+            start: self.at(range.start),
+            len,
+            owner: self.owner.clone(),
+        })
+    }
+
+    /// Copies `bytes` to the start of the span. Returns how many there was room for.
+    pub fn copy_in(&self, bytes: &[u8]) -> usize {
+        let count = bytes.len().min(self.len);
+        #[expect(unsafe_code, reason = "no reference to the target may exist")]
+        // SAFETY: `count` bytes are readable at `bytes` and, because the owner lives, writable at
+        // `start`. The two may overlap only if a reference to the span's memory existed, which
+        // its makers exclude; `copy` would allow even that.
+        unsafe {
+            ptr::copy(bytes.as_ptr(), self.start.as_ptr(), count);
+        }
+        count
+    }
+
+    /// Copies the start of the span to `bytes`. Returns how many bytes the span had for it.
+    pub fn copy_out(&self, bytes: &mut [u8]) -> usize {
+        let count = bytes.len().min(self.len);
+        #[expect(unsafe_code, reason = "no reference to the source may exist")]
+        // SAFETY: `count` bytes are writable at `bytes` and, because the owner lives, readable at
+        // `start`.
+        unsafe {
+            ptr::copy(self.start.as_ptr(), bytes.as_mut_ptr(), count);
+        }
+        count
+    }
+
+    /// Copies the start of this span to the start of another, which may overlap it. Returns how
+    /// many bytes it was: the shorter of the two lengths.
+    pub fn copy_to(&self, target: &Span) -> usize {
+        let count = self.len.min(target.len);
+        #[expect(unsafe_code, reason = "no reference to either side may exist")]
+        // SAFETY: both owners live, so `count` bytes are readable here and writable there; `copy`
+        // allows an overlap.
+        unsafe {
+            ptr::copy(self.start.as_ptr(), target.start.as_ptr(), count);
+        }
+        count
+    }
+
+    /// Its bytes now, in memory of their own.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.len];
+        self.copy_out(&mut bytes);
+        bytes
+    }
+
+    /// The address `offset` bytes on; `offset` must not exceed the length.
+    fn at(&self, offset: usize) -> NonNull<u8> {
+        debug_assert!(offset <= self.len);
+        // No dereference happens here, and `len` is at most `isize::MAX` for whatever is mapped,
+        // so wrapping arithmetic cannot wrap.
+        NonNull::new(self.start.as_ptr().wrapping_add(offset)).unwrap_or(self.start)
+    }
+}
+
+impl fmt::Debug for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let owner = match &self.owner {
+            Owner::Exclusive(_) => "exclusive",
+            Owner::Shared(_) => "shared",
+            Owner::Foreign => "foreign",
+        };
+        write!(f, "Span({:p}+{}, {owner})", self.start, self.len)
+    }
+}
+
+impl From<Vec<u8>> for Span {
+    /// Takes the vector's memory over; nothing is copied. The capacity beyond the length is not
+    /// part of the span.
+    fn from(bytes: Vec<u8>) -> Span {
+        let heap = Heap::from(bytes);
+        Span {
+            start: heap.start,
+            len: heap.len,
+            owner: Owner::Exclusive(Arc::new(heap)),
+        }
+    }
+}
+
+/// The only handle of its memory, which is therefore a slice of bytes.
+#[derive(Debug)]
+pub struct Exclusive {
+    span: Span,
+}
+
+impl Exclusive {
+    /// Memory of `len` zero bytes, aligned to [`ALIGNMENT`].
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::OutOfMemory`]: the allocator has no range of this length.
+    pub fn zeroed(len: usize) -> io::Result<Exclusive> {
+        Span::zeroed(len).map(|span| Exclusive { span })
+    }
+
+    /// Makes a span exclusive again.
+    ///
+    /// Where somebody else still has a clone of it, or it was never exclusive, its bytes are
+    /// copied to fresh memory: always safe, seldom wanted.
+    #[must_use]
+    pub fn reclaim(mut span: Span) -> Exclusive {
+        let sole = match &mut span.owner {
+            Owner::Exclusive(owner) => Arc::get_mut(owner).is_some(),
+            Owner::Shared(_) | Owner::Foreign => false,
+        };
+        if !sole {
+            span = Span::from(span.to_vec());
+        }
+        Exclusive { span }
+    }
+
+    /// Gives up the slice, so that the memory can be posted.
+    #[must_use]
+    pub fn into_span(self) -> Span {
+        self.span
+    }
+
+    /// The addresses of its bytes.
+    #[must_use]
+    pub fn addresses(&self) -> Range<usize> {
+        self.span.addresses()
+    }
+}
+
+impl From<Vec<u8>> for Exclusive {
+    fn from(bytes: Vec<u8>) -> Exclusive {
+        Exclusive {
+            span: Span::from(bytes),
+        }
+    }
+}
+
+impl Deref for Exclusive {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        #[expect(unsafe_code, reason = "exclusive memory is a slice")]
+        // SAFETY: the memory is initialised (zeroed, a vector's, or mapped), lives as long as the
+        // span, and no other span of this process names it: `zeroed` and `from` made the only
+        // one, `reclaim` checked, leases do not overlap, and nothing here hands out a clone.
+        unsafe {
+            std::slice::from_raw_parts(self.span.start.as_ptr(), self.span.len)
+        }
+    }
+}
+
+impl DerefMut for Exclusive {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        #[expect(unsafe_code, reason = "exclusive memory is a slice")]
+        // SAFETY: as for `deref`, and `self` is borrowed for as long as the slice.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.span.start.as_ptr(), self.span.len)
+        }
+    }
+}
+
+/// Hands out disjoint parts of a shared region, each exclusive within this process.
+///
+/// It is no allocator: the caller chooses the places, and this checks that no two overlap. The
+/// processes that map the region are trusted to write to a leased part only by an operation that
+/// was posted on it, and never to read it as anything but bytes.
+#[derive(Debug)]
+pub struct Leases {
+    region: Span,
+    /// From the first byte of each lease to the byte after its last one.
+    taken: Mutex<BTreeMap<usize, usize>>,
+}
+
+impl Leases {
+    /// Begins with no lease.
+    #[must_use]
+    pub fn new(region: Span) -> Arc<Leases> {
+        Arc::new(Leases {
+            region,
+            taken: Mutex::default(),
+        })
+    }
+
+    /// The bytes `range` of the region, which nobody else has leased; `None` when they are not all
+    /// in the region or somebody has. `keeper` is dropped after the last span of the lease, when
+    /// the range may be leased again: let its `drop` return the range to the allocator.
+    ///
+    /// A lease of no bytes still takes its first byte, so that its address is its own.
+    #[must_use]
+    pub fn lease(
+        self: &Arc<Leases>,
+        range: Range<usize>,
+        keeper: impl Send + Sync + 'static,
+    ) -> Option<Span> {
+        let part = self.region.part(range.clone())?;
+        let end = range.end.max(range.start + 1);
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = taken.range(..end).next_back();
+        if before.is_some_and(|(_, &before_end)| before_end > range.start) {
+            return None;
+        }
+        taken.insert(range.start, end);
+        let lease = Lease {
+            leases: Arc::clone(self),
+            first: range.start,
+            _keeper: keeper,
+        };
+        Some(Span {
+            owner: Owner::Exclusive(Arc::new(lease)),
+            ..part
+        })
+    }
+}
+
+/// What keeps one leased part.
+struct Lease<K> {
+    leases: Arc<Leases>,
+    first: usize,
+    /// Fields are dropped after `drop` has run: the range is free before the allocator hears it.
+    _keeper: K,
+}
+
+impl<K> Drop for Lease<K> {
+    fn drop(&mut self) {
+        let taken = &self.leases.taken;
+        let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.remove(&self.first);
+    }
+}
+
+/// Reads from a descriptor into spans and then into `tail`, as one `readv(2)`.
+///
+/// The first `skip` bytes of the spans are left out: they have been read already. A result of 0
+/// is the end of the stream, unless there was no room. At most [`PARTS_MAX`] parts take part in
+/// one call, so less may be read than there is room for.
+///
+/// # Errors
+///
+/// What `readv(2)` fails with, [`io::ErrorKind::WouldBlock`] among it.
+pub fn read(source: &impl AsFd, spans: &[Span], skip: usize, tail: &mut [u8]) -> io::Result<usize> {
+    let mut parts = Parts::new();
+    parts.add_spans(spans, skip);
+    parts.add(tail.as_mut_ptr(), tail.len());
+    let descriptor = source.as_fd().as_raw_fd();
+    #[expect(
+        unsafe_code,
+        reason = "the kernel writes to memory without a reference"
+    )]
+    // SAFETY: the descriptor is open for as long as `source` is borrowed. Every part lies in a
+    // span, whose owner is borrowed, or in `tail`, which is borrowed exclusively.
+    let count = unsafe { libc::readv(descriptor, parts.list.as_ptr(), parts.count()) };
+    counted(count)
+}
+
+/// Writes `head` and then spans to a descriptor, as one `writev(2)`.
+///
+/// The first `skip` bytes of all that are left out: they have been written already. At most
+/// [`PARTS_MAX`] parts take part in one call, so less may be written than there is.
+///
+/// # Errors
+///
+/// What `writev(2)` fails with, [`io::ErrorKind::WouldBlock`] among it. A socket or pipe whose
+/// other end is closed raises `SIGPIPE`, which Rust programs ignore and C programs may not: see
+/// [`send`].
+pub fn write(target: &impl AsFd, head: &[u8], spans: &[Span], skip: usize) -> io::Result<usize> {
+    let parts = Parts::of_message(head, spans, skip);
+    let descriptor = target.as_fd().as_raw_fd();
+    #[expect(unsafe_code, reason = "the kernel reads memory without a reference")]
+    // SAFETY: the descriptor is open for as long as `target` is borrowed. Every part lies in a
+    // span, whose owner is borrowed, or in `head`, which is borrowed and only read.
+    let count = unsafe { libc::writev(descriptor, parts.list.as_ptr(), parts.count()) };
+    counted(count)
+}
+
+/// As [`write`], for sockets: never raises `SIGPIPE`.
+///
+/// # Errors
+///
+/// What `sendmsg(2)` fails with; [`io::ErrorKind::BrokenPipe`] when the other end is closed.
+pub fn send(socket: &impl AsFd, head: &[u8], spans: &[Span], skip: usize) -> io::Result<usize> {
+    let mut parts = Parts::of_message(head, spans, skip);
+    let descriptor = socket.as_fd().as_raw_fd();
+    #[expect(unsafe_code, reason = "an all-zero msghdr is how C initialises it")]
+    // SAFETY: every field of msghdr is an integer or a pointer, for which zero is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = parts.list.as_mut_ptr();
+    message.msg_iovlen = parts.used;
+    #[expect(unsafe_code, reason = "the kernel reads memory without a reference")]
+    // SAFETY: as for `write`; the message names only the list of parts, which outlives the call.
+    let count = unsafe { libc::sendmsg(descriptor, &raw const message, libc::MSG_NOSIGNAL) };
+    counted(count)
+}
+
+/// As [`read`], under the name that goes with [`send`].
+///
+/// # Errors
+///
+/// What [`read`] fails with.
+pub fn receive(
+    socket: &impl AsFd,
+    spans: &[Span],
+    skip: usize,
+    tail: &mut [u8],
+) -> io::Result<usize> {
+    read(socket, spans, skip, tail)
+}
+
+/// The most parts that one call names to the kernel. Linux takes 1024; this many fit on the stack
+/// without a page of their own, and beyond a few dozen the parts of a list are rarely small.
+pub const PARTS_MAX: usize = 64;
+
+/// The parts of one vectored call.
+struct Parts {
+    list: [libc::iovec; PARTS_MAX],
+    used: usize,
+}
+
+impl Parts {
+    fn new() -> Parts {
+        let empty = libc::iovec {
+            iov_base: ptr::null_mut(),
+            iov_len: 0,
+        };
+        Parts {
+            list: [empty; PARTS_MAX],
+            used: 0,
+        }
+    }
+
+    fn of_message(head: &[u8], spans: &[Span], skip: usize) -> Parts {
+        let mut parts = Parts::new();
+        let rest = &head[skip.min(head.len())..];
+        parts.add(rest.as_ptr().cast_mut(), rest.len());
+        parts.add_spans(spans, skip.saturating_sub(head.len()));
+        parts
+    }
+
+    fn add(&mut self, start: *mut u8, len: usize) {
+        if len > 0 && self.used < PARTS_MAX {
+            self.list[self.used] = libc::iovec {
+                iov_base: start.cast(),
+                iov_len: len,
+            };
+            self.used += 1;
+        }
+    }
+
+    fn add_spans(&mut self, spans: &[Span], mut skip: usize) {
+        for span in spans {
+            let left_out = skip.min(span.len);
+            skip -= left_out;
+            self.add(span.at(left_out).as_ptr(), span.len - left_out);
+        }
+    }
+
+    fn count(&self) -> libc::c_int {
+        // At most PARTS_MAX, which any C int holds.
+        self.used as libc::c_int
+    }
+}
+
+fn counted(count: isize) -> io::Result<usize> {
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Memory of the global allocator.
+struct Heap {
+    start: NonNull<u8>,
+    len: usize,
+    layout: Layout,
+}
+
+impl Heap {
+    fn zeroed(len: usize) -> io::Result<Heap> {
+        let exhausted = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let layout = Layout::from_size_align(len.max(1), ALIGNMENT).map_err(|_| exhausted())?;
+        #[expect(unsafe_code, reason = "std has no zeroed allocation with an alignment")]
+        // SAFETY: the layout has at least one byte.
+        let start = unsafe { alloc_zeroed(layout) };
+        let start = NonNull::new(start).ok_or_else(exhausted)?;
+        Ok(Heap { start, len, layout })
+    }
+}
+
+impl From<Vec<u8>> for Heap {
+    fn from(bytes: Vec<u8>) -> Heap {
+        let mut bytes = ManuallyDrop::new(bytes);
+        // A vector's layout is that of an array of its capacity, of which there is none when the
+        // capacity is 0; its length was checked when it grew, so the array's layout exists.
+        let layout = Layout::array::<u8>(bytes.capacity()).unwrap_or(Layout::new::<()>());
+        Heap {
+            start: NonNull::new(bytes.as_mut_ptr()).unwrap_or(NonNull::dangling()),
+            len: bytes.len(),
+            layout,
+        }
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        if self.layout.size() > 0 {
+            #[expect(unsafe_code, reason = "the counterpart of the allocation")]
+            // SAFETY: `start` came from the global allocator with this layout, as `zeroed`'s
+            // allocation or as a vector's, and is given back once.
+            unsafe {
+                dealloc(self.start.as_ptr(), self.layout);
+            }
+        }
+    }
+}
+
+#[expect(
+    unsafe_code,
+    reason = "a raw pointer is what keeps the compiler from seeing that this is safe"
+)]
+// SAFETY: the global allocator takes memory back on any thread.
+unsafe impl Send for Heap {}
+
+#[expect(
+    unsafe_code,
+    reason = "a raw pointer is what keeps the compiler from seeing that this is safe"
+)]
+// SAFETY: a shared `Heap` can do nothing at all.
+unsafe impl Sync for Heap {}
+
+#[cfg(test)]
+#[path = "span_tests.rs"]
+mod tests;

@@ -1,0 +1,109 @@
+//! Waiting until a descriptor is ready, for a span of time rather than until a time of day.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+/// What a descriptor is waited for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Readiness {
+    /// Something can be read, or the other end is gone.
+    Readable,
+    /// Something can be written, or the other end is gone.
+    Writable,
+}
+
+/// Sleeps until `descriptor` is ready or `limit` has passed, whichever comes first. Without a
+/// limit it sleeps as long as it takes.
+///
+/// The limit is a span on the monotonic clock: setting the time of day neither shortens nor
+/// lengthens it. A signal does not end the wait.
+///
+/// # Returns
+///
+/// `true` when the descriptor is ready, `false` when the limit has passed.
+///
+/// # Errors
+///
+/// What `poll(2)` fails with.
+pub fn wait_until_ready(
+    descriptor: &impl AsFd,
+    readiness: Readiness,
+    limit: Option<Duration>,
+) -> io::Result<bool> {
+    let flags = match readiness {
+        Readiness::Readable => PollFlags::POLLIN,
+        Readiness::Writable => PollFlags::POLLOUT,
+    };
+    // A limit beyond what the clock can count is no limit.
+    let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let mut polled = [PollFd::new(descriptor.as_fd(), flags)];
+        match poll(&mut polled, timeout(left)) {
+            Ok(0) if left.is_some_and(|left| left <= SLICE_MAX) => return Ok(false),
+            Ok(0) | Err(Errno::EINTR) => {}
+            Ok(_) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The longest single call of `poll(2)`: its timeout counts milliseconds in 31 bits.
+const SLICE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Rounded up, so that a wait never ends before its limit.
+fn timeout(left: Option<Duration>) -> PollTimeout {
+    let Some(left) = left else {
+        return PollTimeout::NONE;
+    };
+    let rounded = left
+        .min(SLICE_MAX)
+        .saturating_add(Duration::from_nanos(999_999));
+    PollTimeout::try_from(rounded.as_millis()).unwrap_or(PollTimeout::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn nothing_to_read_ends_at_the_limit_and_not_before() {
+        let (near, _far) = UnixStream::pair().unwrap();
+        let before = Instant::now();
+        let limit = Duration::from_millis(20);
+        assert!(!wait_until_ready(&near, Readiness::Readable, Some(limit)).unwrap());
+        assert!(before.elapsed() >= limit);
+    }
+
+    #[test]
+    fn a_limit_of_zero_polls_once() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let zero = Some(Duration::ZERO);
+        assert!(!wait_until_ready(&near, Readiness::Readable, zero).unwrap());
+        assert!(wait_until_ready(&near, Readiness::Writable, zero).unwrap());
+        far.write_all(b"x").unwrap();
+        assert!(wait_until_ready(&near, Readiness::Readable, zero).unwrap());
+    }
+
+    #[test]
+    fn a_limit_of_centuries_is_no_limit() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        far.write_all(b"x").unwrap();
+        let limit = Some(Duration::MAX);
+        assert!(wait_until_ready(&near, Readiness::Readable, limit).unwrap());
+    }
+
+    #[test]
+    fn an_end_that_is_gone_is_readable() {
+        let (near, far) = UnixStream::pair().unwrap();
+        drop(far);
+        assert!(wait_until_ready(&near, Readiness::Readable, None).unwrap());
+    }
+}

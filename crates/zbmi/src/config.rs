@@ -1,0 +1,160 @@
+//! Sizes, limits and times of an engine.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::io::JobId;
+
+/// Bytes of one unit of the unexpected pool: every slot is a multiple (section 3.1.2).
+pub const SLOT_UNIT: u64 = 64;
+
+/// Inbound transfers up to this many bytes need no bulk slot (section 3.2.5).
+pub const BULK_MIN: u64 = 64 << 10;
+
+/// What an engine is built with. [`Config::default`] has the documented defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Bytes of the unexpected region, R5. What is not a multiple of [`SLOT_UNIT`] stays unused.
+    pub unexpected_size: u64,
+    /// Bytes of both regions, R4. The expected region begins at `unexpected_size`.
+    pub total_size: u64,
+    /// Bytes of the largest unexpected message, R2.
+    pub max_unexpected: u64,
+    /// Bytes of the largest expected message, R3.
+    pub max_expected: u64,
+    /// This daemon's epoch; a client that names another one cannot reattach.
+    pub epoch: u64,
+    /// The first server's session; later ones count up. Not 0; random, so that a session of an
+    /// earlier daemon is noticed.
+    pub first_session: u64,
+    /// How long a server's post is held for the follow-up of a client's test (R57); zero: not at all.
+    pub hold: Duration,
+    /// A transfer without progress for this long has failed (R57).
+    pub stall: Duration,
+    /// How long a client whose link broke keeps its pid and the server's operations for it (section
+    /// 3.4); zero: not at all.
+    pub reattach: Duration,
+    /// How long draining waits for running transfers.
+    pub drain: Duration,
+    /// Inbound transfers above [`BULK_MIN`] that run at once (section 3.2.5).
+    pub bulk_slots: u32,
+    /// The most bytes of the unexpected region that one client may hold; `None`: all of it.
+    pub unexpected_share: Option<u64>,
+    /// Unexpected slots reserved for each client (section 4.6); 0 is the designed behaviour.
+    pub credits: u32,
+    /// Grants a job gets in its turn, where not 1 (section 4.1); 0 counts as 1.
+    pub job_weights: BTreeMap<JobId, u32>,
+    /// The most of everything.
+    pub limits: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            unexpected_size: 1 << 20,
+            total_size: 512 << 20,
+            max_unexpected: 8192,
+            max_expected: 128 << 20,
+            epoch: 1,
+            first_session: 1,
+            hold: Duration::from_millis(2),
+            stall: Duration::from_secs(5),
+            reattach: Duration::ZERO,
+            drain: Duration::from_secs(10),
+            bulk_slots: 2,
+            unexpected_share: None,
+            credits: 0,
+            job_weights: BTreeMap::new(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// The most entries of each table: what bounds the engine's memory whatever its peers do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Clients, those included that may reattach.
+    pub clients: usize,
+    /// Outstanding requests of one client. A client library has one a thread.
+    pub requests_per_client: usize,
+    /// Entries of one client test.
+    pub test_entries: usize,
+    /// Operations of the server that it has not collected.
+    pub posts: usize,
+    /// Segments of one operation.
+    pub segments_per_post: usize,
+    /// Unanswered commands of the server. There are 64 reply slots.
+    pub server_calls: usize,
+    /// Operations named in one TEST.
+    pub test_ids: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            clients: 4096,
+            requests_per_client: 256,
+            test_entries: 65_536,
+            posts: 65_536,
+            segments_per_post: 65_536,
+            server_calls: 64,
+            test_ids: 65_536,
+        }
+    }
+}
+
+/// Why an engine cannot be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// Nothing would be left for expected messages.
+    #[error(
+        "the unexpected region ({unexpected} bytes) must be smaller than both regions together ({total} bytes)"
+    )]
+    NoExpectedRegion {
+        /// Bytes of the unexpected region.
+        unexpected: u64,
+        /// Bytes of both.
+        total: u64,
+    },
+    /// The largest unexpected message would never find memory.
+    #[error(
+        "the largest unexpected message ({max} bytes) does not fit the unexpected region ({unexpected} bytes)"
+    )]
+    UnexpectedTooSmall {
+        /// Bytes of the largest unexpected message.
+        max: u64,
+        /// Bytes of the region.
+        unexpected: u64,
+    },
+    /// Session 0 means "no server".
+    #[error("the first session must not be 0")]
+    NoSession,
+    /// No large message could ever be received.
+    #[error("at least one bulk slot is needed")]
+    NoBulkSlot,
+}
+
+impl Config {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let (unexpected, total) = (self.unexpected_size, self.total_size);
+        if unexpected >= total {
+            return Err(ConfigError::NoExpectedRegion { unexpected, total });
+        }
+        let max = self.max_unexpected;
+        let usable = unexpected / SLOT_UNIT * SLOT_UNIT;
+        if max
+            .max(1)
+            .checked_next_multiple_of(SLOT_UNIT)
+            .is_none_or(|slot| slot > usable)
+        {
+            return Err(ConfigError::UnexpectedTooSmall { max, unexpected });
+        }
+        if self.first_session == 0 {
+            return Err(ConfigError::NoSession);
+        }
+        if self.bulk_slots == 0 {
+            return Err(ConfigError::NoBulkSlot);
+        }
+        Ok(())
+    }
+}
