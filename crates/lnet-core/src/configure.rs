@@ -222,19 +222,6 @@ impl Core {
         Ok(())
     }
 
-    /// Switches forwarding on or off. Switching off drops the routed messages that wait.
-    pub fn set_routing(&mut self, enabled: bool, now: Time) {
-        if self.config.routing == enabled {
-            return;
-        }
-        self.config.routing = enabled;
-        if !enabled {
-            self.stop_forwarding(now);
-        }
-        self.watch_nets(now);
-        self.rebuild_ping_info();
-    }
-
     /// Changes the node's parameters as an administrator may (section 3.1 of lnet-selection). Switching
     /// health off switches resends off, too.
     ///

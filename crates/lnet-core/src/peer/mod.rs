@@ -27,6 +27,7 @@ pub(crate) use peers::Peers;
 use crate::counters::MessageStats;
 use crate::health::{Health, PeerHealthStats};
 use crate::io::{NiId, RxId, TxId};
+use crate::latency::LatencyStats;
 use crate::policies::SourceListId;
 use crate::recovery::Recovery;
 use crate::table::Key;
@@ -105,6 +106,8 @@ pub(crate) struct PeerNi {
     pub(crate) gateways: Option<PreferredList>,
     pub(crate) health_stats: PeerHealthStats,
     pub(crate) stats: MessageStats,
+    /// `None` until the first one is taken: most peers of a large node never get there.
+    pub(crate) latency: Option<Box<LatencyStats>>,
 }
 
 impl PeerNi {
@@ -134,6 +137,7 @@ impl PeerNi {
             gateways: None,
             health_stats: PeerHealthStats::default(),
             stats: MessageStats::default(),
+            latency: None,
         }
     }
 

@@ -196,6 +196,12 @@ impl Peers {
             .collect()
     }
 
+    pub(crate) fn reset_latencies(&mut self) {
+        for peer_ni in self.nis.iter_mut() {
+            peer_ni.latency = None;
+        }
+    }
+
     /// An interface of ours has gone, and its connections with it.
     pub(crate) fn disconnect(&mut self, ni: NiId) {
         for peer_ni in self.nis.iter_mut() {

@@ -81,6 +81,7 @@ in_lustre! {
         t_h38_a_peer_never_heard_of_loses_health_and_is_not_pinged
         t_h40_a_message_from_a_gateway_restores_it_at_once
         t_h41_each_class_is_counted_as_itself
+        t_h45_ten_pings_of_ourselves_have_a_round_trip_time_until_the_reset
         t_h42_an_interface_has_the_nodes_lnd_timeout_unless_it_has_its_own
         t_h35_a_failure_after_the_deadline_is_counted_as_late_and_under_no_class
     }
@@ -151,6 +152,7 @@ in_lustre! {
         t_r11_gateways_in_half_health_carry_all_the_same
         t_r12_the_last_hop_of_a_multi_rail_source_avoids_an_interface_that_is_ill
         t_r13_the_last_hop_of_another_source_keeps_the_interface_it_chose
+        t_r15_routing_that_goes_off_and_on_under_load_drops_nothing
         t_r14_a_router_keeps_what_waits_for_credits_past_every_deadline
         t_r16_a_rail_that_fails_here_does_not_take_the_route_down
         t_r17_routes_are_listed_as_they_were_added_and_gone_when_deleted

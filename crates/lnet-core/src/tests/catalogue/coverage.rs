@@ -17,7 +17,7 @@ const SOURCES: [&str; 7] = [
 ];
 
 /// It grows no more.
-const WAITING_MAX: usize = 20;
+const WAITING_MAX: usize = 18;
 
 fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));

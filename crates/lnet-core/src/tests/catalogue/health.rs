@@ -609,3 +609,78 @@ pub(super) fn t_h35_a_failure_after_the_deadline_is_counted_as_late_and_under_no
     assert_eq!(counters.late_count, 1);
     assert_eq!(bench.ni(N1).health_stats, NiHealthStats::default());
 }
+
+#[test]
+pub(super) fn t_h45_ten_pings_of_ourselves_have_a_round_trip_time_until_the_reset() {
+    let mut net = Net::new();
+    net.add(&[N1, N2]);
+    let now = net.now;
+    let globals = Globals {
+        own_nids_by_loopback: false,
+        ..net::globals()
+    };
+    net.core(0).set_globals(globals, now);
+    let delay = DelayRule {
+        filter: FaultFilter::default(),
+        pace: Pace::Rate(1),
+        latency: Duration::from_millis(3),
+    };
+    net.core(0).add_delay_rule(delay).unwrap();
+    net.attach(0, any_me(), open_md(64));
+    for _ in 0..10 {
+        net.get(0, 64, N1);
+        net.advance(Duration::from_secs(1));
+        net.take_events(0);
+    }
+    let rtts = |net: &mut Net| {
+        let ours: Vec<Latency> = net.core(0).nis().map(|ni| ni.latency.get_rtt).collect();
+        let peers = net.core(0).peers().flat_map(|peer| peer.nis);
+        let theirs: Vec<Latency> = peers.map(|ni| ni.latency.get_rtt).collect();
+        (ours, theirs)
+    };
+    let (ours, theirs) = rtts(&mut net);
+    let samples = |list: &[Latency]| list.iter().map(|rtt| rtt.samples).sum::<u64>();
+    assert_eq!((samples(&ours), samples(&theirs)), (10, 10));
+    let taken = ours.iter().chain(&theirs).filter(|rtt| rtt.samples > 0);
+    assert!(
+        taken
+            .clone()
+            .all(|rtt| rtt.min >= 3_000_000 && rtt.max >= rtt.average())
+    );
+    let received = net
+        .core(0)
+        .nis()
+        .map(|ni| ni.stats.received.total())
+        .sum::<u64>();
+    net.core(0).reset_stats();
+    let (ours, theirs) = rtts(&mut net);
+    assert!(
+        ours.into_iter()
+            .chain(theirs)
+            .all(|rtt| rtt == Latency::default())
+    );
+    assert_eq!(net.core(0).counters().send_count, 0);
+    let kept = net
+        .core(0)
+        .nis()
+        .map(|ni| ni.stats.received.total())
+        .sum::<u64>();
+    assert_eq!(kept, received, "messages by interface stay");
+}
+
+#[test]
+fn the_last_attempt_of_a_put_counts_for_its_latency_on_its_own_path() {
+    let mut bench = Bench::two_by_two();
+    let first = bench.send(P1);
+    bench.now = bench.now + Duration::from_secs(7);
+    let second = bench.retried(&first, MessageStatus::LocalDropped);
+    bench.now = bench.now + Duration::from_secs(2);
+    bench.answer(&second, MessageStatus::Ok);
+    let egress = |bench: &Bench, text: &str| {
+        let ni = bench.core.nis().find(|ni| ni.nid == nid(text)).unwrap();
+        (ni.latency.put_egress.samples, ni.latency.put_egress.max)
+    };
+    let (before, after) = (bench.pair(&first).0, bench.pair(&second).0);
+    assert_eq!(egress(&bench, &before), (0, 0));
+    assert_eq!(egress(&bench, &after), (1, 2_000_000_000));
+}

@@ -570,3 +570,120 @@ pub(super) fn a_route_over_a_known_gateway_is_probed_at_once() {
     bench.route("tcp6", R1, None, 0);
     assert_eq!(bench.wait(0, failed).len(), 1);
 }
+
+/// A client, two routers, and a server; W is 10 seconds.
+fn two_routers() -> Net {
+    let globals = Globals {
+        alive_router_check_interval: Duration::from_secs(5),
+        router_ping_timeout: Duration::from_secs(5),
+        ..net::globals()
+    };
+    let config = |cookie, routing| CoreConfig {
+        routing,
+        globals,
+        ..net::config(cookie)
+    };
+    let mut net = Net::new();
+    net.add_configured(config(1, false), &["10.0.0.1@tcp"]);
+    net.add_configured(config(2, true), &["10.0.0.8@tcp", "10.1.0.8@tcp1"]);
+    net.add_configured(config(3, true), &["10.0.0.9@tcp", "10.1.0.9@tcp1"]);
+    net.add_configured(config(4, false), &["10.1.0.2@tcp1"]);
+    for gateway in ["10.0.0.8@tcp", "10.0.0.9@tcp"] {
+        net.route(0, "tcp1", gateway);
+    }
+    for gateway in ["10.1.0.8@tcp1", "10.1.0.9@tcp1"] {
+        net.route(3, "tcp", gateway);
+    }
+    net.attach(3, any_me(), open_md(8));
+    net
+}
+
+/// Messages with ACK, several a second, for so many seconds: how many came back, of how many.
+fn load(net: &mut Net, seconds: u64) -> (usize, usize) {
+    let (mut acks, mut sent) = (0, 0);
+    for _ in 0..seconds * 4 {
+        net.put(0, b"x", true, "10.1.0.2@tcp1");
+        sent += 1;
+        net.advance(Duration::from_millis(250));
+        let kinds = net.kinds(0);
+        acks += kinds.iter().filter(|kind| **kind == EventKind::Ack).count();
+    }
+    (acks, sent)
+}
+
+fn dropped(net: &mut Net) -> u64 {
+    (0..4)
+        .map(|node| net.core(node).counters().drop_count)
+        .sum()
+}
+
+#[test]
+pub(super) fn t_r15_routing_that_goes_off_and_on_under_load_drops_nothing() {
+    let mut net = two_routers();
+    seconds(&mut net, 12);
+    let state = |net: &mut Net| net.core(1).routing();
+    let now = net.now;
+    net.core(1).stop_routing(now);
+    assert_eq!(state(&mut net), RoutingState::Stopping);
+    let (acks, sent) = load(&mut net, 40);
+    assert_eq!(acks, sent);
+    assert_eq!(state(&mut net), RoutingState::Off);
+    let alive = |net: &mut Net| net.core(0).routes().filter(|route| route.alive).count();
+    assert_eq!(alive(&mut net), 1);
+    let carried = net.core(1).counters().route_count;
+    let now = net.now;
+    net.core(1).start_routing(now);
+    assert_eq!(state(&mut net), RoutingState::Starting);
+    let (acks, sent) = load(&mut net, 9);
+    assert_eq!((acks, alive(&mut net)), (sent, 1));
+    assert_eq!(state(&mut net), RoutingState::Starting);
+    let (acks, sent) = load(&mut net, 31);
+    assert_eq!((acks, alive(&mut net)), (sent, 2));
+    assert_eq!(state(&mut net), RoutingState::On);
+    assert!(
+        net.core(1).counters().route_count > carried,
+        "it is used again"
+    );
+    assert_eq!(dropped(&mut net), 0);
+}
+
+#[test]
+fn a_router_that_stops_waits_for_its_buffers_but_not_for_ever() {
+    let mut net = two_routers();
+    seconds(&mut net, 12);
+    net.keep_answers = true;
+    for _ in 0..2 {
+        net.put(0, b"x", false, "10.1.0.2@tcp1");
+    }
+    net.run();
+    while net.answer(0, MessageStatus::Ok).is_some() {}
+    let now = net.now;
+    for router in [1, 2] {
+        net.core(router).stop_routing(now);
+    }
+    seconds(&mut net, 15);
+    // The second one gets rid of what it holds, the first one never does.
+    while net.answer(2, MessageStatus::Ok).is_some() {}
+    seconds(&mut net, 2);
+    assert_eq!(net.core(1).routing(), RoutingState::Stopping);
+    assert_eq!(net.core(2).routing(), RoutingState::Off);
+    seconds(&mut net, 12);
+    assert_eq!(net.core(1).routing(), RoutingState::Stopping);
+    seconds(&mut net, 1);
+    assert_eq!(net.core(1).routing(), RoutingState::Off);
+}
+
+#[test]
+fn a_router_that_stops_may_start_again_and_the_other_way_round() {
+    let mut bench = Bench::new(&[R1, "10.5.0.8@tcp5"]);
+    let now = bench.now;
+    bench.core.start_routing(now);
+    bench.core.stop_routing(now);
+    assert_eq!(bench.core.routing(), RoutingState::Stopping);
+    bench.core.start_routing(now);
+    assert_eq!(bench.core.routing(), RoutingState::Starting);
+    bench.core.set_routing(false, now);
+    assert_eq!(bench.core.routing(), RoutingState::Off);
+    bench.wait(200, MessageStatus::Ok);
+    assert_eq!(bench.core.routing(), RoutingState::Off, "no timer is left");
+}
