@@ -19,6 +19,7 @@ mod recovery;
 mod resend;
 mod routing;
 mod selection;
+mod triggers;
 
 use self::bench::{Bench, DESIGN, LITERAL, LUSTRE, PAIR, rule};
 use super::net::{self, any_me, open_md};
