@@ -1,0 +1,1 @@
+//! `libfinerail_dlc`.
