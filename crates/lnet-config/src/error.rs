@@ -3,6 +3,7 @@
 use std::fmt;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use lnet_policy::PolicyError;
 use lnet_types::{Net, Nid};
 use thiserror::Error;
 
@@ -85,9 +86,24 @@ pub enum Problem {
         /// The keys that do.
         known: &'static [&'static str],
     },
-    /// A section that lnetctl has and this version has not.
-    #[error("section '{key}' is not supported by this version")]
-    UnsupportedSection {
+    /// A key that nothing is known of; only a warning.
+    #[error("unknown key '{key}' is passed over")]
+    UnknownKey {
+        /// The key.
+        key: String,
+    },
+    /// An entry of `ip2nets` that begins with another key than the network's.
+    #[error("Malformed input. Expect 'net-spec' found '{found}'")]
+    NetSpecNotFirst {
+        /// The key.
+        found: String,
+    },
+    /// A selection rule that cannot be in force.
+    #[error("{0}")]
+    Rule(PolicyError),
+    /// A request to a node, or what a node prints of itself, where a configuration is read.
+    #[error("'{key}' is no part of a configuration")]
+    NoConfiguration {
         /// The section's key.
         key: String,
     },
@@ -205,7 +221,10 @@ impl Problem {
                 "remove one of them".to_owned()
             }
             Self::InvalidKey { known, .. } => format!("keys here are: {}", known.join(", ")),
-            Self::UnsupportedSection { .. } => "remove the section".to_owned(),
+            Self::UnknownKey { .. } => "what it says is not looked at".to_owned(),
+            Self::NetSpecNotFirst { .. } => "begin the entry with 'net-spec:'".to_owned(),
+            Self::Rule(error) => rule_help(error),
+            Self::NoConfiguration { .. } => "remove the section".to_owned(),
             Self::MissingKey { key } => format!("add '{key}:' to this entry"),
             Self::NoValue { .. } => "write a value behind the colon".to_owned(),
             Self::WrongShape { shape, .. } => format!("write {shape}"),
@@ -230,6 +249,24 @@ impl Problem {
             }
             Self::GatewayIsSelf(_) => "name the NID of another node".to_owned(),
         }
+    }
+}
+
+/// What would make a rule right.
+fn rule_help(error: &PolicyError) -> String {
+    match error {
+        PolicyError::Unparsable { source, .. } => source.to_string(),
+        PolicyError::SeveralNetRanges(_) => "write one range of network numbers a rule".to_owned(),
+        PolicyError::PriorityOnList(_) => "remove the priority".to_owned(),
+        PolicyError::BadPriority(_) => "a priority is 0 to 4294967294".to_owned(),
+        PolicyError::Exists { index } => format!("it is the rule with idx {index}; remove one"),
+        PolicyError::NoDescriptor | PolicyError::RteAlone => {
+            "a rule has src, dst, src and dst, or dst and rte".to_owned()
+        }
+        PolicyError::ThreeDescriptors | PolicyError::SrcWithRte => {
+            "make a rule of src and dst, and one of dst and rte".to_owned()
+        }
+        _ => "change or remove the rule".to_owned(),
     }
 }
 
@@ -283,13 +320,23 @@ impl ConfigError {
     /// `source_name` is the file that the document came from.
     #[must_use]
     pub fn render(&self, source_name: &str) -> String {
+        self.render_as(&Level::ERROR, source_name)
+    }
+
+    /// The same for a complaint that is only a warning.
+    #[must_use]
+    pub fn render_warning(&self, source_name: &str) -> String {
+        self.render_as(&Level::WARNING, source_name)
+    }
+
+    fn render_as(&self, level: &Level<'_>, source_name: &str) -> String {
         let title = self.problem.to_string();
         let help = self.problem.help();
         let place = format!("{source_name}:{}:{}", self.line, self.column);
         let Excerpt { text, start, end } = &*self.excerpt;
         let mark = AnnotationKind::Primary.span(*start..*end).label(&help);
         let snippet = Snippet::source(text).line_start(self.line).annotation(mark);
-        let report = Level::ERROR.primary_title(&title).element(snippet);
+        let report = level.clone().primary_title(&title).element(snippet);
         let rendered = Renderer::plain().render(&[report]);
         // The renderer counts columns in the excerpt, which begins later than a very long line does.
         match rendered.split_once('\n') {

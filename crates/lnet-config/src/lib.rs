@@ -1,20 +1,22 @@
 //! The YAML documents that `lnetctl` reads and writes: `/etc/lnet.conf`, exports, imports.
 //!
 //! ```text
-//!            yaml            read              routes
-//!  text ──▶ nodes ──▶ sections, value ──▶ routes against ──▶ Config ──▶ to_yaml ──▶ text
-//!           with      by value, with      networks and
-//!           places    places              own NIDs
-//!                 \________|__________________/
+//!            yaml            read                routes
+//!  text ──▶ nodes ──▶ sections, value ──▶ routes against ──▶ Document ──▶ to_yaml ──▶ text
+//!           with      by value, with      networks and         │  ▲
+//!           places    places              own NIDs             ▼  │
+//!                 \________|__________________/               Config
 //!                          ▼
 //!              ConfigError: line, column, key, reason, what would be right
 //! ```
 //!
-//! [`parse`] takes the sections `net`, `route`, `peer`, `routing`, `buffers`, `global` and `numa`
-//! (selection, section 6.2). What an export prints but an import cannot set (statistics, status,
-//! health) is passed over, so that an export can be read back. Everything else is refused: unknown
-//! keys, keys given twice, values out of range, and the sections whose behaviour this version does not
-//! have, because a configuration that is silently only half in force is worse than none.
+//! Two ways to read. [`parse`] is for what is to be put in force: it gives a [`Config`] of the
+//! sections `net`, `ip2nets`, `route`, `peer`, `routing`, `buffers`, `global`, `numa` and `udsp`
+//! (selection, section 6.2), passes over what an export prints but an import cannot set (statistics,
+//! status, health), and refuses everything else: unknown keys, keys given twice, values out of range,
+//! rules that cannot have an effect, because a configuration that is silently only half in force is
+//! worse than none. [`read`] is for what is to be looked at: it gives a [`Document`], with everything
+//! that `lnetctl` prints at any verbosity, and reports unknown keys as warnings.
 //!
 //! A document may also be a part of a configuration, such as one `route` section for a running node.
 //! Whether routes fit the local networks is therefore checked only where the document has networks.
@@ -23,19 +25,34 @@
 //! untrusted: its size, the number of its nodes and their nesting are limited, and YAML anchors, which
 //! could multiply it, are not supported.
 
+mod document;
 mod error;
+mod ip2nets;
 mod model;
 mod read;
+mod reply;
 mod routes;
+mod stats;
+mod udsp;
 mod write;
 mod yaml;
 
+pub use document::{
+    CptPools, DeadRule, DerivedGlobals, Document, NetShow, NiShow, PeerNiShow, PeerShow, RouteShow,
+    RouteType, Status, UdspInfo,
+};
 pub use error::{ConfigError, Problem};
+pub use ip2nets::{Ip2Nets, IpPattern, NoRuleApplies};
 pub use model::{
     Buffers, Config, Globals, LndTunables, NetConfig, NiConfig, PeerConfig, RouteConfig, Tunables,
 };
+pub use reply::{ErrorBlock, ErrorLayout, PeerReply, Reply};
+pub use stats::{MessageStats, NiHealth, NodeStats, PeerCredits, PeerNiHealth, Pool, Traffic};
+pub use udsp::{UdspAction, UdspEntry};
+pub use write::{DIFFERENCES, Difference, Verbosity};
 
 use error::Fault;
+use read::{Purpose, Reader};
 
 /// The file that the `lnet` service loads (selection, section 6.7).
 pub const DEFAULT_PATH: &str = "/etc/lnet.conf";
@@ -44,21 +61,59 @@ pub const DEFAULT_PATH: &str = "/etc/lnet.conf";
 /// 1 KiB an interface, so this holds sixteen thousand of them.
 pub const MAX_BYTES: usize = 16 << 20;
 
-/// Reads a document.
+/// Reads a document that is to be put in force.
 ///
 /// # Errors
 ///
 /// The first thing that is wrong, with its place: the text is not YAML, has a key or value that is not
 /// understood, or says something that cannot be (a route to a local network, one NID twice).
 pub fn parse(source: &str) -> Result<Config, ConfigError> {
-    read_document(source).map_err(|fault| ConfigError::new(source, fault))
+    import(source).map_err(|fault| ConfigError::new(source, fault))
 }
 
-fn read_document(source: &str) -> Result<Config, Fault> {
+fn import(source: &str) -> Result<Config, Fault> {
     let root = yaml::load(source)?;
-    let document = read::document(&root)?;
-    routes::check(&document)?;
-    Ok(document.into_config())
+    let mut sections = read::sections(&root, &mut Reader::new(Purpose::Import))?;
+    routes::check(&sections)?;
+    let rules = std::mem::take(&mut sections.rules);
+    let (config, _) = Document {
+        udsp: Vec::new(),
+        ..sections.into_document()
+    }
+    .config();
+    Ok(Config { rules, ..config })
+}
+
+/// What [`read`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The document.
+    pub document: Document,
+    /// Keys that are not understood, in the order of the document; at most a hundred.
+    pub warnings: Vec<ConfigError>,
+    /// How many warnings there were beyond those.
+    pub more_warnings: usize,
+}
+
+/// Reads a document that is to be looked at: an export, an output of `show` at any verbosity, an
+/// answer to a request, an error.
+///
+/// # Errors
+///
+/// As [`parse`], without unknown keys, rules without effect and routes that do not fit: a node prints
+/// what it has.
+pub fn read(source: &str) -> Result<Reading, ConfigError> {
+    let mut reader = Reader::new(Purpose::Show);
+    let sections = yaml::load(source).and_then(|root| read::sections(&root, &mut reader));
+    let sections = sections.map_err(|fault| ConfigError::new(source, fault))?;
+    let warnings = reader.warnings.into_iter();
+    Ok(Reading {
+        document: sections.into_document(),
+        warnings: warnings
+            .map(|fault| ConfigError::new(source, fault))
+            .collect(),
+        more_warnings: reader.unreported,
+    })
 }
 
 #[cfg(test)]

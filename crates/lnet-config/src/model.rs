@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use lnet_policy::RuleList;
 use lnet_types::{Net, Nid};
+
+use crate::ip2nets::Ip2Nets;
 
 /// A configuration, or a part of one. `None` and empty fields are those the document does not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// Local networks, each once and without loopback, in the order of the document.
     pub nets: Vec<NetConfig>,
+    /// Networks by the node's addresses; see [`Ip2Nets::nets`].
+    pub ip2nets: Vec<Ip2Nets>,
     /// Static routes, one for each gateway.
     pub routes: Vec<RouteConfig>,
     /// Static peers.
@@ -19,6 +24,8 @@ pub struct Config {
     pub buffers: Buffers,
     /// Node-wide parameters.
     pub globals: Globals,
+    /// Selection rules, every one of which can be in force.
+    pub rules: RuleList,
 }
 
 /// A local network.

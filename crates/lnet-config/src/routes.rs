@@ -4,24 +4,24 @@ use std::collections::BTreeSet;
 
 use lnet_types::{LndType, Net, Nid};
 
+use crate::document::{NetShow, RouteShow};
 use crate::error::{Fault, Problem};
-use crate::model::{NetConfig, RouteConfig};
-use crate::read::{Document, PlacedRoute};
+use crate::read::{PlacedRoute, Sections};
 
 /// Checks each route by itself and against the others, and, when the document has local networks,
 /// against those.
-pub(crate) fn check(document: &Document) -> Result<(), Fault> {
-    let local = Local::new(&document.config.nets);
+pub(crate) fn check(sections: &Sections) -> Result<(), Fault> {
+    let local = Local::new(&sections.document.nets);
     let mut seen = BTreeSet::new();
     for PlacedRoute {
         route,
         net_place,
         gateway_place,
-    } in &document.routes
+    } in &sections.routes
     {
         check_net(route, &local).map_err(|problem| Fault::new(*net_place, problem))?;
         check_gateway(route, &local).map_err(|problem| Fault::new(*gateway_place, problem))?;
-        let RouteConfig { net, gateway, .. } = *route;
+        let RouteShow { net, gateway, .. } = *route;
         if !seen.insert((net, gateway)) {
             return Err(Fault::new(
                 *gateway_place,
@@ -39,19 +39,20 @@ struct Local {
 }
 
 impl Local {
-    fn new(nets: &[NetConfig]) -> Self {
+    fn new(nets: &[NetShow]) -> Self {
+        // Loopback leads nowhere.
+        let nets = nets.iter().filter(|net| net.net != Net::LO);
         Self {
-            nets: nets.iter().map(|net| net.net).collect(),
+            nets: nets.clone().map(|net| net.net).collect(),
             nids: nets
-                .iter()
                 .flat_map(|net| &net.nis)
-                .filter_map(|ni| ni.nid)
+                .filter_map(|ni| ni.config.nid)
                 .collect(),
         }
     }
 }
 
-fn check_net(route: &RouteConfig, local: &Local) -> Result<(), Problem> {
+fn check_net(route: &RouteShow, local: &Local) -> Result<(), Problem> {
     let net = route.net;
     if net.lnd == LndType::ANY || net.lnd == LndType::LO {
         return Err(Problem::NotRoutable(net));
@@ -62,8 +63,8 @@ fn check_net(route: &RouteConfig, local: &Local) -> Result<(), Problem> {
     Ok(())
 }
 
-fn check_gateway(route: &RouteConfig, local: &Local) -> Result<(), Problem> {
-    let RouteConfig { net, gateway, .. } = *route;
+fn check_gateway(route: &RouteShow, local: &Local) -> Result<(), Problem> {
+    let RouteShow { net, gateway, .. } = *route;
     if gateway.net() == net {
         return Err(Problem::GatewayOnRemote { gateway, net });
     }

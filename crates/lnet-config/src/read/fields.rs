@@ -92,6 +92,21 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// The values of a mapping whose keys, 0, 1 and so on, only count.
+    pub(super) fn enumerated<T>(
+        &self,
+        value: impl Fn(&Self) -> Result<T, Fault>,
+    ) -> Result<Vec<T>, Fault> {
+        let mut values = Vec::new();
+        for entry in self.mapping()? {
+            if entry.key.parse::<u32>().is_err() {
+                return Err(entry.invalid_key(&["0", "1", "and so on, one for each value"]));
+            }
+            values.push(value(entry)?);
+        }
+        Ok(values)
+    }
+
     /// A value with a text form of its own, whose error says what would be right.
     pub(super) fn parse<T: FromStr<Err: Display>>(&self) -> Result<T, Fault> {
         self.text()?
@@ -108,6 +123,25 @@ impl<'a> Entry<'a> {
         match text.parse() {
             Ok(value) if is_decimal && range.contains(&value) => Ok(value),
             _ => Err(self.invalid_value(expected)),
+        }
+    }
+
+    /// Any integer of 64 bits, with or without sign.
+    pub(super) fn signed(&self) -> Result<i64, Fault> {
+        let expected = format_args!("{} is an integer", self.key);
+        self.integer(i64::MIN..=i64::MAX, expected)
+    }
+
+    /// Any count of 64 bits.
+    pub(super) fn count(&self) -> Result<u64, Fault> {
+        let text = self.text()?;
+        let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
+        match text.parse() {
+            Ok(value) if is_decimal => Ok(value),
+            _ => {
+                let expected = format_args!("{} is an integer from 0 on", self.key);
+                Err(self.invalid_value(expected))
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! The `global` and `numa` sections, and node-wide parameters outside them.
 
+use super::reader::Reader;
+use crate::document::Document;
 use crate::error::{Fault, Problem};
 use crate::model::Globals;
 use crate::yaml::{Entry, Node, Value};
@@ -23,20 +25,29 @@ const KEYS: [&str; 13] = [
 /// Largest value where nothing else limits it; kernels hold them as signed 32-bit numbers.
 const MAX: u32 = i32::MAX as u32;
 
-pub(super) fn section(globals: &mut Globals, section: &Entry<'_>) -> Result<(), Fault> {
+pub(super) fn section(
+    document: &mut Document,
+    section: &Entry<'_>,
+    reader: &mut Reader,
+) -> Result<(), Fault> {
     for entry in section.mapping()? {
-        if !parameter(globals, entry)? {
-            return Err(entry.invalid_key(&KEYS));
+        if !parameter(document, entry)? {
+            reader.unknown(entry, &KEYS)?;
         }
     }
     Ok(())
 }
 
 /// `range` is the parameter `numa_range`.
-pub(super) fn numa(globals: &mut Globals, section: &Entry<'_>) -> Result<(), Fault> {
+pub(super) fn numa(
+    globals: &mut Globals,
+    section: &Entry<'_>,
+    reader: &mut Reader,
+) -> Result<(), Fault> {
     for entry in section.mapping()? {
         if entry.key != "range" {
-            return Err(entry.invalid_key(&["range"]));
+            reader.unknown(entry, &["range"])?;
+            continue;
         }
         set(&mut globals.numa_range, entry, entry.unsigned(0..=MAX)?)?;
     }
@@ -44,7 +55,10 @@ pub(super) fn numa(globals: &mut Globals, section: &Entry<'_>) -> Result<(), Fau
 }
 
 /// Takes one parameter; false when the key is not the name of one.
-pub(super) fn parameter(globals: &mut Globals, entry: &Entry<'_>) -> Result<bool, Fault> {
+pub(super) fn parameter(document: &mut Document, entry: &Entry<'_>) -> Result<bool, Fault> {
+    let Document {
+        globals, derived, ..
+    } = document;
     match entry.key.as_ref() {
         // Any number but 0 means 1, as kernels take it (selection, section 10.1).
         "discovery" => set(&mut globals.discovery, entry, entry.unsigned(0..=MAX)? != 0)?,
@@ -54,9 +68,12 @@ pub(super) fn parameter(globals: &mut Globals, entry: &Entry<'_>) -> Result<bool
             entry.unsigned(0..=1)? == 1,
         )?,
         // Deprecated or derived, and without effect on import.
-        "recovery_interval" | "lnd_timeout" => {
-            entry.unsigned(0..=MAX)?;
-        }
+        "recovery_interval" => set(
+            &mut derived.recovery_interval,
+            entry,
+            entry.unsigned(0..=MAX)?,
+        )?,
+        "lnd_timeout" => set(&mut derived.lnd_timeout, entry, entry.unsigned(0..=MAX)?)?,
         _ => return number(globals, entry),
     }
     Ok(true)

@@ -3,24 +3,34 @@
 
 mod fields;
 mod globals;
+mod ip2nets;
 mod net;
 mod peer;
+mod reader;
+mod reply;
 mod route;
 mod router;
+mod shown;
+mod udsp;
 
 use std::collections::BTreeSet;
 
+use lnet_policy::RuleList;
 use lnet_types::Nid;
 
-use crate::error::{Fault, Place, Problem, shown};
-use crate::model::{Config, RouteConfig};
+pub(crate) use reader::{Purpose, Reader};
+
+use crate::document::{Document, RouteShow};
+use crate::error::{Fault, Place, Problem, shown as shortened};
 use crate::yaml::{Entry, Node};
 
-/// What [`document`] returns: a configuration without routes, and the routes with their places.
+/// What was read: a document without routes, and the routes with their places.
 #[derive(Debug, Default)]
-pub(crate) struct Document {
-    pub(crate) config: Config,
+pub(crate) struct Sections {
+    pub(crate) document: Document,
     pub(crate) routes: Vec<PlacedRoute>,
+    /// The rules, when they are to be in force.
+    pub(crate) rules: RuleList,
     /// The NIDs of all peers so far.
     peer_nids: BTreeSet<Nid>,
 }
@@ -28,61 +38,77 @@ pub(crate) struct Document {
 /// A route and where its network and its gateway stand.
 #[derive(Debug)]
 pub(crate) struct PlacedRoute {
-    pub(crate) route: RouteConfig,
+    pub(crate) route: RouteShow,
     pub(crate) net_place: Place,
     pub(crate) gateway_place: Place,
 }
 
-impl Document {
-    pub(crate) fn into_config(self) -> Config {
+impl Sections {
+    pub(crate) fn into_document(self) -> Document {
         let routes = self.routes.into_iter().map(|placed| placed.route).collect();
-        Config {
+        Document {
             routes,
-            ..self.config
+            ..self.document
         }
     }
 }
 
-/// The sections that this version reads.
-const SECTIONS: [&str; 7] = [
-    "net", "route", "peer", "routing", "buffers", "global", "numa",
+/// What an import may have.
+const SECTIONS: [&str; 9] = [
+    "net", "ip2nets", "route", "peer", "routing", "buffers", "global", "numa", "udsp",
 ];
 
-/// Sections and requests of lnetctl that this version does not act on.
-const UNSUPPORTED: [&str; 5] = ["udsp", "ip2nets", "ping", "discover", "statistics"];
+/// Requests and outputs of lnetctl, which are no configuration.
+const NO_CONFIGURATION: [&str; 3] = ["ping", "discover", "statistics"];
 
 /// Reads the sections of a document.
-pub(crate) fn document(root: &Node<'_>) -> Result<Document, Fault> {
-    let mut document = Document::default();
+pub(crate) fn sections(root: &Node<'_>, reader: &mut Reader) -> Result<Sections, Fault> {
+    let mut sections = Sections::default();
     for entry in fields::mapping_of(root, "the document")? {
-        section(&mut document, entry)?;
+        section(&mut sections, entry, reader)?;
     }
-    globals::check(&document.config.globals, root)?;
-    Ok(document)
+    globals::check(&sections.document.globals, root)?;
+    Ok(sections)
 }
 
-fn section(document: &mut Document, entry: &Entry<'_>) -> Result<(), Fault> {
-    let config = &mut document.config;
+fn section(sections: &mut Sections, entry: &Entry<'_>, reader: &mut Reader) -> Result<(), Fault> {
+    let document = &mut sections.document;
     match entry.key.as_ref() {
-        "net" => config.nets = net::nets(entry)?,
-        "route" => document.routes = route::routes(entry)?,
-        "peer" => config
-            .peers
-            .extend(peer::peers(entry, &mut document.peer_nids)?),
-        "routing" => config.routing = router::routing(entry)?,
-        "buffers" => config.buffers = router::buffers(entry)?,
-        "global" => globals::section(&mut config.globals, entry)?,
-        "numa" => globals::numa(&mut config.globals, entry)?,
-        key if UNSUPPORTED.contains(&key) => {
-            let key = shown(key);
+        "net" => document.nets = net::nets(entry, reader)?,
+        "ip2nets" => document.ip2nets = ip2nets::rules(entry, reader)?,
+        "route" => sections.routes = route::routes(entry, reader)?,
+        "peer" => {
+            let peers = peer::peers(entry, &mut sections.peer_nids, reader)?;
+            document.peers.extend(peers);
+        }
+        "routing" => router::routing(document, entry, reader)?,
+        "buffers" => document.buffers = router::buffers(entry, reader)?,
+        "global" => globals::section(document, entry, reader)?,
+        "numa" => globals::numa(&mut document.globals, entry, reader)?,
+        "udsp" => (document.udsp, sections.rules) = udsp::rules(entry, reader)?,
+        // lnetctl takes every node-wide parameter outside its section too.
+        _ if globals::parameter(document, entry)? => {}
+        _ if reader.shows() => observed(document, entry, reader)?,
+        key if NO_CONFIGURATION.contains(&key) => {
+            let key = shortened(key);
             return Err(Fault::new(
                 entry.key_place,
-                Problem::UnsupportedSection { key },
+                Problem::NoConfiguration { key },
             ));
         }
-        // lnetctl takes every node-wide parameter outside its section too.
-        _ if globals::parameter(&mut config.globals, entry)? => {}
-        _ => return Err(entry.invalid_key(&SECTIONS)),
+        _ => reader.unknown(entry, &SECTIONS)?,
+    }
+    Ok(())
+}
+
+/// What is no configuration.
+fn observed(document: &mut Document, entry: &Entry<'_>, reader: &mut Reader) -> Result<(), Fault> {
+    if entry.key == "statistics" {
+        document.statistics = Some(reader.block(entry)?);
+    } else if let Some(replies) = reply::section(entry, reader)? {
+        document.replies.extend(replies);
+    } else {
+        reader.unknown(entry, &SECTIONS)?;
     }
     Ok(())
 }

@@ -7,8 +7,11 @@ use lnet_types::expr::NumberExpr;
 use lnet_types::{LndType, Net, Nid};
 
 use super::fields::{mapping_of, text_of};
-use crate::error::{Fault, Problem, shown};
-use crate::model::{LndTunables, NetConfig, NiConfig, Tunables};
+use super::reader::Reader;
+use super::shown;
+use crate::document::{NetShow, NiShow};
+use crate::error::{self, Fault, Problem};
+use crate::model::{LndTunables, NiConfig, Tunables};
 use crate::yaml::{Entry, Node, Value};
 
 /// CPU partitions that one interface can name.
@@ -21,26 +24,10 @@ const NET_KEYS: [&str; 4] = ["net type", "local NI(s)", "tunables", "lnd tunable
 
 const NI_KEYS: [&str; 5] = ["nid", "interfaces", "tunables", "lnd tunables", "CPT"];
 
-/// What exports print of an interface and imports cannot set.
-const NI_OUTPUT: [&str; 8] = [
-    "status",
-    "statistics",
-    "sent_stats",
-    "received_stats",
-    "dropped_stats",
-    "health stats",
-    "udsp info",
-    "dev cpt",
-];
-
-pub(super) fn nets(section: &Entry<'_>) -> Result<Vec<NetConfig>, Fault> {
+pub(super) fn nets(section: &Entry<'_>, reader: &mut Reader) -> Result<Vec<NetShow>, Fault> {
     let mut seen = Seen::default();
-    let mut nets = Vec::new();
-    for item in section.sequence()? {
-        // Loopback is always there; exports print it.
-        nets.extend(net(item, &mut seen)?.filter(|net| net.net != Net::LO));
-    }
-    Ok(nets)
+    let items = section.sequence()?.iter();
+    items.map(|item| net(item, &mut seen, reader)).collect()
 }
 
 /// What must not be given again.
@@ -59,15 +46,15 @@ struct NetFields<'n, 'a> {
     lnd_tunables: Option<&'n Entry<'a>>,
 }
 
-fn net(item: &Node<'_>, seen: &mut Seen) -> Result<Option<NetConfig>, Fault> {
+fn net(item: &Node<'_>, seen: &mut Seen, reader: &mut Reader) -> Result<NetShow, Fault> {
     let mut fields = NetFields::default();
     for entry in mapping_of(item, "net")? {
         match entry.key.as_ref() {
             "net type" => fields.net_type = Some(entry),
             "local NI(s)" => fields.nis = entry.sequence()?,
-            "tunables" => fields.tunables = tunables(entry)?,
+            "tunables" => fields.tunables = tunables(entry, reader)?,
             "lnd tunables" => fields.lnd_tunables = Some(entry),
-            _ => return Err(entry.invalid_key(&NET_KEYS)),
+            _ => reader.unknown(entry, &NET_KEYS)?,
         }
     }
     let Some(net_type) = fields.net_type else {
@@ -86,52 +73,73 @@ fn net(item: &Node<'_>, seen: &mut Seen) -> Result<Option<NetConfig>, Fault> {
     if fields.nis.is_empty() {
         return Err(Fault::new(net_type.node.place, Problem::NoInterface(net)));
     }
-    let nis = nis(&fields, net, seen)?;
-    Ok(Some(NetConfig { net, nis }))
+    let nis = nis(&fields, net, seen, reader)?;
+    Ok(NetShow { net, nis })
 }
 
-fn nis(fields: &NetFields<'_, '_>, net: Net, seen: &mut Seen) -> Result<Vec<NiConfig>, Fault> {
+fn nis(
+    fields: &NetFields<'_, '_>,
+    net: Net,
+    seen: &mut Seen,
+    reader: &mut Reader,
+) -> Result<Vec<NiShow>, Fault> {
     let net_lnd_tunables = match fields.lnd_tunables {
-        Some(entry) => lnd_tunables(entry, net.lnd)?,
+        Some(entry) => lnd_tunables(entry, net.lnd, reader)?,
         None => LndTunables::default(),
     };
     let mut unnamed = BTreeSet::new();
     let mut nis = Vec::new();
     for item in fields.nis {
-        let mut ni = ni(item, net, seen)?;
-        if ni.nid.is_none()
-            && let Some(name) = ni
-                .interfaces
-                .iter()
-                .find(|name| !unnamed.insert((*name).clone()))
-        {
-            let problem = Problem::InterfaceTwice {
-                name: shown(name),
-                net,
-            };
-            return Err(Fault::new(item.place, problem));
+        let mut ni = ni(item, net, seen, reader)?;
+        // A node may have two NIs on one interface, and its backup says no more of them.
+        if !reader.shows() {
+            check_unnamed(&ni.config, item, net, &mut unnamed)?;
         }
-        ni.tunables.fill_from(&fields.tunables);
-        ni.lnd_tunables.fill_from(&net_lnd_tunables);
+        ni.config.tunables.fill_from(&fields.tunables);
+        ni.config.lnd_tunables.fill_from(&net_lnd_tunables);
         nis.push(ni);
     }
     Ok(nis)
 }
 
-fn ni(item: &Node<'_>, net: Net, seen: &mut Seen) -> Result<NiConfig, Fault> {
-    let mut ni = NiConfig::default();
+/// An interface may stand under a network once, unless NIDs tell its NIs apart.
+fn check_unnamed(
+    ni: &NiConfig,
+    item: &Node<'_>,
+    net: Net,
+    unnamed: &mut BTreeSet<String>,
+) -> Result<(), Fault> {
+    if ni.nid.is_some() {
+        return Ok(());
+    }
+    let mut names = ni.interfaces.iter();
+    let Some(name) = names.find(|name| !unnamed.insert((*name).clone())) else {
+        return Ok(());
+    };
+    let name = error::shown(name);
+    Err(Fault::new(
+        item.place,
+        Problem::InterfaceTwice { name, net },
+    ))
+}
+
+fn ni(item: &Node<'_>, net: Net, seen: &mut Seen, reader: &mut Reader) -> Result<NiShow, Fault> {
+    let mut ni = NiShow::default();
     for entry in mapping_of(item, "local NI(s)")? {
+        if shown::ni(&mut ni, entry, reader)? {
+            continue;
+        }
+        let config = &mut ni.config;
         match entry.key.as_ref() {
-            "nid" => ni.nid = Some(nid(entry, net, seen)?),
-            "interfaces" => ni.interfaces = interfaces(entry)?,
-            "tunables" => ni.tunables = tunables(entry)?,
-            "lnd tunables" => ni.lnd_tunables = lnd_tunables(entry, net.lnd)?,
-            "CPT" => ni.cpts = cpts(entry)?,
-            key if NI_OUTPUT.contains(&key) => {}
-            _ => return Err(entry.invalid_key(&NI_KEYS)),
+            "nid" => config.nid = Some(nid(entry, net, seen)?),
+            "interfaces" => config.interfaces = interfaces(entry)?,
+            "tunables" => config.tunables = tunables(entry, reader)?,
+            "lnd tunables" => config.lnd_tunables = lnd_tunables(entry, net.lnd, reader)?,
+            "CPT" => config.cpts = cpts(entry)?,
+            _ => reader.unknown(entry, &NI_KEYS)?,
         }
     }
-    match (ni.nid, ni.interfaces.len()) {
+    match (ni.config.nid, ni.config.interfaces.len()) {
         (None, 0) => Err(Fault::new(item.place, Problem::NoInterface(net))),
         (Some(nid), 2..) => Err(Fault::new(item.place, Problem::NidForSeveral(nid))),
         _ => Ok(ni),
@@ -152,17 +160,9 @@ fn nid(entry: &Entry<'_>, net: Net, seen: &mut Seen) -> Result<Nid, Fault> {
     Ok(nid)
 }
 
-/// `0: eth0`, `1: eth1`: the keys only count.
-fn interfaces(section: &Entry<'_>) -> Result<Vec<String>, Fault> {
-    let mut names = Vec::new();
-    for entry in section.mapping()? {
-        if entry.key.parse::<u32>().is_err() {
-            let known = &["0", "1", "and so on, one for each interface"];
-            return Err(entry.invalid_key(known));
-        }
-        names.push(interface(entry)?);
-    }
-    Ok(names)
+/// `0: eth0`, `1: eth1`.
+pub(super) fn interfaces(section: &Entry<'_>) -> Result<Vec<String>, Fault> {
+    section.enumerated(interface)
 }
 
 fn interface(entry: &Entry<'_>) -> Result<String, Fault> {
@@ -177,7 +177,7 @@ fn interface(entry: &Entry<'_>) -> Result<String, Fault> {
     Ok(name.to_owned())
 }
 
-fn tunables(section: &Entry<'_>) -> Result<Tunables, Fault> {
+pub(super) fn tunables(section: &Entry<'_>, reader: &mut Reader) -> Result<Tunables, Fault> {
     const KEYS: [&str; 4] = [
         "peer_timeout",
         "peer_credits",
@@ -191,14 +191,21 @@ fn tunables(section: &Entry<'_>) -> Result<Tunables, Fault> {
             "peer_credits" => &mut tunables.peer_credits,
             "peer_buffer_credits" => &mut tunables.peer_buffer_credits,
             "credits" => &mut tunables.credits,
-            _ => return Err(entry.invalid_key(&KEYS)),
+            _ => {
+                reader.unknown(entry, &KEYS)?;
+                continue;
+            }
         };
         *field = entry.unsigned_or_default(0..=MAX_TUNABLE)?;
     }
     Ok(tunables)
 }
 
-fn lnd_tunables(section: &Entry<'_>, lnd: LndType) -> Result<LndTunables, Fault> {
+pub(super) fn lnd_tunables(
+    section: &Entry<'_>,
+    lnd: LndType,
+    reader: &mut Reader,
+) -> Result<LndTunables, Fault> {
     let mut tunables = LndTunables::default();
     for entry in section.mapping()? {
         match entry.key.as_ref() {
@@ -206,7 +213,7 @@ fn lnd_tunables(section: &Entry<'_>, lnd: LndType) -> Result<LndTunables, Fault>
             "timeout" => tunables.timeout = entry.unsigned_or_default(0..=MAX_TUNABLE)?,
             "tos" => tunables.tos = small_or_default(entry, 255)?,
             _ if lnd == LndType::TCP => {
-                return Err(entry.invalid_key(&["conns_per_peer", "timeout", "tos"]));
+                reader.unknown(entry, &["conns_per_peer", "timeout", "tos"])?;
             }
             key => {
                 tunables
@@ -224,7 +231,7 @@ fn small_or_default(entry: &Entry<'_>, max: u8) -> Result<Option<u8>, Fault> {
 }
 
 /// `"[0,2-3]"`, or the same as a YAML list.
-fn cpts(entry: &Entry<'_>) -> Result<Vec<u32>, Fault> {
+pub(super) fn cpts(entry: &Entry<'_>) -> Result<Vec<u32>, Fault> {
     let text = match &entry.node.value {
         Value::Sequence(items) => {
             let items: Result<Vec<_>, _> =

@@ -5,50 +5,34 @@ use std::collections::BTreeSet;
 use lnet_types::Nid;
 
 use super::fields::mapping_of;
+use super::reader::Reader;
+use super::shown;
+use crate::document::{PeerNiShow, PeerShow};
 use crate::error::{Fault, Problem};
-use crate::model::PeerConfig;
 use crate::yaml::{Entry, Node};
 
 const PEER_KEYS: [&str; 3] = ["primary nid", "Multi-Rail", "peer ni"];
-
-/// What exports print of a peer's interface and imports do not take.
-const NI_OUTPUT: [&str; 13] = [
-    "state",
-    "max_ni_tx_credits",
-    "available_tx_credits",
-    "min_tx_credits",
-    "tx_q_num_of_buf",
-    "available_rtr_credits",
-    "min_rtr_credits",
-    "refcount",
-    "statistics",
-    "sent_stats",
-    "received_stats",
-    "dropped_stats",
-    "health stats",
-];
 
 /// `seen` has the NIDs of all peers before.
 pub(super) fn peers(
     section: &Entry<'_>,
     seen: &mut BTreeSet<Nid>,
-) -> Result<Vec<PeerConfig>, Fault> {
-    section
-        .sequence()?
-        .iter()
-        .map(|item| peer(item, seen))
-        .collect()
+    reader: &mut Reader,
+) -> Result<Vec<PeerShow>, Fault> {
+    let items = section.sequence()?.iter();
+    items.map(|item| peer(item, seen, reader)).collect()
 }
 
-fn peer(item: &Node<'_>, seen: &mut BTreeSet<Nid>) -> Result<PeerConfig, Fault> {
-    let (mut primary, mut multi_rail, mut nis) = (None, true, Default::default());
+fn peer(item: &Node<'_>, seen: &mut BTreeSet<Nid>, reader: &mut Reader) -> Result<PeerShow, Fault> {
+    let (mut primary, mut multi_rail, mut state, mut nis) = (None, true, None, Default::default());
     for entry in mapping_of(item, "peer")? {
         match entry.key.as_ref() {
             "primary nid" => primary = Some(entry),
             "Multi-Rail" => multi_rail = boolean(entry)?,
             "peer ni" => nis = entry.sequence()?,
+            "peer state" if reader.shows() => state = Some(entry.count()?),
             "peer state" => {}
-            _ => return Err(entry.invalid_key(&PEER_KEYS)),
+            _ => reader.unknown(entry, &PEER_KEYS)?,
         }
     }
     let Some(primary) = primary else {
@@ -58,32 +42,52 @@ fn peer(item: &Node<'_>, seen: &mut BTreeSet<Nid>) -> Result<PeerConfig, Fault> 
         ));
     };
     let primary = peer_nid(primary, seen)?;
-    let mut nids = vec![primary];
-    let mut primary_listed = false;
-    for ni in nis {
-        let entry = ni_nid(ni)?;
-        // The primary NID is usually in the list too; once is enough.
-        if !primary_listed && entry.parse::<Nid>()? == primary {
-            primary_listed = true;
-            continue;
-        }
-        nids.push(peer_nid(entry, seen)?);
-    }
-    Ok(PeerConfig { nids, multi_rail })
+    Ok(PeerShow {
+        primary,
+        multi_rail,
+        state,
+        nis: peer_nis(nis, primary, seen, reader)?,
+    })
 }
 
-/// The `nid` entry of one item under `peer ni`.
-fn ni_nid<'n, 'a>(item: &'n Node<'a>) -> Result<&'n Entry<'a>, Fault> {
+fn peer_nis(
+    items: &[Node<'_>],
+    primary: Nid,
+    seen: &mut BTreeSet<Nid>,
+    reader: &mut Reader,
+) -> Result<Vec<PeerNiShow>, Fault> {
+    let mut primary_listed = false;
+    let mut nis = Vec::new();
+    for item in items {
+        let (nid, mut ni) = peer_ni(item, reader)?;
+        // The primary NID is usually in the list too; once is enough.
+        if !primary_listed && nid.parse::<Nid>()? == primary {
+            primary_listed = true;
+            ni.nid = primary;
+        } else {
+            ni.nid = peer_nid(nid, seen)?;
+        }
+        nis.push(ni);
+    }
+    Ok(nis)
+}
+
+/// One item under `peer ni`, and its `nid` entry.
+fn peer_ni<'n, 'a>(
+    item: &'n Node<'a>,
+    reader: &mut Reader,
+) -> Result<(&'n Entry<'a>, PeerNiShow), Fault> {
     let mut nid = None;
+    let mut ni = PeerNiShow::new(Nid::ANY);
     for entry in mapping_of(item, "peer ni")? {
         match entry.key.as_ref() {
             "nid" => nid = Some(entry),
-            "udsp info" => {}
-            key if NI_OUTPUT.contains(&key) => {}
-            _ => return Err(entry.invalid_key(&["nid"])),
+            _ if shown::peer_ni(&mut ni, entry, reader)? => {}
+            _ => reader.unknown(entry, &["nid"])?,
         }
     }
-    nid.ok_or(Fault::new(item.place, Problem::MissingKey { key: "nid" }))
+    let nid = nid.ok_or(Fault::new(item.place, Problem::MissingKey { key: "nid" }))?;
+    Ok((nid, ni))
 }
 
 fn peer_nid(entry: &Entry<'_>, seen: &mut BTreeSet<Nid>) -> Result<Nid, Fault> {
@@ -98,7 +102,7 @@ fn peer_nid(entry: &Entry<'_>, seen: &mut BTreeSet<Nid>) -> Result<Nid, Fault> {
 }
 
 /// `True` and `False` up to 2.15, `true` and `false` since (selection, section 11.1).
-fn boolean(entry: &Entry<'_>) -> Result<bool, Fault> {
+pub(super) fn boolean(entry: &Entry<'_>) -> Result<bool, Fault> {
     match entry.text()? {
         "True" | "true" => Ok(true),
         "False" | "false" => Ok(false),

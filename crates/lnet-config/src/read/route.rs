@@ -5,8 +5,10 @@ use lnet_types::expr::NidList;
 
 use super::PlacedRoute;
 use super::fields::mapping_of;
+use super::reader::Reader;
+use super::shown::status;
+use crate::document::{RouteShow, RouteType, Status};
 use crate::error::{Fault, Place, Problem};
-use crate::model::RouteConfig;
 use crate::yaml::{Entry, Node};
 
 /// NIDs that one command may name (selection, section 0.2).
@@ -17,45 +19,78 @@ const KEYS: [&str; 4] = ["net", "gateway", "hop", "priority"];
 /// What exports print of a route and imports do not take.
 const OUTPUT: [&str; 3] = ["health_sensitivity", "state", "type"];
 
-pub(super) fn routes(section: &Entry<'_>) -> Result<Vec<PlacedRoute>, Fault> {
+pub(super) fn routes(section: &Entry<'_>, reader: &mut Reader) -> Result<Vec<PlacedRoute>, Fault> {
     let mut routes = Vec::new();
     for item in section.sequence()? {
-        routes.extend(entry_routes(item)?);
+        routes.extend(entry_routes(item, reader)?);
     }
     Ok(routes)
 }
 
+/// The values of one entry's keys.
+#[derive(Default)]
+struct Fields<'n, 'a> {
+    net: Option<&'n Entry<'a>>,
+    gateway: Option<&'n Entry<'a>>,
+    hop: Option<u8>,
+    priority: Option<u32>,
+    health_sensitivity: Option<u32>,
+    state: Option<Status>,
+    kind: Option<RouteType>,
+}
+
 /// The routes of one entry, one for each gateway.
-fn entry_routes(item: &Node<'_>) -> Result<Vec<PlacedRoute>, Fault> {
-    let (mut net, mut gateway, mut hop, mut priority) = (None, None, None, 0);
-    for entry in mapping_of(item, "route")? {
-        match entry.key.as_ref() {
-            "net" => net = Some(entry),
-            "gateway" => gateway = Some(entry),
-            "hop" => hop = self::hop(entry)?,
-            "priority" => priority = entry.unsigned(0..=u32::MAX)?,
-            key if OUTPUT.contains(&key) => {}
-            _ => return Err(entry.invalid_key(&KEYS)),
-        }
-    }
-    let net_entry = required(net, "net", item.place)?;
-    let gateway_entry = required(gateway, "gateway", item.place)?;
+fn entry_routes(item: &Node<'_>, reader: &mut Reader) -> Result<Vec<PlacedRoute>, Fault> {
+    let fields = fields(item, reader)?;
+    let net_entry = required(fields.net, "net", item.place)?;
+    let gateway_entry = required(fields.gateway, "gateway", item.place)?;
     let net: Net = net_entry.parse()?;
     let gateways = gateway_entry
         .parse::<NidList>()?
         .expand(MAX_GATEWAYS)
         .map_err(|error| gateway_entry.invalid_value(error))?;
     let routes = gateways.into_iter().map(|gateway| PlacedRoute {
-        route: RouteConfig {
+        route: RouteShow {
             net,
             gateway,
-            hop,
-            priority,
+            hop: fields.hop,
+            priority: fields.priority,
+            health_sensitivity: fields.health_sensitivity,
+            state: fields.state,
+            kind: fields.kind,
         },
         net_place: net_entry.node.place,
         gateway_place: gateway_entry.node.place,
     });
     Ok(routes.collect())
+}
+
+fn fields<'n, 'a>(item: &'n Node<'a>, reader: &mut Reader) -> Result<Fields<'n, 'a>, Fault> {
+    let mut fields = Fields::default();
+    for entry in mapping_of(item, "route")? {
+        match entry.key.as_ref() {
+            "net" => fields.net = Some(entry),
+            "gateway" => fields.gateway = Some(entry),
+            "hop" => fields.hop = hop(entry)?,
+            "priority" => fields.priority = Some(entry.unsigned(0..=u32::MAX)?),
+            key if OUTPUT.contains(&key) && !reader.shows() => {}
+            "health_sensitivity" => {
+                fields.health_sensitivity = Some(entry.unsigned(0..=u32::MAX)?);
+            }
+            "state" => fields.state = Some(status(entry)?),
+            "type" => fields.kind = Some(kind(entry)?),
+            _ => reader.unknown(entry, &KEYS)?,
+        }
+    }
+    Ok(fields)
+}
+
+fn kind(entry: &Entry<'_>) -> Result<RouteType, Fault> {
+    match entry.text()? {
+        "single-hop" => Ok(RouteType::SingleHop),
+        "multi-hop" => Ok(RouteType::MultiHop),
+        _ => Err(entry.invalid_value("it is single-hop or multi-hop")),
+    }
 }
 
 fn required<'n, 'a>(

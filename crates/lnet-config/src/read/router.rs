@@ -1,6 +1,7 @@
 //! The `routing` and `buffers` sections.
 
-use super::fields::mapping_of;
+use super::reader::Reader;
+use crate::document::{CptPools, Document};
 use crate::error::Fault;
 use crate::model::Buffers;
 use crate::yaml::{Entry, Value};
@@ -10,35 +11,55 @@ const MAX_BUFFERS: u32 = i32::MAX as u32;
 
 /// `enable: 1`, or the list that `routing show` prints, where `enable` follows the pools of each CPU
 /// partition.
-pub(super) fn routing(section: &Entry<'_>) -> Result<Option<bool>, Fault> {
-    let mut enabled = None;
-    if let Value::Sequence(items) = &section.node.value {
-        for item in items {
-            for entry in mapping_of(item, "routing")? {
-                if !is_pools(&entry.key) {
-                    set_enabled(&mut enabled, entry)?;
-                }
-            }
+pub(super) fn routing(
+    document: &mut Document,
+    section: &Entry<'_>,
+    reader: &mut Reader,
+) -> Result<(), Fault> {
+    if !matches!(section.node.value, Value::Sequence(_)) {
+        for entry in section.mapping()? {
+            set_enabled(&mut document.routing, entry, reader)?;
         }
-        return Ok(enabled);
+        return Ok(());
     }
+    for entry in reader.items(section)?.into_iter().flatten() {
+        match cpt_of(&entry.key) {
+            Some(_) if !reader.shows() => {}
+            Some(cpt) => document.pools.push(pools(cpt, entry, reader)?),
+            None => set_enabled(&mut document.routing, entry, reader)?,
+        }
+    }
+    Ok(())
+}
+
+/// The number in `cpt[0]`.
+fn cpt_of(key: &str) -> Option<u32> {
+    key.strip_prefix("cpt[")?.strip_suffix(']')?.parse().ok()
+}
+
+fn pools(cpt: u32, section: &Entry<'_>, reader: &mut Reader) -> Result<CptPools, Fault> {
+    let mut pools = CptPools {
+        cpt,
+        ..CptPools::default()
+    };
     for entry in section.mapping()? {
-        set_enabled(&mut enabled, entry)?;
+        match entry.key.as_ref() {
+            "tiny" => pools.tiny = reader.block(entry)?,
+            "small" => pools.small = reader.block(entry)?,
+            "large" => pools.large = reader.block(entry)?,
+            _ => reader.unknown(entry, &[])?,
+        }
     }
-    Ok(enabled)
+    Ok(pools)
 }
 
-/// `cpt[0]`.
-fn is_pools(key: &str) -> bool {
-    let number = key
-        .strip_prefix("cpt[")
-        .and_then(|rest| rest.strip_suffix(']'));
-    number.is_some_and(|number| number.parse::<u32>().is_ok())
-}
-
-fn set_enabled(enabled: &mut Option<bool>, entry: &Entry<'_>) -> Result<(), Fault> {
+fn set_enabled(
+    enabled: &mut Option<bool>,
+    entry: &Entry<'_>,
+    reader: &mut Reader,
+) -> Result<(), Fault> {
     if entry.key != "enable" {
-        return Err(entry.invalid_key(&["enable"]));
+        return reader.unknown(entry, &["enable"]);
     }
     match enabled.replace(entry.unsigned(0..=1)? == 1) {
         Some(_) => Err(entry.given_twice()),
@@ -46,14 +67,17 @@ fn set_enabled(enabled: &mut Option<bool>, entry: &Entry<'_>) -> Result<(), Faul
     }
 }
 
-pub(super) fn buffers(section: &Entry<'_>) -> Result<Buffers, Fault> {
+pub(super) fn buffers(section: &Entry<'_>, reader: &mut Reader) -> Result<Buffers, Fault> {
     let mut buffers = Buffers::default();
     for entry in section.mapping()? {
         let field = match entry.key.as_ref() {
             "tiny" => &mut buffers.tiny,
             "small" => &mut buffers.small,
             "large" => &mut buffers.large,
-            _ => return Err(entry.invalid_key(&["tiny", "small", "large"])),
+            _ => {
+                reader.unknown(entry, &["tiny", "small", "large"])?;
+                continue;
+            }
         };
         *field = Some(entry.unsigned(0..=MAX_BUFFERS)?);
     }

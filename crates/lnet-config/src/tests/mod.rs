@@ -1,6 +1,7 @@
 //! Documents in, configurations out, and back.
 
 mod read;
+mod reference;
 mod refuse;
 mod refuse_entries;
 mod round_trip;

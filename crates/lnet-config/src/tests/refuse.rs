@@ -16,47 +16,131 @@ foo: 1
      --> lnet.conf:1:1
       |
     1 | foo: 1
-      | ^^^ keys here are: net, route, peer, routing, buffers, global, numa
+      | ^^^ keys here are: net, ip2nets, route, peer, routing, buffers, global, numa, udsp
     "#
     );
 }
 
 #[test]
-fn unsupported_section_is_refused_by_name() {
+fn requests_are_no_configuration() {
     insta::assert_snapshot!(
         refusal(
             "\
 global:
     retry_count: 2
-udsp:
-    - src: tcp
+ping:
+    nids: {0: 10.0.0.1@tcp}
 "
         ),
         @r#"
-    error: section 'udsp' is not supported by this version
+    error: 'ping' is no part of a configuration
      --> lnet.conf:3:1
       |
-    3 | udsp:
+    3 | ping:
       | ^^^^ remove the section
     "#
     );
 }
 
 #[test]
-fn ip2nets_is_refused_by_name() {
+fn rule_without_effect_is_refused_with_its_place() {
+    insta::assert_snapshot!(
+        refusal(
+            "\
+udsp:
+    - src: tcp
+    - rte: 10.0.0.3@tcp
+      priority: 1
+"
+        ),
+        @r#"
+    error: rte needs dst: a gateway is preferred for something
+     --> lnet.conf:3:7
+      |
+    3 |     - rte: 10.0.0.3@tcp
+      |       ^ a rule has src, dst, src and dst, or dst and rte
+    "#
+    );
+}
+
+#[test]
+fn rule_that_is_no_expression_is_refused_at_the_value() {
+    insta::assert_snapshot!(
+        refusal(
+            "\
+udsp:
+    - src: 10.0.0.[5-1]@tcp
+      dst: tcp1
+"
+        ),
+        @r#"
+    error: failed to parse src parameter
+     --> lnet.conf:2:12
+      |
+    2 |     - src: 10.0.0.[5-1]@tcp
+      |            ^^^^^^^^^^^^^^^^ the range 5-1 runs backwards; write 1-5 (at character 9)
+    "#
+    );
+}
+
+#[test]
+fn rule_given_twice_is_refused() {
+    insta::assert_snapshot!(
+        refusal(
+            "\
+udsp:
+    - src: tcp
+      priority: 1
+    - src: tcp
+      action: {priority: 1}
+"
+        ),
+        @r#"
+    error: cannot add udsp: Operation already in progress
+     --> lnet.conf:4:7
+      |
+    4 |     - src: tcp
+      |       ^ it is the rule with idx 0; remove one
+    "#
+    );
+}
+
+#[test]
+fn ip2nets_entry_that_begins_with_another_key_is_refused() {
+    insta::assert_snapshot!(
+        refusal(
+            "\
+ip2nets:
+    - interfaces: {0: eth0}
+      net-spec: tcp
+"
+        ),
+        @r#"
+    error: Malformed input. Expect 'net-spec' found 'interfaces'
+     --> lnet.conf:2:7
+      |
+    2 |     - interfaces: {0: eth0}
+      |       ^^^^^^^^^^ begin the entry with 'net-spec:'
+    "#
+    );
+}
+
+#[test]
+fn short_ip_pattern_is_refused() {
     insta::assert_snapshot!(
         refusal(
             "\
 ip2nets:
     - net-spec: tcp
+      ip-range: {0: 10.0.0}
 "
         ),
         @r#"
-    error: section 'ip2nets' is not supported by this version
-     --> lnet.conf:1:1
+    error: invalid value '10.0.0' for key '0'
+     --> lnet.conf:3:21
       |
-    1 | ip2nets:
-      | ^^^^^^^ remove the section
+    3 |       ip-range: {0: 10.0.0}
+      |                     ^^^^^^ an address here has four elements; for every address write *.*.*.* (at character 1)
     "#
     );
 }

@@ -195,6 +195,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                 routing,
                 buffers: Buffers { tiny, small, large },
                 globals,
+                ..Config::default()
             },
         )
 }

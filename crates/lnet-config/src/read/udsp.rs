@@ -1,0 +1,106 @@
+//! The `udsp` section (selection, section 4.7).
+//!
+//! Defects of kernels that are not repeated: a priority of 0 is one, an entry without `idx`
+//! goes to the end, one without priority has none, also behind one that has.
+
+use lnet_policy::{PolicyError, Profile, RuleList};
+
+use super::fields::mapping_of;
+use super::reader::Reader;
+use crate::error::{Fault, Problem};
+use crate::udsp::{UdspAction, UdspEntry};
+use crate::yaml::{Entry, Node, Value};
+
+const KEYS: [&str; 8] = [
+    "idx", "src", "dst", "rte", "action", "priority", "seq_no", "disabled",
+];
+
+/// The entries, and, when they are to be in force, the list that they make.
+pub(super) fn rules(
+    section: &Entry<'_>,
+    reader: &mut Reader,
+) -> Result<(Vec<UdspEntry>, RuleList), Fault> {
+    let mut entries = Vec::new();
+    let mut list = RuleList::new();
+    for item in section.sequence()? {
+        let entry = rule(item, reader)?;
+        if !reader.shows() {
+            let added = entry
+                .rule(Profile::Design)
+                .and_then(|rule| list.add(rule, entry.position()));
+            added.map_err(|error| Fault::new(place_of(item, &error), Problem::Rule(error)))?;
+        }
+        entries.push(entry);
+    }
+    Ok((entries, list))
+}
+
+/// The value that an error is about, or the whole entry.
+fn place_of(item: &Node<'_>, error: &PolicyError) -> crate::error::Place {
+    let key = match error {
+        PolicyError::Unparsable { argument, .. }
+        | PolicyError::SeveralNetRanges(argument)
+        | PolicyError::UnknownNet { argument, .. } => argument.to_string(),
+        _ => return item.place,
+    };
+    let Value::Mapping(entries) = &item.value else {
+        return item.place;
+    };
+    let entry = entries.iter().find(|entry| entry.key == key);
+    entry.map_or(item.place, |entry| entry.node.place)
+}
+
+fn rule(item: &Node<'_>, reader: &mut Reader) -> Result<UdspEntry, Fault> {
+    let mut rule = UdspEntry::default();
+    for entry in mapping_of(item, "udsp")? {
+        match entry.key.as_ref() {
+            "idx" => rule.idx = Some(entry.unsigned(0..=u32::MAX)?),
+            "src" => rule.src = descriptor(entry)?,
+            "dst" => rule.dst = descriptor(entry)?,
+            "rte" => rule.rte = descriptor(entry)?,
+            "action" => action(&mut rule, entry, reader)?,
+            "priority" => priority(&mut rule, entry)?,
+            "disabled" => rule.disabled = entry.unsigned(0..=1)? == 1,
+            "seq_no" => {}
+            _ => reader.unknown(entry, &KEYS)?,
+        }
+    }
+    Ok(rule)
+}
+
+/// Kernels of 2.15 and 2.16 print `NA` for nothing.
+fn descriptor(entry: &Entry<'_>) -> Result<Option<String>, Fault> {
+    let text = entry.text()?;
+    Ok((text != "NA").then(|| text.to_owned()))
+}
+
+/// `action: {priority: 1}`, the same as a list of one, or `action: preferred`.
+fn action(rule: &mut UdspEntry, entry: &Entry<'_>, reader: &mut Reader) -> Result<(), Fault> {
+    let node = match &entry.node.value {
+        Value::Scalar(text) if text.starts_with("pref") => {
+            rule.action = Some(UdspAction::Preferred);
+            return Ok(());
+        }
+        Value::Scalar(_) => {
+            return Err(entry.invalid_value("an action is 'priority: N' or 'preferred'"));
+        }
+        Value::Sequence(items) if items.len() == 1 => &items[0],
+        _ => &entry.node,
+    };
+    for field in mapping_of(node, "action")? {
+        if field.key == "priority" {
+            priority(rule, field)?;
+        } else {
+            reader.unknown(field, &["priority"])?;
+        }
+    }
+    Ok(())
+}
+
+fn priority(rule: &mut UdspEntry, entry: &Entry<'_>) -> Result<(), Fault> {
+    let value = entry.unsigned(0..=u32::MAX)?;
+    match rule.action.replace(UdspAction::Priority(value)) {
+        Some(_) => Err(entry.given_twice()),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,30 @@
+//! Between client and daemon: frames on a reliable ordered byte stream.
+//!
+//! ```text
+//!  0        4    5      6       8         12       16       20         24             32
+//!  +--------+----+------+-------+---------+--------+--------+----------+--------------+------+---------+
+//!  | "ZFW1" | 1  | type | flags | request | status | body   | checksum | payload      | body | payload |
+//!  |        |    |      |       | id      |        | length | crc32c   | length       |      |         |
+//!  +--------+----+------+-------+---------+--------+--------+----------+--------------+------+---------+
+//! ```
+//!
+//! A frame with payload is sent only against a GRANT or a credit that names a reserved buffer. The
+//! header says where a frame ends, so that a reader of a stream takes no byte of the next one.
+
+mod frame;
+mod header;
+mod session;
+mod test;
+mod transfer;
+
+pub use frame::Frame;
+pub use header::{FrameFlags, FrameHeader, FrameType};
+pub use session::{Caps, Event, Hello, PROTOCOL_VERSION, Welcome};
+pub use test::{Readiness, TestEntry, TestReq};
+pub use transfer::{Data, Grant, Kind, Place, RecvReply, RecvReq, SendReq};
+
+/// Bytes of the longest body: 1 MiB.
+pub const MAX_BODY: u32 = 1 << 20;
+
+/// Bytes of payload in one DATA frame at most: 4 MiB, so that nothing waits longer than one chunk.
+pub const MAX_CHUNK: u64 = 4 << 20;

@@ -1,0 +1,244 @@
+//! The header of every frame.
+
+use std::fmt;
+
+use bitflags::bitflags;
+
+use crate::bytes::{Reader, Writer, at_most, in_range};
+use crate::error::{DecodeError, EncodeError, Problem};
+use crate::status::Status;
+
+use super::{MAX_BODY, MAX_CHUNK};
+
+const WHAT: &str = "frame header";
+const MAGIC: u32 = u32::from_le_bytes(*b"ZFW1");
+const VERSION: u8 = 1;
+const CHECKSUM_AT: usize = 20;
+
+/// What a frame is. Unknown values survive and print.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FrameType(pub u8);
+
+impl FrameType {
+    /// Client: who I am.
+    pub const HELLO: Self = Self(1);
+    /// Daemon: who you are to me, and the limits.
+    pub const WELCOME: Self = Self(2);
+    /// Client: may I send this message?
+    pub const SEND_REQ: Self = Self(3);
+    /// Daemon: yes, a buffer is reserved.
+    pub const GRANT: Self = Self(4);
+    /// Either: payload.
+    pub const DATA: Self = Self(5);
+    /// Client: the granted buffer will not be filled.
+    pub const ABORT: Self = Self(6);
+    /// Daemon: the message is taken, or why not.
+    pub const SEND_DONE: Self = Self(7);
+    /// Client: is there a message for this buffer?
+    pub const RECV_REQ: Self = Self(8);
+    /// Daemon: here it comes, or why not.
+    pub const RECV_REPLY: Self = Self(9);
+    /// Client: the message is here.
+    pub const RECV_ACK: Self = Self(10);
+    /// Client: which of these would succeed?
+    pub const TEST_REQ: Self = Self(11);
+    /// Daemon: these.
+    pub const TEST_REPLY: Self = Self(12);
+    /// Client: answer the request with this id now.
+    pub const WAKE: Self = Self(13);
+    /// Daemon: news.
+    pub const EVENT: Self = Self(14);
+    /// Either: are you there?
+    pub const PING: Self = Self(15);
+    /// Either: yes.
+    pub const PONG: Self = Self(16);
+    /// Client: good-bye.
+    pub const BYE: Self = Self(17);
+
+    const fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::HELLO => "HELLO",
+            Self::WELCOME => "WELCOME",
+            Self::SEND_REQ => "SEND_REQ",
+            Self::GRANT => "GRANT",
+            Self::DATA => "DATA",
+            Self::ABORT => "ABORT",
+            Self::SEND_DONE => "SEND_DONE",
+            Self::RECV_REQ => "RECV_REQ",
+            Self::RECV_REPLY => "RECV_REPLY",
+            Self::RECV_ACK => "RECV_ACK",
+            Self::TEST_REQ => "TEST_REQ",
+            Self::TEST_REPLY => "TEST_REPLY",
+            Self::WAKE => "WAKE",
+            Self::EVENT => "EVENT",
+            Self::PING => "PING",
+            Self::PONG => "PONG",
+            Self::BYE => "BYE",
+            _ => return None,
+        })
+    }
+
+    /// The name, or what complaints call a frame without one.
+    pub(crate) const fn what(self) -> &'static str {
+        match self.name() {
+            Some(name) => name,
+            None => "frame",
+        }
+    }
+
+    /// Bytes of payload that a frame of this type may carry: DATA a chunk, SEND_REQ a whole short
+    /// message when the client holds a credit, all others none.
+    const fn max_payload(self) -> u64 {
+        match self {
+            Self::DATA | Self::SEND_REQ => MAX_CHUNK,
+            _ => 0,
+        }
+    }
+}
+
+impl fmt::Display for FrameType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "frame type {}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for FrameType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+bitflags! {
+    /// Remarks about a frame. Unknown ones survive.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct FrameFlags: u16 {
+        /// SEND_REQ: the message follows as payload, against a credit.
+        const INLINE = 1;
+        const _ = !0;
+    }
+}
+
+/// The header of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// What the frame is.
+    pub frame_type: FrameType,
+    /// Remarks.
+    pub flags: FrameFlags,
+    /// The request that the frame belongs to: chosen by the client, increasing, not 0; 0 for what
+    /// was not asked for.
+    pub request: u32,
+    /// Of replies: 1, 0 or an error.
+    pub status: Status,
+    /// Bytes of the body.
+    pub body_len: u32,
+    /// Bytes of the payload behind the body.
+    pub payload_len: u64,
+}
+
+impl FrameHeader {
+    /// Bytes of the header.
+    pub const LEN: usize = 32;
+
+    /// The header of a frame that has neither body nor payload yet.
+    #[must_use]
+    pub const fn new(frame_type: FrameType, request: u32) -> Self {
+        Self {
+            frame_type,
+            flags: FrameFlags::empty(),
+            request,
+            status: Status::NONE,
+            body_len: 0,
+            payload_len: 0,
+        }
+    }
+
+    /// The same header with another status.
+    #[must_use]
+    pub const fn with_status(self, status: Status) -> Self {
+        Self { status, ..self }
+    }
+
+    /// Decodes the header at the start of `bytes`; bytes behind it are ignored. An unknown type is
+    /// no error here, but may carry no payload.
+    ///
+    /// # Errors
+    ///
+    /// A short input; a wrong magic, version or checksum; a body or payload that is too long.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let reader = Reader::new(WHAT, bytes);
+        reader.require(Self::LEN)?;
+        let magic = reader.u32(0)?;
+        if magic != MAGIC {
+            return Err(reader.error(0, Problem::BadMagic(magic.into())));
+        }
+        let version = reader.u8(4)?;
+        if version != VERSION {
+            return Err(reader.error(4, Problem::UnknownVersion(version.into())));
+        }
+        let (found, computed) = (reader.u32(CHECKSUM_AT)?, checksum(&reader.array(0)?));
+        if found != 0 && found != computed {
+            return Err(reader.error(CHECKSUM_AT, Problem::BadChecksum { found, computed }));
+        }
+        let frame_type = FrameType(reader.u8(5)?);
+        let body_len = reader.u32(16)?;
+        in_range(
+            &reader,
+            16,
+            "body length",
+            body_len.into(),
+            (0, MAX_BODY.into()),
+        )?;
+        let payload = reader.u64(24)?;
+        let max = frame_type.max_payload();
+        Ok(Self {
+            frame_type,
+            flags: FrameFlags::from_bits_retain(reader.u16(6)?),
+            request: reader.u32(8)?,
+            status: Status(reader.i32(12)?),
+            body_len,
+            payload_len: in_range(&reader, 24, "payload length", payload, (0, max))?,
+        })
+    }
+
+    /// Refuses lengths that receivers refuse.
+    pub(crate) fn check(&self) -> Result<(), EncodeError> {
+        at_most("body length", self.body_len.into(), MAX_BODY.into())?;
+        at_most(
+            "payload length",
+            self.payload_len,
+            self.frame_type.max_payload(),
+        )
+    }
+
+    /// Writes the header with its checksum.
+    pub(crate) fn encode(&self, buffer: &mut [u8]) -> Result<(), EncodeError> {
+        let mut bytes = [0; Self::LEN];
+        Writer::new(&mut bytes, Self::LEN)?
+            .u32(MAGIC)
+            .u8(VERSION)
+            .u8(self.frame_type.0)
+            .u16(self.flags.bits())
+            .u32(self.request)
+            .i32(self.status.0)
+            .u32(self.body_len)
+            .u32(0)
+            .u64(self.payload_len);
+        let sum = checksum(&bytes).to_le_bytes();
+        let (before, rest) = bytes.split_at(CHECKSUM_AT);
+        Writer::new(buffer, Self::LEN)?
+            .bytes(before)
+            .bytes(&sum)
+            .bytes(rest.get(sum.len()..).unwrap_or_default());
+        Ok(())
+    }
+}
+
+/// crc32c of bytes 0..20 and 24..32: everything but the checksum itself.
+fn checksum(header: &[u8; FrameHeader::LEN]) -> u32 {
+    let (before, rest) = header.split_at(CHECKSUM_AT);
+    crc32c::crc32c_append(crc32c::crc32c(before), rest.get(4..).unwrap_or_default())
+}

@@ -1,0 +1,192 @@
+//! The shared segment: one page of header, then the unexpected region, then the expected region.
+//!
+//! ```text
+//!  0        8    12       16    24      32      40      48    56   60     64         72       80    84
+//!  +--------+----+--------+-----+-------+-------+-------+-----+----+------+----------+--------+-----+----+
+//!  | magic  | v. | header |total|unexp. |max un.|max ex.|epoch|pid |state |heartbeat |session |ready| 0  |
+//!  +--------+----+--------+-----+-------+-------+-------+-----+----+------+----------+--------+-----+----+
+//!  128: statistics, u64 each ... 4096: the unexpected region ... 4096 + unexpected: the expected region
+//! ```
+//!
+//! **Every offset of both protocols counts from the end of this page**, so that expected memory
+//! begins at the unexpected region's size. State, heartbeat, session and the ready counter change
+//! while others read; their offsets are constants here, for whoever maps the page.
+
+use std::ops::Range;
+
+use crate::bytes::{Reader, Writer, in_range};
+use crate::error::{DecodeError, EncodeError, Problem};
+
+const WHAT: &str = "segment header";
+const MAGIC: u64 = u64::from_le_bytes(*b"ZBMISHM1");
+const VERSION: u32 = 1;
+
+/// Bytes of the header page.
+pub const SEGMENT_HEADER_LEN: usize = 4096;
+
+/// What the daemon is doing. Unknown values survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DaemonState(pub u32);
+
+impl DaemonState {
+    /// Not yet usable.
+    pub const STARTING: Self = Self(0);
+    /// In service.
+    pub const READY: Self = Self(1);
+    /// Finishing running transfers, accepting none.
+    pub const DRAINING: Self = Self(2);
+    /// Gone in good order.
+    pub const DEAD: Self = Self(3);
+}
+
+/// A stretch of the segment behind its header page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Extent {
+    /// Bytes from the end of the header page.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+impl Extent {
+    /// Bytes on the wire.
+    pub const LEN: usize = 16;
+
+    /// True when all of it lies in `region`; sums that overflow lie nowhere.
+    #[must_use]
+    pub fn is_inside(self, region: &Range<u64>) -> bool {
+        self.offset >= region.start
+            && self
+                .offset
+                .checked_add(self.len)
+                .is_some_and(|end| end <= region.end)
+    }
+}
+
+/// The header page's fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentHeader {
+    /// Bytes of both regions; the file has [`SEGMENT_HEADER_LEN`] more.
+    pub total: u64,
+    /// Bytes of the unexpected region, less than `total`.
+    pub unexpected: u64,
+    /// Bytes of the longest unexpected message.
+    pub max_unexpected: u64,
+    /// Bytes of the longest expected message.
+    pub max_expected: u64,
+    /// Random, not 0, another at each start of the daemon.
+    pub epoch: u64,
+    /// The daemon's process id.
+    pub daemon_pid: u32,
+    /// What it is doing.
+    pub state: DaemonState,
+    /// Nanoseconds of the monotonic clock at its last sign of life.
+    pub heartbeat_ns: u64,
+    /// The attached server's session, 0 for none.
+    pub session: u64,
+    /// Unexpected messages that have arrived, modulo 2^32: a futex word.
+    pub unexpected_ready: u32,
+}
+
+impl SegmentHeader {
+    /// Bytes that [`encode`](Self::encode) writes; the rest of the page is statistics.
+    pub const LEN: usize = 88;
+    /// Offset of [`state`](Self::state), u32.
+    pub const STATE_AT: usize = 60;
+    /// Offset of [`heartbeat_ns`](Self::heartbeat_ns), u64.
+    pub const HEARTBEAT_AT: usize = 64;
+    /// Offset of [`session`](Self::session), u64.
+    pub const SESSION_AT: usize = 72;
+    /// Offset of [`unexpected_ready`](Self::unexpected_ready), u32.
+    pub const UNEXPECTED_READY_AT: usize = 80;
+    /// Offset of the statistics, u64 each.
+    pub const STATISTICS_AT: usize = 128;
+
+    /// Decodes the header at the start of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// A short input; a wrong magic, version or header size; an unexpected region that is not
+    /// smaller than the total; epoch 0.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let reader = Reader::new(WHAT, bytes);
+        reader.require(Self::LEN)?;
+        let magic = reader.u64(0)?;
+        if magic != MAGIC {
+            return Err(reader.error(0, Problem::BadMagic(magic)));
+        }
+        let version = reader.u32(8)?;
+        if version != VERSION {
+            return Err(reader.error(8, Problem::UnknownVersion(version)));
+        }
+        let page = SEGMENT_HEADER_LEN as u64;
+        in_range(
+            &reader,
+            12,
+            "header size",
+            reader.u32(12)?.into(),
+            (page, page),
+        )?;
+        let total = in_range(
+            &reader,
+            16,
+            "total",
+            reader.u64(16)?,
+            (1, i64::MAX as u64 - page),
+        )?;
+        Ok(Self {
+            total,
+            unexpected: in_range(
+                &reader,
+                24,
+                "unexpected size",
+                reader.u64(24)?,
+                (0, total - 1),
+            )?,
+            max_unexpected: reader.u64(32)?,
+            max_expected: reader.u64(40)?,
+            epoch: in_range(&reader, 48, "epoch", reader.u64(48)?, (1, u64::MAX))?,
+            daemon_pid: reader.u32(56)?,
+            state: DaemonState(reader.u32(Self::STATE_AT)?),
+            heartbeat_ns: reader.u64(Self::HEARTBEAT_AT)?,
+            session: reader.u64(Self::SESSION_AT)?,
+            unexpected_ready: reader.u32(Self::UNEXPECTED_READY_AT)?,
+        })
+    }
+
+    /// Writes the header and returns its length.
+    ///
+    /// # Errors
+    ///
+    /// A short buffer.
+    pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, EncodeError> {
+        Writer::new(buffer, Self::LEN)?
+            .u64(MAGIC)
+            .u32(VERSION)
+            .u32(SEGMENT_HEADER_LEN as u32)
+            .u64(self.total)
+            .u64(self.unexpected)
+            .u64(self.max_unexpected)
+            .u64(self.max_expected)
+            .u64(self.epoch)
+            .u32(self.daemon_pid)
+            .u32(self.state.0)
+            .u64(self.heartbeat_ns)
+            .u64(self.session)
+            .u32(self.unexpected_ready)
+            .reserved(4);
+        Ok(Self::LEN)
+    }
+
+    /// The offsets of the unexpected region.
+    #[must_use]
+    pub const fn unexpected_region(&self) -> Range<u64> {
+        0..self.unexpected
+    }
+
+    /// The offsets of the expected region.
+    #[must_use]
+    pub const fn expected_region(&self) -> Range<u64> {
+        self.unexpected..self.total
+    }
+}
