@@ -188,12 +188,9 @@ pub unsafe extern "C" fn lustre_lnet_show_net_sel_pol_r(
     policies: *mut *mut SelPol,
 ) -> c_int {
     // SAFETY: the caller promises the same.
-    let net = unsafe { optional(net) };
+    let shown = unsafe { optional(net) }.and_then(nets);
     // SAFETY: the caller promises that there is a place, or none.
-    returned(
-        net.and_then(nets)
-            .and_then(|shown| unsafe { hand_over(&shown, policies) }),
-    )
+    returned(shown.and_then(|shown| unsafe { hand_over(&shown, policies) }))
 }
 
 /// See the header.
@@ -207,12 +204,9 @@ pub unsafe extern "C" fn lustre_lnet_show_nid_sel_pol_r(
     policies: *mut *mut SelPol,
 ) -> c_int {
     // SAFETY: the caller promises the same.
-    let nid = unsafe { optional(nid) };
+    let shown = unsafe { optional(nid) }.and_then(nids);
     // SAFETY: the caller promises that there is a place, or none.
-    returned(
-        nid.and_then(nids)
-            .and_then(|shown| unsafe { hand_over(&shown, policies) }),
-    )
+    returned(shown.and_then(|shown| unsafe { hand_over(&shown, policies) }))
 }
 
 /// See the header.

@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "pointers from C, exported names")]
 
 use std::cell::RefCell;
+use std::env;
 use std::ffi::{CString, c_char, c_int};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -76,7 +77,7 @@ pub(crate) fn returned(result: Result<c_int, Failed>) -> c_int {
 }
 
 fn default_path() -> PathBuf {
-    lnet_control::default_socket_path()
+    lnet_control::default_socket_path(env::var_os("XDG_RUNTIME_DIR").as_deref())
 }
 
 /// See the header.
