@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use lnet_config::{Config, NetConfig, NiConfig};
+use lnet_config::{Config, Ip2Nets, NetConfig, NiConfig, NoRuleApplies};
 use lnet_core::{Core, CoreConfig, Globals, NiId, Route, RouterBuffers, Tunables};
 use lnet_tcp::{AddNiError, LndNi, NiKey, Socklnd, SocklndConfig, SourcePorts};
 use lnet_types::{LndType, Net, Nid, Time};
@@ -46,6 +46,9 @@ pub enum StartError {
         /// Names that exist.
         known: String,
     },
+    /// No rule of `ip2nets` is for this machine.
+    #[error(transparent)]
+    Ip2Nets(#[from] NoRuleApplies),
     /// The LND cannot serve the interface.
     #[error(transparent)]
     Lnd(#[from] AddNiError),
@@ -82,6 +85,7 @@ pub(crate) fn engine(
     }
     add_interfaces(&mut engine, config, incarnation, now)?;
     add_routes_and_peers(&mut engine.side.core, config, now)?;
+    engine.side.core.set_rules(config.rules.clone());
     Ok(engine)
 }
 
@@ -92,7 +96,8 @@ fn add_interfaces(
     now: Time,
 ) -> Result<(), StartError> {
     let system = sys::interface_addresses().map_err(StartError::Interfaces)?;
-    for net in &config.nets {
+    let by_address = nets_by_address(config, &system)?;
+    for net in config.nets.iter().chain(&by_address) {
         if net.net.lnd != LndType::TCP {
             return Err(StartError::NotTcp(net.net));
         }
@@ -108,6 +113,22 @@ fn add_interfaces(
     }
     engine.links.refresh(&mut engine.side.core, now);
     Ok(())
+}
+
+/// The networks that `ip2nets` gives a machine with these addresses.
+fn nets_by_address(
+    config: &Config,
+    system: &[InterfaceAddress],
+) -> Result<Vec<NetConfig>, NoRuleApplies> {
+    if config.ip2nets.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Loopback addresses say nothing of where a machine is.
+    let local = system.iter().filter(|local| !local.address.is_loopback());
+    let local: Vec<_> = local
+        .map(|local| (local.name.as_str(), local.address))
+        .collect();
+    Ip2Nets::nets(&config.ip2nets, &local)
 }
 
 fn add_interface(

@@ -25,8 +25,13 @@ struct Bed {
 
 impl Bed {
     fn new() -> Self {
+        Self::with("")
+    }
+
+    /// A node with more in its configuration.
+    fn with(rest: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let node = start(free_port(), &["127.0.0.1@tcp"], "");
+        let node = start(free_port(), &["127.0.0.1@tcp"], rest);
         let endpoint = node.open_control(&at(directory.path().join("c"))).unwrap();
         Self {
             node,
@@ -100,6 +105,14 @@ fn rules_that_were_added_are_given_back_byte_for_byte() {
     let wanted = (RuleType::Net as u32).to_le_bytes();
     let got = ask(stream, Code::IOC_LIBCFS_GET_RULES, &wanted);
     assert_eq!((got.status, got.more, got.body), (0, false, block));
+}
+
+#[test]
+fn rules_of_the_configuration_are_in_force_from_the_start() {
+    let bed = Bed::with("udsp: [{src: tcp, priority: 2}, {dst: tcp, priority: 2}]\n");
+    let wanted = (RuleType::Net as u32).to_le_bytes();
+    let got = ask(&mut bed.connect(), Code::IOC_LIBCFS_GET_RULES, &wanted);
+    assert_eq!(got.body, net_rules().encode().unwrap());
 }
 
 #[test]

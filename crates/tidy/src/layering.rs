@@ -13,9 +13,9 @@ const EDGES: [(&str, &[&str]); 27] = [
     ("lnet-types", &[]),
     ("finerail-sys", &[]),
     ("lnet-wire", &["lnet-types"]),
-    ("lnet-config", &["lnet-types"]),
     ("lnet-control", &[]),
     ("lnet-policy", &["lnet-types"]),
+    ("lnet-config", &["lnet-policy", "lnet-types"]),
     ("topology", &[]),
     (
         "fgr",
