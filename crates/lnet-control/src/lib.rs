@@ -19,9 +19,11 @@
 //! This crate may never know of sockets, of a node's state, or of what a configuration means.
 
 mod frame;
+mod path;
 mod request;
 
 pub use frame::{Code, Frame, FrameError, Header};
+pub use path::default_socket_path;
 pub use request::{
     Failure, Fault, FaultPace, FaultRule, HealthTarget, ImportMode, Reply, Request, Section, Show,
 };

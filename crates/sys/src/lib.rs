@@ -13,6 +13,7 @@
 //! | How do two processes share memory? | [`SharedMemory`], [`Mapping`] |
 //! | Does that process still live, and is it still the same? | [`ProcessHandle`], [`process_start`] |
 //! | Who is at the other end of a local socket, and how is a descriptor passed? | [`peer_credentials`], [`send_descriptors`] |
+//! | How does one thread end another's wait? | [`Alarm`] |
 //! | Where is the memory of a message, and who keeps it alive? | [`span`] |
 //!
 //! This crate knows of sockets, interfaces and CPUs. It may never know of a protocol: no NID, no
@@ -21,6 +22,7 @@
 //! Every function asks the kernel anew on each call. The errors are the kernel's, as
 //! [`std::io::Error`]; the caller knows what was being attempted and says so.
 
+mod alarm;
 mod cpu;
 mod descriptors;
 mod interface;
@@ -34,6 +36,7 @@ pub mod span;
 mod tcp;
 mod wait;
 
+pub use alarm::{Alarm, Woken};
 pub use cpu::{allowed_cpus, pin_to_cpu};
 pub use descriptors::{
     DESCRIPTORS_MAX, PeerCredentials, effective_user, peer_credentials, receive_descriptors,

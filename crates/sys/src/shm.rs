@@ -150,6 +150,15 @@ impl SharedMemory {
         self.0.write_all_at(bytes, offset)
     }
 
+    /// Reads bytes at an offset by a system call, which cannot meet a missing page.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnexpectedEof`] when the object ends before.
+    pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(bytes, offset)
+    }
+
     /// The whole object, or its first `bytes` bytes, as memory.
     ///
     /// # Errors
@@ -231,6 +240,10 @@ mod tests {
         assert_eq!(far.load_u32(8), Some(9));
         made.write_at(16, &5_u64.to_ne_bytes()).unwrap();
         assert_eq!(far.load_u64(16), Some(5));
+        let mut bytes = [0; 8];
+        made.read_at(16, &mut bytes).unwrap();
+        assert_eq!(bytes, 5_u64.to_ne_bytes());
+        assert!(made.read_at(8190, &mut bytes).is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::workspace::{Package, Workspace};
 
 /// The house: every crate, lowest first, with the crates of this workspace that its library may
 /// use. Tests may use more, because they ship with nothing.
-const EDGES: [(&str, &[&str]); 26] = [
+const EDGES: [(&str, &[&str]); 28] = [
     ("lnet-types", &[]),
     ("finerail-sys", &[]),
     ("lnet-wire", &["lnet-types"]),
@@ -37,6 +37,8 @@ const EDGES: [(&str, &[&str]); 26] = [
             "finerail-sys",
         ],
     ),
+    ("lnet-dlc", &["lnet-control", "lnet-policy"]),
+    ("lnet-dlc-ffi", &["lnet-dlc", "lnet-control", "lnet-policy"]),
     (
         "lnet-rpc",
         &[

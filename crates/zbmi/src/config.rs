@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::io::JobId;
+use crate::pool::slot_len;
 
 /// Bytes of one unit of the unexpected pool: every slot is a multiple (section 3.1.2).
 pub const SLOT_UNIT: u64 = 64;
@@ -126,6 +127,16 @@ pub enum ConfigError {
         /// Bytes of the region.
         unexpected: u64,
     },
+    /// A client could never send the largest unexpected message.
+    #[error(
+        "a client's share of the unexpected region ({share} bytes) is below the largest unexpected message ({max} bytes)"
+    )]
+    ShareTooSmall {
+        /// Bytes of the share.
+        share: u64,
+        /// Bytes of the largest unexpected message.
+        max: u64,
+    },
     /// Session 0 means "no server".
     #[error("the first session must not be 0")]
     NoSession,
@@ -141,13 +152,12 @@ impl Config {
             return Err(ConfigError::NoExpectedRegion { unexpected, total });
         }
         let max = self.max_unexpected;
-        let usable = unexpected / SLOT_UNIT * SLOT_UNIT;
-        if max
-            .max(1)
-            .checked_next_multiple_of(SLOT_UNIT)
-            .is_none_or(|slot| slot > usable)
-        {
+        let slot = slot_len(max).unwrap_or(u64::MAX);
+        if slot > unexpected / SLOT_UNIT * SLOT_UNIT {
             return Err(ConfigError::UnexpectedTooSmall { max, unexpected });
+        }
+        if let Some(share) = self.unexpected_share.filter(|&share| share < slot) {
+            return Err(ConfigError::ShareTooSmall { share, max });
         }
         if self.first_session == 0 {
             return Err(ConfigError::NoSession);

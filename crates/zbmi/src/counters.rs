@@ -91,6 +91,17 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
+/// What one client moved since it attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientTraffic {
+    /// Messages that it sent.
+    pub sent: Traffic,
+    /// Messages that it received.
+    pub received: Traffic,
+    /// How often it was told "not now".
+    pub not_now: u64,
+}
+
 impl Traffic {
     pub(crate) fn add(&mut self, bytes: u64) {
         self.messages += 1;

@@ -1,17 +1,59 @@
 //! The zbmi plugin engine: which client message meets which server buffer, as a state machine without I/O.
 //!
 //! "R7" is a numbered requirement of the zoid method, "section 3.1.7" a section of its description; not
-//! those of the LNet wire. DESIGN.md beside this crate explains the whole.
+//! those of the LNet wire. DESIGN.md beside this crate explains the whole: states, tables, fairness,
+//! memory, deaths.
+//!
+//! [`Engine`] is the plugin. It takes inputs (a client's call, a command of the server, how a transfer
+//! went, the time) and gives outputs ([`Output`]). Whoever drives it owns the clock, the
+//! connections, the queues and the segment. It has no clock, no socket, no thread, no randomness, sees
+//! no byte of payload or protocol, and has no way to panic that a client or a server could reach.
+//!
+//! ```text
+//!   clients                                                                server
+//!      │ send recv test wake                        post test cancel unexp… │
+//!  ┌───▼──────────────────────────────────────────────────────────────────────▼───┐
+//!  │ request ──────────▶ matching ◀────────────────────────────── post            │
+//!  │    │    ready          │ claims                                              │
+//!  │    ▼                   ▼                                                     │
+//!  │ memory ─ pool ─▶ transfer ─ admission                       session ─ inbox  │
+//!  │ attach ─ pids          │ ends                                  ▲             │
+//!  │ drain                  └──────────────▶ finish ────────────────┘      timers │
+//!  └───┬───────────────────────────────────────────────────────────────────────┬──┘
+//!      ▼ Reply Grant Deliver Stop Credits                             Answer   ▼
+//! ```
 
+mod admission;
+mod attach;
+mod audit;
+mod client;
 mod config;
 mod counters;
+mod drain;
+mod finish;
+mod inbox;
 mod io;
+mod matching;
+mod memory;
+mod pids;
+mod pool;
+mod post;
+mod ready;
+mod request;
+mod server;
+mod session;
+#[cfg(test)]
+mod tests;
 mod time;
+mod timers;
+mod transfer;
+mod view;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
+pub use audit::Inconsistency;
 pub use config::{BULK_MIN, Config, ConfigError, Limits, SLOT_UNIT};
-pub use counters::{Counters, Gauges, Histogram, Refusal, Traffic};
+pub use counters::{ClientTraffic, Counters, Gauges, Histogram, Refusal, Traffic};
 pub use io::{
     Answer, Attach, Attached, BmiId, CallId, Class, Completion, Departure, Direction, Errno,
     GrantId, JobId, Message, Output, Peer, Pid, PluginId, Post, PreviousStay, RecvRequest, Reply,
@@ -19,6 +61,17 @@ pub use io::{
     TestKind, TestRequest, Transfer, UnexpTest,
 };
 pub use time::Time;
+
+use crate::admission::Admission;
+use crate::client::Client;
+use crate::drain::Stopping;
+use crate::inbox::Inbox;
+use crate::memory::MemoryQueue;
+use crate::pids::Pids;
+use crate::pool::Pool;
+use crate::server::{Server, ServerPost};
+use crate::timers::{Timer, Timers};
+use crate::transfer::Running;
 
 /// The plugin: the clients' calls on one side, the server's operations on the other.
 ///
@@ -28,186 +81,155 @@ pub use time::Time;
 /// none, and act on them in that order. Call [`Engine::tick`] when [`Engine::next_deadline`] has come;
 /// earlier calls do no harm. Times never go backwards.
 ///
-/// * Every request of a client ([`Engine::send`], [`Engine::recv`], [`Engine::test`]) ends with exactly one
-///   of: an [`Output::Reply`]; for a receive an [`Output::Deliver`] that was acknowledged; or the client's
-///   departure, after which nothing is said about it any more.
-/// * Every command of the server that takes a [`CallId`] gets exactly one [`Output::Answer`], unless the server leaves
-///   with [`Departure::Broken`] first.
-/// * Every [`Output::Grant`] and [`Output::Deliver`] ends with a report of the caller or with [`Output::Stop`].
+/// * Every request of a client ([`Engine::send`], [`Engine::recv`], [`Engine::test`]) ends with exactly
+///   one of: an [`Output::Reply`]; for a receive an [`Output::Deliver`] that was acknowledged; or the
+///   client's departure, after which nothing is said about it any more.
+/// * Every command of the server that takes a [`CallId`] gets exactly one [`Output::Answer`], unless
+///   the server leaves with [`Departure::Broken`] first.
+/// * Every [`Output::Grant`] and [`Output::Deliver`] ends with a report of the caller
+///   ([`Engine::transfer_arrived`], [`Engine::transfer_aborted`], [`Engine::transfer_acknowledged`]) or
+///   with [`Output::Stop`].
 /// * Reports and wake-ups that name nothing (any more) are counted and ignored.
+///
+/// # A message
+///
+/// ```
+/// use zbmi::*;
+///
+/// let mut engine = Engine::new(Config::default())?;
+/// let now = Time::ZERO;
+/// let attach = Attach { uuid: [1; 16], job: JobId(0), previous: None };
+/// let peer = engine.client_attached(now, attach)?.peer;
+/// let session = engine.server_attached()?;
+///
+/// // The server posts a receive of at most 4096 bytes.
+/// let buffer = Segment { offset: 1 << 20, len: 4096 };
+/// let post = Post {
+///     direction: Direction::ToServer,
+///     bmi: BmiId(7),
+///     peer,
+///     tag: Tag(5),
+///     segments: vec![buffer],
+///     total: 4096,
+///     not_immediate: false,
+/// };
+/// engine.post(now, session, CallId(1), post);
+/// let Some(Output::Answer { answer: Answer::Registered(plugin), .. }) = engine.poll_output() else {
+///     unreachable!("nobody waits")
+/// };
+///
+/// // A client sends 100 bytes, and may, at once.
+/// let send = SendRequest {
+///     kind: SendKind::Expected,
+///     tag: Tag(5),
+///     total: 100,
+///     timeout: core::time::Duration::ZERO,
+///     order: 1,
+/// };
+/// engine.send(now, peer, RequestId(1), send);
+/// let Some(Output::Grant(grant)) = engine.poll_output() else { unreachable!("a receive waits") };
+/// assert_eq!(grant.segments[..], [Segment { offset: 1 << 20, len: 100 }]);
+///
+/// // The bytes are in the segment.
+/// engine.transfer_arrived(now, grant.grant);
+/// let reply = Output::Reply { peer, request: RequestId(1), reply: Reply::Sent };
+/// assert_eq!(engine.poll_output(), Some(reply));
+/// let wanted = Selection::Any(1);
+/// let test = ServerTest { selection: wanted, timeout: core::time::Duration::ZERO, wake_on_unexpected: false };
+/// engine.server_test(now, session, CallId(2), test);
+/// let Some(Output::Answer { answer: Answer::Completions { completions, .. }, .. }) = engine.poll_output()
+/// else {
+///     unreachable!("the receive is complete")
+/// };
+/// assert_eq!(completions, [Completion { bmi: BmiId(7), plugin, result: Ok(100) }]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Engine {
     config: Config,
+    /// Attached ones, and those that may come back.
+    clients: BTreeMap<Pid, Client>,
+    pids: Pids,
+    server: Option<Server>,
+    next_session: Session,
+    /// The server's operations that have not ended.
+    posts: BTreeMap<PluginId, ServerPost>,
+    next_plugin: PluginId,
+    transfers: BTreeMap<GrantId, Running>,
+    next_grant: GrantId,
+    inbox: Inbox,
+    pool: Pool,
+    memory: MemoryQueue,
+    admission: Admission,
+    timers: Timers,
     outputs: VecDeque<Output>,
+    stopping: Stopping,
     counters: Counters,
 }
 
-// The bodies follow in the modules; the signatures are final.
-#[allow(
-    clippy::needless_pass_by_value,
-    clippy::unused_self,
-    clippy::missing_const_for_fn,
-    unused_variables,
-    reason = "signatures first"
-)]
 impl Engine {
     /// An engine without clients and server.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self {
-            config,
+            clients: BTreeMap::new(),
+            pids: Pids::default(),
+            server: None,
+            next_session: Session(config.first_session),
+            posts: BTreeMap::new(),
+            next_plugin: PluginId(1),
+            transfers: BTreeMap::new(),
+            next_grant: GrantId(1),
+            inbox: Inbox::default(),
+            pool: Pool::new(config.unexpected_size),
+            memory: MemoryQueue::default(),
+            admission: Admission::new(config.bulk_slots, config.job_weights.clone()),
+            timers: Timers::default(),
             outputs: VecDeque::new(),
+            stopping: Stopping::No,
             counters: Counters::default(),
+            config,
         })
     }
 
     /// The next thing to be done.
     pub fn poll_output(&mut self) -> Option<Output> {
+        if self.outputs.is_empty() {
+            self.finish_drain();
+        }
         self.outputs.pop_front()
     }
 
-    /// When [`Engine::tick`] has something to do; `None`: never, as things stand.
+    /// When [`Engine::tick`] has something to do; `None`: never, as things stand. May be earlier than
+    /// anything happens.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
-        None
+        self.timers.next()
     }
 
     /// Does what is due.
-    pub fn tick(&mut self, now: Time) {}
-
-    // ---- clients ----
-
-    /// A client attaches (HELLO). [`Errno::Busy`]: as many as allowed; [`Errno::TryAgain`]: draining.
-    pub fn client_attached(&mut self, now: Time, attach: Attach) -> Result<Attached, Errno> {
-        Err(Errno::Busy)
+    pub fn tick(&mut self, now: Time) {
+        while let Some(timer) = self.timers.pop_due(now) {
+            match timer {
+                Timer::Request(peer, request) => self.expire_request(now, peer, request),
+                Timer::Call(call) => self.expire_call(call),
+                Timer::Hold(plugin) => self.expire_hold(plugin),
+                Timer::Stall(grant) => self.check_stall(now, grant),
+                Timer::Reattach(pid) => self.expire_reattach(now, pid),
+                Timer::Drain => self.expire_drain(now),
+            }
+        }
     }
 
-    /// A client left (BYE, or its link broke). The engine forgets its requests and stops its transfers.
-    pub fn client_lost(&mut self, now: Time, peer: Peer, how: Departure) {}
-
-    /// zbmi_send (SEND_REQ).
-    pub fn send(&mut self, now: Time, peer: Peer, request: RequestId, send: SendRequest) {}
-
-    /// zbmi_recv (RECV_REQ).
-    pub fn recv(&mut self, now: Time, peer: Peer, request: RequestId, recv: RecvRequest) {}
-
-    /// zbmi_test (TEST_REQ).
-    pub fn test(&mut self, now: Time, peer: Peer, request: RequestId, test: TestRequest) {}
-
-    /// Ends a waiting request early (WAKE): it is answered as at its timeout. A request whose
-    /// transfer runs goes on.
-    pub fn wake(&mut self, now: Time, peer: Peer, request: RequestId) {}
-
-    // ---- transfers ----
-
-    /// Bytes of this transfer moved: in a stream, those of other transfers of the same client in the
-    /// same direction wait behind it and do not count as stalled either.
-    pub fn transfer_progressed(&mut self, now: Time, grant: GrantId) {}
-
-    /// All bytes of a Grant are in the segment.
-    pub fn transfer_arrived(&mut self, now: Time, grant: GrantId) {}
-
-    /// The client gave a Grant back (ABORT), or sent another number of bytes than announced: nothing
-    /// was sent. A receive of the server waits for the next message, its buffer's content undefined.
-    pub fn transfer_aborted(&mut self, now: Time, grant: GrantId) {}
-
-    /// The client has a Deliver (RECV_ACK), or could not take it.
-    pub fn transfer_acknowledged(&mut self, now: Time, grant: GrantId, result: Result<(), Errno>) {}
-
-    // ---- server ----
-
-    /// The server attaches (INIT). [`Errno::Busy`]: there is one; [`Errno::TryAgain`]: draining.
-    pub fn server_attached(&mut self, now: Time) -> Result<Session, Errno> {
-        Err(Errno::Busy)
+    fn client(&self, peer: Peer) -> Option<&Client> {
+        self.clients
+            .get(&peer.pid)
+            .filter(|client| client.peer == peer)
     }
 
-    /// The server left (FINI, or its process died). After a farewell its unanswered commands are
-    /// answered with [`Errno::NetDown`]; otherwise forgotten.
-    pub fn server_lost(&mut self, now: Time, session: Session, how: Departure) {}
-
-    /// POST_SEND, POST_RECV. Answered with `Registered`, `Immediate`, `NoMemory` or `Failed`.
-    pub fn post(&mut self, now: Time, session: Session, call: CallId, post: Post) {}
-
-    /// TEST. Answered with `Completions` or `Failed`.
-    pub fn server_test(&mut self, now: Time, session: Session, call: CallId, test: ServerTest) {}
-
-    /// UNEXP_TEST. Answered with `Messages` or `Failed`.
-    pub fn unexp_test(&mut self, now: Time, session: Session, call: CallId, test: UnexpTest) {}
-
-    /// UNEXP_FREE of the message at this offset. What is not the server's to free is counted and
-    /// ignored.
-    pub fn unexp_free(&mut self, now: Time, session: Session, offset: u64) {}
-
-    /// CANCEL. Ignored when the operation is claimed or complete.
-    pub fn cancel(&mut self, now: Time, session: Session, plugin: PluginId) {}
-
-    /// DROP_PEER: the server forgot this client's address, so the pid of a dead client may be given
-    /// to another one. [`Errno::NetReset`]: not the server's session.
-    pub fn drop_peer(&mut self, now: Time, session: Session, pid: Pid) -> Result<(), Errno> {
-        Err(Errno::NetReset)
+    fn client_mut(&mut self, peer: Peer) -> Option<&mut Client> {
+        self.clients
+            .get_mut(&peer.pid)
+            .filter(|client| client.peer == peer)
     }
-
-    /// WAKE: every sleeping TEST and UNEXP_TEST returns now.
-    pub fn server_wake(&mut self, now: Time, session: Session) {}
-
-    /// Nobody waits for this command's answer any more: a sleeping TEST or UNEXP_TEST is forgotten
-    /// without an answer.
-    pub fn abandon(&mut self, session: Session, call: CallId) {}
-
-    /// An answer could not be delivered (its reply slot vanished): what it reported is reported again,
-    /// before anything else.
-    pub fn undelivered(&mut self, now: Time, session: Session, answer: Answer) {}
-
-    // ---- the daemon ----
-
-    /// Stops gracefully: waiting requests are answered, new ones refused, running transfers have
-    /// [`Config::drain`] to end; then [`Output::Drained`].
-    pub fn drain(&mut self, now: Time) {}
-
-    /// The client that has this pid now, or may come back to it.
-    #[must_use]
-    pub fn peer(&self, pid: Pid) -> Option<Peer> {
-        None
-    }
-
-    /// The attached server's session.
-    #[must_use]
-    pub fn session(&self) -> Option<Session> {
-        None
-    }
-
-    /// What it was built with.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// What happened so far.
-    #[must_use]
-    pub fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// How things stand.
-    #[must_use]
-    pub fn gauges(&self) -> Gauges {
-        Gauges::default()
-    }
-
-    /// Messages and bytes of one client, and how often it was told "not now".
-    #[must_use]
-    pub fn client_traffic(&self, peer: Peer) -> Option<ClientTraffic> {
-        None
-    }
-}
-
-/// What one client moved since it attached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClientTraffic {
-    /// Messages that it sent.
-    pub sent: Traffic,
-    /// Messages that it received.
-    pub received: Traffic,
-    /// How often it was told "not now".
-    pub not_now: u64,
 }

@@ -14,6 +14,7 @@ mod connection;
 mod request;
 mod rules;
 
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -22,7 +23,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::{env, fs};
 
 use slab::Slab;
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -34,21 +34,11 @@ use crate::node::Node;
 /// Where and for whom the endpoint listens.
 #[derive(Clone, Debug)]
 pub struct ControlOptions {
-    /// The socket's path. Its directory must exist or be makeable.
+    /// The socket's path; [`lnet_control::default_socket_path`] is where programs look. A missing
+    /// directory is made.
     pub path: PathBuf,
     /// Members of this group may connect, too.
     pub group: Option<u32>,
-}
-
-impl ControlOptions {
-    /// The default path: `$XDG_RUNTIME_DIR/finerail/control.sock`, or `/run/finerail/control.sock` where
-    /// that is not set.
-    #[must_use]
-    pub fn default_path() -> PathBuf {
-        let runtime = env::var_os("XDG_RUNTIME_DIR").filter(|directory| !directory.is_empty());
-        let base = runtime.map_or_else(|| PathBuf::from("/run"), PathBuf::from);
-        base.join("finerail").join("control.sock")
-    }
 }
 
 /// Why the endpoint cannot be opened.

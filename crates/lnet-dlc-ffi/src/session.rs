@@ -1,0 +1,111 @@
+//! The process's connection, and its threads' last errors.
+
+#![expect(unsafe_code, reason = "pointers from C, exported names")]
+
+use std::cell::RefCell;
+use std::env;
+use std::ffi::{CString, c_char, c_int};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use lnet_dlc::{Dlc, DlcError};
+
+use crate::arguments;
+
+/// Why a call failed: what it returns, and the text.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    errno: c_int,
+    text: String,
+}
+
+impl Failed {
+    pub(crate) fn new(errno: c_int, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { errno, text }
+    }
+}
+
+impl From<DlcError> for Failed {
+    fn from(error: DlcError) -> Self {
+        Self::new(error.errno(), error.to_string())
+    }
+}
+
+impl From<lnet_policy::BlockError> for Failed {
+    fn from(error: lnet_policy::BlockError) -> Self {
+        Self::new(error.errno(), error.to_string())
+    }
+}
+
+static CONNECTION: Mutex<Option<Dlc>> = Mutex::new(None);
+
+thread_local! {
+    static LAST_ERROR: RefCell<CString> = RefCell::default();
+}
+
+/// Runs a call that needs the connection; makes the default one if there is none. One that broke is
+/// given up, so that the next call connects anew.
+pub(crate) fn with_node<R>(
+    call: impl FnOnce(&mut Dlc) -> Result<R, DlcError>,
+) -> Result<R, Failed> {
+    let mut connection = CONNECTION.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut dlc = match connection.take() {
+        Some(dlc) => dlc,
+        None => Dlc::connect(default_path())?,
+    };
+    let result = call(&mut dlc);
+    let usable = match &result {
+        Err(error) => !matches!(
+            error,
+            DlcError::Io(_) | DlcError::Frame(_) | DlcError::Answer(_)
+        ),
+        Ok(_) => true,
+    };
+    *connection = usable.then_some(dlc);
+    Ok(result?)
+}
+
+/// What a call returns to C; a failure's text is kept for [`finerail_dlc_last_error`].
+pub(crate) fn returned(result: Result<c_int, Failed>) -> c_int {
+    result.unwrap_or_else(|failed| {
+        // A zero byte in a text of ours would be lost with the rest of it.
+        let text = CString::new(failed.text.replace('\0', " ")).unwrap_or_default();
+        LAST_ERROR.with(|last| last.replace(text));
+        failed.errno
+    })
+}
+
+fn default_path() -> PathBuf {
+    lnet_control::default_socket_path(env::var_os("XDG_RUNTIME_DIR").as_deref())
+}
+
+/// See the header.
+///
+/// # Safety
+///
+/// `path` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn finerail_dlc_connect(path: *const c_char) -> c_int {
+    // SAFETY: the caller promises the same.
+    let path = unsafe { arguments::optional(path) };
+    returned(path.and_then(|path| {
+        let path = path.map_or_else(default_path, PathBuf::from);
+        let dlc = Dlc::connect(path)?;
+        *CONNECTION.lock().unwrap_or_else(PoisonError::into_inner) = Some(dlc);
+        Ok(0)
+    }))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn finerail_dlc_close() {
+    *CONNECTION.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn finerail_dlc_last_error() -> *const c_char {
+    // The string lives in the thread's slot until the next failure replaces it.
+    LAST_ERROR.with(|last| last.borrow().as_ptr())
+}

@@ -1,0 +1,161 @@
+//! One connection to a node.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use lnet_control::{Code, Failure, Frame, Header, Reply, Request};
+use lnet_policy::{RuleBlock, RuleType, lnet_sel_rule_deserialize};
+
+use crate::error::DlcError;
+
+/// A connection to a node's control endpoint.
+#[derive(Debug)]
+pub struct Dlc {
+    stream: UnixStream,
+    sequence: u64,
+}
+
+/// How long an answer may take. A ping of several peers that do not answer is the slowest request.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+impl Dlc {
+    /// Connects to the node that is controlled at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`DlcError::Connect`].
+    pub fn connect(path: impl AsRef<Path>) -> Result<Self, DlcError> {
+        let path = path.as_ref();
+        let connect = || -> io::Result<UnixStream> {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            Ok(stream)
+        };
+        let stream = connect().map_err(|error| DlcError::Connect {
+            path: path.to_owned(),
+            error,
+        })?;
+        Ok(Self {
+            stream,
+            sequence: 0,
+        })
+    }
+
+    /// Makes a request whose answer is a document, or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`DlcError::Refused`] with what the node says; a broken connection.
+    pub fn request(&mut self, request: &Request) -> Result<String, DlcError> {
+        let mut text = String::new();
+        self.request_pieces(request, |piece| text.push_str(piece))?;
+        Ok(text)
+    }
+
+    /// Makes a request and takes the document piece by piece as it comes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Dlc::request`]; pieces may have come before.
+    pub fn request_pieces(
+        &mut self,
+        request: &Request,
+        mut take: impl FnMut(&str),
+    ) -> Result<(), DlcError> {
+        let body = request.to_body().map_err(malformed)?;
+        let sequence = self.send(Code::DOCUMENT, body)?;
+        loop {
+            let frame = self.receive(Code::DOCUMENT, sequence)?;
+            match Reply::from_body(&frame.body).map_err(malformed)? {
+                Reply::Text(piece) => take(&piece),
+                Reply::Done => {}
+                Reply::Failed(failures) => return Err(DlcError::Refused(failures)),
+            }
+            if !frame.more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// `IOC_LIBCFS_ADD_RULES`: the block's rules replace those of its type.
+    ///
+    /// # Errors
+    ///
+    /// A block that cannot be written, or that the node refuses.
+    pub fn add_rules(&mut self, block: &RuleBlock) -> Result<(), DlcError> {
+        let sequence = self.send(Code::IOC_LIBCFS_ADD_RULES, block.encode()?)?;
+        let frame = self.receive(Code::IOC_LIBCFS_ADD_RULES, sequence)?;
+        accepted(&frame)
+    }
+
+    /// `IOC_LIBCFS_GET_RULES`: the node's rules of a type.
+    ///
+    /// # Errors
+    ///
+    /// The node has rules of this type that such a block cannot hold (−EOPNOTSUPP).
+    pub fn rules(&mut self, rule_type: RuleType) -> Result<RuleBlock, DlcError> {
+        let wanted = (rule_type as u32).to_le_bytes().to_vec();
+        let sequence = self.send(Code::IOC_LIBCFS_GET_RULES, wanted)?;
+        let frame = self.receive(Code::IOC_LIBCFS_GET_RULES, sequence)?;
+        accepted(&frame)?;
+        Ok(lnet_sel_rule_deserialize(&frame.body)?)
+    }
+
+    fn send(&mut self, code: Code, body: Vec<u8>) -> Result<u64, DlcError> {
+        self.sequence += 1;
+        let frame = Frame {
+            more: false,
+            code,
+            sequence: self.sequence,
+            status: 0,
+            body,
+        };
+        self.stream.write_all(&frame.to_bytes()?)?;
+        Ok(self.sequence)
+    }
+
+    fn receive(&mut self, code: Code, sequence: u64) -> Result<Frame, DlcError> {
+        let mut bytes = [0; Header::LEN];
+        self.stream.read_exact(&mut bytes)?;
+        let header = Header::parse(&bytes)?;
+        if (header.code, header.sequence) != (code, sequence) {
+            let (code, sequence) = (header.code, header.sequence);
+            let what = format!("it is for request {sequence} with {code:?}");
+            return Err(DlcError::Answer(what));
+        }
+        let mut body = vec![0; header.length as usize];
+        self.stream.read_exact(&mut body)?;
+        Ok(Frame {
+            more: header.more,
+            code: header.code,
+            sequence: header.sequence,
+            status: header.status,
+            body,
+        })
+    }
+}
+
+/// An answer to a rule request: refused if its status says so.
+fn accepted(frame: &Frame) -> Result<(), DlcError> {
+    if frame.status == 0 {
+        return Ok(());
+    }
+    match Reply::from_body(&frame.body) {
+        Ok(Reply::Failed(failures)) => Err(DlcError::Refused(failures)),
+        _ => Err(DlcError::Refused(vec![Failure {
+            verb: "manage".to_owned(),
+            entity: "rules".to_owned(),
+            errno: frame.status,
+            descr: format!("refused with errno {}", frame.status),
+            seq_no: None,
+        }])),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn malformed(error: serde_json::Error) -> DlcError {
+    DlcError::Answer(error.to_string())
+}

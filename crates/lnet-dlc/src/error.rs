@@ -1,0 +1,67 @@
+//! What can go wrong.
+
+use std::io;
+use std::path::PathBuf;
+
+use lnet_control::{Failure, FrameError};
+use lnet_policy::{BlockError, PolicyError};
+use thiserror::Error;
+
+/// Why a request failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DlcError {
+    /// No node can be reached there.
+    #[error("no node is controlled at {path}: {error}")]
+    Connect {
+        /// The socket's path.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The connection to the node broke.
+    #[error("the node's control connection broke: {0}")]
+    Io(#[from] io::Error),
+    /// The node answers in another protocol.
+    #[error("what answers is no control endpoint: {0}")]
+    Frame(#[from] FrameError),
+    /// The answer is none to this request.
+    #[error("the node's answer cannot be understood: {0}")]
+    Answer(String),
+    /// The node refused.
+    #[error("{}", failures_text(.0))]
+    Refused(Vec<Failure>),
+    /// An argument is wrong.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The rules cannot travel.
+    #[error(transparent)]
+    Block(#[from] BlockError),
+}
+
+const EIO: i32 = 5;
+const EPROTO: i32 = 71;
+const EINVAL: i32 = 22;
+
+impl DlcError {
+    /// The negative errno that the C functions return.
+    #[must_use]
+    pub fn errno(&self) -> i32 {
+        match self {
+            Self::Connect { error, .. } | Self::Io(error) => -error.raw_os_error().unwrap_or(EIO),
+            Self::Frame(_) | Self::Answer(_) => -EPROTO,
+            Self::Refused(failures) => {
+                let first = failures.first().map_or(EINVAL, |failure| failure.errno);
+                // Kernels print some errnos positive; a return value is negative.
+                -first.saturating_abs()
+            }
+            Self::Policy(error) => error.errno(),
+            Self::Block(error) => error.errno(),
+        }
+    }
+}
+
+fn failures_text(failures: &[Failure]) -> String {
+    let texts = failures.iter().map(|failure| failure.descr.as_str());
+    texts.collect::<Vec<_>>().join("; ")
+}

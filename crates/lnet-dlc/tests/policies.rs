@@ -1,0 +1,166 @@
+//! The nine functions of the design against a running node.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+use std::net::TcpListener;
+
+use lnet_dlc::{Dlc, DlcError};
+use lnet_node::{ControlEndpoint, ControlOptions, Node, NodeOptions};
+use lnet_policy::{Action, Priority, Profile, Rule, RuleText, RuleType};
+use tempfile::TempDir;
+
+struct Bed {
+    _node: Node,
+    endpoint: ControlEndpoint,
+    _directory: TempDir,
+}
+
+impl Bed {
+    fn new() -> (Self, Dlc) {
+        let yaml = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n";
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let options = NodeOptions {
+            port,
+            ..NodeOptions::default()
+        };
+        let node = Node::start(&lnet_config::parse(yaml).unwrap(), options).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("control.sock");
+        let endpoint = node
+            .open_control(&ControlOptions { path, group: None })
+            .unwrap();
+        let dlc = Dlc::connect(endpoint.path()).unwrap();
+        let bed = Self {
+            _node: node,
+            endpoint,
+            _directory: directory,
+        };
+        (bed, dlc)
+    }
+}
+
+fn priority(value: u32) -> Priority {
+    Priority::new(value).unwrap()
+}
+
+#[test]
+fn a_net_policy_is_added_updated_shown_by_filter_and_deleted() {
+    let (_bed, mut dlc) = Bed::new();
+    dlc.lustre_lnet_add_net_sel_pol("tcp[1-5]", priority(3))
+        .unwrap();
+    dlc.lustre_lnet_add_net_sel_pol("o2ib", priority(1))
+        .unwrap();
+    dlc.lustre_lnet_add_net_sel_pol("tcp[1-5]", priority(2))
+        .unwrap();
+    let all = dlc.lustre_lnet_show_net_sel_pol(None).unwrap();
+    let shown: Vec<_> = all
+        .iter()
+        .map(|p| (p.id, p.net.to_string(), p.priority.value()))
+        .collect();
+    assert_eq!(shown, [(0, "tcp[1-5]".into(), 2), (1, "o2ib".into(), 1)]);
+    assert_eq!(
+        dlc.lustre_lnet_show_net_sel_pol(Some("tcp4"))
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(
+        dlc.lustre_lnet_show_net_sel_pol(Some("tcp6"))
+            .unwrap()
+            .len(),
+        0
+    );
+    dlc.lustre_lnet_del_net_sel_pol(None, Some(0)).unwrap();
+    dlc.lustre_lnet_del_net_sel_pol(Some("o2ib"), None).unwrap();
+    assert!(dlc.lustre_lnet_show_net_sel_pol(None).unwrap().is_empty());
+}
+
+#[test]
+fn a_nid_policy_is_added_shown_and_deleted() {
+    let (_bed, mut dlc) = Bed::new();
+    dlc.lustre_lnet_add_nid_sel_pol("10.0.0.[1-4]@tcp", priority(0))
+        .unwrap();
+    let shown = dlc
+        .lustre_lnet_show_nid_sel_pol(Some("10.0.0.3@tcp"))
+        .unwrap();
+    assert_eq!(shown[0].nid.to_string(), "10.0.0.[1-4]@tcp");
+    dlc.lustre_lnet_del_nid_sel_pol(Some("10.0.0.[1-4]@tcp"), Some(0))
+        .unwrap();
+    assert!(dlc.lustre_lnet_show_nid_sel_pol(None).unwrap().is_empty());
+}
+
+#[test]
+fn a_pair_is_added_shown_by_either_side_and_deleted() {
+    let (_bed, mut dlc) = Bed::new();
+    let (src, dst) = ("10.0.0.1@tcp", "10.0.9.*@tcp");
+    dlc.lustre_lnet_add_peer_sel_pol(src, dst, priority(7))
+        .unwrap();
+    assert_eq!(
+        dlc.lustre_lnet_show_peer_sel_pol(Some(src), None)
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(
+        dlc.lustre_lnet_show_peer_sel_pol(None, Some("10.0.9.5@tcp"))
+            .unwrap()
+            .len(),
+        1
+    );
+    assert!(matches!(
+        dlc.lustre_lnet_del_peer_sel_pol(Some(src), None, None),
+        Err(DlcError::Policy(_))
+    ));
+    dlc.lustre_lnet_del_peer_sel_pol(Some(src), Some(dst), None)
+        .unwrap();
+    assert!(
+        dlc.lustre_lnet_show_peer_sel_pol(None, None)
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn what_is_not_there_cannot_be_deleted() {
+    let (_bed, mut dlc) = Bed::new();
+    let missing = dlc
+        .lustre_lnet_del_net_sel_pol(Some("tcp"), None)
+        .unwrap_err();
+    assert_eq!(missing.errno(), -2);
+    let neither = dlc.lustre_lnet_del_net_sel_pol(None, None).unwrap_err();
+    assert_eq!(neither.errno(), -22);
+}
+
+/// A rule for one side only has no place in a v1 block; it must survive a change of its type.
+#[test]
+fn rules_that_v1_cannot_hold_survive_a_change_of_their_type() {
+    let (_bed, mut dlc) = Bed::new();
+    let one_sided = RuleText {
+        src: Some("tcp"),
+        action: Some(Action::Priority(priority(4))),
+        ..RuleText::default()
+    };
+    let mut rules = dlc.all_rules().unwrap();
+    rules
+        .add(Rule::from_text(&one_sided, Profile::Design).unwrap(), None)
+        .unwrap();
+    dlc.set_all_rules(&rules).unwrap();
+    assert_eq!(dlc.rules(RuleType::Net).unwrap_err().errno(), -95);
+    dlc.lustre_lnet_add_net_sel_pol("o2ib", priority(1))
+        .unwrap();
+    assert_eq!(dlc.all_rules().unwrap().rules().len(), 3);
+    assert_eq!(dlc.all_rules().unwrap().rules()[0], rules.rules()[0]);
+}
+
+#[test]
+fn a_node_that_is_gone_is_an_error_and_no_hang() {
+    let (bed, mut dlc) = Bed::new();
+    let path = bed.endpoint.path().to_owned();
+    drop(bed);
+    assert!(matches!(dlc.all_rules(), Err(DlcError::Io(_))));
+    assert!(matches!(Dlc::connect(&path), Err(DlcError::Connect { .. })));
+}

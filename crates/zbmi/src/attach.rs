@@ -1,0 +1,140 @@
+//! Clients come and go (section 3.4).
+
+use crate::Engine;
+use crate::client::Client;
+use crate::counters::Refusal;
+use crate::io::{Attach, Attached, Departure, Errno, Peer, Pid};
+use crate::time::Time;
+use crate::timers::Timer;
+
+impl Engine {
+    /// A client attaches (HELLO). [`Errno::Busy`]: there are as many as allowed;
+    /// [`Errno::TryAgain`]: draining.
+    pub fn client_attached(&mut self, now: Time, attach: Attach) -> Result<Attached, Errno> {
+        if self.is_stopping() {
+            self.counters.refuse(Refusal::Draining);
+            return Err(Errno::TryAgain);
+        }
+        if let Some(peer) = self.returning(&attach) {
+            return Ok(self.welcome_back(now, peer));
+        }
+        if self.clients.len() >= self.config.limits.clients {
+            self.counters.refuse(Refusal::ClientLimit);
+            return Err(Errno::Busy);
+        }
+        let peer = self.pids.take();
+        self.clients
+            .insert(peer.pid, Client::new(peer, attach.uuid, attach.job));
+        self.counters.clients_attached += 1;
+        let credits = self.first_credits(peer);
+        Ok(Attached {
+            peer,
+            credits,
+            reattached: false,
+        })
+    }
+
+    /// A client left (BYE, or its link broke). Its requests are forgotten, its transfers stopped; the
+    /// server's operations for it fail, unless it may come back ([`crate::Config::reattach`]). Its
+    /// unexpected messages that are complete stay to be fetched.
+    pub fn client_lost(&mut self, now: Time, peer: Peer, how: Departure) {
+        if self
+            .client(peer)
+            .is_none_or(|client| client.away_until.is_some())
+        {
+            return self.counters.refuse(Refusal::UnknownPeer);
+        }
+        self.counters.clients_lost += 1;
+        self.forget_work(now, peer);
+        if how == Departure::Broken && !self.config.reattach.is_zero() {
+            let until = now + self.config.reattach;
+            if let Some(client) = self.client_mut(peer) {
+                client.away_until = Some(until);
+            }
+            self.timers.set(until, Timer::Reattach(peer.pid));
+        } else {
+            self.remove_client(now, peer);
+        }
+        self.serve_memory(now);
+    }
+
+    /// The client did not come back in time.
+    pub(crate) fn expire_reattach(&mut self, now: Time, pid: Pid) {
+        let away = self
+            .clients
+            .get(&pid)
+            .filter(|client| client.away_until.is_some());
+        if let Some(peer) = away.map(|client| client.peer) {
+            self.remove_client(now, peer);
+        }
+    }
+
+    /// The client that this one proves to be: same process, same daemon.
+    fn returning(&self, attach: &Attach) -> Option<Peer> {
+        let previous = attach.previous?;
+        if self.config.reattach.is_zero() || previous.epoch != self.config.epoch {
+            return None;
+        }
+        let client = self.clients.get(&previous.pid)?;
+        (client.uuid == attach.uuid).then_some(client.peer)
+    }
+
+    fn welcome_back(&mut self, now: Time, peer: Peer) -> Attached {
+        if self
+            .client(peer)
+            .is_some_and(|client| client.away_until.is_none())
+        {
+            // Its old link is dead, which nobody noticed yet.
+            self.client_lost(now, peer, Departure::Broken);
+        }
+        let until = self
+            .client_mut(peer)
+            .and_then(|client| client.away_until.take());
+        if let Some(until) = until {
+            self.timers.clear(until, Timer::Reattach(peer.pid));
+        }
+        self.counters.clients_reattached += 1;
+        let credits = self.first_credits(peer);
+        Attached {
+            peer,
+            credits,
+            reattached: true,
+        }
+    }
+
+    /// Ends everything that needs the client's link.
+    fn forget_work(&mut self, now: Time, peer: Peer) {
+        let Some(client) = self.client(peer) else {
+            return;
+        };
+        let requests: Vec<_> = client.requests.keys().copied().collect();
+        let grants: Vec<_> = client.grants.iter().copied().collect();
+        for request in requests {
+            self.take_waiting(peer, request);
+        }
+        // The running ones, too: nobody awaits their end any more.
+        if let Some(client) = self.client_mut(peer) {
+            client.requests.clear();
+        }
+        self.withdraw_credits(peer);
+        for grant in grants {
+            self.fail_transfer(now, grant, Errno::ConnectionReset);
+        }
+    }
+
+    fn remove_client(&mut self, now: Time, peer: Peer) {
+        let Some(client) = self.clients.get(&peer.pid) else {
+            return;
+        };
+        let posts: Vec<_> = client
+            .keys
+            .values()
+            .flat_map(|queue| queue.posts.iter().copied())
+            .collect();
+        for plugin in posts {
+            self.end_post(now, plugin, Err(Errno::ConnectionReset));
+        }
+        self.clients.remove(&peer.pid);
+        self.pids.retire(peer.pid);
+    }
+}

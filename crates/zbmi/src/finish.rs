@@ -1,0 +1,100 @@
+//! The end of the server's operations, and who is told.
+
+use crate::Engine;
+use crate::io::{Answer, CallId, Completion, Output, PluginId};
+use crate::server::{Call, Ended, PostStage};
+use crate::time::Time;
+use crate::timers::Timer;
+
+impl Engine {
+    /// An operation of the server has ended. A command that awaits its success is answered
+    /// "immediate". A failure is always collected by a test, never the answer to a post: there it
+    /// would say that the post itself was wrong (section 3.1.7, CLAIMED).
+    pub(crate) fn end_post(&mut self, now: Time, plugin: PluginId, result: Ended) {
+        let held = self.end_hold(plugin);
+        let Some(post) = self.posts.remove(&plugin) else {
+            return;
+        };
+        let call = match post.stage {
+            PostStage::Claimed { immediate, .. } => immediate,
+            PostStage::Held { .. } | PostStage::Registered => held,
+        };
+        if let Some(client) = self.client_mut(post.peer) {
+            client.unqueue_post(post.key, plugin);
+        }
+        match result {
+            Ok(_) => self.counters.posts_completed += 1,
+            Err(_) => self.counters.posts_failed += 1,
+        }
+        self.counters.post_to_end.add(now.since(post.posted));
+        match (call, result) {
+            (Some(call), Ok(len)) => {
+                self.counters.posts_immediate += 1;
+                return self.answer(call, Answer::Immediate(len));
+            }
+            (Some(call), Err(_)) => self.answer(call, Answer::Registered(plugin)),
+            (None, _) => {}
+        }
+        self.report(
+            Completion {
+                bmi: post.bmi,
+                plugin,
+                result,
+            },
+            Place::Last,
+        );
+    }
+
+    /// Tells the first sleeping TEST that this is for; without one it is kept for the next.
+    pub(crate) fn report(&mut self, completion: Completion, place: Place) {
+        let Some(server) = &mut self.server else {
+            return;
+        };
+        let sleeper = server.first_sleeper(
+            |call| matches!(call, Call::Test { wanted, .. } if wanted.covers(completion.plugin)),
+        );
+        match (sleeper, place) {
+            (Some(call), _) => self.answer_test(call, vec![completion], false),
+            (None, Place::Last) => server.done.push_back(completion),
+            (None, Place::First) => server.done.push_front(completion),
+        }
+    }
+
+    /// Answers a TEST.
+    pub(crate) fn answer_test(&mut self, call: CallId, completions: Vec<Completion>, woken: bool) {
+        let unexpected_pending = self.inbox.any_ready();
+        self.answer(
+            call,
+            Answer::Completions {
+                completions,
+                unexpected_pending,
+                woken,
+            },
+        );
+    }
+
+    /// Answers a command of the server and forgets it.
+    pub(crate) fn answer(&mut self, call: CallId, answer: Answer) {
+        let Some(server) = &mut self.server else {
+            return;
+        };
+        let deadline = server.end_call(call).and_then(|ended| ended.deadline());
+        let session = server.session;
+        if let Some(deadline) = deadline {
+            self.timers.clear(deadline, Timer::Call(call));
+        }
+        self.outputs.push_back(Output::Answer {
+            session,
+            call,
+            answer,
+        });
+    }
+}
+
+/// Where an uncollected completion stands among the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It was handed out before, in vain.
+    First,
+    Last,
+}

@@ -1,0 +1,110 @@
+//! The server's POST_SEND and POST_RECV: what is checked (section 3.1.5), and what becomes of them.
+
+use std::sync::Arc;
+
+use crate::Engine;
+use crate::client::Key;
+use crate::counters::Refusal;
+use crate::io::{Answer, CallId, Errno, PluginId, Post, Segment, Session};
+use crate::server::{Call, PostStage, ServerPost};
+use crate::time::Time;
+
+impl Engine {
+    /// POST_SEND, POST_RECV. Answered with [`Answer::Registered`], [`Answer::Immediate`],
+    /// [`Answer::NoMemory`] or [`Answer::Failed`]: [`Errno::Invalid`] for a bad buffer,
+    /// [`Errno::ConnectionReset`] when there is no such client, [`Errno::NetDown`] while draining.
+    pub fn post(&mut self, now: Time, session: Session, call: CallId, post: Post) {
+        if !self.accepts_call(session, call) {
+            return;
+        }
+        let segments = match self.check_post(&post) {
+            Ok(segments) => segments,
+            Err((reason, answer)) => {
+                self.counters.refuse(reason);
+                return self.answer(call, answer);
+            }
+        };
+        self.counters.posts += 1;
+        let plugin = self.next_plugin;
+        self.next_plugin = PluginId(plugin.0 + 1);
+        self.posts.insert(
+            plugin,
+            ServerPost {
+                bmi: post.bmi,
+                peer: post.peer,
+                key: Key {
+                    direction: post.direction,
+                    tag: post.tag,
+                },
+                segments,
+                total: post.total,
+                stage: PostStage::Registered,
+                posted: now,
+                cancel_wanted: false,
+            },
+        );
+        if post.not_immediate {
+            self.register(plugin, Some(call));
+            if !self.claim_waiter(now, plugin, None) {
+                self.flag_tests_of(plugin);
+            }
+        } else {
+            self.try_immediate(now, plugin, call);
+        }
+    }
+
+    /// A post that may be answered with its result, if a client is there for it (R57).
+    fn try_immediate(&mut self, now: Time, plugin: PluginId, call: CallId) {
+        if let Some(server) = &mut self.server {
+            server.calls.insert(call, Call::Post);
+        }
+        if self.claim_waiter(now, plugin, Some(call)) {
+            return;
+        }
+        // In the queue first: the tests count it.
+        self.register(plugin, None);
+        if self.flag_tests_of(plugin) && !self.config.hold.is_zero() {
+            self.hold(now, plugin, call);
+        } else {
+            self.answer(call, Answer::Registered(plugin));
+        }
+    }
+
+    /// The post's segments without empty ones, or why it is refused.
+    fn check_post(&self, post: &Post) -> Result<Arc<[Segment]>, (Refusal, Answer)> {
+        let failed = |reason, error| Err((reason, Answer::Failed(error)));
+        if self.is_stopping() {
+            return failed(Refusal::Draining, Errno::NetDown);
+        }
+        if self.client(post.peer).is_none() {
+            return failed(Refusal::PeerGone, Errno::ConnectionReset);
+        }
+        let limits = &self.config.limits;
+        let (expected, end) = (self.config.unexpected_size, self.config.total_size);
+        let inside = |piece: &&Segment| {
+            let last = piece.offset.checked_add(piece.len);
+            piece.offset >= expected && last.is_some_and(|last| last <= end)
+        };
+        let pieces: Vec<Segment> = post
+            .segments
+            .iter()
+            .filter(|piece| piece.len > 0)
+            .copied()
+            .collect();
+        let sum = pieces
+            .iter()
+            .try_fold(0_u64, |sum, piece| sum.checked_add(piece.len));
+        let fine = post.segments.len() <= limits.segments_per_post
+            && pieces.iter().filter(inside).count() == pieces.len()
+            && sum == Some(post.total)
+            && post.total <= self.config.max_expected;
+        if !fine {
+            return failed(Refusal::BadPost, Errno::Invalid);
+        }
+        let uncollected = self.server.as_ref().map_or(0, |server| server.done.len());
+        if self.posts.len() + uncollected >= limits.posts {
+            return Err((Refusal::PostLimit, Answer::NoMemory));
+        }
+        Ok(pieces.into())
+    }
+}

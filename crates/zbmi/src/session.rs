@@ -1,0 +1,462 @@
+//! The server's session and its commands, except the posts (section 3.1.4).
+
+use crate::Engine;
+use crate::counters::Refusal;
+use crate::finish::Place;
+use crate::inbox::Stage;
+use crate::io::{
+    Answer, CallId, Class, Departure, Errno, Output, Peer, Pid, PluginId, Selection, ServerTest,
+    Session, UnexpTest,
+};
+use crate::server::{Call, PostStage, Server, Wanted};
+use crate::time::Time;
+use crate::timers::Timer;
+use crate::transfer::Target;
+
+impl Engine {
+    /// The server attaches (INIT). [`Errno::Busy`]: there is one; [`Errno::TryAgain`]: draining.
+    pub fn server_attached(&mut self) -> Result<Session, Errno> {
+        if self.is_stopping() {
+            self.counters.refuse(Refusal::Draining);
+            return Err(Errno::TryAgain);
+        }
+        if self.server.is_some() {
+            self.counters.refuse(Refusal::SecondServer);
+            return Err(Errno::Busy);
+        }
+        let session = self.next_session;
+        self.next_session = Session(session.0.checked_add(1).unwrap_or(1));
+        self.server = Some(Server::new(session));
+        self.counters.servers_attached += 1;
+        Ok(session)
+    }
+
+    /// The server left (FINI, or its process died): its operations vanish, transfers for them are
+    /// stopped, messages that it held are freed. After a farewell its unanswered commands are answered
+    /// with [`Errno::NetDown`]; otherwise they are forgotten. Clients that wait go on waiting.
+    pub fn server_lost(&mut self, now: Time, session: Session, how: Departure) {
+        if !self.is_session(session) {
+            return self.counters.refuse(Refusal::UnknownSession);
+        }
+        self.counters.servers_lost += 1;
+        self.end_calls(how);
+        self.server = None;
+        let running = self.transfers.iter();
+        let running = running.filter(|(_, running)| matches!(running.target, Target::Post(_)));
+        let grants: Vec<_> = running.map(|(&grant, _)| grant).collect();
+        for grant in grants {
+            self.fail_transfer(now, grant, Errno::ConnectionReset);
+        }
+        let posts: Vec<_> = self.posts.keys().copied().collect();
+        for plugin in posts {
+            self.end_post(now, plugin, Err(Errno::NetDown));
+        }
+        for offset in self.inbox.delivered() {
+            self.free_message(offset);
+        }
+        self.serve_memory(now);
+    }
+
+    /// Ends every unanswered command.
+    pub(crate) fn end_calls(&mut self, how: Departure) {
+        let Some(server) = &self.server else {
+            return;
+        };
+        let calls: Vec<CallId> = server.calls.keys().copied().collect();
+        for call in calls {
+            match how {
+                Departure::Farewell => self.answer(call, Answer::Failed(Errno::NetDown)),
+                Departure::Broken => self.forget_call(call),
+            }
+        }
+    }
+
+    /// TEST. Answered with [`Answer::Completions`] or [`Answer::Failed`].
+    pub fn server_test(&mut self, now: Time, session: Session, call: CallId, test: ServerTest) {
+        if !self.accepts_call(session, call) {
+            return;
+        }
+        self.counters.server_tests += 1;
+        let Some(wanted) = self.wanted(test.selection) else {
+            self.counters.refuse(Refusal::BadTest);
+            return self.answer(call, Answer::Failed(Errno::Invalid));
+        };
+        let Some(server) = &mut self.server else {
+            return;
+        };
+        let completions = server.done.take(&wanted);
+        let wake_on_unexpected = test.wake_on_unexpected;
+        let message_waits = wake_on_unexpected && self.inbox.any_ready();
+        if !completions.is_empty() || message_waits || test.timeout.is_zero() {
+            return self.answer_test(call, completions, false);
+        }
+        let deadline = now + test.timeout;
+        self.sleep(
+            call,
+            Call::Test {
+                wanted,
+                wake_on_unexpected,
+                deadline,
+            },
+            deadline,
+        );
+    }
+
+    /// UNEXP_TEST. Answered with [`Answer::Messages`] or [`Answer::Failed`].
+    pub fn unexp_test(&mut self, now: Time, session: Session, call: CallId, test: UnexpTest) {
+        if !self.accepts_call(session, call) {
+            return;
+        }
+        let UnexpTest {
+            capacity,
+            class,
+            timeout,
+        } = test;
+        if capacity == 0 {
+            self.counters.refuse(Refusal::BadTest);
+            return self.answer(call, Answer::Failed(Errno::Invalid));
+        }
+        if self.deliver_messages(call, class, capacity) {
+            return;
+        }
+        if timeout.is_zero() {
+            return self.answer(
+                call,
+                Answer::Messages {
+                    messages: Vec::new(),
+                    woken: false,
+                },
+            );
+        }
+        let deadline = now + timeout;
+        self.sleep(
+            call,
+            Call::Unexpected {
+                class,
+                capacity,
+                deadline,
+            },
+            deadline,
+        );
+    }
+
+    /// UNEXP_FREE of the message at this offset. What is not the server's to free (freed before, never
+    /// delivered, no message's beginning) is counted and ignored.
+    pub fn unexp_free(&mut self, now: Time, session: Session, offset: u64) {
+        if !self.is_session(session) {
+            return self.counters.refuse(Refusal::UnknownSession);
+        }
+        if self.inbox.stage(offset) != Some(Stage::Delivered) {
+            return self.counters.refuse(Refusal::BadFree);
+        }
+        self.counters.unexpected_freed += 1;
+        self.free_message(offset);
+        self.serve_memory(now);
+    }
+
+    /// CANCEL. Takes the operation back unless it is claimed or complete (R61); either way it ends
+    /// exactly once, and a test says how.
+    pub fn cancel(&mut self, now: Time, session: Session, plugin: PluginId) {
+        let Some(server) = self
+            .server
+            .as_ref()
+            .filter(|server| server.session == session)
+        else {
+            return self.counters.refuse(Refusal::UnknownSession);
+        };
+        let is_done = server.done.contains(plugin);
+        let Some(post) = self.posts.get_mut(&plugin) else {
+            let counters = &mut self.counters;
+            let count = if is_done {
+                &mut counters.cancels_ignored
+            } else {
+                &mut counters.cancels_unknown
+            };
+            *count += 1;
+            return;
+        };
+        if let PostStage::Claimed { .. } = post.stage {
+            post.cancel_wanted = true;
+            self.counters.cancels_ignored += 1;
+            return;
+        }
+        self.counters.cancels_honoured += 1;
+        self.end_post(now, plugin, Err(Errno::Canceled));
+    }
+
+    /// DROP_PEER: the server forgot this client's address, so the pid of a client that is gone may be
+    /// given to another one, unless a message of it is still to be fetched. Of an attached client it
+    /// says nothing. [`Errno::NetReset`]: not the server's session.
+    pub fn drop_peer(&mut self, session: Session, pid: Pid) -> Result<(), Errno> {
+        if !self.is_session(session) {
+            self.counters.refuse(Refusal::UnknownSession);
+            return Err(Errno::NetReset);
+        }
+        if !self.inbox.holds_unfetched(pid) {
+            self.pids.drop_address(pid);
+        }
+        Ok(())
+    }
+
+    /// WAKE: every sleeping TEST and UNEXP_TEST returns now.
+    pub fn server_wake(&mut self, session: Session) {
+        let Some(server) = self
+            .server
+            .as_ref()
+            .filter(|server| server.session == session)
+        else {
+            return self.counters.refuse(Refusal::UnknownSession);
+        };
+        let sleepers: Vec<CallId> = server.sleepers.iter().copied().collect();
+        for call in sleepers {
+            self.end_sleep(call, true);
+        }
+    }
+
+    /// Nobody waits for this command's answer any more: a sleeping TEST or UNEXP_TEST is forgotten
+    /// without one. A post is answered nevertheless.
+    pub fn abandon(&mut self, session: Session, call: CallId) {
+        let server = self
+            .server
+            .as_ref()
+            .filter(|server| server.session == session);
+        match server.and_then(|server| server.calls.get(&call)) {
+            Some(Call::Test { .. } | Call::Unexpected { .. }) => self.forget_call(call),
+            Some(Call::Post) | None => self.counters.refuse(Refusal::StaleWake),
+        }
+    }
+
+    /// An answer could not be delivered (its reply slot vanished): what it reported is reported again,
+    /// before everything else.
+    pub fn undelivered(&mut self, session: Session, answer: Answer) {
+        if !self.is_session(session) {
+            return self.counters.refuse(Refusal::UnknownSession);
+        }
+        self.counters.answers_returned += 1;
+        match answer {
+            Answer::Completions { completions, .. } => {
+                for completion in completions.into_iter().rev() {
+                    if !self.is_uncollected(completion.plugin) {
+                        self.report(completion, Place::First);
+                    }
+                }
+            }
+            Answer::Messages { messages, .. } => {
+                for class in self.inbox.take_back(&messages) {
+                    self.announce_message(class);
+                }
+            }
+            Answer::Registered(_) | Answer::Immediate(_) | Answer::NoMemory | Answer::Failed(_) => {
+            }
+        }
+    }
+
+    /// A sleeping command has slept long enough.
+    pub(crate) fn expire_call(&mut self, call: CallId) {
+        let found = self
+            .server
+            .as_ref()
+            .and_then(|server| server.calls.get(&call));
+        if matches!(found, Some(Call::Test { .. })) {
+            self.counters.server_tests_timed_out += 1;
+        }
+        self.end_sleep(call, false);
+    }
+
+    fn end_sleep(&mut self, call: CallId, woken: bool) {
+        let found = self
+            .server
+            .as_ref()
+            .and_then(|server| server.calls.get(&call));
+        match found {
+            Some(Call::Test { .. }) => self.answer_test(call, Vec::new(), woken),
+            Some(Call::Unexpected { .. }) => {
+                self.answer(
+                    call,
+                    Answer::Messages {
+                        messages: Vec::new(),
+                        woken,
+                    },
+                );
+            }
+            Some(Call::Post) | None => {}
+        }
+    }
+
+    /// All bytes of an unexpected message are there: it and those that waited behind it may be fetched.
+    pub(crate) fn message_arrived(&mut self, peer: Peer, offset: u64) {
+        self.inbox.arrived(offset);
+        let class = self.client(peer).and_then(|client| {
+            let mut queues = client.arriving.iter();
+            queues
+                .find(|(_, queue)| queue.contains(&offset))
+                .map(|(&class, _)| class)
+        });
+        if let Some(class) = class {
+            self.advance_messages(peer, class);
+        }
+    }
+
+    /// An unexpected message will not arrive: its memory is free. The caller serves whoever waits for
+    /// memory.
+    pub(crate) fn discard_message(&mut self, peer: Peer, offset: u64) {
+        let mut classes = Vec::new();
+        if let Some(client) = self.client_mut(peer) {
+            for (&class, queue) in &mut client.arriving {
+                let before = queue.len();
+                queue.retain(|&other| other != offset);
+                classes.extend((queue.len() < before).then_some(class));
+            }
+        }
+        self.free_message(offset);
+        for class in classes {
+            self.advance_messages(peer, class);
+        }
+    }
+
+    fn advance_messages(&mut self, peer: Peer, class: Class) {
+        loop {
+            let queue = self
+                .client(peer)
+                .and_then(|client| client.arriving.get(&class));
+            let first = queue.and_then(|queue| queue.front().copied());
+            let arrived = first.filter(|&offset| self.inbox.stage(offset) == Some(Stage::Arrived));
+            let Some(client) = self.client_mut(peer) else {
+                return;
+            };
+            let Some(offset) = arrived else {
+                client.arriving.retain(|_, queue| !queue.is_empty());
+                return;
+            };
+            if let Some(queue) = client.arriving.get_mut(&class) {
+                queue.pop_front();
+            }
+            if let Some(class) = self.inbox.make_ready(offset) {
+                self.announce_message(class);
+            }
+        }
+    }
+
+    /// A message may be fetched: wakes one UNEXP_TEST, which gets it, and every TEST that asked to be
+    /// woken (section 3.1.8).
+    fn announce_message(&mut self, class: Class) {
+        let Some(server) = &self.server else {
+            return;
+        };
+        let fetcher = server.first_sleeper(
+            |call| matches!(call, Call::Unexpected { class: wanted, .. } if *wanted == class),
+        );
+        let tests = server.sleepers.iter().copied().filter(|call| {
+            matches!(
+                server.calls.get(call),
+                Some(Call::Test {
+                    wake_on_unexpected: true,
+                    ..
+                })
+            )
+        });
+        let tests: Vec<CallId> = tests.collect();
+        let capacity = fetcher.and_then(|call| match server.calls.get(&call) {
+            Some(Call::Unexpected { capacity, .. }) => Some((call, *capacity)),
+            _ => None,
+        });
+        if let Some((call, capacity)) = capacity {
+            self.deliver_messages(call, class, capacity);
+        }
+        for call in tests {
+            self.answer_test(call, Vec::new(), false);
+        }
+    }
+
+    /// Answers an UNEXP_TEST if there is anything for it.
+    fn deliver_messages(&mut self, call: CallId, class: Class, capacity: usize) -> bool {
+        let messages = self.inbox.fetch(class, capacity);
+        if messages.is_empty() {
+            return false;
+        }
+        self.counters.unexpected_delivered += messages.len() as u64;
+        self.answer(
+            call,
+            Answer::Messages {
+                messages,
+                woken: false,
+            },
+        );
+        true
+    }
+
+    /// Which operations a TEST is about; `None` if it is about none.
+    fn wanted(&self, selection: Selection) -> Option<Wanted> {
+        match selection {
+            Selection::Any(capacity) => (capacity > 0).then_some(Wanted::Any(capacity)),
+            Selection::Ids(mut ids) => {
+                if ids.len() > self.config.limits.test_ids {
+                    return None;
+                }
+                ids.retain(|&id| self.is_uncollected(id));
+                ids.sort_unstable();
+                ids.dedup();
+                (!ids.is_empty()).then_some(Wanted::Ids(ids))
+            }
+        }
+    }
+
+    fn is_uncollected(&self, plugin: PluginId) -> bool {
+        let done = self
+            .server
+            .as_ref()
+            .is_some_and(|server| server.done.contains(plugin));
+        done || self.posts.contains_key(&plugin)
+    }
+
+    fn sleep(&mut self, call: CallId, sleeping: Call, deadline: Time) {
+        if let Some(server) = &mut self.server {
+            server.calls.insert(call, sleeping);
+            server.sleepers.push_back(call);
+            self.timers.set(deadline, Timer::Call(call));
+        }
+    }
+
+    fn forget_call(&mut self, call: CallId) {
+        let ended = self
+            .server
+            .as_mut()
+            .and_then(|server| server.end_call(call));
+        if let Some(deadline) = ended.and_then(|ended| ended.deadline()) {
+            self.timers.clear(deadline, Timer::Call(call));
+        }
+    }
+
+    pub(crate) fn is_session(&self, session: Session) -> bool {
+        self.server
+            .as_ref()
+            .is_some_and(|server| server.session == session)
+    }
+
+    /// Whether this command may be given at all; if not, it is answered already.
+    pub(crate) fn accepts_call(&mut self, session: Session, call: CallId) -> bool {
+        let (reason, error) = match &self.server {
+            Some(server) if server.session == session => {
+                let calls = &server.calls;
+                if self.is_drained() {
+                    (Refusal::Draining, Errno::NetDown)
+                } else if calls.contains_key(&call)
+                    || calls.len() >= self.config.limits.server_calls
+                {
+                    (Refusal::CallLimit, Errno::Invalid)
+                } else {
+                    return true;
+                }
+            }
+            _ => (Refusal::UnknownSession, Errno::NetReset),
+        };
+        self.counters.refuse(reason);
+        let answer = Answer::Failed(error);
+        self.outputs.push_back(Output::Answer {
+            session,
+            call,
+            answer,
+        });
+        false
+    }
+}

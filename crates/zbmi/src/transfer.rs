@@ -1,0 +1,253 @@
+//! Transfers between clients and the segment: from the claim of a buffer to the last byte.
+//!
+//! ```text
+//!  claim ─▶ WAITING for a bulk slot ─▶ BEGUN ─┬─ arrived, acknowledged ─▶ both ends succeed
+//!   └─ small, outbound, or a slot is free ─▶┘ ├─ aborted ─▶ the buffer waits for the next message
+//!                                             └─ lost, stalled ─▶ Stop; both ends fail
+//! ```
+//!
+//! The engine never sees a byte: it hands out segments and is told how it went.
+
+use std::sync::Arc;
+
+use crate::Engine;
+use crate::client::Request;
+use crate::config::BULK_MIN;
+use crate::counters::Refusal;
+use crate::io::{
+    Direction, Errno, GrantId, Output, Peer, PluginId, Reply, RequestId, Segment, Transfer,
+};
+use crate::time::Time;
+use crate::timers::Timer;
+
+/// What the bytes are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// An operation of the server.
+    Post(PluginId),
+    /// The unexpected message at this offset.
+    Message(u64),
+}
+
+/// A transfer that has its buffer.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) peer: Peer,
+    pub(crate) request: RequestId,
+    pub(crate) direction: Direction,
+    pub(crate) target: Target,
+    pub(crate) segments: Arc<[Segment]>,
+    pub(crate) total: u64,
+    pub(crate) inline: bool,
+    /// The client's number of the send, 0 of a receive.
+    pub(crate) order: u64,
+    /// `None`: waits for a bulk slot.
+    pub(crate) begun: Option<Begun>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    at: Time,
+    /// When the stall timer is set to.
+    check_at: Time,
+}
+
+impl Running {
+    fn is_bulk(&self) -> bool {
+        self.direction == Direction::ToServer && self.total > BULK_MIN
+    }
+}
+
+impl Engine {
+    /// Bytes of this transfer moved. Other transfers of the same client in the same direction wait
+    /// behind it in the same stream and do not count as stalled either.
+    pub fn transfer_progressed(&mut self, now: Time, grant: GrantId) {
+        let found = self
+            .transfers
+            .get(&grant)
+            .map(|running| (running.peer, running.direction));
+        let Some((peer, direction)) = found else {
+            return self.counters.refuse(Refusal::StaleReport);
+        };
+        if let Some(client) = self.client_mut(peer) {
+            client.progress(direction, now);
+        }
+    }
+
+    /// All bytes of a [`Output::Grant`] are in the segment.
+    pub fn transfer_arrived(&mut self, now: Time, grant: GrantId) {
+        let Some(over) = self.end_begun(now, grant, Direction::ToServer) else {
+            return self.counters.refuse(Refusal::StaleReport);
+        };
+        let (peer, total) = (over.peer, over.total);
+        if let Some(client) = self.client_mut(peer) {
+            client.traffic.sent.add(total);
+            client.remember(over.order, Ok(()));
+        }
+        self.reply(peer, over.request, Reply::Sent);
+        match over.target {
+            Target::Post(plugin) => {
+                self.counters.expected_in.add(total);
+                self.end_post(now, plugin, Ok(total));
+            }
+            Target::Message(offset) => {
+                self.counters.unexpected_in.add(total);
+                self.counters.unexpected_inline += u64::from(over.inline);
+                self.message_arrived(peer, offset);
+            }
+        }
+    }
+
+    /// The client gave a [`Output::Grant`] back (ABORT) and may send the message again later. A receive
+    /// of the server waits for the next message, its buffer's content undefined.
+    pub fn transfer_aborted(&mut self, now: Time, grant: GrantId) {
+        let Some(over) = self.end_begun(now, grant, Direction::ToServer) else {
+            return self.counters.refuse(Refusal::StaleReport);
+        };
+        self.not_now(over.peer, over.request);
+        match over.target {
+            Target::Post(plugin) => self.give_back(now, plugin),
+            Target::Message(offset) => {
+                self.discard_message(over.peer, offset);
+                self.serve_memory(now);
+            }
+        }
+    }
+
+    /// The client has an [`Output::Deliver`] (RECV_ACK), or could not take it.
+    pub fn transfer_acknowledged(&mut self, now: Time, grant: GrantId, result: Result<(), Errno>) {
+        let Some(over) = self.end_begun(now, grant, Direction::ToClient) else {
+            return self.counters.refuse(Refusal::StaleReport);
+        };
+        if result.is_ok() {
+            self.counters.expected_out.add(over.total);
+            if let Some(client) = self.client_mut(over.peer) {
+                client.traffic.received.add(over.total);
+            }
+        }
+        if let Target::Post(plugin) = over.target {
+            self.end_post(now, plugin, result.map(|()| over.total));
+        }
+    }
+
+    /// The buffer is claimed: the transfer begins, or waits for a bulk slot.
+    pub(crate) fn start(&mut self, now: Time, running: Running) -> GrantId {
+        let grant = self.next_grant;
+        self.next_grant = GrantId(grant.0 + 1);
+        let (peer, request, bulk) = (running.peer, running.request, running.is_bulk());
+        self.transfers.insert(grant, running);
+        let Some(client) = self.client_mut(peer) else {
+            return grant;
+        };
+        client.grants.insert(grant);
+        client.requests.insert(request, Request::Moving(grant));
+        let job = client.job;
+        if !bulk || self.admission.enter(job, grant) {
+            self.begin(now, grant);
+        } else {
+            self.counters.bulk_waits += 1;
+        }
+        grant
+    }
+
+    fn begin(&mut self, now: Time, grant: GrantId) {
+        let check_at = now + self.config.stall;
+        let Some(running) = self.transfers.get_mut(&grant) else {
+            return;
+        };
+        running.begun = Some(Begun { at: now, check_at });
+        let transfer = Transfer {
+            grant,
+            peer: running.peer,
+            request: running.request,
+            segments: Arc::clone(&running.segments),
+            total: running.total,
+            inline: running.inline,
+        };
+        self.outputs.push_back(match running.direction {
+            Direction::ToServer => Output::Grant(transfer),
+            Direction::ToClient => Output::Deliver(transfer),
+        });
+        self.timers.set(check_at, Timer::Stall(grant));
+    }
+
+    /// The stall timer fired: the transfer has stalled unless bytes moved meanwhile (R57).
+    pub(crate) fn check_stall(&mut self, now: Time, grant: GrantId) {
+        let Some(running) = self.transfers.get(&grant) else {
+            return;
+        };
+        let (Some(begun), Some(client)) = (running.begun, self.client(running.peer)) else {
+            return;
+        };
+        let stalled_at = begun.at.max(client.progressed(running.direction)) + self.config.stall;
+        if stalled_at <= now {
+            self.counters.stalls += 1;
+            self.fail_transfer(now, grant, Errno::ConnectionReset);
+        } else if let Some(running) = self.transfers.get_mut(&grant) {
+            running.begun = Some(Begun {
+                check_at: stalled_at,
+                ..begun
+            });
+            self.timers.set(stalled_at, Timer::Stall(grant));
+        }
+    }
+
+    /// The transfer ends badly: nothing may touch the segment for it any more, both ends fail.
+    pub(crate) fn fail_transfer(&mut self, now: Time, grant: GrantId, error: Errno) {
+        let Some((over, awaited)) = self.end_transfer(now, grant) else {
+            return;
+        };
+        let peer = over.peer;
+        if over.begun.is_some() {
+            self.counters.transfers_stopped += 1;
+            self.outputs.push_back(Output::Stop { grant, peer });
+        }
+        if awaited {
+            self.reply(peer, over.request, Reply::Failed(error));
+        }
+        match over.target {
+            Target::Post(plugin) => self.end_post(now, plugin, Err(error)),
+            Target::Message(offset) => {
+                self.discard_message(peer, offset);
+                self.serve_memory(now);
+            }
+        }
+    }
+
+    /// Ends a transfer that the caller reports on, if it is one that it may report on.
+    fn end_begun(&mut self, now: Time, grant: GrantId, direction: Direction) -> Option<Running> {
+        let running = self.transfers.get(&grant)?;
+        if running.begun.is_none() || running.direction != direction {
+            return None;
+        }
+        self.end_transfer(now, grant).map(|(over, _)| over)
+    }
+
+    /// Takes a transfer out of every table; its bulk slot goes to the next. Also says whether the
+    /// client still awaits the end of its request.
+    fn end_transfer(&mut self, now: Time, grant: GrantId) -> Option<(Running, bool)> {
+        let over = self.transfers.remove(&grant)?;
+        let mut awaited = false;
+        let mut job = None;
+        if let Some(client) = self.client_mut(over.peer) {
+            client.grants.remove(&grant);
+            awaited = client.requests.remove(&over.request).is_some();
+            job = Some(client.job);
+        }
+        if let Some(begun) = over.begun {
+            self.timers.clear(begun.check_at, Timer::Stall(grant));
+        }
+        if over.is_bulk() {
+            match (over.begun, job) {
+                (Some(_), _) => {
+                    if let Some(next) = self.admission.leave() {
+                        self.begin(now, next);
+                    }
+                }
+                (None, Some(job)) => self.admission.forget(job, grant),
+                (None, None) => {}
+            }
+        }
+        Some((over, awaited))
+    }
+}

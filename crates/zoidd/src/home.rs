@@ -1,0 +1,436 @@
+//! What an instance leaves on the machine: a directory, a lock, and a journal of names.
+//!
+//! ```text
+//!  DIRECTORY/zbmi.INSTANCE.lock      held (flock) as long as the daemon lives, however it ends
+//!  DIRECTORY/zbmi.INSTANCE.journal   every name, written before it is created:
+//!      queue /zbmi.default.ctl
+//!      segment /zbmi.default
+//!      socket /run/user/1000/zbmi.default.sock
+//!      replies 4711 88541            reply queues of process 4711, which started at tick 88541
+//! ```
+//!
+//! Whoever holds the lock knows that the names in the journal are leftovers: queues cannot be
+//! listed where the mqueue file system is not mounted, so the journal is the only trace of them.
+//! Reply queues belong to a server and stay as long as that process lives; a server writes its
+//! own line before it creates its first queue, as lines are appended whole.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use tracing::{debug, info};
+use zoid_proto::ctl::REPLY_SLOTS;
+use zoid_proto::{Instance, runtime_directories};
+
+use crate::error::Error;
+
+/// A name in the journal.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Entry {
+    /// A message queue.
+    Queue(String),
+    /// A shared-memory object.
+    Segment(String),
+    /// A Unix socket.
+    Socket(PathBuf),
+    /// The reply queues of a process: its number and start, in clock ticks since boot.
+    Replies { process: u32, start: u64 },
+}
+
+/// How many leftovers were removed.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Removed {
+    /// Message queues.
+    pub queues: usize,
+    /// Shared-memory objects.
+    pub segments: usize,
+    /// Unix sockets.
+    pub sockets: usize,
+}
+
+impl Removed {
+    /// Whether there was nothing to remove.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl fmt::Display for Removed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            queues,
+            segments,
+            sockets,
+        } = self;
+        write!(f, "{queues} queues, {segments} segments, {sockets} sockets")
+    }
+}
+
+/// The directory of an instance, its lock held and its journal open.
+#[derive(Debug)]
+pub(crate) struct Home {
+    instance: Instance,
+    directory: PathBuf,
+    /// Unlocked when closed, at the latest by the end of the process.
+    _lock: File,
+    journal: File,
+}
+
+impl Home {
+    /// Takes the lock and removes what an earlier daemon left.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyRunning`] when the lock is held.
+    pub(crate) fn take(
+        instance: &Instance,
+        directory: Option<&Path>,
+    ) -> Result<(Self, Removed), Error> {
+        let directory = prepare_directory(directory)?;
+        let lock = lock(instance, &directory.join(instance.lock_file()))?;
+        let path = directory.join(instance.journal_file());
+        let old = read_journal(&path);
+        let (kept, removed) = remove_leftovers(instance, old);
+        let journal = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(Error::file("open", &path))?;
+        journal.set_len(0).map_err(Error::file("empty", &path))?;
+        let mut home = Self {
+            instance: instance.clone(),
+            directory,
+            _lock: lock,
+            journal,
+        };
+        for entry in kept {
+            home.record(&entry)?;
+        }
+        Ok((home, removed))
+    }
+
+    /// Where lock, journal and sockets are.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Writes a name down; to be called before it is created.
+    pub(crate) fn record(&mut self, entry: &Entry) -> Result<(), Error> {
+        let path = self.directory.join(self.instance.journal_file());
+        let line = format!("{entry}\n");
+        self.journal
+            .write_all(line.as_bytes())
+            .map_err(Error::file("write", &path))
+    }
+
+    /// Removes every name, journal and lock included: the end in good order.
+    pub(crate) fn leave(self) -> Removed {
+        let path = self.directory.join(self.instance.journal_file());
+        let (kept, removed) = remove_leftovers(&self.instance, read_journal(&path));
+        if kept.is_empty() {
+            remove_file(&path);
+            // While it is locked: who opened it before sees that it is no longer the file there.
+            remove_file(&self.directory.join(self.instance.lock_file()));
+        } else {
+            debug!(?kept, "reply queues of a living server stay");
+        }
+        removed
+    }
+}
+
+/// Removes what a dead daemon of this instance left behind, and its servers that are dead too.
+///
+/// # Errors
+///
+/// [`Error::AlreadyRunning`] when a daemon lives.
+pub fn cleanup(instance: &Instance, directory: Option<&Path>) -> Result<Removed, Error> {
+    let (home, first) = Home::take(instance, directory)?;
+    let second = home.leave();
+    Ok(Removed {
+        queues: first.queues + second.queues,
+        segments: first.segments + second.segments,
+        sockets: first.sockets + second.sockets,
+    })
+}
+
+/// The directory that a daemon without `--directory` would use, if there is one already.
+#[must_use]
+pub fn find_directory(user: u32) -> Option<PathBuf> {
+    let candidates = runtime_directories(user).map(PathBuf::from);
+    candidates.into_iter().find(|path| path.is_dir())
+}
+
+fn prepare_directory(given: Option<&Path>) -> Result<PathBuf, Error> {
+    let user = sys::effective_user();
+    let [first, fallback] = runtime_directories(user).map(PathBuf::from);
+    let path = match given {
+        Some(path) => path.to_path_buf(),
+        None if first.is_dir() => first,
+        None => fallback,
+    };
+    match DirBuilder::new().mode(0o700).create(&path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(Error::file("create", &path)(error));
+        }
+        _ => {}
+    }
+    // Not following links: in /tmp anybody could have put one.
+    let metadata = fs::symlink_metadata(&path).map_err(Error::file("look at", &path))?;
+    let problem = if !metadata.is_dir() {
+        "is not a directory"
+    } else if metadata.uid() != user {
+        "belongs to somebody else"
+    } else if metadata.mode() & 0o022 != 0 {
+        "can be written by others"
+    } else {
+        return Ok(path);
+    };
+    Err(Error::UnsafeDirectory { path, problem })
+}
+
+/// Locks the file that is under `path` at that time: one that a leaving daemon has just removed
+/// proves nothing.
+fn lock(instance: &Instance, path: &Path) -> Result<File, Error> {
+    loop {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .map_err(Error::file("open", path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let (instance, path) = (instance.clone(), path.to_path_buf());
+                return Err(Error::AlreadyRunning { instance, path });
+            }
+            Err(TryLockError::Error(error)) => return Err(Error::file("lock", path)(error)),
+        }
+        let ours = file.metadata().map_err(Error::file("look at", path))?.ino();
+        if fs::metadata(path).is_ok_and(|there| there.ino() == ours) {
+            return Ok(file);
+        }
+    }
+}
+
+/// Lines that make no sense, such as one cut short by a crash, name nothing.
+fn read_journal(path: &Path) -> BTreeSet<Entry> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().filter_map(parse).collect()
+}
+
+fn parse(line: &str) -> Option<Entry> {
+    let (kind, rest) = line.split_once(' ')?;
+    Some(match kind {
+        "queue" => Entry::Queue(rest.to_owned()),
+        "segment" => Entry::Segment(rest.to_owned()),
+        "socket" => Entry::Socket(PathBuf::from(rest)),
+        "replies" => {
+            let (process, start) = rest.split_once(' ')?;
+            Entry::Replies {
+                process: process.parse().ok()?,
+                start: start.parse().ok()?,
+            }
+        }
+        _ => return None,
+    })
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queue(name) => write!(f, "queue {name}"),
+            Self::Segment(name) => write!(f, "segment {name}"),
+            Self::Socket(path) => write!(f, "socket {}", path.display()),
+            Self::Replies { process, start } => write!(f, "replies {process} {start}"),
+        }
+    }
+}
+
+/// Removes every name of the journal, and the two that an instance always has should the journal
+/// be lost. Returns what must stay, which is the queues of servers that live.
+fn remove_leftovers(instance: &Instance, journal: BTreeSet<Entry>) -> (Vec<Entry>, Removed) {
+    let mut entries = journal;
+    entries.insert(Entry::Queue(instance.control_queue()));
+    entries.insert(Entry::Segment(instance.segment()));
+    let mut kept = Vec::new();
+    let mut removed = Removed::default();
+    for entry in entries {
+        match &entry {
+            // The journal is a file that anybody with our rights can write: only names of this
+            // instance are believed.
+            Entry::Queue(name) if *name == instance.control_queue() => {
+                removed.queues += usize::from(sys::unlink_queue(name).is_ok());
+            }
+            Entry::Segment(name) if *name == instance.segment() => {
+                removed.segments += usize::from(sys::unlink_shared_memory(name).is_ok());
+            }
+            Entry::Socket(path) if is_socket(path) => {
+                removed.sockets += usize::from(remove_file(path));
+            }
+            Entry::Replies { process, start } => {
+                if sys::process_start(*process) == Some(*start) {
+                    kept.push(entry);
+                } else {
+                    removed.queues += remove_replies(instance, *process);
+                }
+            }
+            Entry::Queue(_) | Entry::Segment(_) | Entry::Socket(_) => {}
+        }
+    }
+    if !removed.is_empty() {
+        info!(%instance, %removed, "removed");
+    }
+    (kept, removed)
+}
+
+/// Unlinks the reply queues of a dead server. Returns how many there were.
+pub(crate) fn remove_replies(instance: &Instance, process: u32) -> usize {
+    let names = (0..REPLY_SLOTS).map(|slot| instance.reply_queue(process, slot));
+    names.filter(|name| sys::unlink_queue(name).is_ok()).count()
+}
+
+fn is_socket(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+}
+
+fn remove_file(path: &Path) -> bool {
+    fs::remove_file(path).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use sys::{MessageQueue, QueueAccess, QueueShape, SharedMemory};
+
+    use super::*;
+
+    fn instance(what: &str) -> Instance {
+        format!("h{}-{what}", std::process::id()).parse().unwrap()
+    }
+
+    fn entries() -> Vec<Entry> {
+        vec![
+            Entry::Queue("/zbmi.a.ctl".to_owned()),
+            Entry::Segment("/zbmi.a".to_owned()),
+            Entry::Socket(PathBuf::from("/tmp/with space/a.sock")),
+            Entry::Replies {
+                process: 17,
+                start: 4711,
+            },
+        ]
+    }
+
+    #[test]
+    fn entries_read_back_as_written_and_broken_lines_name_nothing() {
+        for entry in entries() {
+            assert_eq!(parse(&entry.to_string()), Some(entry));
+        }
+        for broken in ["", "queue", "replies 1", "replies x 1", "other /x"] {
+            assert_eq!(parse(broken), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_second_daemon_of_an_instance_is_refused_while_the_first_lives() {
+        let directory = tempfile::tempdir().unwrap();
+        let instance = instance("second");
+        let (first, _) = Home::take(&instance, Some(directory.path())).unwrap();
+        let second = Home::take(&instance, Some(directory.path())).unwrap_err();
+        assert!(matches!(second, Error::AlreadyRunning { .. }), "{second}");
+        drop(first);
+        Home::take(&instance, Some(directory.path())).unwrap();
+    }
+
+    #[test]
+    fn leftovers_of_a_dead_daemon_are_removed_and_a_living_servers_queues_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let instance = instance("left");
+        let own = std::process::id();
+        let shape = QueueShape {
+            messages: 1,
+            message_bytes: 64,
+        };
+        let create = |name: &str| MessageQueue::create(name, QueueAccess::Receive, shape).unwrap();
+        let (mut home, _) = Home::take(&instance, Some(directory.path())).unwrap();
+        let dead = Entry::Replies {
+            process: own,
+            start: 1,
+        };
+        home.record(&dead).unwrap();
+        let _control = create(&instance.control_queue());
+        let _reply = create(&instance.reply_queue(own, 3));
+        let _segment = SharedMemory::create(&instance.segment(), 4096).unwrap();
+        let socket = directory.path().join(instance.socket_file());
+        home.record(&Entry::Socket(socket.clone())).unwrap();
+        let _listener = UnixListener::bind(&socket).unwrap();
+        // As if killed: nothing is told.
+        drop(home);
+        let expected = Removed {
+            queues: 2,
+            segments: 1,
+            sockets: 1,
+        };
+        let (mut home, removed) = Home::take(&instance, Some(directory.path())).unwrap();
+        assert_eq!(removed, expected);
+        let living = Entry::Replies {
+            process: own,
+            start: sys::process_start(own).unwrap(),
+        };
+        home.record(&living).unwrap();
+        let _reply = create(&instance.reply_queue(own, 0));
+        drop(home);
+        let (_home, removed) = Home::take(&instance, Some(directory.path())).unwrap();
+        assert!(removed.is_empty(), "{removed}");
+        assert_eq!(remove_replies(&instance, own), 1);
+    }
+
+    #[test]
+    fn leaving_in_good_order_leaves_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let instance = instance("leave");
+        let (home, _) = Home::take(&instance, Some(directory.path())).unwrap();
+        home.leave();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert!(
+            cleanup(&instance, Some(directory.path()))
+                .unwrap()
+                .is_empty()
+        );
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_journal_that_names_things_of_others_removes_nothing_of_theirs() {
+        let directory = tempfile::tempdir().unwrap();
+        let instance = instance("hostile");
+        let victim = directory.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        let lines = format!("socket {}\nqueue /zbmi.other.ctl\n", victim.display());
+        fs::write(directory.path().join(instance.journal_file()), lines).unwrap();
+        let removed = cleanup(&instance, Some(directory.path())).unwrap();
+        assert!(removed.is_empty(), "{removed}");
+        assert!(victim.exists());
+    }
+
+    #[test]
+    fn a_directory_that_others_can_write_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let open = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(directory.path(), open).unwrap();
+        let refused = Home::take(&instance("open"), Some(directory.path())).unwrap_err();
+        assert!(
+            matches!(refused, Error::UnsafeDirectory { .. }),
+            "{refused}"
+        );
+    }
+}

@@ -1,0 +1,453 @@
+//! What a daemon is started with: every setting, its default, and what it refuses.
+//!
+//! A setting is a name and a text, whoever gives it; later wins:
+//!
+//! ```text
+//! compiled defaults → configuration file → environment → command line
+//! ```
+//!
+//! A configuration file has one `name = value` a line; `#` begins a comment. The names are those
+//! of [`SETTINGS`], which are those of the long flags too:
+//!
+//! ```text
+//! # two gigabytes between daemon and server
+//! total = 2G
+//! unexp = 4M
+//! listen = 0.0.0.0:7320
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use zoid_proto::Instance;
+
+use crate::failpoint::Failpoints;
+use crate::size::{parse_milliseconds, parse_size};
+
+/// Every setting: its name, and what it means in a line.
+pub const SETTINGS: [(&str, &str); 19] = [
+    ("instance", "name of this daemon and its pset"),
+    ("directory", "where lock, journal and sockets are"),
+    ("socket", "path of the clients' Unix socket"),
+    (
+        "listen",
+        "address and port for clients over TCP; empty: none",
+    ),
+    (
+        "group",
+        "number of a group that may use the daemon too; empty: none",
+    ),
+    ("total", "bytes of the segment shared with the server"),
+    ("unexp", "bytes of it for unexpected messages"),
+    ("max-unexpected", "bytes of the largest unexpected message"),
+    ("max-expected", "bytes of the largest expected message"),
+    ("hugepages", "on or off: ask for transparent huge pages"),
+    (
+        "prefault",
+        "on, off or auto: touch the segment's pages in the background; auto: up to 1G",
+    ),
+    (
+        "hold-ms",
+        "how long a server's post waits for the client whose test it answers; 0: not at all",
+    ),
+    (
+        "stall-ms",
+        "a transfer without progress for this long has failed",
+    ),
+    (
+        "reattach-ms",
+        "how long a client whose link broke keeps its place; 0: not at all",
+    ),
+    (
+        "heartbeat-ms",
+        "an idle client is pinged this often, and lost after three silences",
+    ),
+    ("max-clients", "clients at the same time"),
+    ("bulk-slots", "large inbound transfers at the same time"),
+    (
+        "credits",
+        "unexpected slots reserved for each client; 0: none",
+    ),
+    (
+        "unexp-share",
+        "most percent of the unexpected memory that one client may hold",
+    ),
+];
+
+/// Environment variables that are settings.
+pub const VARIABLES: [(&str, &str); 6] = [
+    ("ZBMI_SHM_SIZE_TOTAL", "total"),
+    ("ZBMI_SHM_SIZE_UNEXP", "unexp"),
+    ("ZOID_MAX_UNEXPECTED_MSG", "max-unexpected"),
+    ("ZOID_MAX_EXPECTED_MSG", "max-expected"),
+    ("ZOID_INSTANCE", "instance"),
+    ("ZOID_SOCKET", "socket"),
+];
+
+/// Whether the segment's pages are touched before they are needed.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Prefault {
+    /// Up to 1 GiB.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+impl Prefault {
+    /// Whether a segment of `total` bytes is to be touched.
+    #[must_use]
+    pub const fn wanted(self, total: u64) -> bool {
+        match self {
+            Self::Auto => total <= 1 << 30,
+            Self::On => true,
+            Self::Off => false,
+        }
+    }
+}
+
+/// What a daemon is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its name.
+    pub instance: Instance,
+    /// Where lock, journal and sockets are; the user's runtime directory without.
+    pub directory: Option<PathBuf>,
+    /// The clients' Unix socket; in the directory without.
+    pub socket: Option<PathBuf>,
+    /// The clients' TCP address.
+    pub listen: Option<SocketAddr>,
+    /// A group that may use queues, segment and socket besides the owner.
+    pub group: Option<u32>,
+    /// Bytes of both regions, R4.
+    pub total: u64,
+    /// Bytes of the unexpected region, R5.
+    pub unexpected: u64,
+    /// Bytes of the largest unexpected message, R2.
+    pub max_unexpected: u64,
+    /// Bytes of the largest expected message, R3.
+    pub max_expected: u64,
+    /// Whether to ask for transparent huge pages.
+    pub huge_pages: bool,
+    /// Whether to touch the segment's pages early.
+    pub prefault: Prefault,
+    /// R57's hold.
+    pub hold: Duration,
+    /// R57's stall.
+    pub stall: Duration,
+    /// How long a broken link leaves a client its place.
+    pub reattach: Duration,
+    /// How long draining takes at most.
+    pub drain: Duration,
+    /// The clients' heartbeat.
+    pub heartbeat: Duration,
+    /// The most clients.
+    pub max_clients: usize,
+    /// Large inbound transfers at once.
+    pub bulk_slots: u32,
+    /// Reserved unexpected slots for each client.
+    pub credits: u32,
+    /// Percent of the unexpected memory for one client, 1 to 100.
+    pub unexpected_share: u32,
+    /// Where tests make the daemon stop or die; none in service.
+    pub failpoints: Failpoints,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            instance: Instance::default(),
+            directory: None,
+            socket: None,
+            listen: None,
+            group: None,
+            total: 512 << 20,
+            unexpected: 1 << 20,
+            max_unexpected: 8192,
+            max_expected: 128 << 20,
+            huge_pages: false,
+            prefault: Prefault::Auto,
+            hold: Duration::from_millis(2),
+            stall: Duration::from_secs(5),
+            reattach: Duration::ZERO,
+            drain: Duration::from_secs(10),
+            heartbeat: Duration::from_secs(2),
+            max_clients: 4096,
+            bulk_slots: 2,
+            credits: 0,
+            unexpected_share: 100,
+            failpoints: Failpoints::default(),
+        }
+    }
+}
+
+/// Why a setting is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingError {
+    /// No such setting.
+    #[error("{place}: there is no setting {name:?}; the settings are: {}", names())]
+    Unknown {
+        /// Where it stands.
+        place: String,
+        /// What it says.
+        name: String,
+    },
+    /// The value makes no sense.
+    #[error("{place}: {name} = {value:?}: {problem}")]
+    BadValue {
+        /// Where it stands.
+        place: String,
+        /// The setting.
+        name: String,
+        /// Its value.
+        value: String,
+        /// What would be right.
+        problem: String,
+    },
+    /// A line of a file is no setting.
+    #[error("{place}: {line:?} is not `name = value`")]
+    BadLine {
+        /// Where it stands.
+        place: String,
+        /// The line.
+        line: String,
+    },
+    /// The file cannot be read.
+    #[error("cannot read {path}: {cause}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// Settings contradict one another.
+    #[error("{0}")]
+    Contradiction(String),
+}
+
+impl Options {
+    /// Applies one setting; `place` says in complaints where it came from.
+    ///
+    /// # Errors
+    ///
+    /// An unknown name or a value that makes no sense.
+    pub fn set(&mut self, place: &str, name: &str, value: &str) -> Result<(), SettingError> {
+        if !SETTINGS.iter().any(|(known, _)| *known == name) {
+            let (place, name) = (place.to_owned(), name.to_owned());
+            return Err(SettingError::Unknown { place, name });
+        }
+        self.assign(name, value)
+            .map_err(|problem| SettingError::BadValue {
+                place: place.to_owned(),
+                name: name.to_owned(),
+                value: value.to_owned(),
+                problem,
+            })
+    }
+
+    fn assign(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "instance" => self.instance = value.parse().map_err(display)?,
+            "directory" => self.directory = path(value),
+            "socket" => self.socket = path(value),
+            "listen" => self.listen = listen(value)?,
+            "group" => self.group = optional_number(value)?,
+            "total" => self.total = parse_size(value)?,
+            "unexp" => self.unexpected = parse_size(value)?,
+            "max-unexpected" => self.max_unexpected = parse_size(value)?,
+            "max-expected" => self.max_expected = parse_size(value)?,
+            "hugepages" => self.huge_pages = switch(value)?,
+            "prefault" => self.prefault = prefault(value)?,
+            "hold-ms" => self.hold = parse_milliseconds(value)?,
+            "stall-ms" => self.stall = parse_milliseconds(value)?,
+            "reattach-ms" => self.reattach = parse_milliseconds(value)?,
+            "heartbeat-ms" => self.heartbeat = parse_milliseconds(value)?,
+            "max-clients" => self.max_clients = number(value)?,
+            "bulk-slots" => self.bulk_slots = number(value)?,
+            "credits" => self.credits = number(value)?,
+            _ => self.unexpected_share = number(value)?,
+        }
+        Ok(())
+    }
+
+    /// Applies a configuration file.
+    ///
+    /// # Errors
+    ///
+    /// The first line that is wrong, with its number.
+    pub fn read_file(&mut self, file: &Path) -> Result<(), SettingError> {
+        let path = file.display().to_string();
+        let text = fs::read_to_string(file).map_err(|cause| SettingError::Unreadable {
+            path: path.clone(),
+            cause,
+        })?;
+        for (index, line) in text.lines().enumerate() {
+            let place = format!("{path}:{}", index + 1);
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let Some((name, value)) = line.split_once('=') else {
+                let line = line.to_owned();
+                return Err(SettingError::BadLine { place, line });
+            };
+            self.set(&place, name.trim(), value.trim())?;
+        }
+        Ok(())
+    }
+
+    /// Applies the variables of [`VARIABLES`] that `environment` has.
+    ///
+    /// # Errors
+    ///
+    /// The first value that makes no sense.
+    pub fn read_environment(
+        &mut self,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<(), SettingError> {
+        for (variable, name) in VARIABLES {
+            if let Some(value) = environment.get(variable) {
+                self.set(&format!("environment variable {variable}"), name, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rounds what must be round and refuses what cannot work. To be called once, after the last
+    /// setting.
+    ///
+    /// # Returns
+    ///
+    /// What the administrator should know: one sentence each.
+    ///
+    /// # Errors
+    ///
+    /// Settings that contradict one another.
+    pub fn check(&mut self) -> Result<Vec<String>, SettingError> {
+        let mut remarks = Vec::new();
+        let refuse = |text: String| Err(SettingError::Contradiction(text));
+        let Some(total) = self
+            .total
+            .checked_next_multiple_of(PAGE)
+            .filter(|n| *n <= TOTAL_MAX)
+        else {
+            return refuse(format!("total {} is beyond the address space", self.total));
+        };
+        if total != self.total {
+            let asked = self.total;
+            remarks.push(format!(
+                "total {asked} is rounded up to whole pages: {total}"
+            ));
+            self.total = total;
+        }
+        let (unexpected, max) = (self.unexpected, self.max_unexpected);
+        if unexpected >= total {
+            return refuse(format!(
+                "unexp ({unexpected}) must be smaller than total ({total}): nothing would be left \
+                 for expected messages"
+            ));
+        }
+        if unexpected < max {
+            return refuse(format!(
+                "unexp ({unexpected}) must hold at least one message of max-unexpected ({max})"
+            ));
+        }
+        self.check_numbers()?;
+        let pool = total - unexpected;
+        if self.max_expected > pool {
+            remarks.push(format!(
+                "max-expected ({}) is larger than the expected pool ({pool}): such a message can \
+                 never use a temporary buffer",
+                self.max_expected
+            ));
+        }
+        Ok(remarks)
+    }
+
+    fn check_numbers(&self) -> Result<(), SettingError> {
+        let wrong = [
+            (self.total == 0, "total must not be 0"),
+            (self.max_clients == 0, "max-clients must be at least 1"),
+            (self.bulk_slots == 0, "bulk-slots must be at least 1"),
+            (
+                !(1..=100).contains(&self.unexpected_share),
+                "unexp-share is 1 to 100 percent",
+            ),
+            (self.heartbeat.is_zero(), "heartbeat-ms must not be 0"),
+            (self.stall.is_zero(), "stall-ms must not be 0"),
+            (
+                i32::try_from(self.max_clients).is_err(),
+                "max-clients is below 2^31",
+            ),
+        ];
+        match wrong.iter().find(|(wrong, _)| *wrong) {
+            Some((_, text)) => Err(SettingError::Contradiction((*text).to_owned())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The segment is made of whole pages of this many bytes.
+const PAGE: u64 = 4096;
+
+/// Half of the address space that x86-64 gives to a process.
+const TOTAL_MAX: u64 = 1 << 46;
+
+fn names() -> String {
+    let names: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
+    names.join(", ")
+}
+
+fn display(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn path(value: &str) -> Option<PathBuf> {
+    (!value.is_empty()).then(|| PathBuf::from(value))
+}
+
+fn listen(value: &str) -> Result<Option<SocketAddr>, String> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    let address = value.parse();
+    let problem = |_| "needs an address and a port, such as 0.0.0.0:7320 or [::]:7320".to_owned();
+    address.map(Some).map_err(problem)
+}
+
+fn number<T: std::str::FromStr>(value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| "needs a number".to_owned())
+}
+
+fn optional_number(value: &str) -> Result<Option<u32>, String> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    number(value).map(Some)
+}
+
+fn switch(value: &str) -> Result<bool, String> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("is on or off".to_owned()),
+    }
+}
+
+fn prefault(value: &str) -> Result<Prefault, String> {
+    match value {
+        "auto" => Ok(Prefault::Auto),
+        "on" => Ok(Prefault::On),
+        "off" => Ok(Prefault::Off),
+        _ => Err("is on, off or auto".to_owned()),
+    }
+}
+
+#[cfg(test)]
+#[path = "options_tests.rs"]
+mod tests;

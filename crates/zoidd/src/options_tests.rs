@@ -1,0 +1,103 @@
+//! Where settings come from, and what is refused.
+
+use std::io::Write;
+
+use super::*;
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+fn environment(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    pairs.iter().map(owned).collect()
+}
+
+#[test]
+fn r02_to_r05_the_defaults_are_the_designs() {
+    let mut options = Options::default();
+    assert_eq!(options.total, 536_870_912);
+    assert_eq!(options.unexpected, 1_048_576);
+    assert_eq!(options.max_unexpected, 8192);
+    assert_eq!(options.max_expected, 134_217_728);
+    assert!(options.check().unwrap().is_empty());
+}
+
+#[test]
+fn later_sources_win_over_earlier_ones() {
+    let mut options = Options::default();
+    let file = file("# ours\ntotal = 64M\nunexp = 2M # two\n\nmax-expected=1M\n");
+    options.read_file(file.path()).unwrap();
+    assert_eq!((options.total, options.unexpected), (64 << 20, 2 << 20));
+    let variables = [
+        ("ZBMI_SHM_SIZE_TOTAL", "32M"),
+        ("ZOID_MAX_UNEXPECTED_MSG", "4k"),
+    ];
+    options.read_environment(&environment(&variables)).unwrap();
+    assert_eq!((options.total, options.max_unexpected), (32 << 20, 4096));
+    options.set("--total", "total", "16M").unwrap();
+    assert_eq!((options.total, options.unexpected), (16 << 20, 2 << 20));
+    assert_eq!(options.max_expected, 1 << 20);
+}
+
+#[test]
+fn a_bad_line_is_named_by_file_and_line() {
+    let mut options = Options::default();
+    let file = file("total = 64M\nunexp 2M\n");
+    let text = options.read_file(file.path()).unwrap_err().to_string();
+    assert!(
+        text.contains(":2: \"unexp 2M\" is not `name = value`"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_unknown_setting_is_answered_with_the_known_ones() {
+    let mut options = Options::default();
+    let text = options.set("here", "totl", "1").unwrap_err().to_string();
+    assert!(
+        text.starts_with("here: there is no setting \"totl\""),
+        "{text}"
+    );
+    assert!(text.contains("total, unexp"), "{text}");
+}
+
+#[test]
+fn every_setting_refuses_nonsense_and_none_panics() {
+    let free_text = ["directory", "socket"];
+    for (name, _) in SETTINGS {
+        let mut options = Options::default();
+        let refused = options.set("test", name, "not/a value").is_err();
+        assert_eq!(refused, !free_text.contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn section_2_1_refuses_contradictions() {
+    let check = |pairs: &[(&str, &str)]| {
+        let mut options = Options::default();
+        for (name, value) in pairs {
+            options.set("test", name, value).unwrap();
+        }
+        options.check()
+    };
+    assert!(check(&[("total", "1M"), ("unexp", "1M")]).is_err());
+    assert!(check(&[("unexp", "4k"), ("max-unexpected", "8k")]).is_err());
+    assert!(check(&[("unexp-share", "0")]).is_err());
+    assert!(check(&[("heartbeat-ms", "0")]).is_err());
+    assert!(check(&[("total", "17179869183G")]).is_err());
+    // Legal, with a remark.
+    let remarks = check(&[("max-expected", "1G")]).unwrap();
+    assert!(remarks[0].contains("temporary buffer"), "{remarks:?}");
+}
+
+#[test]
+fn a_total_of_broken_pages_is_rounded_up_and_said() {
+    let mut options = Options::default();
+    options.set("test", "total", "536870913").unwrap();
+    let remarks = options.check().unwrap();
+    assert_eq!(options.total, 536_875_008);
+    assert!(remarks[0].contains("rounded up"), "{remarks:?}");
+}

@@ -1,0 +1,286 @@
+//! The segment that daemon and server share, as the daemon has it.
+//!
+//! The daemon names places of it to the kernel (sockets are read into it and written from it) and
+//! writes the header page by system calls. It never touches a byte of it directly, so a third
+//! party that shrinks the object makes calls fail here and kills nobody; the heartbeat notices.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use sys::span::Span;
+use sys::{Mapping, SharedMemory};
+use tracing::{info, warn};
+use zoid_proto::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader};
+
+use crate::error::Error;
+use crate::options::Options;
+
+/// The segment.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    name: String,
+    object: SharedMemory,
+    mapping: Mapping,
+    header: SegmentHeader,
+    stop_prefault: Arc<AtomicBool>,
+}
+
+impl Segment {
+    /// Creates it under the instance's name, in state "starting".
+    pub(crate) fn create(options: &Options, epoch: u64) -> Result<Self, Error> {
+        let name = options.instance.segment();
+        let bytes = SEGMENT_HEADER_LEN as u64 + options.total;
+        let failed = |cause| Error::Segment {
+            name: name.clone(),
+            bytes,
+            cause,
+        };
+        let object = SharedMemory::create(&name, bytes).map_err(failed)?;
+        let length =
+            usize::try_from(bytes).map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
+        let mapping = object.map(length).map_err(failed)?;
+        if let Some(group) = options.group {
+            sys::share_with_group(&object, group).map_err(failed)?;
+        }
+        let header = SegmentHeader {
+            total: options.total,
+            unexpected: options.unexpected,
+            max_unexpected: options.max_unexpected,
+            max_expected: options.max_expected,
+            epoch,
+            daemon_pid: std::process::id(),
+            state: DaemonState::STARTING,
+            heartbeat_ns: 0,
+            session: 0,
+            unexpected_ready: 0,
+        };
+        let segment = Self {
+            name: name.clone(),
+            object,
+            mapping,
+            header,
+            stop_prefault: Arc::default(),
+        };
+        segment.write_header().map_err(failed)?;
+        segment.provide_pages(options);
+        Ok(segment)
+    }
+
+    fn write_header(&self) -> io::Result<()> {
+        let mut page = [0; SegmentHeader::LEN];
+        self.header.encode(&mut page).map_err(io::Error::other)?;
+        self.object.write_at(0, &page)
+    }
+
+    /// Huge pages are advice, and early touching is the business of a thread that ends by itself.
+    fn provide_pages(&self, options: &Options) {
+        if options.huge_pages
+            && let Err(error) = self.mapping.advise_huge_pages()
+        {
+            info!(%error, "no huge pages for the segment; going on with small ones");
+        }
+        if !options.prefault.wanted(options.total) {
+            return;
+        }
+        let (mapping, stop) = (self.mapping.clone(), Arc::clone(&self.stop_prefault));
+        let body = move || match mapping.prefault(&stop) {
+            Ok(bytes) => info!(bytes, "the segment's pages are provided"),
+            Err(error) => warn!(%error, "the segment's pages come when first used"),
+        };
+        let thread = thread::Builder::new().name("prefault".to_owned());
+        if let Err(error) = thread.spawn(body) {
+            warn!(%error, "the segment's pages come when first used");
+        }
+    }
+
+    /// Random, new at each start.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.header.epoch
+    }
+
+    /// The object, to be passed to those who may map it.
+    pub(crate) fn object(&self) -> &SharedMemory {
+        &self.object
+    }
+
+    /// Places of the segment as memory, in order. `None` when one is not in the segment.
+    pub(crate) fn spans(&self, places: &[zbmi::Segment]) -> Option<Vec<Span>> {
+        places
+            .iter()
+            .map(|place| {
+                let offset = usize::try_from(place.offset).ok()?;
+                let offset = offset.checked_add(SEGMENT_HEADER_LEN)?;
+                self.mapping.span(offset, usize::try_from(place.len).ok()?)
+            })
+            .collect()
+    }
+
+    /// A copy of a stretch of the expected region, where servers put lists that are too long for
+    /// a command. `None` when it is not all in that region or longer than `limit` bytes.
+    pub(crate) fn scratch(&self, extent: Extent, limit: usize) -> Option<Vec<u8>> {
+        let len = usize::try_from(extent.len)
+            .ok()
+            .filter(|len| *len <= limit)?;
+        if !extent.is_inside(&self.header.expected_region()) {
+            return None;
+        }
+        let mut bytes = vec![0; len];
+        let offset = extent.offset + SEGMENT_HEADER_LEN as u64;
+        self.object.read_at(offset, &mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// A sign of life, at the machine's monotonic time `since_boot`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SegmentCut`] when somebody has shrunk the object.
+    pub(crate) fn beat(&mut self, since_boot: Duration) -> Result<(), Error> {
+        let expected = SEGMENT_HEADER_LEN as u64 + self.header.total;
+        let found = self
+            .object
+            .size()
+            .map_err(Error::system("fstat of the segment"))?;
+        if found < expected {
+            return Err(Error::SegmentCut {
+                name: self.name.clone(),
+                expected,
+                found,
+            });
+        }
+        let nanoseconds = u64::try_from(since_boot.as_nanos()).unwrap_or(u64::MAX);
+        self.header.heartbeat_ns = nanoseconds;
+        self.store(SegmentHeader::HEARTBEAT_AT, &nanoseconds.to_le_bytes());
+        Ok(())
+    }
+
+    /// Says what the daemon is doing.
+    pub(crate) fn set_state(&mut self, state: DaemonState) {
+        self.header.state = state;
+        self.store(SegmentHeader::STATE_AT, &state.0.to_le_bytes());
+    }
+
+    /// Says which server is attached, 0 for none.
+    pub(crate) fn set_session(&mut self, session: u64) {
+        self.header.session = session;
+        self.store(SegmentHeader::SESSION_AT, &session.to_le_bytes());
+    }
+
+    /// Counts unexpected messages, modulo 2^32, and wakes who waits for the word.
+    pub(crate) fn set_unexpected_ready(&mut self, count: u32) {
+        if self.header.unexpected_ready != count {
+            self.header.unexpected_ready = count;
+            self.store(SegmentHeader::UNEXPECTED_READY_AT, &count.to_le_bytes());
+            self.mapping.wake_word(SegmentHeader::UNEXPECTED_READY_AT);
+        }
+    }
+
+    /// A failure shows at the next heartbeat, which looks at the object's size.
+    fn store(&self, at: usize, bytes: &[u8]) {
+        if let Err(error) = self.object.write_at(at as u64, bytes) {
+            warn!(%error, segment = self.name, "cannot write the segment's header");
+        }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.stop_prefault.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Made(Segment);
+
+    impl Drop for Made {
+        fn drop(&mut self) {
+            let _absent = sys::unlink_shared_memory(&self.0.name);
+        }
+    }
+
+    fn segment(what: &str) -> Made {
+        let mut options = Options::default();
+        let instance = format!("s{}-{what}", std::process::id());
+        options.set("test", "instance", &instance).unwrap();
+        options.set("test", "total", "64k").unwrap();
+        options.set("test", "unexp", "16k").unwrap();
+        options.set("test", "max-unexpected", "8k").unwrap();
+        Made(Segment::create(&options, 77).unwrap())
+    }
+
+    fn read_header(segment: &Segment) -> SegmentHeader {
+        let mut page = [0; SEGMENT_HEADER_LEN];
+        segment.object.read_at(0, &mut page).unwrap();
+        SegmentHeader::decode(&page).unwrap()
+    }
+
+    #[test]
+    fn the_header_page_says_what_the_daemon_does() {
+        let mut made = segment("header");
+        let segment = &mut made.0;
+        assert_eq!(segment.object.size().unwrap(), 4096 + 65536);
+        assert_eq!(read_header(segment).state, DaemonState::STARTING);
+        segment.set_state(DaemonState::READY);
+        segment.set_session(9);
+        segment.set_unexpected_ready(3);
+        segment.beat(Duration::from_nanos(123)).unwrap();
+        assert_eq!(read_header(segment), segment.header);
+        let header = read_header(segment);
+        assert_eq!(
+            (header.epoch, header.session, header.heartbeat_ns),
+            (77, 9, 123)
+        );
+    }
+
+    #[test]
+    fn r49_offsets_count_from_the_end_of_the_header_page() {
+        let made = segment("spans");
+        let spans = made
+            .0
+            .spans(&[zbmi::Segment { offset: 0, len: 4 }])
+            .unwrap();
+        spans[0].copy_in(b"here");
+        let mut bytes = [0; 4];
+        made.0.object.read_at(4096, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"here");
+        let outside = zbmi::Segment {
+            offset: 65_536 - 3,
+            len: 4,
+        };
+        assert!(made.0.spans(&[outside]).is_none());
+    }
+
+    #[test]
+    fn lists_are_read_from_the_expected_region_only() {
+        let made = segment("scratch");
+        let extent = |offset, len| Extent { offset, len };
+        assert_eq!(made.0.scratch(extent(16 << 10, 8), 64), Some(vec![0; 8]));
+        for bad in [extent(0, 8), extent((16 << 10) - 1, 8), extent(65_530, 8)] {
+            assert_eq!(made.0.scratch(bad, 64), None, "{bad:?}");
+        }
+        assert_eq!(made.0.scratch(extent(16 << 10, 65), 64), None);
+        assert_eq!(made.0.scratch(extent(u64::MAX, u64::MAX), 64), None);
+    }
+
+    #[test]
+    fn a_segment_cut_by_a_third_party_is_noticed_at_the_next_heartbeat() {
+        let mut made = segment("cut");
+        let path = format!("/dev/shm{}", made.0.name);
+        let Ok(file) = std::fs::OpenOptions::new().write(true).open(&path) else {
+            println!("skipped: {path} is not where shared memory is");
+            return;
+        };
+        file.set_len(4096).unwrap();
+        let error = made.0.beat(Duration::ZERO).unwrap_err();
+        assert!(
+            matches!(error, Error::SegmentCut { found: 4096, .. }),
+            "{error}"
+        );
+    }
+}
