@@ -569,3 +569,17 @@ pub(super) fn a_pair_rule_holds_for_the_first_message_to_a_stranger() {
         assert_eq!(bench.sources(2, P1), [source; 2]);
     }
 }
+
+#[test]
+fn a_question_about_a_stranger_is_answered_by_the_rules() {
+    for gateway in [R1, R2] {
+        let mut bench = two_gateways();
+        bench.rule("", "tcp5", gateway, None);
+        let choice = bench.core.choose(&SendQuery::to(nid(FAR))).unwrap();
+        assert_eq!(choice.next_hop, nid(gateway));
+        assert!(
+            bench.core.peers.by_nid(nid(FAR)).is_none(),
+            "nothing has changed"
+        );
+    }
+}
