@@ -14,6 +14,7 @@ use crate::counters::{Counters, MessageStats};
 use crate::descriptor::Owner;
 use crate::health::{Health, HealthView, NiHealthStats, PeerHealthStats};
 use crate::io::{NiId, RouterPool};
+use crate::latency::LatencyStats;
 use crate::ni::Ni;
 use crate::peer::PeerNi;
 use crate::recovery::Recovery;
@@ -44,6 +45,8 @@ pub struct NiView {
     pub health_stats: NiHealthStats,
     /// How long one attempt may take: what the LND says, else the node's `lnd_timeout`.
     pub lnd_timeout: Duration,
+    /// How long its messages take.
+    pub latency: LatencyStats,
 }
 
 /// A route.
@@ -104,6 +107,8 @@ pub struct PeerNiView {
     pub net_priority: Effective,
     /// Failed attempts by class.
     pub health_stats: PeerHealthStats,
+    /// How long messages to it take.
+    pub latency: LatencyStats,
 }
 
 /// A router buffer pool.
@@ -139,6 +144,7 @@ impl Core {
             net_priority: state.map_or(Effective::NONE, |state| state.priority),
             health_stats: ni.health_stats,
             lnd_timeout: ni.lnd_timeout.unwrap_or(self.config.globals.lnd_timeout()),
+            latency: ni.latency,
         }
     }
 
@@ -198,6 +204,7 @@ impl Core {
             health: health_view(peer_ni.health, &peer_ni.recovery, peer_ni.priority),
             net_priority: self.effective_of_peer_net(peer_ni),
             health_stats: peer_ni.health_stats,
+            latency: peer_ni.latency.as_deref().copied().unwrap_or_default(),
         }
     }
 
