@@ -1,7 +1,7 @@
 //! Counters of the node, of an interface, of a peer NI (sections 5.10 of lnet-wire, 3.9 and 11.2 of
 //! lnet-selection).
 //!
-//! Everything counts up and nothing is ever taken back. Counts are 64 bits wide here; the selftest
+//! Everything counts up, and only `stats reset` takes it back. Counts are 64 bits wide here; the selftest
 //! protocol, whose fields have 32, takes the low half.
 
 use lnet_types::Nid;
@@ -69,6 +69,15 @@ impl Counters {
     #[must_use]
     pub fn ended(&self, status: MessageStatus) -> u64 {
         self.statuses[status as usize]
+    }
+
+    /// Everything but what is under way begins at 0 again.
+    pub(crate) fn reset(&mut self) {
+        *self = Self {
+            msgs_alloc: self.msgs_alloc,
+            rst_alloc: self.rst_alloc,
+            ..Self::default()
+        };
     }
 
     pub(crate) fn begin_message(&mut self) {
