@@ -213,7 +213,7 @@ pub(crate) fn read_config(path: &Path) -> anyhow::Result<Config> {
 }
 
 /// Reads a file up to one byte more than a configuration may have, which is enough to refuse it.
-fn read_text(path: &Path) -> io::Result<String> {
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let limit = lnet_config::MAX_BYTES as u64 + 1;
     File::open(path)?.take(limit).read_to_string(&mut text)?;

@@ -7,6 +7,7 @@ mod bench;
 mod common;
 mod demo;
 mod dump;
+mod explain;
 mod fgr;
 mod generate;
 mod node;
@@ -45,6 +46,8 @@ enum Command {
     Ping(ping::PingArgs),
     /// Print the LNet traffic in a packet capture, message by message
     Dump(dump::DumpArgs),
+    /// Explain why a message takes its path, and try what would change it
+    Explain(Box<explain::ExplainArgs>),
     /// Keep files on a storage node, and reach them from others
     Store(store::StoreArgs),
     /// Plan, prove and configure fine-grained routing: which routers every client uses
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Node(args) => node::run(args),
         Command::Ping(args) => ping::run(args),
         Command::Dump(args) => dump::run(args),
+        Command::Explain(args) => explain::run(args),
         Command::Store(args) => store::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Fgr(args) => fgr::run(args),

@@ -205,10 +205,6 @@ impl Block for Pool {
 
 /// The node's counters, `stats show` (selection, section 11.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(
-    missing_docs,
-    reason = "the names are those of the keys, and say what is counted"
-)]
 pub struct NodeStats {
     /// Messages in existence.
     pub msgs_alloc: u64,
@@ -216,31 +212,51 @@ pub struct NodeStats {
     pub msgs_max: u64,
     /// Response trackers in existence.
     pub rst_alloc: u64,
+    /// Messages that could not be handled.
     pub errors: u64,
+    /// Messages sent without error, own replies and acknowledgements among them.
     pub send_count: u64,
+    /// Resends.
     pub resend_count: u64,
+    /// Responses that did not come in time.
     pub response_timeout_count: u64,
+    /// Sends that were interrupted here.
     pub local_interrupt_count: u64,
+    /// Sends that were dropped here.
     pub local_dropped_count: u64,
+    /// Sends that were aborted here.
     pub local_aborted_count: u64,
+    /// Sends that found no route.
     pub local_no_route_count: u64,
+    /// Sends that timed out here.
     pub local_timeout_count: u64,
+    /// Sends that failed here otherwise.
     pub local_error_count: u64,
+    /// Messages that the peer dropped.
     pub remote_dropped_count: u64,
+    /// Messages that failed at the peer.
     pub remote_error_count: u64,
+    /// Messages that timed out at the peer.
     pub remote_timeout_count: u64,
+    /// Messages that timed out under way.
     pub network_timeout_count: u64,
-    /// Printed since 2.17.0.
+    /// Resends that failed; printed since 2.17.0.
     pub failed_resends: Option<u64>,
-    /// Printed since 2.17.0.
+    /// Resends that succeeded; printed since 2.17.0.
     pub successful_resends: Option<u64>,
+    /// Messages received.
     pub recv_count: u64,
+    /// Messages forwarded.
     pub route_count: u64,
+    /// Messages dropped.
     pub drop_count: u64,
-    /// Bytes of payload, as all lengths.
+    /// Bytes of payload sent.
     pub send_length: u64,
+    /// Bytes of payload received.
     pub recv_length: u64,
+    /// Bytes of payload forwarded.
     pub route_length: u64,
+    /// Bytes of payload dropped.
     pub drop_length: u64,
 }
 

@@ -154,6 +154,7 @@ impl Core {
             learned.apply(state, &globals);
             all_up &= state.up;
         }
+        self.set_gateway_nis(gateway, true, |nid| nid == gateway);
         let since = self.routes.gateway(gateway).map(|state| state.last_check);
         for &(nid, up) in &learned.nis {
             let same = self.peers.primary_of(nid) == self.peers.primary_of(gateway);
@@ -173,8 +174,20 @@ impl Core {
         for state in self.routes.via_mut(gateway) {
             state.up = false;
         }
+        self.set_gateway_nis(gateway, false, |_| true);
         self.set_gateway_alive(gateway, false);
         self.ask_again_soon(gateway);
+    }
+
+    /// Sets what is known of the status of some of a gateway's interfaces; no health is lost by it.
+    fn set_gateway_nis(&mut self, gateway: Nid, up: bool, of: impl Fn(Nid) -> bool) {
+        let owner = self.peers.owner_of(gateway);
+        let nids = owner.map(|peer| peer.nids.clone()).unwrap_or_default();
+        for nid in nids.into_iter().filter(|&nid| of(nid)) {
+            if let Some(peer_ni) = self.peers.by_nid_mut(nid) {
+                peer_ni.status_up = up;
+            }
+        }
     }
 
     fn ask_again_soon(&mut self, nid: Nid) {
@@ -207,6 +220,7 @@ impl Core {
         {
             state.up = true;
         }
+        self.set_gateway_nis(gateway, true, |nid| nid == gateway || nid.net() == source);
         self.set_gateway_alive(gateway, true);
         self.plan_check(gateway, now.max(last_check + FIRST_PAUSE));
     }

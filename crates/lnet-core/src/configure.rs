@@ -62,6 +62,7 @@ impl Core {
         self.abandon_where(|tx| tx.ni == ni, end, now);
         let watch = self.nis.net(net).and_then(|state| state.watch);
         self.nis.remove(ni);
+        self.peers.disconnect(ni);
         if let Some(at) = watch.filter(|_| !self.nis.has_net(net)) {
             self.timers.disarm(at, crate::timer::Timer::Quiet(net));
         }
@@ -110,7 +111,7 @@ impl Core {
         Ok(())
     }
 
-    /// Adds a static route, and pings its gateway if that is new.
+    /// Adds a static route, and pings its gateway.
     ///
     /// # Errors
     ///
@@ -142,12 +143,10 @@ impl Core {
         self.peer_ni(gateway, now)
             .ok_or(ConfigError::TooManyPeers)?;
         let alive = !self.config.globals.check_routers_before_use;
-        let new = self.routes.add(route, alive)?;
+        self.routes.add(route, alive)?;
         self.peers.add_gateway(gateway);
         self.apply_rules_to_peer(self.peers.primary_of(gateway));
-        if new {
-            self.plan_check(gateway, now);
-        }
+        self.plan_check(gateway, now);
         Ok(())
     }
 
@@ -223,19 +222,6 @@ impl Core {
         Ok(())
     }
 
-    /// Switches forwarding on or off. Switching off drops the routed messages that wait.
-    pub fn set_routing(&mut self, enabled: bool, now: Time) {
-        if self.config.routing == enabled {
-            return;
-        }
-        self.config.routing = enabled;
-        if !enabled {
-            self.stop_forwarding(now);
-        }
-        self.watch_nets(now);
-        self.rebuild_ping_info();
-    }
-
     /// Changes the node's parameters as an administrator may (section 3.1 of lnet-selection). Switching
     /// health off switches resends off, too.
     ///
@@ -251,10 +237,13 @@ impl Core {
 
     /// Puts parameters in place as they are. Responses that are waited for keep their deadlines.
     pub fn set_globals(&mut self, globals: Globals, now: Time) {
-        let profile = self.config.globals.profile;
-        self.config.globals = globals;
-        if globals.profile != profile {
+        let before = std::mem::replace(&mut self.config.globals, globals);
+        if globals.profile != before.profile {
             self.apply_rules();
+        }
+        let on = globals.health_sensitivity > 0;
+        if on != (before.health_sensitivity > 0) {
+            self.health_switched(on, now);
         }
         let gateways: Vec<Nid> = self.routes.gateways().collect();
         for gateway in gateways {

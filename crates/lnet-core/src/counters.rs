@@ -1,7 +1,7 @@
 //! Counters of the node, of an interface, of a peer NI (sections 5.10 of lnet-wire, 3.9 and 11.2 of
 //! lnet-selection).
 //!
-//! Everything counts up, and only `stats reset` takes it back. Counts are 64 bits wide here; the selftest
+//! Everything counts up, and nothing is taken back but by [`Core::reset_stats`]. Counts are 64 bits wide here; the selftest
 //! protocol, whose fields have 32, takes the low half.
 
 use lnet_types::Nid;
@@ -71,7 +71,7 @@ impl Counters {
         self.statuses[status as usize]
     }
 
-    /// Everything but what is under way begins at 0 again.
+    /// Back to zero, but for what counts things that are there now.
     pub(crate) fn reset(&mut self) {
         *self = Self {
             msgs_alloc: self.msgs_alloc,

@@ -22,6 +22,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::io::{CoreBuffer, TxId};
+use crate::latency::Departure;
 use crate::md::{MdHandle, MdOptions, MdSpec, MeHandle};
 use crate::recovery::Patient;
 
@@ -88,6 +89,8 @@ pub(crate) struct Md {
     pub(crate) replies: u32,
     /// Until when they are waited for, and what to say when they do not come.
     pub(crate) tracked: Option<Tracked>,
+    /// Its last request, until that is answered.
+    pub(crate) departure: Option<Departure>,
 }
 
 impl Md {
@@ -105,6 +108,7 @@ impl Md {
             acks: 0,
             replies: 0,
             tracked: None,
+            departure: None,
         }
     }
 

@@ -143,6 +143,7 @@ impl Core {
             origin: header.src_nid,
             target,
         };
+        self.meet(&send, now);
         let path = self.view().path(&send, None, &mut Unobserved);
         let path = path.map_err(|_| DropReason::NoRoute)?;
         let length = header.payload_length;

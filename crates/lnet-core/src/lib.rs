@@ -40,6 +40,7 @@ mod forward;
 mod health;
 mod io;
 mod judge;
+mod latency;
 mod lazy;
 mod lifecycle;
 mod matching;
@@ -56,6 +57,7 @@ mod recovery;
 mod resend;
 mod respond;
 mod route;
+mod routing;
 mod rx;
 mod select;
 mod state;
@@ -87,11 +89,13 @@ pub use io::{
     CoreBuffer, Landing, NiId, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Transmit,
     TxId, Verdict,
 };
+pub use latency::{Latency, LatencyStats};
 pub use lazy::MAX_HELD_PER_PORTAL;
 pub use md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
 pub use peer::MAX_PEER_NIS;
 pub use portal::PortalError;
 pub use put_get::{GetRequest, PutRequest, SendHints};
+pub use routing::RoutingState;
 pub use select::{
     Case, Choice, Classification, Criterion, Exclusion, Kind, Level, Locality, Observer,
     SelectError, SendQuery, Subject, Unobserved,
@@ -213,6 +217,7 @@ pub struct Core {
     resends: VecDeque<TxId>,
     policies: policies::Policies,
     faults: fault::Faults,
+    routing_change: Option<routing::Change>,
     pools: pool::Pools,
     buffers: buffers::Buffers,
     ping_target: ping::PingTarget,
@@ -237,6 +242,7 @@ impl Core {
             resends: VecDeque::new(),
             policies: policies::Policies::new(config.globals.profile),
             faults: fault::Faults::new(config.seed),
+            routing_change: None,
             pools: pool::Pools::new(config.buffers),
             buffers: buffers::Buffers::default(),
             ping_target: ping::PingTarget::default(),
@@ -249,12 +255,12 @@ impl Core {
         core
     }
 
-    /// The LND reports that it has connections to a peer, or that the last one is gone. Only routers
-    /// care: they drop messages for a peer that is down, until it is heard of again or `peer_timeout`
-    /// has passed.
-    pub fn peer_notify(&mut self, _ni: NiId, peer: Nid, alive: bool, now: Time) {
+    /// The LND reports that an interface has connections to a peer, or that its last one is gone. A
+    /// peer without connections to any of our interfaces is down. Only routers care: they drop messages
+    /// for it until it is heard of again or `peer_timeout` has passed.
+    pub fn peer_notify(&mut self, ni: NiId, peer: Nid, alive: bool, now: Time) {
         if let Some(peer_ni) = self.peers.by_nid_mut(peer) {
-            peer_ni.down_since = (!alive).then_some(now);
+            peer_ni.notify(ni, alive, now);
         }
     }
 
@@ -267,6 +273,7 @@ impl Core {
                 Timer::Check(gateway) => self.check_gateway(gateway, now),
                 Timer::Quiet(net) => self.net_is_quiet(net, now),
                 Timer::Resend => self.resend_all(now),
+                Timer::Routing => self.routing_due(now),
                 Timer::Recover(patient) => self.recover(patient, now),
                 Timer::Fault(held) => self.fault_is_over(held, now),
             }

@@ -13,6 +13,7 @@ use crate::config::{NiConfig, NiDevice, Tunables};
 use crate::counters::MessageStats;
 use crate::health::{Health, NiHealthStats};
 use crate::io::{NiId, TxId};
+use crate::latency::LatencyStats;
 use crate::recovery::Recovery;
 
 /// A local interface.
@@ -44,6 +45,7 @@ pub(crate) struct Ni {
     /// Round-robin stamp of the last use.
     pub(crate) seq: u64,
     pub(crate) stats: MessageStats,
+    pub(crate) latency: LatencyStats,
 }
 
 impl Ni {
@@ -66,6 +68,7 @@ impl Ni {
             queue: VecDeque::new(),
             seq: 0,
             stats: MessageStats::default(),
+            latency: LatencyStats::default(),
         }
     }
 
@@ -192,6 +195,10 @@ impl Nis {
     /// All, loopback first.
     pub(crate) fn all(&self) -> &[Ni] {
         &self.list
+    }
+
+    pub(crate) fn all_mut(&mut self) -> &mut [Ni] {
+        &mut self.list
     }
 
     pub(crate) fn on_net(&self, net: Net) -> impl Iterator<Item = &Ni> {

@@ -13,6 +13,7 @@ use crate::descriptor::Owner;
 use crate::io::NiId;
 use crate::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec};
 use crate::ni::Ni;
+use crate::routing::RoutingState;
 use crate::timer::Timer;
 
 /// The answer to pings.
@@ -74,7 +75,8 @@ impl Core {
 
     fn ping_info(&self) -> Vec<u8> {
         let mut features = PingFeatures::NI_STATUS;
-        features.set(PingFeatures::RTE_DISABLED, !self.config.routing);
+        let routes = self.routing() == RoutingState::On;
+        features.set(PingFeatures::RTE_DISABLED, !routes);
         let nis: Vec<PingNi> = self
             .advertised()
             .map(|ni| PingNi {

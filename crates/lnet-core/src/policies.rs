@@ -13,8 +13,8 @@
 //! ```
 
 use lnet_policy::{
-    Added, Effective, Gateway, Policy, PolicyError, PreferredList, Priority, Profile, Rule,
-    RuleList,
+    Added, Effective, Gateway, PeerNiEffect, Policy, PolicyError, PreferredList, Priority, Profile,
+    Rule, RuleList,
 };
 use lnet_types::{Nid, Time};
 use rustc_hash::FxHashMap;
@@ -22,6 +22,7 @@ use rustc_hash::FxHashMap;
 use crate::Core;
 use crate::ni::Ni;
 use crate::peer::{PeerNi, PeerNiId};
+use crate::select::Send;
 
 /// Names a list of preferred local interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +80,14 @@ impl Policies {
     pub(crate) fn list(&self, list: SourceListId) -> Option<&PreferredList> {
         let at = (list.0 as usize).checked_sub(1)?;
         self.lists.get(at).map(|entry| &entry.list)
+    }
+
+    /// What the rules say of a peer interface that is not known; `None`: nothing. Slow, for the copy:
+    /// a message makes its destination known before it asks ([`Core::meet`]), so that this is only
+    /// for questions, which change nothing.
+    pub(crate) fn of_stranger(&self, nid: Nid) -> Option<PeerNiEffect> {
+        let any = !self.rules.rules().is_empty();
+        any.then(|| self.compiled.clone().peer_ni(nid, false))
     }
 
     fn intern(&mut self, list: &PreferredList, nis: &[Ni]) -> SourceListId {
@@ -238,6 +247,21 @@ impl Core {
             .owner(peer_ni)
             .and_then(|peer| peer.on_net(peer_ni.nid.net()));
         on.map_or(Effective::NONE, |on| on.priority)
+    }
+
+    /// Makes the destination of a message known before its path is chosen, so that the rules hold for
+    /// the first message, too. What no rule can be about becomes known with the path.
+    pub(crate) fn meet(&mut self, send: &Send, now: Time) {
+        if self.policies.rules.rules().is_empty() {
+            return;
+        }
+        let nid = match send {
+            Send::Request(request) if self.view().is_for_peer(request) => request.target.nid,
+            Send::Forward { target, .. } => target.nid,
+            Send::Request(_) | Send::Response { .. } => return,
+        };
+        // Without room for it the message is refused when it takes its path.
+        let _known = self.peer_ni(nid, now);
     }
 
     /// The peer NI with this NID, created if need be, with what the rules say of it; `None` when the

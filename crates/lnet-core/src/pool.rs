@@ -60,6 +60,11 @@ impl Pools {
         &self.0[pool as usize]
     }
 
+    /// No message is in a buffer.
+    pub(crate) fn are_free(&self) -> bool {
+        self.0.iter().all(|pool| pool.in_use == 0)
+    }
+
     pub(crate) fn get_mut(&mut self, pool: RouterPool) -> &mut Pool {
         &mut self.0[pool as usize]
     }

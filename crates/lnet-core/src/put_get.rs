@@ -254,6 +254,7 @@ impl Core {
             exact: start.exact,
             cpt: start.hints.cpt,
         });
+        self.meet(&send, now);
         let path = self.view().path(&send, None, &mut Unobserved);
         let event = self.begin_send(start);
         let next_hop = path.map_or(target.nid, |path| path.next_hop.nid);

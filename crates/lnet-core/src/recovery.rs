@@ -90,8 +90,12 @@ impl Core {
         }
     }
 
-    /// Plans the first ping; one that is in recovery already keeps its plan.
+    /// Plans the first ping; one that is in recovery already keeps its plan. While health is switched
+    /// off nothing would ever end a recovery, so none begins.
     pub(crate) fn begin_recovery_at(&mut self, patient: Patient, at: Time) {
+        if self.config.globals.health_sensitivity == 0 {
+            return;
+        }
         let Some(recovery) = self.recovery_mut(patient) else {
             return;
         };
@@ -101,11 +105,32 @@ impl Core {
         }
     }
 
-    /// It is well again, or given up.
+    /// Health was switched on or off: all recoveries begin, or end.
+    pub(crate) fn health_switched(&mut self, on: bool, now: Time) {
+        let ours = self.nis.real().iter();
+        let ours = ours.map(|ni| (Patient::Ni(ni.id), ni.health));
+        let peers = self
+            .peers
+            .ids()
+            .filter_map(|id| Some((id, self.peers.get(id)?)));
+        let theirs = peers.map(|(id, peer_ni)| (Patient::Peer(id), peer_ni.health));
+        let ill = ours.chain(theirs).filter(|(_, health)| !health.is_full());
+        let patients: Vec<Patient> = ill.map(|(patient, _)| patient).collect();
+        for patient in patients {
+            if on {
+                self.enter_recovery(patient, now);
+            } else {
+                self.leave_recovery(patient);
+            }
+        }
+    }
+
+    /// It is well again, or given up; the next recovery begins with the shortest pause.
     pub(crate) fn leave_recovery(&mut self, patient: Patient) {
         let Some(recovery) = self.recovery_mut(patient) else {
             return;
         };
+        recovery.ping_count = 0;
         if let Some(at) = recovery.at.take() {
             recovery.failed = false;
             self.timers.disarm(at, Timer::Recover(patient));

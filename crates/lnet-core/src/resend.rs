@@ -4,7 +4,7 @@
 //!  attempt failed ─▶ may it? ─▶ queue ─▶ path for the same description, without what it has used
 //!                       │ no               │ none left
 //!                       ▼                  ▼
-//!                  one SEND event with the last failure
+//!          one SEND event: the last failure, or that there is no path left
 //! ```
 //!
 //! The descriptor stays attached and silent meanwhile. A message that is cancelled while it waits, by

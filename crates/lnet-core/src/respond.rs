@@ -27,7 +27,10 @@ impl Core {
     ) {
         let ack = self.ack_of(origin, &event);
         match result {
-            Ok(()) => self.count_arrival(origin),
+            Ok(()) => {
+                self.count_arrival(origin);
+                self.note_response(&event, now);
+            }
             Err(status) => event.status = Err(status.result().err().unwrap_or(Errno::EIO)),
         }
         // The event first: its receiver has the data before the initiator hears of it.

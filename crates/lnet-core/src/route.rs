@@ -47,8 +47,8 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Adds a route; says whether its gateway is new.
-    pub(crate) fn add(&mut self, route: Route, alive: bool) -> Result<bool, ConfigError> {
+    /// Adds a route, and its gateway if that is new.
+    pub(crate) fn add(&mut self, route: Route, alive: bool) -> Result<(), ConfigError> {
         let Route { net, gateway, .. } = route;
         let list = self.by_net.entry(net).or_default();
         if list.iter().any(|state| state.route.gateway == gateway) {
@@ -60,21 +60,15 @@ impl Routes {
             single_hop: false,
             seq: 0,
         });
-        let new = !self.gateways.contains_key(&gateway);
-        if new {
-            self.gateways.insert(
-                gateway,
-                Gateway {
-                    alive,
-                    ping: None,
-                    next_check: None,
-                    last_check: Time::ZERO,
-                    failed_here: false,
-                    failures: 0,
-                },
-            );
-        }
-        Ok(new)
+        self.gateways.entry(gateway).or_insert(Gateway {
+            alive,
+            ping: None,
+            next_check: None,
+            last_check: Time::ZERO,
+            failed_here: false,
+            failures: 0,
+        });
+        Ok(())
     }
 
     /// Removes a route, and returns its gateway when this was its last one.

@@ -91,7 +91,10 @@ impl<K: Key, T> Table<K, T> {
         Some(self.slots.remove(slot_of(key)).value)
     }
 
-    /// Values in the order of their slots.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().map(|(_, slot)| &mut slot.value)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &T)> {
         self.slots
             .iter()

@@ -25,6 +25,8 @@ pub(crate) enum Timer {
     Quiet(Net),
     /// Messages wait to be sent again.
     Resend,
+    /// The node becomes a router, or ceases to be one.
+    Routing,
     /// The next recovery ping of an interface or peer interface.
     Recover(Patient),
     /// An injected fault strikes, or a message that one delays goes on.

@@ -37,6 +37,8 @@ pub(crate) struct Tx {
     /// The peer NI whose credit it needs; loopback needs none.
     pub(crate) peer: Option<PeerNiId>,
     pub(crate) deadline: Time,
+    /// When the present attempt began.
+    pub(crate) begun: Time,
     pub(crate) stage: Stage,
     pub(crate) work: Work,
     /// What it was sent as; a resend chooses its path for the same description.
@@ -146,6 +148,7 @@ impl Core {
             to: path.next_hop,
             peer: None,
             deadline: self.message_deadline(path.ni, now),
+            begun: now,
             stage: Stage::PeerQueue,
             attempts: Attempts {
                 named,
@@ -187,6 +190,8 @@ impl Core {
             self.address(&mut tx, path);
         }
         (tx.ni, tx.to, tx.stage) = (path.ni, path.next_hop, Stage::PeerQueue);
+        tx.begun = now;
+        self.note_departure(&tx, now);
         tx.attempts.again = path.again;
         let (peer, bytes) = (tx.peer, tx.bytes());
         let descriptor = tx.descriptor();
@@ -248,11 +253,17 @@ impl Core {
         };
         tx.attempts.named = next.or(tx.attempts.named);
         let (ni, peer) = (tx.ni, tx.peer);
-        self.counters.count_status(status);
+        // A failure that comes too late says nothing; it is counted as late instead.
+        if status == MessageStatus::Ok || now < tx.deadline {
+            self.counters.count_status(status);
+        }
         self.judge(id, status, now);
         if status != MessageStatus::Ok && self.may_resend(id, status, now) {
             self.park_for_resend(id, now);
         } else if let Some(message) = self.tx.remove(id) {
+            if status == MessageStatus::Ok {
+                self.note_egress(&message, now);
+            }
             self.conclude_attempts(message, id, status);
         }
         if let Some(peer) = peer {

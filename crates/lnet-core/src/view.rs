@@ -14,6 +14,7 @@ use crate::counters::{Counters, MessageStats};
 use crate::descriptor::Owner;
 use crate::health::{Health, HealthView, NiHealthStats, PeerHealthStats};
 use crate::io::{NiId, RouterPool};
+use crate::latency::LatencyStats;
 use crate::ni::Ni;
 use crate::peer::{Peer, PeerNi};
 use crate::recovery::Recovery;
@@ -44,6 +45,8 @@ pub struct NiView {
     pub health_stats: NiHealthStats,
     /// How long one attempt may take: what the LND says, else the node's `lnd_timeout`.
     pub lnd_timeout: Duration,
+    /// How long its messages take.
+    pub latency: LatencyStats,
 }
 
 /// A route.
@@ -104,6 +107,8 @@ pub struct PeerNiView {
     pub net_priority: Effective,
     /// Failed attempts by class.
     pub health_stats: PeerHealthStats,
+    /// How long messages to it take.
+    pub latency: LatencyStats,
 }
 
 /// Where a walk over the peers stands, page by page.
@@ -153,6 +158,7 @@ impl Core {
             net_priority: state.map_or(Effective::NONE, |state| state.priority),
             health_stats: ni.health_stats,
             lnd_timeout: ni.lnd_timeout.unwrap_or(self.config.globals.lnd_timeout()),
+            latency: ni.latency,
         }
     }
 
@@ -270,6 +276,7 @@ impl Core {
             health: health_view(peer_ni.health, &peer_ni.recovery, peer_ni.priority),
             net_priority: self.effective_of_peer_net(peer_ni),
             health_stats: peer_ni.health_stats,
+            latency: peer_ni.latency.as_deref().copied().unwrap_or_default(),
         }
     }
 
@@ -297,12 +304,6 @@ impl Core {
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
-    }
-
-    /// Zeroes the node's counters, as `stats reset` does. What is under way stays counted, and so do
-    /// the statistics of interfaces and peers (section 11.6 of lnet-selection).
-    pub fn reset_counters(&mut self) {
-        self.counters.reset();
     }
 
     /// The router buffer pools: tiny, small, large.

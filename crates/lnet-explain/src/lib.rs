@@ -1,1 +1,155 @@
 //! Why a message takes its path, and what would change it.
+//!
+//! "lnet-selection" in these pages is the description of path selection, health and policies.
+//!
+//! ```text
+//!  export, show outputs ─ import ─┐
+//!                                 ├─▶ Node ──▶ explain ──▶ Explanation ──▶ a terminal, JSON
+//!  state of a running core ───────┘    │         │
+//!                                      │         └─ a core made from the state chooses, sends, fails
+//!                                      └─▶ what_if ──▶ Difference
+//! ```
+//!
+//! Explaining is selecting, observed: every path that is named here was chosen by
+//! [`lnet_core::Core::explain`] or by sending in a core that was made from the state. This crate has no second
+//! opinion on which path is best, and must never get one. What it adds are words, and the search for causes of
+//! trouble that the tables alone do not show ([`Code`]).
+//!
+//! From the complete state of a running core ([`Node::exact`]) everything told is exact. What printed outputs do
+//! not hold is assumed, and each assumption is told with what would be otherwise ([`Assumption`]).
+//!
+//! It opens no file and no socket, and has no clock.
+
+mod assumed;
+mod difference;
+mod drive;
+mod explanation;
+mod finding;
+mod findings;
+mod forecast;
+mod health;
+mod import;
+mod machine;
+mod node;
+mod policies;
+mod resend;
+mod reverse;
+mod selection;
+mod watch;
+mod whatif;
+
+use lnet_core::{StateError, UsedPaths};
+use lnet_policy::Profile;
+use lnet_types::Nid;
+
+pub use explanation::{
+    Answer, Asked, Assumption, Branch, CaseFacts, Difference, Explanation, Forecast, HealthReport,
+    LevelTable, Path, Pick, Policies, PolicyValue, ResendTree, Row, RuleReport, Share, Try,
+};
+pub use finding::{Code, Finding, Severity};
+pub use import::{ImportError, Imported, Settings, Source, import};
+pub use machine::{Address, Interface, Machine, MachineError};
+pub use node::{Assumed, Facts, Node, ShownPriority};
+pub use reverse::{Reverse, reverse};
+pub use whatif::{Change, ChangeError, Parameter, Switch, Target};
+
+/// What is asked of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The destination.
+    pub to: Nid,
+    /// The source, if it is demanded.
+    pub from: Option<Nid>,
+    /// Payload in bytes; it counts where queued bytes are compared.
+    pub size: u32,
+    /// How many sends are foretold.
+    pub sends: u32,
+}
+
+/// Explains the path of the next message.
+///
+/// # Errors
+///
+/// When no node can be in this state.
+pub fn explain(node: &Node, question: &Question) -> Result<Explanation, StateError> {
+    let drive = drive::Drive::new(node)?;
+    let told = selection::tell(node, &drive.core, question, |choice| drive.path(choice));
+    let policies = policies::policies(node);
+    let context = findings::Context {
+        node,
+        question,
+        told: &told,
+        policies: &policies,
+    };
+    let findings = findings::findings(&context);
+    Ok(Explanation {
+        question: asked(node, question),
+        health: health::reports(node, &concerned(node, question)),
+        forecast: forecast::forecast(node, question)?,
+        resends: resend::trees(node, question)?,
+        assumed: assumed::assumptions(node, question)?,
+        answer: told.answer,
+        classification: told.classification,
+        levels: told.levels,
+        policies,
+        findings,
+    })
+}
+
+/// Explains what `changes`, one after the other, would change.
+///
+/// # Errors
+///
+/// [`WhatIfError::Change`] for the first change that cannot be made.
+pub fn what_if(
+    node: &Node,
+    question: &Question,
+    changes: &[Change],
+) -> Result<Difference, WhatIfError> {
+    let before = explain(node, question)?;
+    let mut changed = node.clone();
+    for change in changes {
+        change.apply(&mut changed, question.to)?;
+    }
+    let after = explain(&changed, question)?;
+    let told = changes.iter().map(ToString::to_string).collect();
+    Ok(difference::difference(&before, after, told))
+}
+
+/// Why a change cannot be tried.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WhatIfError {
+    /// The change cannot be made.
+    #[error(transparent)]
+    Change(#[from] ChangeError),
+    /// No node can be as it would then be.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+fn asked(node: &Node, question: &Question) -> Asked {
+    let globals = &node.state.config.globals;
+    Asked {
+        to: question.to.to_string(),
+        from: question.from.map(|from| from.to_string()),
+        size: question.size,
+        profile: match globals.profile {
+            Profile::Design => "design",
+            Profile::Lustre => "lustre",
+        },
+        used_paths: match globals.used_paths {
+            UsedPaths::Pair => "pair",
+            UsedPaths::Literal => "literal",
+        },
+    }
+}
+
+/// The peer NIs whose health may matter: those of the destination's peer and of the gateways.
+fn concerned(node: &Node, question: &Question) -> Vec<Nid> {
+    let peers = node.state.peers.iter();
+    let peer = peers.filter(|peer| peer.nids.contains(&question.to));
+    let of_peer = peer.flat_map(|peer| peer.nids.iter().copied());
+    let gateways = node.state.gateways.iter().map(|gateway| gateway.nid);
+    of_peer.chain(gateways).chain([question.to]).collect()
+}

@@ -35,6 +35,7 @@ mod node;
 mod options;
 mod ping;
 mod queue;
+mod rules;
 mod setup;
 mod stats;
 

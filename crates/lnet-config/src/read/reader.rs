@@ -1,10 +1,9 @@
 //! How strictly a document is read, and what was passed over.
 
-use crate::error::{Fault, Problem, shown};
-use crate::yaml::{Entry, Node, Value};
-
 use super::fields::mapping_of;
+use crate::error::{Fault, Problem, shown};
 use crate::stats::{Block, Slot};
+use crate::yaml::{Entry, Node, Value};
 
 /// Complaints that are kept; the rest is only counted, because each costs a look at the document.
 const MAX_WARNINGS: usize = 100;

@@ -5,6 +5,8 @@ mod reference;
 mod refuse;
 mod refuse_entries;
 mod round_trip;
+mod show;
+mod strategies;
 
 /// What the user sees of a document that is refused.
 fn refusal(source: &str) -> String {

@@ -13,12 +13,11 @@ mod verbosity;
 pub use differences::{DIFFERENCES, Difference};
 pub use verbosity::Verbosity;
 
-use emitter::{Emitter, Layout, Scalar};
-
 use crate::document::{CptPools, Document, RouteShow, RouteType, Status, UdspInfo};
 use crate::ip2nets::Ip2Nets;
 use crate::model::{Buffers, Config};
 use crate::udsp::{UdspAction, UdspEntry};
+use emitter::{Emitter, Layout, Scalar};
 
 /// How a setting that leaves the choice to the LND is printed beside others that do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,6 +27,7 @@ pub(crate) use peers::Peers;
 use crate::counters::MessageStats;
 use crate::health::{Health, PeerHealthStats};
 use crate::io::{NiId, RxId, TxId};
+use crate::latency::LatencyStats;
 use crate::policies::SourceListId;
 use crate::recovery::Recovery;
 use crate::table::Key;
@@ -81,6 +82,8 @@ pub(crate) struct PeerNi {
     pub(crate) most_buffers: u32,
     /// Messages from it that wait until it may hold another buffer.
     pub(crate) buffer_queue: VecDeque<RxId>,
+    /// The interfaces of ours that have connections to it, as their LND reported.
+    pub(crate) connected: SmallVec<[NiId; 2]>,
     /// Reported down, at this time; cleared by whatever arrives from it.
     pub(crate) down_since: Option<Time>,
     /// When it was last heard of or sent to.
@@ -103,6 +106,8 @@ pub(crate) struct PeerNi {
     pub(crate) gateways: Option<PreferredList>,
     pub(crate) health_stats: PeerHealthStats,
     pub(crate) stats: MessageStats,
+    /// `None` until the first one is taken: most peers of a large node never get there.
+    pub(crate) latency: Option<Box<LatencyStats>>,
 }
 
 impl PeerNi {
@@ -118,6 +123,7 @@ impl PeerNi {
             buffers_held: 0,
             most_buffers: 0,
             buffer_queue: VecDeque::new(),
+            connected: SmallVec::new(),
             down_since: None,
             last_used: now,
             last_alive: None,
@@ -131,6 +137,7 @@ impl PeerNi {
             gateways: None,
             health_stats: PeerHealthStats::default(),
             stats: MessageStats::default(),
+            latency: None,
         }
     }
 
@@ -146,6 +153,16 @@ impl PeerNi {
     /// A resend may use it (section 2.2 of lnet-selection).
     pub(crate) fn is_optimal(&self) -> bool {
         self.status_up && self.health.is_full()
+    }
+
+    /// An interface of ours has connections to it, or has lost the last one: it is down when no
+    /// interface has any.
+    pub(crate) fn notify(&mut self, ni: NiId, connected: bool, now: Time) {
+        self.connected.retain(|known| *known != ni);
+        if connected {
+            self.connected.push(ni);
+        }
+        self.down_since = self.connected.is_empty().then_some(now);
     }
 
     /// Messages that hold or wait for a credit.

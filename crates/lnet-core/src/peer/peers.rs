@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::{Peer, PeerId, PeerNi, PeerNiId};
 use crate::health::Health;
+use crate::io::NiId;
 use crate::table::Table;
 
 /// The most peer NIs that a node knows at once. The largest machines have about 160,000 nodes, but a
@@ -209,6 +210,19 @@ impl Peers {
         nids.into_iter()
             .filter_map(|nid| self.nis.remove(self.by_nid.remove(&nid)?))
             .collect()
+    }
+
+    pub(crate) fn reset_latencies(&mut self) {
+        for peer_ni in self.nis.iter_mut() {
+            peer_ni.latency = None;
+        }
+    }
+
+    /// An interface of ours has gone, and its connections with it.
+    pub(crate) fn disconnect(&mut self, ni: NiId) {
+        for peer_ni in self.nis.iter_mut() {
+            peer_ni.connected.retain(|known| *known != ni);
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &PeerNi> {

@@ -23,7 +23,7 @@ mod limits;
 mod observe;
 mod routed;
 
-use lnet_policy::Profile;
+use lnet_policy::{PreferredList, Profile};
 use lnet_types::{Net, Nid, ProcessId};
 use thiserror::Error;
 
@@ -39,7 +39,7 @@ use crate::config::Globals;
 use crate::event::Errno;
 use crate::io::NiId;
 use crate::ni::{Ni, Nis};
-use crate::peer::{Peer, PeerNiId, Peers};
+use crate::peer::{Peer, PeerNi, PeerNiId, Peers};
 use crate::policies::Policies;
 use crate::route::Routes;
 
@@ -220,6 +220,11 @@ impl<'a> View<'a> {
             || !request.exact && self.globals.own_nids_by_loopback && self.nis.by_nid(nid).is_some()
     }
 
+    /// It leaves the node, if there is a way: its source may send.
+    pub(crate) fn is_for_peer(&self, request: &Request) -> bool {
+        !self.is_by_loopback(request) && self.source(request.source).is_ok()
+    }
+
     fn source(&self, source: Option<Nid>) -> Result<Option<&'a Ni>, SelectError> {
         let Some(nid) = source.filter(|nid| !nid.is_any()) else {
             return Ok(None);
@@ -319,14 +324,28 @@ impl<'a> View<'a> {
     }
 
     /// The interface that a peer that is not Multi-Rail is to see: the one that the rules prefer for
-    /// it, else the one it has always seen, while we have it.
+    /// this NID of it, else the one it has always seen, while we have it.
     fn pinned(&self, quest: &Quest<'_>) -> Option<&'a Ni> {
-        let peer_ni = self.peers.by_nid(quest.target.nid).filter(|_| quest.pins)?;
-        let preferred = self
-            .policies
-            .list(peer_ni.sources)
-            .and_then(|list| list.nids().find_map(|nid| self.nis.by_nid(nid)));
-        preferred.or_else(|| self.nis.get(peer_ni.pinned?))
+        if !quest.pins {
+            return None;
+        }
+        let first_of = |list: &PreferredList| list.nids().find_map(|nid| self.nis.by_nid(nid));
+        let Some(peer_ni) = self.peers.by_nid(quest.target.nid) else {
+            let effect = self.policies.of_stranger(quest.target.nid)?;
+            return first_of(&effect.sources);
+        };
+        let preferred = self.policies.list(peer_ni.sources).and_then(first_of);
+        preferred.or_else(|| self.seen_by(peer_ni))
+    }
+
+    /// The interface that a peer has seen on a net of its, under whichever of its NIDs (section 2.11).
+    fn seen_by(&self, peer_ni: &PeerNi) -> Option<&'a Ni> {
+        let ni_of = |peer_ni: &PeerNi| self.nis.get(peer_ni.pinned?);
+        let owner = self.peers.owner(peer_ni);
+        let on = owner.and_then(|peer| peer.on_net(peer_ni.nid.net()));
+        let Some(on) = on else { return ni_of(peer_ni) };
+        let mut nis = on.nis.iter().filter_map(|&id| self.peers.get(id));
+        nis.find_map(ni_of)
     }
 
     /// Transmit credits left of a peer NI; negative by the number of messages that wait.

@@ -1,11 +1,13 @@
 //! Choosing a gateway (section 2.6 of lnet-selection).
 
+use lnet_policy::{PreferredList, Profile};
 use lnet_types::{Net, ProcessId};
 
 use super::contest::{Contender, Contest, Ties, by_credits, by_health};
 use super::observe::{Criterion, Exclusion, Level, Observer, Subject};
 use super::{Path, Quest, SelectError, View};
-use crate::peer::{Peer, PeerNet, PeerNi, PeerNiId};
+use crate::ni::Ni;
+use crate::peer::{Peer, PeerNet, PeerNiId};
 use crate::route::RouteState;
 
 /// Step 2: among the nets of a peer that routes lead to.
@@ -41,7 +43,7 @@ struct Way<'a> {
     gateway: PeerNiId,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
     /// B1C and B2C without a common net: the best of the peer's nets that a route leads to, and the
     /// peer's best interface on it, which becomes the destination.
     pub(super) fn pick_multi_rail_routed<O: Observer>(
@@ -97,12 +99,11 @@ impl View<'_> {
         observer: &mut O,
     ) -> Result<Path, SelectError> {
         let limits = &quest.limits;
-        let unlimited = Quest {
-            limits: super::limits::Limits::new(self.globals, None),
-            ..*quest
+        let (source, way) = if multi_rail {
+            (quest.source, self.best_way(quest, net, dest, observer)?)
+        } else {
+            self.way_of_single_rail(quest, net, dest, observer)?
         };
-        let choice = if multi_rail { quest } else { &unlimited };
-        let way = self.best_way(choice, net, dest, observer)?;
         let gateway = self
             .peers
             .get(way.gateway)
@@ -110,15 +111,7 @@ impl View<'_> {
         if limits.are_active() && !gateway.is_optimal() {
             return Err(SelectError::NothingLeft);
         }
-        let pinned = if multi_rail || limits.are_active() {
-            None
-        } else {
-            self.pinned(quest)
-        };
-        let ni = match quest
-            .source
-            .or(pinned.filter(|ni| ni.nid.net() == gateway.nid.net()))
-        {
+        let ni = match source {
             Some(ni) => ni,
             None if multi_rail => {
                 let pair = || std::iter::once((way.gateway, gateway));
@@ -139,6 +132,40 @@ impl View<'_> {
         })
     }
 
+    /// The gateway towards a peer that is not Multi-Rail, and the interface of ours if that is settled.
+    /// A first send goes to a gateway within reach of the interface that the peer has always seen. Where
+    /// no such gateway lives the design lets another interface be seen, and kernels fail.
+    fn way_of_single_rail<'q, O: Observer>(
+        &self,
+        quest: &Quest<'q>,
+        net: Net,
+        dest: ProcessId,
+        observer: &mut O,
+    ) -> Result<(Option<&'q Ni>, Way<'_>), SelectError>
+    where
+        'a: 'q,
+    {
+        let unlimited = Quest {
+            limits: super::limits::Limits::new(self.globals, None),
+            ..*quest
+        };
+        let pinned = self.pinned(quest).filter(|_| !quest.limits.are_active());
+        if pinned.is_some() {
+            let choice = Quest {
+                source: pinned,
+                ..unlimited
+            };
+            let way = self.best_way(&choice, net, dest, observer);
+            if way.is_ok() || self.globals.profile == Profile::Lustre {
+                return Ok((pinned, way?));
+            }
+        }
+        Ok((
+            quest.source,
+            self.best_way(&unlimited, net, dest, observer)?,
+        ))
+    }
+
     fn best_way<O: Observer>(
         &self,
         quest: &Quest<'_>,
@@ -157,8 +184,17 @@ impl View<'_> {
                 Err(_) => {}
             }
         }
-        let last = self.peers.by_nid(dest.nid);
-        let contenders = ways.iter().filter_map(|way| self.way_contender(*way, last));
+        let stranger;
+        let preferred = match self.peers.by_nid(dest.nid) {
+            Some(last) => last.gateways.as_ref(),
+            None => {
+                stranger = self.policies.of_stranger(dest.nid);
+                stranger.as_ref().map(|effect| &effect.gateways)
+            }
+        };
+        let contenders = ways
+            .iter()
+            .filter_map(|way| self.way_contender(*way, preferred));
         let subject = |way: Way<'_>| Subject::Route {
             net,
             gateway: way.state.route.gateway,
@@ -219,13 +255,11 @@ impl View<'_> {
     fn way_contender<'s>(
         &self,
         way: Way<'s>,
-        last: Option<&PeerNi>,
+        preferred: Option<&PreferredList>,
     ) -> Option<Contender<Way<'s>, 7>> {
         let route = &way.state.route;
         let gateway = self.peers.get(way.gateway)?;
-        let preferred = last
-            .and_then(|last| last.gateways.as_ref())
-            .is_some_and(|list| list.nids().any(|nid| nid == gateway.primary));
+        let preferred = preferred.is_some_and(|list| list.nids().any(|nid| nid == gateway.primary));
         Some(Contender {
             item: way,
             key: [

@@ -278,6 +278,34 @@ fn a_next_hop_that_is_down_gets_no_routed_message_until_peer_timeout() {
 }
 
 #[test]
+fn a_next_hop_is_down_when_the_last_of_our_interfaces_has_lost_it() {
+    let peer = nid("10.1.0.2@tcp1");
+    let mut core = Core::new(super::net::config(1), lnet_types::Time::ZERO);
+    let now = lnet_types::Time::from_secs(1);
+    let nis = ["10.1.0.8@tcp1", "10.1.0.9@tcp1"].map(|text| {
+        let tunables = Tunables::default();
+        let config = NiConfig {
+            nid: nid(text),
+            tunables,
+        };
+        core.add_ni(config, now).unwrap()
+    });
+    core.add_peer(peer, &[], false).unwrap();
+    let up = |core: &Core| core.peers().all(|peer| peer.nis[0].up);
+    core.peer_notify(nis[0], peer, true, now);
+    core.peer_notify(nis[1], peer, true, now);
+    core.peer_notify(nis[0], peer, false, now);
+    assert!(up(&core), "the other one has connections");
+    core.peer_notify(nis[1], peer, false, now);
+    assert!(!up(&core));
+    core.peer_notify(nis[1], peer, true, now);
+    core.peer_notify(nis[0], peer, true, now);
+    core.remove_ni(nis[1], now).unwrap();
+    core.peer_notify(nis[0], peer, false, now);
+    assert!(!up(&core), "an interface that is gone has none");
+}
+
+#[test]
 fn a_next_hop_that_is_heard_of_is_not_down_any_more() {
     let mut net = Net::routed(ONE_EACH);
     server_md(&mut net, 2);

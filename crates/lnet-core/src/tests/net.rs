@@ -4,9 +4,11 @@
 //! it stops a connection. A message counts as sent when it is on the wire, unless the test keeps the
 //! answers back ([`Net::keep_answers`]).
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use lnet_policy::Profile;
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::Header;
 
@@ -53,11 +55,30 @@ pub(super) struct Net {
     wires: BTreeMap<(usize, usize), Wire>,
 }
 
+thread_local! {
+    static PROFILE: Cell<Profile> = const { Cell::new(Profile::Design) };
+}
+
+/// Runs a test whose nodes are in this profile, unless it says otherwise.
+pub(super) fn in_profile(profile: Profile, test: fn()) {
+    PROFILE.set(profile);
+    test();
+    PROFILE.set(Profile::Design);
+}
+
+/// What nodes of tests are configured with.
+pub(super) fn globals() -> Globals {
+    Globals {
+        profile: PROFILE.get(),
+        ..Globals::default()
+    }
+}
+
 pub(super) fn config(cookie: u64) -> CoreConfig {
     CoreConfig {
         interface_cookie: cookie,
         seed: 7,
-        globals: Globals::default(),
+        globals: globals(),
         buffers: RouterBuffers {
             tiny: 8,
             small: 8,

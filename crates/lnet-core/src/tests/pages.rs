@@ -69,19 +69,3 @@ fn a_peer_is_found_by_each_of_its_nids_and_a_found_one_by_its_own() {
     assert_eq!(found.nis.len(), 1);
     assert_eq!(core.peer_with(nid("10.0.0.102@tcp")), None);
 }
-
-#[test]
-fn a_reset_zeroes_the_counts_and_keeps_what_is_under_way() {
-    let mut net = Net::pair();
-    net.put(0, b"under way", true, "10.0.0.2@tcp");
-    let core = net.core(0);
-    let before = core.counters().clone();
-    assert!(before.msgs_alloc > 0 && before.rst_alloc > 0);
-    core.reset_counters();
-    let after = core.counters();
-    assert_eq!(
-        (after.msgs_alloc, after.rst_alloc),
-        (before.msgs_alloc, before.rst_alloc)
-    );
-    assert_eq!((after.msgs_max, after.send_count), (0, 0));
-}

@@ -44,7 +44,7 @@ pub(super) fn carry_out(node: &Node, body: &[u8], send: Pieces<'_>) -> io::Resul
             return ping::ask(node, &nids, &how, send);
         }
         Request::ResetStatistics => {
-            node.with_core(|core, _| core.reset_counters());
+            node.with_core(|core, _| core.reset_stats());
             Reply::Done
         }
         Request::Fault(fault) => fault::carry_out(node, &fault),

@@ -9,6 +9,8 @@ use lnet_wire::{Body, Handle, Header, Put};
 use super::nid;
 use crate::*;
 
+/// The design.
+pub(super) const DESIGN: fn(&mut Globals) = |globals| globals.profile = Profile::Design;
 /// Shipping kernels.
 pub(super) const LUSTRE: fn(&mut Globals) = |globals| globals.profile = Profile::Lustre;
 /// The design, which never takes the same pair twice.

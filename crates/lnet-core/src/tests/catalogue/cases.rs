@@ -182,3 +182,50 @@ fn a_pair_rule_is_the_pin_of_a_single_rail_peer() {
     bench.core.delete_rule(0).unwrap();
     assert_eq!(bench.sources(3, P1), [N1; 3]);
 }
+
+#[test]
+fn b1d_a_single_rail_peer_sees_one_interface_under_whichever_of_its_nids() {
+    let mut bench = Bench::new(&[N1, N2]);
+    let others = [nid("10.0.1.2@tcp")];
+    bench.core.add_peer(nid(P1), &others, false).unwrap();
+    assert_eq!(bench.carry(P1).0, N1);
+    assert_eq!(bench.sources(3, "10.0.1.2@tcp"), [N1; 3]);
+    // A rule about the very NID is more than what another NID has seen.
+    bench.rule(N2, "10.0.1.2@tcp", "", None);
+    assert_eq!(bench.sources(2, "10.0.1.2@tcp"), [N2; 2]);
+    assert_eq!(bench.carry(P1).0, N1);
+}
+
+/// Gateways to tcp5 on two nets; the peer behind them is not Multi-Rail.
+fn gateways_on_two_nets() -> Bench {
+    let mut bench = Bench::new(&[N1, "10.9.0.1@o2ib"]);
+    bench.route("tcp5", R1, None, 0);
+    bench.route("tcp5", "10.9.0.9@o2ib", None, 0);
+    bench
+}
+
+#[test]
+fn b2d_a_single_rail_peer_behind_gateways_on_two_nets_sees_one_interface() {
+    for profile in [PAIR, LUSTRE] {
+        let mut bench = gateways_on_two_nets().with(profile);
+        let first = bench.carry(FAR1);
+        for _ in 0..4 {
+            assert_eq!(bench.carry(FAR1), first);
+        }
+    }
+}
+
+#[test]
+fn b2d_without_a_live_gateway_for_that_interface_design_takes_another_one() {
+    let dead = |bench: &mut Bench| {
+        let (_, hop) = bench.carry(FAR1);
+        bench.core.routes.gateway_mut(nid(&hop)).unwrap().alive = false;
+        hop
+    };
+    let mut bench = gateways_on_two_nets();
+    let hop = dead(&mut bench);
+    assert_ne!(bench.carry(FAR1).1, hop);
+    let mut lustre = gateways_on_two_nets().with(LUSTRE);
+    dead(&mut lustre);
+    assert_eq!(lustre.refused(None, FAR1), Errno::EHOSTUNREACH);
+}

@@ -39,6 +39,7 @@ fn fail_all(bench: &mut Bench, status: MessageStatus) -> u64 {
             }
         }
         attempts += 1;
+        assert!(attempts < 10, "there is no end to it");
     }
 }
 
@@ -61,7 +62,7 @@ fn lowest(bench: &Bench) -> (u16, u16) {
 }
 
 #[test]
-fn t_h01_everything_begins_in_full_health_and_up() {
+pub(super) fn t_h01_everything_begins_in_full_health_and_up() {
     let bench = Bench::two_by_two();
     assert_eq!(lowest(&bench), (1000, 1000));
     assert!(bench.core.nis().all(|ni| ni.up));
@@ -69,7 +70,7 @@ fn t_h01_everything_begins_in_full_health_and_up() {
 }
 
 #[test]
-fn t_h02_with_one_rail_a_local_failure_costs_health_and_is_not_sent_again() {
+pub(super) fn t_h02_with_one_rail_a_local_failure_costs_health_and_is_not_sent_again() {
     for status in LOCAL_RESENDABLE {
         let mut bench = single_rail();
         assert_eq!(fail_all(&mut bench, status), 1);
@@ -102,7 +103,7 @@ fn t_h03s_design_a_local_failure_is_sent_again_while_there_are_paths() {
 }
 
 #[test]
-fn t_h04_an_unspecified_local_failure_costs_health_and_is_not_sent_again() {
+pub(super) fn t_h04_an_unspecified_local_failure_costs_health_and_is_not_sent_again() {
     let mut bench = Bench::two_by_two();
     assert_eq!(fail_all(&mut bench, MessageStatus::LocalError), 1);
     assert_eq!(resends(&bench), (0, 0, 0));
@@ -110,7 +111,7 @@ fn t_h04_an_unspecified_local_failure_costs_health_and_is_not_sent_again() {
 }
 
 #[test]
-fn t_h05_the_only_interface_of_a_peer_is_not_blamed() {
+pub(super) fn t_h05_the_only_interface_of_a_peer_is_not_blamed() {
     for status in [
         MessageStatus::RemoteDropped,
         MessageStatus::RemoteError,
@@ -134,7 +135,7 @@ fn t_h06_lustre_what_the_peer_did_not_get_is_sent_again() {
 }
 
 #[test]
-fn t_h07_what_the_peer_may_have_got_is_not_sent_again() {
+pub(super) fn t_h07_what_the_peer_may_have_got_is_not_sent_again() {
     for status in [MessageStatus::RemoteError, MessageStatus::RemoteTimeout] {
         let mut bench = Bench::two_by_two();
         assert_eq!(fail_all(&mut bench, status), 1);
@@ -144,14 +145,15 @@ fn t_h07_what_the_peer_may_have_got_is_not_sent_again() {
 }
 
 #[test]
-fn t_h08_with_one_rail_a_network_timeout_blames_our_side_only() {
+pub(super) fn t_h08_with_one_rail_a_network_timeout_blames_our_side_only() {
     let mut bench = single_rail();
     assert_eq!(fail_all(&mut bench, MessageStatus::NetworkTimeout), 1);
+    assert_eq!(resends(&bench), (0, 0, 0));
     assert_eq!(lowest(&bench), (900, 1000));
 }
 
 #[test]
-fn t_h09_a_network_timeout_blames_both_sides() {
+pub(super) fn t_h09_a_network_timeout_blames_both_sides() {
     let mut bench = Bench::two_by_two();
     assert_eq!(fail_all(&mut bench, MessageStatus::NetworkTimeout), 1);
     assert_eq!(resends(&bench), (0, 0, 0));
@@ -159,7 +161,7 @@ fn t_h09_a_network_timeout_blames_both_sides() {
 }
 
 #[test]
-fn t_h10_a_resend_that_succeeds_is_counted() {
+pub(super) fn t_h10_a_resend_that_succeeds_is_counted() {
     for profile in [PAIR, LITERAL, LUSTRE] {
         for status in LOCAL_RESENDABLE
             .into_iter()
@@ -187,7 +189,7 @@ fn t_h10_a_resend_that_succeeds_is_counted() {
 }
 
 #[test]
-fn t_h11_a_failed_ping_of_ourselves_is_no_evidence_against_a_peer() {
+pub(super) fn t_h11_a_failed_ping_of_ourselves_is_no_evidence_against_a_peer() {
     let mut bench = Bench::new(&[N1, N2]).with(|globals| globals.own_nids_by_loopback = false);
     // As discovery of ourselves would have it.
     bench.peer(&[N1, N2]);
@@ -201,7 +203,7 @@ fn t_h11_a_failed_ping_of_ourselves_is_no_evidence_against_a_peer() {
 }
 
 #[test]
-fn t_h18_health_set_by_hand_sets_the_status() {
+pub(super) fn t_h18_health_set_by_hand_sets_the_status() {
     let mut bench = Bench::new(&[N1]).with(|globals| globals.health_sensitivity = 0);
     let ni = bench.ni(N1).id;
     let up = |bench: &Bench| bench.core.nis().nth(1).unwrap().up;
@@ -221,7 +223,7 @@ fn t_h18_health_set_by_hand_sets_the_status() {
 }
 
 #[test]
-fn t_h20_a_link_that_goes_down_takes_its_interface_down_and_no_other() {
+pub(super) fn t_h20_a_link_that_goes_down_takes_its_interface_down_and_no_other() {
     let mut bench = Bench::new(&[N1, N2]);
     let ni = bench.ni(N2).id;
     let up = |bench: &Bench| -> Vec<bool> { bench.core.nis().map(|ni| ni.up).collect() };
@@ -233,7 +235,7 @@ fn t_h20_a_link_that_goes_down_takes_its_interface_down_and_no_other() {
 }
 
 #[test]
-fn t_h23_health_of_peers_is_set_by_nid_and_for_all() {
+pub(super) fn t_h23_health_of_peers_is_set_by_nid_and_for_all() {
     let mut bench = Bench::two_by_two();
     let now = bench.now;
     let healths = |bench: &Bench| [bench.health(P1), bench.health(P2)];
@@ -252,11 +254,11 @@ fn t_h23_health_of_peers_is_set_by_nid_and_for_all() {
 }
 
 #[test]
-fn t_h25_without_sensitivity_nothing_changes_and_nothing_recovers() {
+pub(super) fn t_h25_without_sensitivity_nothing_changes_and_nothing_recovers() {
     let mut bench = Bench::two_by_two();
     let globals = Globals {
         health_sensitivity: 0,
-        ..Globals::default()
+        ..net::globals()
     };
     bench.core.change_globals(globals, bench.now).unwrap();
     assert_eq!(bench.core.config.globals.retry_count, 0);
@@ -272,7 +274,7 @@ fn t_h25_without_sensitivity_nothing_changes_and_nothing_recovers() {
 }
 
 #[test]
-fn t_h26_without_retries_nothing_is_sent_again_and_none_has_failed() {
+pub(super) fn t_h26_without_retries_nothing_is_sent_again_and_none_has_failed() {
     let mut bench = Bench::two_by_two().with(|globals| globals.retry_count = 0);
     assert_eq!(fail_all(&mut bench, MessageStatus::LocalTimeout), 1);
     assert_eq!(resends(&bench), (0, 0, 0));
@@ -288,7 +290,7 @@ fn changed(from: fn(&mut Globals), to: fn(&mut Globals)) -> Result<Globals, Conf
 }
 
 #[test]
-fn t_h27_resends_without_health_are_refused() {
+pub(super) fn t_h27_resends_without_health_are_refused() {
     let off = |globals: &mut Globals| (globals.health_sensitivity, globals.retry_count) = (0, 0);
     let error = changed(off, |globals| globals.retry_count = 1).unwrap_err();
     assert_eq!(error, ConfigError::RetryWithoutHealth);
@@ -296,7 +298,7 @@ fn t_h27_resends_without_health_are_refused() {
 }
 
 #[test]
-fn t_h28_a_transaction_shorter_than_its_retries_is_refused() {
+pub(super) fn t_h28_a_transaction_shorter_than_its_retries_is_refused() {
     let error = changed(
         |globals| globals.retry_count = 3,
         |globals| globals.transaction_timeout = Duration::from_secs(3),
@@ -310,12 +312,12 @@ fn t_h28_a_transaction_shorter_than_its_retries_is_refused() {
 }
 
 #[test]
-fn t_h29_the_lnd_timeout_follows_from_timeout_and_retries() {
+pub(super) fn t_h29_the_lnd_timeout_follows_from_timeout_and_retries() {
     let timeout = |seconds, retry_count| {
         let globals = Globals {
             transaction_timeout: Duration::from_secs(seconds),
             retry_count,
-            ..Globals::default()
+            ..net::globals()
         };
         globals.lnd_timeout().as_secs()
     };
@@ -330,7 +332,7 @@ fn t_h29_the_lnd_timeout_follows_from_timeout_and_retries() {
 }
 
 #[test]
-fn t_h30_more_sensitivity_than_full_health_is_refused() {
+pub(super) fn t_h30_more_sensitivity_than_full_health_is_refused() {
     let error = changed(|_| {}, |globals| globals.health_sensitivity = 1001).unwrap_err();
     assert_eq!(error, ConfigError::SensitivityOutOfRange(1001));
     assert!(changed(|_| {}, |globals| globals.health_sensitivity = 1000).is_ok());
@@ -361,7 +363,7 @@ fn timed_out(net: &mut Net) -> (Vec<EventKind>, u64, u16) {
 }
 
 #[test]
-fn t_h31_a_swallowed_ack_or_reply_is_a_timeout_and_costs_the_next_hop() {
+pub(super) fn t_h31_a_swallowed_ack_or_reply_is_a_timeout_and_costs_the_next_hop() {
     use EventKind::{Send, Timeout, Unlink};
     let mut net = swallowed();
     net.put(0, b"x", true, "10.0.0.2@tcp");
@@ -372,7 +374,7 @@ fn t_h31_a_swallowed_ack_or_reply_is_a_timeout_and_costs_the_next_hop() {
 }
 
 #[test]
-fn t_h32_response_tracking_decides_what_is_waited_for() {
+pub(super) fn t_h32_response_tracking_decides_what_is_waited_for() {
     for (setting, put, get) in [
         (0, false, false),
         (1, false, true),
@@ -428,7 +430,7 @@ fn with_md(bench: &mut Bench) -> (MdHandle, Transmit) {
 }
 
 #[test]
-fn t_h33_a_descriptor_unlinked_while_its_message_waits_cancels_the_resend() {
+pub(super) fn t_h33_a_descriptor_unlinked_while_its_message_waits_cancels_the_resend() {
     let mut bench = Bench::two_by_two();
     let (md, transmit) = with_md(&mut bench);
     let now = bench.now;
@@ -443,7 +445,7 @@ fn t_h33_a_descriptor_unlinked_while_its_message_waits_cancels_the_resend() {
 }
 
 #[test]
-fn t_h33_a_descriptor_unlinked_while_the_lnd_has_its_message_is_not_sent_again() {
+pub(super) fn t_h33_a_descriptor_unlinked_while_the_lnd_has_its_message_is_not_sent_again() {
     let mut bench = Bench::two_by_two();
     let (md, transmit) = with_md(&mut bench);
     bench.core.md_unlink(md, bench.now).unwrap();
@@ -453,7 +455,7 @@ fn t_h33_a_descriptor_unlinked_while_the_lnd_has_its_message_is_not_sent_again()
 }
 
 #[test]
-fn t_h34_a_message_that_fails_twice_and_then_works_has_one_send_event() {
+pub(super) fn t_h34_a_message_that_fails_twice_and_then_works_has_one_send_event() {
     let mut bench = Bench::new(&[N1, N2, "10.0.0.3@tcp"]);
     bench.peer(&[P1, P2, "10.0.1.3@tcp"]);
     let (md, first) = with_md(&mut bench);
@@ -470,7 +472,7 @@ fn t_h34_a_message_that_fails_twice_and_then_works_has_one_send_event() {
 }
 
 #[test]
-fn t_h35_a_failure_after_the_deadline_says_nothing() {
+pub(super) fn t_h35_a_failure_after_the_deadline_says_nothing() {
     let mut bench = Bench::two_by_two();
     let transmit = bench.send(P1);
     bench.now = bench.now + Duration::from_secs(153);
@@ -485,7 +487,7 @@ fn t_h35_a_failure_after_the_deadline_says_nothing() {
 }
 
 #[test]
-fn t_h36_health_does_not_fall_below_zero() {
+pub(super) fn t_h36_health_does_not_fall_below_zero() {
     let mut bench = single_rail();
     bench.set_health(N1, 50);
     fail_all(&mut bench, MessageStatus::LocalDropped);
@@ -494,7 +496,7 @@ fn t_h36_health_does_not_fall_below_zero() {
 }
 
 #[test]
-fn t_h37_health_does_not_rise_above_full() {
+pub(super) fn t_h37_health_does_not_rise_above_full() {
     let mut bench = single_rail();
     bench.set_health(N1, 950);
     bench.carry(P1);
@@ -502,7 +504,7 @@ fn t_h37_health_does_not_rise_above_full() {
 }
 
 #[test]
-fn t_h38_a_peer_never_heard_of_loses_health_and_is_not_pinged() {
+pub(super) fn t_h38_a_peer_never_heard_of_loses_health_and_is_not_pinged() {
     let mut bench = Bench::new(&[N1]);
     bench
         .core
@@ -515,7 +517,7 @@ fn t_h38_a_peer_never_heard_of_loses_health_and_is_not_pinged() {
 }
 
 #[test]
-fn t_h40_a_message_from_a_gateway_restores_it_at_once() {
+pub(super) fn t_h40_a_message_from_a_gateway_restores_it_at_once() {
     let mut bench = Bench::new(&[N1]);
     bench.route("tcp9", P1, None, 0);
     bench.set_health(P1, 300);
@@ -529,7 +531,7 @@ fn t_h40_a_message_from_a_gateway_restores_it_at_once() {
 }
 
 #[test]
-fn t_h41_each_class_is_counted_as_itself() {
+pub(super) fn t_h41_each_class_is_counted_as_itself() {
     let counts = |bench: &Bench| -> Vec<u64> {
         let counters = bench.core.counters();
         MessageStatus::ALL
@@ -569,7 +571,7 @@ fn failing(classes: Vec<MessageStatus>) -> Bench {
 }
 
 #[test]
-fn t_h42_an_interface_has_the_nodes_lnd_timeout_unless_it_has_its_own() {
+pub(super) fn t_h42_an_interface_has_the_nodes_lnd_timeout_unless_it_has_its_own() {
     let mut bench = single_rail();
     let ni = bench.ni(N1).id;
     let shown = |bench: &Bench| bench.core.nis().nth(1).unwrap().lnd_timeout.as_secs();
@@ -595,4 +597,91 @@ fn t_h43_lustre_the_lnds_own_timeout_is_shown_and_makes_the_deadline() {
         transmit.deadline,
         bench.now + Duration::from_secs(65 * 3 + 1)
     );
+}
+
+#[test]
+pub(super) fn t_h35_a_failure_after_the_deadline_is_counted_as_late_and_under_no_class() {
+    let mut bench = Bench::two_by_two();
+    let transmit = bench.send(P1);
+    bench.now = bench.now + Duration::from_secs(150);
+    bench.failed(&transmit, MessageStatus::LocalDropped);
+    let counters = bench.core.counters();
+    assert_eq!(counters.ended(MessageStatus::LocalDropped), 0);
+    assert_eq!(counters.late_count, 1);
+    assert_eq!(bench.ni(N1).health_stats, NiHealthStats::default());
+}
+
+#[test]
+pub(super) fn t_h45_ten_pings_of_ourselves_have_a_round_trip_time_until_the_reset() {
+    let mut net = Net::new();
+    net.add(&[N1, N2]);
+    let now = net.now;
+    let globals = Globals {
+        own_nids_by_loopback: false,
+        ..net::globals()
+    };
+    net.core(0).set_globals(globals, now);
+    let delay = DelayRule {
+        filter: FaultFilter::default(),
+        pace: Pace::Rate(1),
+        latency: Duration::from_millis(3),
+    };
+    net.core(0).add_delay_rule(delay).unwrap();
+    net.attach(0, any_me(), open_md(64));
+    for _ in 0..10 {
+        net.get(0, 64, N1);
+        net.advance(Duration::from_secs(1));
+        net.take_events(0);
+    }
+    let rtts = |net: &mut Net| {
+        let ours: Vec<Latency> = net.core(0).nis().map(|ni| ni.latency.get_rtt).collect();
+        let peers = net.core(0).peers().flat_map(|peer| peer.nis);
+        let theirs: Vec<Latency> = peers.map(|ni| ni.latency.get_rtt).collect();
+        (ours, theirs)
+    };
+    let (ours, theirs) = rtts(&mut net);
+    let samples = |list: &[Latency]| list.iter().map(|rtt| rtt.samples).sum::<u64>();
+    assert_eq!((samples(&ours), samples(&theirs)), (10, 10));
+    let taken = ours.iter().chain(&theirs).filter(|rtt| rtt.samples > 0);
+    assert!(
+        taken
+            .clone()
+            .all(|rtt| rtt.min >= 3_000_000 && rtt.max >= rtt.average())
+    );
+    let received = net
+        .core(0)
+        .nis()
+        .map(|ni| ni.stats.received.total())
+        .sum::<u64>();
+    net.core(0).reset_stats();
+    let (ours, theirs) = rtts(&mut net);
+    assert!(
+        ours.into_iter()
+            .chain(theirs)
+            .all(|rtt| rtt == Latency::default())
+    );
+    assert_eq!(net.core(0).counters().send_count, 0);
+    let kept = net
+        .core(0)
+        .nis()
+        .map(|ni| ni.stats.received.total())
+        .sum::<u64>();
+    assert_eq!(kept, received, "messages by interface stay");
+}
+
+#[test]
+fn the_last_attempt_of_a_put_counts_for_its_latency_on_its_own_path() {
+    let mut bench = Bench::two_by_two();
+    let first = bench.send(P1);
+    bench.now = bench.now + Duration::from_secs(7);
+    let second = bench.retried(&first, MessageStatus::LocalDropped);
+    bench.now = bench.now + Duration::from_secs(2);
+    bench.answer(&second, MessageStatus::Ok);
+    let egress = |bench: &Bench, text: &str| {
+        let ni = bench.core.nis().find(|ni| ni.nid == nid(text)).unwrap();
+        (ni.latency.put_egress.samples, ni.latency.put_egress.max)
+    };
+    let (before, after) = (bench.pair(&first).0, bench.pair(&second).0);
+    assert_eq!(egress(&bench, &before), (0, 0));
+    assert_eq!(egress(&bench, &after), (1, 2_000_000_000));
 }

@@ -60,12 +60,12 @@ fn two_nets() -> Bench {
 }
 
 #[test]
-fn t_u01_there_are_no_rules_at_first() {
+pub(super) fn t_u01_there_are_no_rules_at_first() {
     assert!(two_by_one().core.rules().rules().is_empty());
 }
 
 #[test]
-fn t_u02_a_rule_for_a_bare_net_name_is_added_and_deleted() {
+pub(super) fn t_u02_a_rule_for_a_bare_net_name_is_added_and_deleted() {
     let mut bench = two_by_one();
     bench.rule("tcp", "", "", Some(0));
     assert_eq!(local_net_priority(&bench, N1), 0);
@@ -74,7 +74,7 @@ fn t_u02_a_rule_for_a_bare_net_name_is_added_and_deleted() {
 }
 
 #[test]
-fn t_u03_a_net_rule_gives_a_later_peers_net_its_priority() {
+pub(super) fn t_u03_a_net_rule_gives_a_later_peers_net_its_priority() {
     let mut bench = Bench::new(&[N1]);
     bench.rule("", "tcp", "", Some(1));
     bench.peer(&[P1]);
@@ -85,7 +85,7 @@ fn t_u03_a_net_rule_gives_a_later_peers_net_its_priority() {
 }
 
 #[test]
-fn t_u04_a_peer_on_a_net_of_numbers_is_added_under_a_net_rule() {
+pub(super) fn t_u04_a_peer_on_a_net_of_numbers_is_added_under_a_net_rule() {
     let mut bench = Bench::new(&[N1]);
     bench.rule("", "kfi", "", Some(0));
     bench.peer(&["402@kfi"]);
@@ -93,14 +93,14 @@ fn t_u04_a_peer_on_a_net_of_numbers_is_added_under_a_net_rule() {
 }
 
 #[test]
-fn t_u09_a_nid_rule_takes_all_fresh_traffic() {
+pub(super) fn t_u09_a_nid_rule_takes_all_fresh_traffic() {
     let mut bench = two_by_one();
     bench.rule(N2, "", "", Some(0));
     assert_eq!(bench.sources(4, P1), [N2; 4]);
 }
 
 #[test]
-fn t_u10_without_the_rule_interfaces_take_turns_again() {
+pub(super) fn t_u10_without_the_rule_interfaces_take_turns_again() {
     let mut bench = two_by_one();
     bench.rule(N2, "", "", Some(0));
     bench.sources(2, P1);
@@ -119,19 +119,19 @@ fn two_of_three() -> Bench {
 }
 
 #[test]
-fn t_u11_interfaces_of_the_same_priority_take_turns_among_themselves() {
+pub(super) fn t_u11_interfaces_of_the_same_priority_take_turns_among_themselves() {
     assert_eq!(two_of_three().sources(4, P1), [N1, N2, N1, N2]);
 }
 
 #[test]
-fn t_u12_the_only_one_left_of_a_priority_takes_all() {
+pub(super) fn t_u12_the_only_one_left_of_a_priority_takes_all() {
     let mut bench = two_of_three();
     bench.core.delete_rule(1).unwrap();
     assert_eq!(bench.sources(3, P1), [N1; 3]);
 }
 
 #[test]
-fn t_u13_the_net_is_decided_before_the_interface() {
+pub(super) fn t_u13_the_net_is_decided_before_the_interface() {
     let mut bench = two_nets();
     bench.rule("tcp", "", "", Some(0));
     bench.rule(O1, "", "", Some(0));
@@ -139,7 +139,7 @@ fn t_u13_the_net_is_decided_before_the_interface() {
 }
 
 #[test]
-fn t_u14_each_rule_alone_does_its_part() {
+pub(super) fn t_u14_each_rule_alone_does_its_part() {
     let both = || {
         let mut bench = Bench::new(&[N1, O1, "10.9.0.2@o2ib"]);
         bench.peer(&[P1, Q1]);
@@ -156,7 +156,7 @@ fn t_u14_each_rule_alone_does_its_part() {
 }
 
 #[test]
-fn t_u15_a_remote_nid_rule_takes_all_until_it_goes() {
+pub(super) fn t_u15_a_remote_nid_rule_takes_all_until_it_goes() {
     let mut bench = Bench::two_by_two();
     bench.rule("", P2, "", Some(0));
     assert_eq!(bench.hops(3, P1), [P2; 3]);
@@ -165,7 +165,7 @@ fn t_u15_a_remote_nid_rule_takes_all_until_it_goes() {
 }
 
 #[test]
-fn t_u16_a_rule_for_what_is_not_there_holds_when_it_appears() {
+pub(super) fn t_u16_a_rule_for_what_is_not_there_holds_when_it_appears() {
     let mut bench = two_by_one();
     bench.rule(N3, "", "", Some(0));
     assert_eq!(sorted(bench.sources(2, P1)), [N1, N2]);
@@ -174,14 +174,14 @@ fn t_u16_a_rule_for_what_is_not_there_holds_when_it_appears() {
 }
 
 #[test]
-fn t_u17_a_rule_that_is_not_there_cannot_be_deleted() {
+pub(super) fn t_u17_a_rule_that_is_not_there_cannot_be_deleted() {
     let mut bench = two_of_three();
     assert_eq!(bench.core.delete_rule(7), Err(PolicyError::NotFound));
     assert_eq!(bench.core.rules().rules().len(), 2);
 }
 
 #[test]
-fn t_u18_a_preferred_interface_that_fails_is_left_until_it_is_well() {
+pub(super) fn t_u18_a_preferred_interface_that_fails_is_left_until_it_is_well() {
     let mut bench = two_by_one();
     bench.rule(N1, "", "", Some(0));
     let first = bench.send(P1);
@@ -189,12 +189,14 @@ fn t_u18_a_preferred_interface_that_fails_is_left_until_it_is_well() {
     assert_eq!(bench.pair(&second).0, N2);
     bench.answer(&second, MessageStatus::Ok);
     assert_eq!(bench.sources(2, P1), [N2; 2]);
-    bench.set_health(N1, 1000);
+    // Its recovery ping is answered.
+    bench.hear(P1, N1);
+    assert_eq!(bench.health(N1), 1000);
     assert_eq!(bench.sources(2, P1), [N1; 2]);
 }
 
 #[test]
-fn t_u19_a_preferred_net_that_is_down_is_left() {
+pub(super) fn t_u19_a_preferred_net_that_is_down_is_left() {
     let mut bench = two_nets();
     bench.rule("tcp", "", "", Some(0));
     let ni = bench.ni(N1).id;
@@ -211,7 +213,7 @@ fn two_gateways() -> Bench {
 }
 
 #[test]
-fn t_u20_a_preferred_router_is_used_while_it_lives() {
+pub(super) fn t_u20_a_preferred_router_is_used_while_it_lives() {
     let mut bench = two_gateways();
     bench.rule("", "*.*.*.*@tcp5", R1, None);
     // A peer NI is known from the second message on.
@@ -224,7 +226,7 @@ fn t_u20_a_preferred_router_is_used_while_it_lives() {
 }
 
 #[test]
-fn t_u21_a_preferred_router_is_used_over_its_other_interface() {
+pub(super) fn t_u21_a_preferred_router_is_used_over_its_other_interface() {
     let mut bench = Bench::new(&[N1]);
     bench.peer(&[R1, P1]);
     bench.route("tcp5", R1, None, 0);
@@ -236,18 +238,26 @@ fn t_u21_a_preferred_router_is_used_over_its_other_interface() {
 }
 
 #[test]
-fn t_u22_a_pair_steers_only_what_its_source_sends() {
+pub(super) fn t_u22_a_pair_steers_only_what_its_source_sends() {
     let mut bench = Bench::two_by_two();
     bench.rule(N1, P2, "", None);
     for _ in 0..6 {
         let (source, hop) = bench.carry(P1);
         assert!(source == N2 || hop == P2, "{source} {hop}");
     }
-    assert_eq!(bench.carry_from(Some(N1), P1).1, P2);
 }
 
 #[test]
-fn t_u23_a_pair_of_several_sources_leaves_no_list_behind() {
+fn t_u22_design_a_pair_steers_what_is_sent_from_its_source_by_request() {
+    let mut bench = Bench::two_by_two();
+    bench.rule(N1, P2, "", None);
+    for _ in 0..3 {
+        assert_eq!(bench.carry_from(Some(N1), P1).1, P2);
+    }
+}
+
+#[test]
+pub(super) fn t_u23_a_pair_of_several_sources_leaves_no_list_behind() {
     let mut bench = Bench::two_by_two();
     bench.rule("10.0.0.*@tcp", P2, "", None);
     assert_eq!(sources_of(&bench, P2), [N1, N2]);
@@ -256,7 +266,7 @@ fn t_u23_a_pair_of_several_sources_leaves_no_list_behind() {
 }
 
 #[test]
-fn t_u24_a_pair_works_with_one_interface() {
+pub(super) fn t_u24_a_pair_works_with_one_interface() {
     let mut bench = Bench::new(&[N1]);
     bench.peer(&[P1, P2]);
     bench.rule(N1, P2, "", None);
@@ -265,7 +275,7 @@ fn t_u24_a_pair_works_with_one_interface() {
 }
 
 #[test]
-fn t_u25_the_same_rule_again_is_refused() {
+pub(super) fn t_u25_the_same_rule_again_is_refused() {
     let mut bench = two_by_one();
     bench.rule(N1, "", "", Some(0));
     let again = bench.core.add_rule(rule(N1, "", "", Some(0)), None);
@@ -273,7 +283,7 @@ fn t_u25_the_same_rule_again_is_refused() {
 }
 
 #[test]
-fn t_u26_a_new_priority_is_put_in_place() {
+pub(super) fn t_u26_a_new_priority_is_put_in_place() {
     let mut bench = two_of_three();
     let added = bench.core.add_rule(rule(N1, "", "", Some(3)), None);
     assert_eq!(added, Ok(Added::Updated(0)));
@@ -282,7 +292,7 @@ fn t_u26_a_new_priority_is_put_in_place() {
 }
 
 #[test]
-fn t_u27_a_rule_is_inserted_before_the_one_at_its_index() {
+pub(super) fn t_u27_a_rule_is_inserted_before_the_one_at_its_index() {
     let mut bench = two_of_three();
     let added = bench.core.add_rule(rule(N3, "", "", Some(0)), Some(1));
     assert_eq!(added, Ok(Added::Inserted(1)));
@@ -291,7 +301,7 @@ fn t_u27_a_rule_is_inserted_before_the_one_at_its_index() {
 }
 
 #[test]
-fn t_u28_an_index_beyond_the_end_appends() {
+pub(super) fn t_u28_an_index_beyond_the_end_appends() {
     let mut bench = two_of_three();
     let added = bench.core.add_rule(rule(N3, "", "", Some(0)), Some(99));
     assert_eq!(added, Ok(Added::Inserted(2)));
@@ -306,19 +316,19 @@ fn overlapping() -> Bench {
 }
 
 #[test]
-fn t_u29_of_overlapping_rules_the_lowest_index_counts() {
+pub(super) fn t_u29_of_overlapping_rules_the_lowest_index_counts() {
     assert_eq!(local_net_priority(&overlapping(), N1), 5);
 }
 
 #[test]
-fn t_u30_a_rule_that_goes_uncovers_the_one_it_hid() {
+pub(super) fn t_u30_a_rule_that_goes_uncovers_the_one_it_hid() {
     let mut bench = overlapping();
     bench.core.delete_rule(0).unwrap();
     assert_eq!(local_net_priority(&bench, N1), 1);
 }
 
 #[test]
-fn t_u31_a_new_interface_joins_the_pairs_that_match_it() {
+pub(super) fn t_u31_a_new_interface_joins_the_pairs_that_match_it() {
     let mut bench = Bench::new(&[N1]);
     bench.peer(&[P1, P2]);
     bench.rule("10.0.0.*@tcp", P2, "", None);
@@ -333,7 +343,7 @@ fn t_u31_a_new_interface_joins_the_pairs_that_match_it() {
 }
 
 #[test]
-fn t_u32_a_router_rule_holds_for_a_peer_that_appears_later() {
+pub(super) fn t_u32_a_router_rule_holds_for_a_peer_that_appears_later() {
     let mut bench = two_gateways();
     bench.rule("", "tcp5", R2, None);
     bench.carry(FAR);
@@ -346,7 +356,7 @@ fn t_u32_a_router_rule_holds_for_a_peer_that_appears_later() {
 }
 
 #[test]
-fn t_u33_a_route_added_later_is_preferred() {
+pub(super) fn t_u33_a_route_added_later_is_preferred() {
     let mut bench = Bench::new(&[N1]);
     bench.route("tcp5", R1, None, 0);
     bench.carry(FAR);
@@ -362,7 +372,7 @@ fn t_u33_a_route_added_later_is_preferred() {
 }
 
 #[test]
-fn t_u34_a_net_rule_holds_for_a_net_that_is_added_later() {
+pub(super) fn t_u34_a_net_rule_holds_for_a_net_that_is_added_later() {
     let mut bench = Bench::new(&[N1]);
     bench.rule("o2ib", "", "", Some(0));
     bench.add_ni(O1);
@@ -372,7 +382,7 @@ fn t_u34_a_net_rule_holds_for_a_net_that_is_added_later() {
 }
 
 #[test]
-fn a_rule_holds_for_an_interface_that_a_peer_gets_later() {
+pub(super) fn a_rule_holds_for_an_interface_that_a_peer_gets_later() {
     let mut bench = Bench::new(&[N1]);
     bench.peer(&[P1]);
     bench.rule("", P2, "", Some(0));
@@ -381,7 +391,7 @@ fn a_rule_holds_for_an_interface_that_a_peer_gets_later() {
 }
 
 #[test]
-fn a_rule_holds_for_a_net_that_a_peer_gets_later() {
+pub(super) fn a_rule_holds_for_a_net_that_a_peer_gets_later() {
     let mut bench = Bench::new(&[N1, O1]);
     bench.rule("", "o2ib", "", Some(0));
     bench.peer(&[P1]);
@@ -391,7 +401,7 @@ fn a_rule_holds_for_a_net_that_a_peer_gets_later() {
 }
 
 #[test]
-fn a_rule_holds_for_the_net_of_a_peer_that_becomes_a_gateway() {
+pub(super) fn a_rule_holds_for_the_net_of_a_peer_that_becomes_a_gateway() {
     let mut bench = Bench::new(&[N1]);
     bench.rule("", "tcp", "", Some(4));
     bench.route("tcp5", R1, None, 0);
@@ -399,7 +409,7 @@ fn a_rule_holds_for_the_net_of_a_peer_that_becomes_a_gateway() {
 }
 
 #[test]
-fn t_u39_without_rules_everything_is_without_priority() {
+pub(super) fn t_u39_without_rules_everything_is_without_priority() {
     let mut bench = Bench::two_by_two();
     bench.rule("tcp", "", "", Some(1));
     bench.rule(N1, "", "", Some(1));
@@ -446,13 +456,22 @@ fn t_u43_design_several_interfaces_may_prefer_one_peer_interface() {
 }
 
 #[test]
-fn t_u44_a_client_takes_the_direct_path_and_the_routed_one_only_in_need() {
+fn t_u44_design_and_lustre_a_client_takes_the_direct_path_and_the_routed_one_only_in_need() {
     // An MLX client (o2ib); the server is on MLX and on OPA (o2ib1), with a router between.
     let (client, mlx, opa) = ("10.2.0.1@o2ib", "10.2.1.1@o2ib", "10.3.1.1@o2ib1");
-    let mut bench = Bench::new(&[client]);
-    bench.peer(&[mlx, opa]);
-    bench.route("o2ib1", "10.2.0.9@o2ib", None, 0);
-    bench.rule("", mlx, "", Some(0));
+    let client = || {
+        let mut bench = Bench::new(&[client]);
+        bench.peer(&[mlx, opa]);
+        bench.route("o2ib1", "10.2.0.9@o2ib", None, 0);
+        bench.rule("", mlx, "", Some(0));
+        bench
+    };
+    // Kernels never leave a net that both ends are on.
+    let mut lustre = client().with(LUSTRE);
+    let direct = lustre.send(mlx);
+    let again = lustre.retried(&direct, MessageStatus::RemoteDropped);
+    assert_eq!(lustre.pair(&again).1, mlx);
+    let mut bench = client();
     assert_eq!(bench.hops(3, mlx), [mlx; 3]);
     let direct = bench.send(mlx);
     let routed = bench.retried(&direct, MessageStatus::RemoteDropped);
@@ -464,7 +483,7 @@ fn t_u44_a_client_takes_the_direct_path_and_the_routed_one_only_in_need() {
 }
 
 #[test]
-fn t_u45_the_interface_on_the_optimal_link_is_used_while_it_is_well() {
+pub(super) fn t_u45_the_interface_on_the_optimal_link_is_used_while_it_is_well() {
     let mut bench = two_by_one();
     bench.rule(N2, "", "", Some(0));
     assert_eq!(bench.sources(3, P1), [N2; 3]);
@@ -473,7 +492,7 @@ fn t_u45_the_interface_on_the_optimal_link_is_used_while_it_is_well() {
 }
 
 #[test]
-fn t_u49_a_recovery_ping_goes_to_the_interface_that_is_ill() {
+pub(super) fn t_u49_a_recovery_ping_goes_to_the_interface_that_is_ill() {
     let mut bench = Bench::two_by_two();
     bench.rule("", P2, "", Some(0));
     bench.rule(N2, "", "", Some(0));
@@ -496,7 +515,7 @@ fn two_and_one() -> Bench {
 }
 
 #[test]
-fn t_u50_a_nid_rule_decides_within_its_net_only() {
+pub(super) fn t_u50_a_nid_rule_decides_within_its_net_only() {
     let mut bench = two_and_one();
     assert_eq!(
         bench.sources(4, P1),
@@ -505,14 +524,14 @@ fn t_u50_a_nid_rule_decides_within_its_net_only() {
 }
 
 #[test]
-fn t_u51_a_net_rule_decides_before_a_nid_rule() {
+pub(super) fn t_u51_a_net_rule_decides_before_a_nid_rule() {
     let mut bench = two_and_one();
     bench.rule("tcp1", "", "", Some(0));
     assert_eq!(bench.sources(3, P1), ["10.1.0.1@tcp1"; 3]);
 }
 
 #[test]
-fn t_u53_a_router_rule_sends_all_over_its_gateway() {
+pub(super) fn t_u53_a_router_rule_sends_all_over_its_gateway() {
     let mut bench = two_gateways();
     bench.carry(FAR);
     bench.rule("", FAR, R1, None);
@@ -531,4 +550,36 @@ fn in_the_lustre_profile_a_single_rail_peer_has_one_preferred_source() {
     assert_eq!(sources_of(&bench, P1), [N1]);
     bench.set(|globals| globals.profile = lnet_policy::Profile::Design);
     assert_eq!(sources_of(&bench, P1), [N1, N2]);
+}
+
+#[test]
+pub(super) fn a_router_rule_holds_for_the_first_message_to_a_stranger() {
+    for gateway in [R1, R2] {
+        let mut bench = two_gateways();
+        bench.rule("", "tcp5", gateway, None);
+        assert_eq!(bench.carry(FAR).1, gateway);
+    }
+}
+
+#[test]
+pub(super) fn a_pair_rule_holds_for_the_first_message_to_a_stranger() {
+    for source in [N1, N2] {
+        let mut bench = Bench::new(&[N1, N2]);
+        bench.rule(source, P1, "", None);
+        assert_eq!(bench.sources(2, P1), [source; 2]);
+    }
+}
+
+#[test]
+fn a_question_about_a_stranger_is_answered_by_the_rules() {
+    for gateway in [R1, R2] {
+        let mut bench = two_gateways();
+        bench.rule("", "tcp5", gateway, None);
+        let choice = bench.core.choose(&SendQuery::to(nid(FAR))).unwrap();
+        assert_eq!(choice.next_hop, nid(gateway));
+        assert!(
+            bench.core.peers.by_nid(nid(FAR)).is_none(),
+            "nothing has changed"
+        );
+    }
 }

@@ -27,7 +27,7 @@ fn ill_ni(change: fn(&mut Globals)) -> Bench {
 }
 
 #[test]
-fn t_h12_pings_of_an_ill_interface_double_their_pauses_and_go_on() {
+pub(super) fn t_h12_pings_of_an_ill_interface_double_their_pauses_and_go_on() {
     let mut bench = ill_ni(|globals| globals.recovery_limit = Duration::from_secs(10));
     let sent = bench.wait(30, MessageStatus::LocalDropped);
     assert_eq!(seconds(&sent, N1), [0, 2, 6, 14, 30]);
@@ -35,7 +35,7 @@ fn t_h12_pings_of_an_ill_interface_double_their_pauses_and_go_on() {
 }
 
 #[test]
-fn t_h13_pauses_grow_to_the_longest_one() {
+pub(super) fn t_h13_pauses_grow_to_the_longest_one() {
     let mut bench = ill_ni(|globals| globals.max_recovery_ping_interval = Duration::from_secs(4));
     let sent = bench.wait(18, MessageStatus::LocalDropped);
     assert_eq!(seconds(&sent, N1), [0, 2, 6, 10, 14, 18]);
@@ -49,7 +49,7 @@ fn with_peer(change: fn(&mut Globals)) -> Bench {
 }
 
 #[test]
-fn t_h14_a_silent_peer_is_given_up_after_the_limit() {
+pub(super) fn t_h14_a_silent_peer_is_given_up_after_the_limit() {
     let mut bench = with_peer(|globals| globals.recovery_limit = Duration::from_secs(10));
     bench
         .core
@@ -63,7 +63,7 @@ fn t_h14_a_silent_peer_is_given_up_after_the_limit() {
 }
 
 #[test]
-fn t_h15_a_peer_that_answers_is_well_after_one_answer_a_step() {
+pub(super) fn t_h15_a_peer_that_answers_is_well_after_one_answer_a_step() {
     let mut net = Net::new();
     net.add(&["10.0.0.1@tcp"]);
     net.add(&["10.0.0.2@tcp"]);
@@ -93,7 +93,7 @@ fn t_h15_a_peer_that_answers_is_well_after_one_answer_a_step() {
 }
 
 #[test]
-fn t_h16_pings_of_a_silent_peer_reach_the_longest_pause() {
+pub(super) fn t_h16_pings_of_a_silent_peer_reach_the_longest_pause() {
     let mut bench =
         with_peer(|globals| globals.max_recovery_ping_interval = Duration::from_secs(4));
     bench
@@ -107,7 +107,7 @@ fn t_h16_pings_of_a_silent_peer_reach_the_longest_pause() {
 }
 
 #[test]
-fn t_h17_an_ill_interface_is_pinged_from_a_healthy_one() {
+pub(super) fn t_h17_an_ill_interface_is_pinged_from_a_healthy_one() {
     let mut net = Net::new();
     net.add(&[N1, N2]);
     let (now, n1) = (net.now, nid(N1));
@@ -144,7 +144,7 @@ fn t_h17_an_ill_interface_is_pinged_from_a_healthy_one() {
 }
 
 #[test]
-fn t_h19_a_recovery_ping_that_fails_here_takes_the_interface_down() {
+pub(super) fn t_h19_a_recovery_ping_that_fails_here_takes_the_interface_down() {
     let mut bench = Bench::new(&[N1, O1]);
     let ni = bench.ni(N1).id;
     let up = |bench: &Bench| -> Vec<bool> { bench.core.nis().skip(1).map(|ni| ni.up).collect() };
@@ -160,7 +160,7 @@ fn t_h19_a_recovery_ping_that_fails_here_takes_the_interface_down() {
 }
 
 #[test]
-fn t_h39_a_peer_that_was_given_up_recovers_when_it_speaks() {
+pub(super) fn t_h39_a_peer_that_was_given_up_recovers_when_it_speaks() {
     let mut bench = with_peer(|globals| globals.recovery_limit = Duration::from_secs(10));
     bench
         .core
@@ -174,7 +174,7 @@ fn t_h39_a_peer_that_was_given_up_recovers_when_it_speaks() {
 }
 
 #[test]
-fn a_failure_is_followed_by_a_ping_after_a_second() {
+pub(super) fn a_failure_is_followed_by_a_ping_after_a_second() {
     let mut bench = Bench::two_by_two();
     let transmit = bench.send(P1);
     bench.failed(&transmit, MessageStatus::RemoteError);
@@ -189,7 +189,7 @@ fn a_failure_is_followed_by_a_ping_after_a_second() {
 }
 
 #[test]
-fn one_ping_at_a_time_and_the_next_when_it_is_over() {
+pub(super) fn one_ping_at_a_time_and_the_next_when_it_is_over() {
     let mut bench = Bench::two_by_two().with(|globals| {
         globals.transaction_timeout = Duration::from_secs(20);
     });
@@ -204,13 +204,13 @@ fn one_ping_at_a_time_and_the_next_when_it_is_over() {
 }
 
 #[test]
-fn an_interface_of_ours_gains_from_every_message_of_its_ping() {
+pub(super) fn an_interface_of_ours_gains_from_every_message_of_its_ping() {
     let mut net = Net::new();
     net.add(&[N1]);
     let (now, ni) = (net.now, net.nodes[0].nis[0].0);
     let globals = Globals {
         health_sensitivity: 50,
-        ..Globals::default()
+        ..net::globals()
     };
     net.core(0).set_globals(globals, now);
     let health = Health::new(700).unwrap();
@@ -222,4 +222,60 @@ fn an_interface_of_ours_gains_from_every_message_of_its_ping() {
         950,
         "two sent, two received, and the answer"
     );
+}
+
+/// Everything ill: an interface of ours and one of a peer, both in recovery.
+fn all_ill() -> Bench {
+    let mut bench = with_peer(|_| {});
+    let ill = Health::new(500).unwrap();
+    let ni = bench.ni(N1).id;
+    bench.core.set_ni_health(ni, ill, bench.now).unwrap();
+    bench
+        .core
+        .set_peer_ni_health(nid(P1), ill, bench.now)
+        .unwrap();
+    bench
+}
+
+#[test]
+pub(super) fn without_sensitivity_recovery_ends_and_with_it_goes_on() {
+    let mut bench = all_ill();
+    let globals = bench.core.config.globals;
+    let off = Globals {
+        health_sensitivity: 0,
+        ..globals
+    };
+    bench.core.change_globals(off, bench.now).unwrap();
+    assert!(!bench.in_recovery(N1) && !bench.in_recovery(P1));
+    assert_eq!(bench.wait(10, MessageStatus::LocalDropped), []);
+    // What an administrator sets meanwhile waits, too.
+    let ni = bench.ni(N2).id;
+    bench
+        .core
+        .set_ni_health(ni, Health::ZERO, bench.now)
+        .unwrap();
+    assert_eq!(bench.wait(10, MessageStatus::LocalDropped), []);
+    bench.core.change_globals(globals, bench.now).unwrap();
+    let sent = bench.wait(2, MessageStatus::LocalDropped);
+    for ill in [N1, N2, P1] {
+        assert_eq!(seconds(&sent, ill), [1], "{ill}");
+    }
+}
+
+#[test]
+pub(super) fn a_recovery_that_ended_leaves_no_pause_to_the_next_one() {
+    let mut bench = ill_ni(|_| {});
+    bench.wait(10, MessageStatus::LocalDropped);
+    assert!(bench.ni(N1).recovery.ping_count > 2);
+    let ni = bench.ni(N1).id;
+    bench
+        .core
+        .set_ni_health(ni, Health::MAX, bench.now)
+        .unwrap();
+    assert_eq!(bench.ni(N1).recovery.ping_count, 0);
+    bench.peer(&[P1]);
+    let transmit = bench.send(P1);
+    bench.failed(&transmit, MessageStatus::LocalError);
+    let sent = bench.wait(1, MessageStatus::LocalDropped);
+    assert_eq!(seconds(&sent, N1), [1]);
 }

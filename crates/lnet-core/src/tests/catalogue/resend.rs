@@ -133,7 +133,7 @@ fn attempts(
 }
 
 #[test]
-fn t_s26_the_number_of_attempts_is_that_of_the_table() {
+fn t_s26_design_and_lustre_the_number_of_attempts_is_that_of_the_table() {
     let local = MessageStatus::LocalDropped;
     let remote = MessageStatus::RemoteDropped;
     let cases = [
@@ -205,7 +205,7 @@ fn t_s28_design_a_named_peer_interface_that_is_ill_is_not_taken() {
 }
 
 #[test]
-fn t_s26_by_pair_an_unused_interface_comes_before_rules() {
+fn t_s26_design_by_pair_an_unused_interface_comes_before_rules() {
     let mut bench = Bench::two_by_two();
     bench.rule(N1, "", "", Some(0));
     bench.rule("", P1, "", Some(0));

@@ -30,7 +30,7 @@ fn unrouted(avoid_asym_router_failure: bool) -> Net {
         avoid_asym_router_failure,
         alive_router_check_interval: Duration::from_secs(5),
         router_ping_timeout: Duration::from_secs(5),
-        ..Globals::default()
+        ..net::globals()
     };
     let mut net = Net::new();
     let config = |cookie, routing| CoreConfig {
@@ -83,7 +83,7 @@ fn seconds(net: &mut Net, seconds: u64) {
 }
 
 #[test]
-fn t_r02_with_routes_on_both_sides_everything_is_up_and_carries_bulk() {
+pub(super) fn t_r02_with_routes_on_both_sides_everything_is_up_and_carries_bulk() {
     let mut net = Net::routed(RouterBuffers::default());
     seconds(&mut net, 1);
     assert!(route_alive(&mut net, 0) && route_alive(&mut net, 2));
@@ -97,7 +97,7 @@ fn t_r02_with_routes_on_both_sides_everything_is_up_and_carries_bulk() {
 }
 
 #[test]
-fn t_r07_a_router_without_traffic_is_down_and_a_route_with_one_dead_end_is_too() {
+pub(super) fn t_r07_a_router_without_traffic_is_down_and_a_route_with_one_dead_end_is_too() {
     let mut net = unrouted(true);
     seconds(&mut net, 20);
     assert_eq!(router_up(&mut net), [false, false]);
@@ -122,7 +122,7 @@ fn t_r07_a_router_without_traffic_is_down_and_a_route_with_one_dead_end_is_too()
 }
 
 #[test]
-fn t_r08_without_the_asymmetry_rule_a_route_needs_its_near_side_only() {
+pub(super) fn t_r08_without_the_asymmetry_rule_a_route_needs_its_near_side_only() {
     let mut net = unrouted(false);
     seconds(&mut net, 20);
     net.route(0, "tcp1", "10.0.0.9@tcp");
@@ -136,7 +136,7 @@ fn t_r08_without_the_asymmetry_rule_a_route_needs_its_near_side_only() {
 }
 
 #[test]
-fn t_r09_a_peer_that_lacks_a_route_via_one_router_breaks_nothing() {
+pub(super) fn t_r09_a_peer_that_lacks_a_route_via_one_router_breaks_nothing() {
     let mut net = Net::new();
     let router = |cookie| CoreConfig {
         routing: true,
@@ -160,13 +160,13 @@ fn t_r09_a_peer_that_lacks_a_route_via_one_router_breaks_nothing() {
 }
 
 #[test]
-fn t_r10_a_router_counts_what_it_drops_for_a_peer_that_is_gone() {
+pub(super) fn t_r10_a_router_counts_what_it_drops_for_a_peer_that_is_gone() {
     let mut net = Net::routed(RouterBuffers::default());
     let now = net.now;
     let globals = Globals {
         health_sensitivity: 0,
         retry_count: 0,
-        ..Globals::default()
+        ..net::globals()
     };
     net.core(1).set_globals(globals, now);
     seconds(&mut net, 1);
@@ -185,7 +185,7 @@ fn t_r10_a_router_counts_what_it_drops_for_a_peer_that_is_gone() {
 }
 
 #[test]
-fn t_r11_gateways_in_half_health_carry_all_the_same() {
+pub(super) fn t_r11_gateways_in_half_health_carry_all_the_same() {
     let mut bench = two_gateways();
     bench.set_health(R1, 500);
     bench.set_health(R2, 500);
@@ -239,17 +239,17 @@ fn diverted(source_is_multi_rail: bool) -> Vec<String> {
 }
 
 #[test]
-fn t_r12_the_last_hop_of_a_multi_rail_source_avoids_an_interface_that_is_ill() {
+pub(super) fn t_r12_the_last_hop_of_a_multi_rail_source_avoids_an_interface_that_is_ill() {
     assert!(diverted(true).iter().all(|hop| hop == "10.5.0.2@tcp5"));
 }
 
 #[test]
-fn t_r13_the_last_hop_of_another_source_keeps_the_interface_it_chose() {
+pub(super) fn t_r13_the_last_hop_of_another_source_keeps_the_interface_it_chose() {
     assert!(diverted(false).iter().all(|hop| hop == "10.5.0.1@tcp5"));
 }
 
 #[test]
-fn t_r14_a_router_keeps_what_waits_for_credits_past_every_deadline() {
+pub(super) fn t_r14_a_router_keeps_what_waits_for_credits_past_every_deadline() {
     let mut net = Net::routed(RouterBuffers {
         tiny: 64,
         small: 8,
@@ -283,11 +283,11 @@ fn t_r14_a_router_keeps_what_waits_for_credits_past_every_deadline() {
 }
 
 #[test]
-fn t_r16_a_rail_that_fails_here_does_not_take_the_route_down() {
+pub(super) fn t_r16_a_rail_that_fails_here_does_not_take_the_route_down() {
     let globals = Globals {
         alive_router_check_interval: Duration::from_secs(5),
         router_ping_timeout: Duration::from_secs(5),
-        ..Globals::default()
+        ..net::globals()
     };
     let config = |cookie, routing| CoreConfig {
         routing,
@@ -324,7 +324,7 @@ fn t_r16_a_rail_that_fails_here_does_not_take_the_route_down() {
 }
 
 #[test]
-fn t_r17_routes_are_listed_as_they_were_added_and_gone_when_deleted() {
+pub(super) fn t_r17_routes_are_listed_as_they_were_added_and_gone_when_deleted() {
     let mut bench = two_gateways();
     let routes: Vec<Route> = bench.core.routes().map(|view| view.route).collect();
     assert_eq!(routes.len(), 2);
@@ -345,7 +345,7 @@ fn t_r17_routes_are_listed_as_they_were_added_and_gone_when_deleted() {
 }
 
 #[test]
-fn t_r19_one_gateway_has_499_routes() {
+pub(super) fn t_r19_one_gateway_has_499_routes() {
     let mut bench = Bench::new(&[N1]);
     for number in 1..500 {
         bench.route(&format!("tcp{number}"), R1, None, 0);
@@ -366,12 +366,12 @@ fn refused(net: &str, gateway: &str, hops: Option<u8>) -> Errno {
 }
 
 #[test]
-fn t_r21_a_gateway_on_a_net_that_is_not_ours_is_refused() {
+pub(super) fn t_r21_a_gateway_on_a_net_that_is_not_ours_is_refused() {
     assert_eq!(refused("tcp5", "10.7.0.1@tcp7", None), Errno::EHOSTUNREACH);
 }
 
 #[test]
-fn t_r22_the_better_priority_is_used_while_it_lives() {
+pub(super) fn t_r22_the_better_priority_is_used_while_it_lives() {
     let mut bench = Bench::new(&[N1]);
     bench.route("tcp5", R1, None, 1);
     bench.route("tcp5", R2, None, 0);
@@ -381,7 +381,7 @@ fn t_r22_the_better_priority_is_used_while_it_lives() {
 }
 
 #[test]
-fn t_r23_fewer_hops_are_better_and_none_count_as_one() {
+pub(super) fn t_r23_fewer_hops_are_better_and_none_count_as_one() {
     let mut bench = Bench::new(&[N1]);
     bench.route("tcp5", R1, Some(2), 0);
     bench.route("tcp5", R2, Some(1), 0);
@@ -394,14 +394,14 @@ fn t_r23_fewer_hops_are_better_and_none_count_as_one() {
 }
 
 #[test]
-fn t_r24_equal_routes_take_turns() {
+pub(super) fn t_r24_equal_routes_take_turns() {
     let hops = two_gateways().hops(4, FAR);
     assert_eq!(hops[..2], hops[2..]);
     assert_ne!(hops[0], hops[1]);
 }
 
 #[test]
-fn t_r25_of_equal_routes_the_healthier_gateway_is_used() {
+pub(super) fn t_r25_of_equal_routes_the_healthier_gateway_is_used() {
     let mut bench = two_gateways();
     bench.set_health(R1, 900);
     assert_eq!(bench.hops(3, FAR), [R2; 3]);
@@ -410,7 +410,7 @@ fn t_r25_of_equal_routes_the_healthier_gateway_is_used() {
 }
 
 #[test]
-fn t_r26_a_reply_goes_back_over_the_router_its_request_came_by() {
+pub(super) fn t_r26_a_reply_goes_back_over_the_router_its_request_came_by() {
     let mut net = Net::routed(RouterBuffers::default());
     seconds(&mut net, 1);
     // A second router would be the next in turn.
@@ -442,13 +442,13 @@ fn t_r26_a_reply_goes_back_over_the_router_its_request_came_by() {
 }
 
 #[test]
-fn t_r27_what_comes_through_a_router_that_is_not_ours_is_dropped() {
+pub(super) fn t_r27_what_comes_through_a_router_that_is_not_ours_is_dropped() {
     let mut net = Net::routed(RouterBuffers::default());
     seconds(&mut net, 1);
     let now = net.now;
     let globals = Globals {
         drop_asym_route: true,
-        ..Globals::default()
+        ..net::globals()
     };
     net.core(2).set_globals(globals, now);
     net.attach(2, any_me(), open_md(8));
@@ -467,7 +467,7 @@ fn t_r27_what_comes_through_a_router_that_is_not_ours_is_dropped() {
 }
 
 #[test]
-fn t_r28_a_message_through_a_dead_gateway_revives_it_at_once() {
+pub(super) fn t_r28_a_message_through_a_dead_gateway_revives_it_at_once() {
     let mut bench = two_gateways();
     for gateway in [R1, R2] {
         bench.core.routes.gateway_mut(nid(gateway)).unwrap().alive = false;
@@ -478,7 +478,7 @@ fn t_r28_a_message_through_a_dead_gateway_revives_it_at_once() {
 }
 
 #[test]
-fn t_r29_a_net_that_routes_lead_to_cannot_become_local() {
+pub(super) fn t_r29_a_net_that_routes_lead_to_cannot_become_local() {
     let mut bench = two_gateways();
     let config = NiConfig {
         nid: nid("10.5.0.77@tcp5"),
@@ -489,7 +489,7 @@ fn t_r29_a_net_that_routes_lead_to_cannot_become_local() {
 }
 
 #[test]
-fn t_r30_routes_that_make_no_sense_are_refused() {
+pub(super) fn t_r30_routes_that_make_no_sense_are_refused() {
     for (net, gateway, hops, errno) in [
         ("tcp6", R1, Some(0), Errno::EINVAL),
         ("tcp", R1, None, Errno::EEXIST),
@@ -502,7 +502,7 @@ fn t_r30_routes_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn t_r30_a_second_route_over_another_interface_of_the_same_gateway_is_refused() {
+pub(super) fn t_r30_a_second_route_over_another_interface_of_the_same_gateway_is_refused() {
     let mut bench = Bench::new(&[N1]);
     bench.peer(&[R1, R2]);
     bench.route("tcp5", R1, None, 0);
@@ -517,7 +517,7 @@ fn t_r30_a_second_route_over_another_interface_of_the_same_gateway_is_refused() 
 }
 
 #[test]
-fn the_ping_of_a_gateway_is_sent_again_from_another_interface() {
+pub(super) fn the_ping_of_a_gateway_is_sent_again_from_another_interface() {
     let interval = |globals: &mut Globals| {
         globals.alive_router_check_interval = Duration::from_secs(60);
     };
@@ -536,4 +536,154 @@ fn the_ping_of_a_gateway_is_sent_again_from_another_interface() {
     assert_ne!(second.ni, first.ni);
     assert_eq!(second.to.nid, nid(R1));
     assert!(bench.core.routes().all(|route| route.alive));
+}
+
+#[test]
+pub(super) fn t_r28_the_interfaces_of_a_dead_gateway_are_down_and_those_towards_the_source_up_again()
+ {
+    let mut net = unrouted(true);
+    net.route(0, "tcp1", "10.0.0.9@tcp");
+    net.route(2, "tcp", "10.1.0.9@tcp1");
+    let gateway = [nid("10.0.0.9@tcp"), nid("10.1.0.9@tcp1")];
+    net.core(0).add_peer(gateway[0], &gateway, false).unwrap();
+    seconds(&mut net, 20);
+    let up = |net: &mut Net| gateway.map(|nid| net.core(0).peers.by_nid(nid).unwrap().status_up);
+    assert_eq!(up(&mut net), [true, true]);
+    net.nodes[1].alive = false;
+    seconds(&mut net, 12);
+    assert_eq!(up(&mut net), [false, false]);
+    let now = net.now;
+    net.core(0).revive_gateway(gateway[0], net_of("tcp1"), now);
+    assert_eq!(up(&mut net), [true, true]);
+    assert!(route_alive(&mut net, 0));
+}
+
+#[test]
+pub(super) fn a_route_over_a_known_gateway_is_probed_at_once() {
+    let interval = |globals: &mut Globals| {
+        globals.alive_router_check_interval = Duration::from_secs(60);
+    };
+    let mut bench = Bench::new(&[N1]).with(interval);
+    bench.route("tcp5", R1, None, 0);
+    let failed = MessageStatus::RemoteError;
+    assert_eq!(bench.wait(0, failed).len(), 1);
+    bench.route("tcp6", R1, None, 0);
+    assert_eq!(bench.wait(0, failed).len(), 1);
+}
+
+/// A client, two routers, and a server; W is 10 seconds.
+fn two_routers() -> Net {
+    let globals = Globals {
+        alive_router_check_interval: Duration::from_secs(5),
+        router_ping_timeout: Duration::from_secs(5),
+        ..net::globals()
+    };
+    let config = |cookie, routing| CoreConfig {
+        routing,
+        globals,
+        ..net::config(cookie)
+    };
+    let mut net = Net::new();
+    net.add_configured(config(1, false), &["10.0.0.1@tcp"]);
+    net.add_configured(config(2, true), &["10.0.0.8@tcp", "10.1.0.8@tcp1"]);
+    net.add_configured(config(3, true), &["10.0.0.9@tcp", "10.1.0.9@tcp1"]);
+    net.add_configured(config(4, false), &["10.1.0.2@tcp1"]);
+    for gateway in ["10.0.0.8@tcp", "10.0.0.9@tcp"] {
+        net.route(0, "tcp1", gateway);
+    }
+    for gateway in ["10.1.0.8@tcp1", "10.1.0.9@tcp1"] {
+        net.route(3, "tcp", gateway);
+    }
+    net.attach(3, any_me(), open_md(8));
+    net
+}
+
+/// Messages with ACK, several a second, for so many seconds: how many came back, of how many.
+fn load(net: &mut Net, seconds: u64) -> (usize, usize) {
+    let (mut acks, mut sent) = (0, 0);
+    for _ in 0..seconds * 4 {
+        net.put(0, b"x", true, "10.1.0.2@tcp1");
+        sent += 1;
+        net.advance(Duration::from_millis(250));
+        let kinds = net.kinds(0);
+        acks += kinds.iter().filter(|kind| **kind == EventKind::Ack).count();
+    }
+    (acks, sent)
+}
+
+fn dropped(net: &mut Net) -> u64 {
+    (0..4)
+        .map(|node| net.core(node).counters().drop_count)
+        .sum()
+}
+
+#[test]
+pub(super) fn t_r15_routing_that_goes_off_and_on_under_load_drops_nothing() {
+    let mut net = two_routers();
+    seconds(&mut net, 12);
+    let state = |net: &mut Net| net.core(1).routing();
+    let now = net.now;
+    net.core(1).stop_routing(now);
+    assert_eq!(state(&mut net), RoutingState::Stopping);
+    let (acks, sent) = load(&mut net, 40);
+    assert_eq!(acks, sent);
+    assert_eq!(state(&mut net), RoutingState::Off);
+    let alive = |net: &mut Net| net.core(0).routes().filter(|route| route.alive).count();
+    assert_eq!(alive(&mut net), 1);
+    let carried = net.core(1).counters().route_count;
+    let now = net.now;
+    net.core(1).start_routing(now);
+    assert_eq!(state(&mut net), RoutingState::Starting);
+    let (acks, sent) = load(&mut net, 9);
+    assert_eq!((acks, alive(&mut net)), (sent, 1));
+    assert_eq!(state(&mut net), RoutingState::Starting);
+    let (acks, sent) = load(&mut net, 31);
+    assert_eq!((acks, alive(&mut net)), (sent, 2));
+    assert_eq!(state(&mut net), RoutingState::On);
+    assert!(
+        net.core(1).counters().route_count > carried,
+        "it is used again"
+    );
+    assert_eq!(dropped(&mut net), 0);
+}
+
+#[test]
+fn a_router_that_stops_waits_for_its_buffers_but_not_for_ever() {
+    let mut net = two_routers();
+    seconds(&mut net, 12);
+    net.keep_answers = true;
+    for _ in 0..2 {
+        net.put(0, b"x", false, "10.1.0.2@tcp1");
+    }
+    net.run();
+    while net.answer(0, MessageStatus::Ok).is_some() {}
+    let now = net.now;
+    for router in [1, 2] {
+        net.core(router).stop_routing(now);
+    }
+    seconds(&mut net, 15);
+    // The second one gets rid of what it holds, the first one never does.
+    while net.answer(2, MessageStatus::Ok).is_some() {}
+    seconds(&mut net, 2);
+    assert_eq!(net.core(1).routing(), RoutingState::Stopping);
+    assert_eq!(net.core(2).routing(), RoutingState::Off);
+    seconds(&mut net, 12);
+    assert_eq!(net.core(1).routing(), RoutingState::Stopping);
+    seconds(&mut net, 1);
+    assert_eq!(net.core(1).routing(), RoutingState::Off);
+}
+
+#[test]
+fn a_router_that_stops_may_start_again_and_the_other_way_round() {
+    let mut bench = Bench::new(&[R1, "10.5.0.8@tcp5"]);
+    let now = bench.now;
+    bench.core.start_routing(now);
+    bench.core.stop_routing(now);
+    assert_eq!(bench.core.routing(), RoutingState::Stopping);
+    bench.core.start_routing(now);
+    assert_eq!(bench.core.routing(), RoutingState::Starting);
+    bench.core.set_routing(false, now);
+    assert_eq!(bench.core.routing(), RoutingState::Off);
+    bench.wait(200, MessageStatus::Ok);
+    assert_eq!(bench.core.routing(), RoutingState::Off, "no timer is left");
 }

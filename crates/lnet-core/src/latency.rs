@@ -1,0 +1,153 @@
+//! How long messages take, by interface and by peer interface (section 1.2 of lnet-selection).
+//!
+//! ```text
+//!  commit ──── put egress ───▶ the LND is done      GET ──────── get rtt ───▶ REPLY is here
+//!     PUT ──────────────────── put ack ───────────▶ ACK is here
+//! ```
+//!
+//! Of a message that was sent again the last attempt counts, on the path that it took. Of a descriptor
+//! with several operations under way at once it is the last one whose departure is known.
+
+use lnet_types::Time;
+use lnet_wire::MessageType;
+
+use crate::Core;
+use crate::event::{Event, EventKind};
+use crate::io::NiId;
+use crate::peer::PeerNiId;
+use crate::select::Send;
+use crate::tx::Tx;
+
+/// Times of one kind, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// How many were taken.
+    pub samples: u64,
+    /// The shortest; 0 without samples.
+    pub min: u64,
+    /// The longest.
+    pub max: u64,
+    sum: u64,
+}
+
+impl Latency {
+    /// The mean; 0 without samples.
+    #[must_use]
+    pub fn average(&self) -> u64 {
+        self.sum.checked_div(self.samples).unwrap_or(0)
+    }
+
+    fn add(&mut self, nanos: u64) {
+        self.min = if self.samples == 0 {
+            nanos
+        } else {
+            self.min.min(nanos)
+        };
+        self.samples += 1;
+        self.max = self.max.max(nanos);
+        self.sum = self.sum.saturating_add(nanos);
+    }
+}
+
+/// `put_egress_*`, `get_rtt_*` and `put_ack_*` of an interface or a peer interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LatencyStats {
+    /// From the choice of the path until the LND is done with a PUT.
+    pub put_egress: Latency,
+    /// From the choice of the path of a GET until its data is here.
+    pub get_rtt: Latency,
+    /// From the choice of the path of a PUT until its ACK is here.
+    pub put_ack: Latency,
+}
+
+/// When and over what the last request of a descriptor was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Departure {
+    at: Time,
+    ni: NiId,
+    peer: Option<PeerNiId>,
+}
+
+impl Core {
+    /// An attempt begins.
+    pub(crate) fn note_departure(&mut self, tx: &Tx, now: Time) {
+        let requests = matches!(tx.send, Send::Request(_));
+        let md = tx.descriptor().filter(|_| requests);
+        if let Some(md) = md.and_then(|md| self.mds.get_mut(md)) {
+            md.departure = Some(Departure {
+                at: now,
+                ni: tx.ni,
+                peer: tx.peer,
+            });
+        }
+    }
+
+    /// A message of ours is out.
+    pub(crate) fn note_egress(&mut self, tx: &Tx, now: Time) {
+        let is_put = tx.header.body.message_type() == MessageType::Put;
+        if is_put && !tx.is_forwarded() {
+            let departure = Departure {
+                at: tx.begun,
+                ni: tx.ni,
+                peer: tx.peer,
+            };
+            self.sample(departure, now, |stats| &mut stats.put_egress);
+        }
+    }
+
+    /// The response to a request is here.
+    pub(crate) fn note_response(&mut self, event: &Event, now: Time) {
+        let kind: fn(&mut LatencyStats) -> &mut Latency = match event.kind {
+            EventKind::Reply => |stats| &mut stats.get_rtt,
+            EventKind::Ack => |stats| &mut stats.put_ack,
+            _ => return,
+        };
+        let md = self.mds.get_mut(event.md);
+        if let Some(departure) = md.and_then(|md| md.departure.take()) {
+            self.sample(departure, now, kind);
+        }
+    }
+
+    fn sample(
+        &mut self,
+        departure: Departure,
+        now: Time,
+        kind: fn(&mut LatencyStats) -> &mut Latency,
+    ) {
+        let span = now.saturating_since(departure.at).as_nanos();
+        let nanos = u64::try_from(span).unwrap_or(u64::MAX);
+        if let Some(ni) = self.nis.get_mut(departure.ni) {
+            kind(&mut ni.latency).add(nanos);
+        }
+        if let Some(peer_ni) = departure.peer.and_then(|id| self.peers.get_mut(id)) {
+            kind(peer_ni.latency.get_or_insert_default()).add(nanos);
+        }
+    }
+
+    /// Zeroes the node's counters and all latencies, as `lnetctl stats reset` does. What counts things
+    /// that are there now keeps its value, and so do the messages by interface (section 10.1 of
+    /// lnet-selection).
+    pub fn reset_stats(&mut self) {
+        self.counters.reset();
+        for ni in self.nis.all_mut() {
+            ni.latency = LatencyStats::default();
+        }
+        self.peers.reset_latencies();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_latency_knows_its_extremes_and_its_mean() {
+        let mut latency = Latency::default();
+        assert_eq!((latency.min, latency.average()), (0, 0));
+        for nanos in [30, 10, 20] {
+            latency.add(nanos);
+        }
+        let shown = (latency.samples, latency.min, latency.max, latency.average());
+        assert_eq!(shown, (3, 10, 30, 20));
+    }
+}

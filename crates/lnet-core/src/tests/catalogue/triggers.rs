@@ -1,0 +1,189 @@
+//! When rules are applied (section 4.5 of lnet-selection): one test a trigger. Each checks every kind of
+//! effect that the trigger can have, with rules that were there before.
+
+use lnet_policy::Priority;
+
+use super::*;
+
+const N1: &str = "10.0.0.1@tcp";
+const N2: &str = "10.0.0.2@tcp";
+const P1: &str = "10.0.1.1@tcp";
+const P2: &str = "10.0.1.2@tcp";
+const O1: &str = "10.9.0.1@o2ib";
+const Q1: &str = "10.9.1.1@o2ib";
+const R1: &str = "10.0.0.8@tcp";
+const FAR: &str = "10.5.0.1@tcp5";
+
+/// What the rules say of everything: `what: value`, for values that they set.
+fn effects(bench: &Bench) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut set = |what: String, priority: Priority| {
+        if priority != Priority::NONE {
+            found.push(format!("{what}: {priority}"));
+        }
+    };
+    for ni in bench.core.nis().skip(1) {
+        set(format!("net {}", ni.nid.net()), ni.net_priority.priority);
+        set(format!("ni {}", ni.nid), ni.health.priority.priority);
+    }
+    let peer_nis: Vec<PeerNiView> = bench.core.peers().flat_map(|peer| peer.nis).collect();
+    for ni in &peer_nis {
+        set(
+            format!("peer net {}", ni.nid.net()),
+            ni.net_priority.priority,
+        );
+        set(format!("peer ni {}", ni.nid), ni.health.priority.priority);
+    }
+    for ni in &peer_nis {
+        let lists = [
+            ("sources", bench.core.preferred_sources(ni.nid)),
+            ("gateways", bench.core.preferred_gateways(ni.nid)),
+        ];
+        for (what, list) in lists {
+            let list = list.iter().map(|entry| entry.nid);
+            found.extend(list.map(|nid| format!("{what} of {}: {nid}", ni.nid)));
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// One rule of each kind, for everything that there is in these tests.
+fn rules(bench: &mut Bench) {
+    bench.rule("tcp", "", "", Some(1));
+    bench.rule("o2ib", "", "", Some(2));
+    bench.rule("*.*.*.*@tcp", "", "", Some(3));
+    bench.rule("", "tcp", "", Some(4));
+    bench.rule("", "o2ib", "", Some(5));
+    bench.rule("", "*.*.*.*@tcp", "", Some(6));
+    bench.rule("*.*.*.*@tcp", "10.0.1.*@tcp", "", None);
+    bench.rule("*.*.*.*@o2ib", "o2ib", "", None);
+    bench.rule("", "tcp5", "10.0.0.*@tcp", None);
+}
+
+#[test]
+fn trigger_rule_reaches_everything_that_is_there_and_takes_it_back() {
+    let mut bench = Bench::new(&[N1, O1]);
+    bench.route("tcp5", R1, None, 0);
+    bench.peer(&[P1, Q1, FAR]);
+    let before = effects(&bench);
+    assert_eq!(before, [""; 0]);
+    rules(&mut bench);
+    let expected = [
+        "gateways of 10.5.0.1@tcp5: 10.0.0.8@tcp",
+        "net o2ib: 2",
+        "net tcp: 1",
+        "ni 10.0.0.1@tcp: 3",
+        "peer net o2ib: 5",
+        "peer net tcp: 4",
+        "peer ni 10.0.0.8@tcp: 6",
+        "peer ni 10.0.1.1@tcp: 6",
+        "sources of 10.0.1.1@tcp: 10.0.0.1@tcp",
+        "sources of 10.9.1.1@o2ib: 10.9.0.1@o2ib",
+    ];
+    assert_eq!(effects(&bench), expected);
+    for kept in (0..9).rev() {
+        bench.core.delete_rule(kept).unwrap();
+        assert!(effects(&bench).len() < expected.len() || kept == 8);
+    }
+    assert_eq!(effects(&bench), before);
+}
+
+/// What is new in the effects after a change.
+fn gained(bench: &mut Bench, change: impl FnOnce(&mut Bench)) -> Vec<String> {
+    let before = effects(bench);
+    change(bench);
+    let after = effects(bench).into_iter();
+    after.filter(|effect| !before.contains(effect)).collect()
+}
+
+#[test]
+fn trigger_net_gives_a_new_local_net_its_priority() {
+    let mut bench = Bench::new(&[N1]);
+    rules(&mut bench);
+    let gained = gained(&mut bench, |bench| _ = bench.add_ni(O1));
+    assert_eq!(gained, ["net o2ib: 2"]);
+}
+
+#[test]
+fn trigger_ni_gives_a_new_interface_its_priority_and_its_place_in_lists() {
+    let mut bench = Bench::new(&[N1]);
+    bench.peer(&[P1]);
+    rules(&mut bench);
+    let expected = [
+        "ni 10.0.0.2@tcp: 3",
+        "sources of 10.0.1.1@tcp: 10.0.0.2@tcp",
+    ];
+    assert_eq!(gained(&mut bench, |bench| _ = bench.add_ni(N2)), expected);
+    let n1 = bench.ni(N1).id;
+    bench.core.remove_ni(n1, bench.now).unwrap();
+    let left = effects(&bench);
+    assert!(left.iter().all(|effect| !effect.contains(N1)), "{left:?}");
+}
+
+#[test]
+fn trigger_peer_gives_a_new_peer_all_that_is_its() {
+    let mut bench = Bench::new(&[N1]);
+    rules(&mut bench);
+    let configured = gained(&mut bench, |bench| bench.peer(&[P1]));
+    let expected = [
+        "peer net tcp: 4",
+        "peer ni 10.0.1.1@tcp: 6",
+        "sources of 10.0.1.1@tcp: 10.0.0.1@tcp",
+    ];
+    assert_eq!(configured, expected);
+    let by_traffic = gained(&mut bench, |bench| _ = bench.carry(P2));
+    let expected = [
+        "peer ni 10.0.1.2@tcp: 6",
+        "sources of 10.0.1.2@tcp: 10.0.0.1@tcp",
+    ];
+    assert_eq!(by_traffic, expected);
+}
+
+#[test]
+fn trigger_peer_net_gives_a_new_net_of_a_peer_its_priority_and_lists() {
+    let mut bench = Bench::new(&[N1, O1]);
+    bench.peer(&[P1]);
+    rules(&mut bench);
+    let add = |bench: &mut Bench| bench.core.add_peer(nid(P1), &[nid(Q1)], true).unwrap();
+    let expected = [
+        "peer net o2ib: 5",
+        "sources of 10.9.1.1@o2ib: 10.9.0.1@o2ib",
+    ];
+    assert_eq!(gained(&mut bench, add), expected);
+}
+
+#[test]
+fn trigger_peer_ni_gives_a_new_interface_of_a_peer_its_priority_and_lists() {
+    let mut bench = Bench::new(&[N1]);
+    bench.peer(&[P1]);
+    rules(&mut bench);
+    let add = |bench: &mut Bench| bench.core.add_peer(nid(P1), &[nid(P2)], true).unwrap();
+    let expected = [
+        "peer ni 10.0.1.2@tcp: 6",
+        "sources of 10.0.1.2@tcp: 10.0.0.1@tcp",
+    ];
+    assert_eq!(gained(&mut bench, add), expected);
+}
+
+#[test]
+fn trigger_route_puts_a_new_gateway_on_the_lists_and_takes_it_off() {
+    let mut bench = Bench::new(&[N1]);
+    bench.peer(&[FAR]);
+    rules(&mut bench);
+    let before = effects(&bench);
+    let add = |bench: &mut Bench| bench.route("tcp5", R1, None, 0);
+    let expected = [
+        "gateways of 10.5.0.1@tcp5: 10.0.0.8@tcp",
+        "peer net tcp: 4",
+        "peer ni 10.0.0.8@tcp: 6",
+    ];
+    assert_eq!(gained(&mut bench, add), expected);
+    let (net, gateway) = ("tcp5".parse().unwrap(), nid(R1));
+    bench.core.remove_route(net, gateway).unwrap();
+    let left = effects(&bench);
+    let about_it = |effect: &String| effect.starts_with("gateways");
+    assert!(!left.iter().any(about_it), "{left:?}");
+    assert!(before.iter().all(|effect| left.contains(effect)));
+}

@@ -1,0 +1,189 @@
+//! The table of cases in `docs/selection-cases.md`: made from the catalogue, the waiting list and the
+//! names of the tests of all crates. It must be what it would be if it were made now; with
+//! `FINERAIL_REWRITE=1` it is made.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+const HEAD: &str = "# Cases of path selection, health and rules
+
+Made from `crates/lnet-core/tests/catalogue.txt`, `catalogue_waiting.txt` and the names of the tests by
+`FINERAIL_REWRITE=1 cargo test -p lnet-core --test cases`; do not edit.
+
+IDs are those of the catalogue (T-S selection, T-H health, T-U rules, T-R routing) and of the design's
+checklist (W work items, P patches). A test in both profiles runs once in each; `any` means that the
+profile does not come into it. Every test that stands here passes, or the build fails.
+
+";
+
+/// The core's list of tests that run in both profiles.
+const BOTH: &str = include_str!("../src/tests/catalogue/both.rs");
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The names of all functions in the sources of a crate.
+fn functions(directory: &Path, names: &mut Vec<String>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            functions(&path, names)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path)?;
+            let lines = text
+                .lines()
+                .map(|line| line.trim_start_matches("pub(super) "));
+            let lines = lines.filter_map(|line| line.trim_start().strip_prefix("fn "));
+            let declared = lines.filter_map(|rest| rest.split_once('('));
+            names.extend(declared.map(|(name, _)| name.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// The IDs that a test's name begins with: `t_u09_t_u10_x` has two, `w1_x` one.
+fn ids(name: &str) -> Vec<String> {
+    let mut words = name.split('_').peekable();
+    let mut found = Vec::new();
+    while let Some(word) = words.next() {
+        let number = |word: &&str| word.chars().any(|c| c.is_ascii_digit());
+        match (word, words.peek().copied().filter(number)) {
+            ("t", Some(case)) => {
+                let (kind, number) = case.split_at(1);
+                found.push(format!("T-{}{number}", kind.to_uppercase()));
+                words.next();
+            }
+            _ if found.is_empty() && is_item(word) => return vec![word.to_uppercase()],
+            _ => break,
+        }
+    }
+    found
+}
+
+/// `w1`, `p14`.
+fn is_item(word: &str) -> bool {
+    let number = word.strip_prefix(['w', 'p']);
+    number.is_some_and(|number| number.parse::<u8>().is_ok())
+}
+
+fn profile(package: &str, name: &str) -> &'static str {
+    let runs_in_both = BOTH.lines().any(|line| line.trim() == name);
+    match (name.contains("_design_"), name.contains("_lustre_")) {
+        _ if runs_in_both => "both",
+        (true, true) => "both",
+        (true, false) => "design",
+        (false, true) => "lustre",
+        (false, false) if package == "lnet-core" => "design",
+        (false, false) => "any",
+    }
+}
+
+/// By ID: profile, crate and name of each test.
+fn tests() -> io::Result<BTreeMap<String, Vec<[String; 3]>>> {
+    let mut found: BTreeMap<String, Vec<[String; 3]>> = BTreeMap::new();
+    for entry in fs::read_dir(root().join("crates"))? {
+        let path = entry?.path();
+        let package = path.file_name().unwrap_or_default().to_string_lossy();
+        let mut names = Vec::new();
+        for part in ["src", "tests"] {
+            if path.join(part).is_dir() {
+                functions(&path.join(part), &mut names)?;
+            }
+        }
+        for name in names {
+            for id in ids(&name) {
+                let row = [
+                    profile(&package, &name).into(),
+                    package.to_string(),
+                    name.clone(),
+                ];
+                found.entry(id).or_default().push(row);
+            }
+        }
+    }
+    for rows in found.values_mut() {
+        rows.sort_by(|a, b| a[1..].cmp(&b[1..]));
+    }
+    Ok(found)
+}
+
+fn entries(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| line.split_once(' ').unwrap_or((line, "")))
+}
+
+/// The table, and the IDs for which there is neither a test nor a reason.
+fn table() -> io::Result<(String, Vec<String>)> {
+    let tests = tests()?;
+    let waiting: BTreeMap<&str, &str> = entries(include_str!("catalogue_waiting.txt")).collect();
+    let mut rows = String::from(HEAD);
+    rows.push_str("| ID | Profile | Test | State |\n|---|---|---|---|\n");
+    let (mut passing, mut missing) = (0, Vec::new());
+    for (id, home) in entries(include_str!("catalogue.txt")) {
+        let home = if home.is_empty() { "lnet-core" } else { home };
+        let of_id = tests.get(id).map_or(&[][..], Vec::as_slice);
+        let at_home = of_id.iter().any(|[_, package, _]| package == home);
+        let state = match waiting.get(id) {
+            Some(reason) => format!("waiting: {reason}"),
+            None => "passes".to_owned(),
+        };
+        passing += usize::from(state == "passes");
+        if state == "passes" && !at_home {
+            missing.push(id.to_owned());
+        }
+        // What waits may have a part that is tested already.
+        let parts = if of_id.is_empty() {
+            &[Default::default()][..]
+        } else {
+            of_id
+        };
+        for (at, [profile, package, name]) in parts.iter().enumerate() {
+            let test = match name.as_str() {
+                "" => String::new(),
+                name => format!("{package}: `{name}`"),
+            };
+            let (id, state) = if at == 0 {
+                (id, state.as_str())
+            } else {
+                ("", "")
+            };
+            rows.push_str(&format!("| {id} | {profile} | {test} | {state} |\n"));
+        }
+    }
+    rows.push_str(&format!("\n{passing} pass, {} wait.\n", waiting.len()));
+    Ok((rows, missing))
+}
+
+#[test]
+fn the_table_of_cases_is_up_to_date() {
+    let path = root().join("docs/selection-cases.md");
+    let (made, _) = table().unwrap();
+    if std::env::var_os("FINERAIL_REWRITE").is_some() {
+        fs::write(&path, &made).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    let differing = kept
+        .lines()
+        .zip(made.lines())
+        .find(|(kept, made)| kept != made);
+    assert_eq!(differing, None, "FINERAIL_REWRITE=1 makes it anew");
+    assert!(kept == made, "FINERAIL_REWRITE=1 makes it anew");
+}
+
+#[test]
+fn every_case_has_a_test_where_the_catalogue_says_or_waits() {
+    let (_, missing) = table().unwrap();
+    assert_eq!(missing, [""; 0]);
+}
+
+#[test]
+fn ids_are_read_off_names() {
+    assert_eq!(ids("t_u09_t_u10_x_t_u11"), ["T-U09", "T-U10"]);
+    assert_eq!(ids("t_h03s_design_x"), ["T-H03s"]);
+    assert_eq!(ids("p13_x"), ["P13"]);
+    for other in ["two_by_one", "p_x", "t_x", "w1x"] {
+        assert_eq!(ids(other), [""; 0], "{other}");
+    }
+}

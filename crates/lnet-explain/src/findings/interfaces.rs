@@ -1,0 +1,187 @@
+//! Causes that lie in the machine's own interfaces.
+
+use std::collections::BTreeMap;
+
+use lnet_types::Nid;
+
+use super::{Context, finding, listed};
+use crate::finding::{Code, Finding, Severity};
+use crate::machine::{Machine, share_subnet};
+
+/// The local NIDs with the interface under each.
+fn named<'a>(context: &Context<'a>) -> Vec<(Nid, &'a str)> {
+    let interfaces = context.node.facts.interfaces.iter();
+    let named =
+        interfaces.flat_map(|(&nid, names)| names.iter().map(move |name| (nid, name.as_str())));
+    named.collect()
+}
+
+/// An import stops at an interface that is not there.
+pub(super) fn interface_missing(context: &Context<'_>) -> Vec<Finding> {
+    let Some(machine) = &context.node.facts.machine else {
+        return Vec::new();
+    };
+    let present = listed(machine.interfaces.iter().map(|one| &one.name));
+    let missing = named(context)
+        .into_iter()
+        .filter(|(_, name)| machine.interface(name).is_none());
+    let told = missing.map(|(nid, name)| {
+        let text = format!(
+            "the configuration names {name} for {}; the machine has {present}. An import stops there, \
+             and the nets and routes after it are missing",
+            nid.net()
+        );
+        let advice = format!("wait for {name} before LNet is configured (boot order), or name one of: {present}");
+        finding(Code::InterfaceMissing, Severity::Error, name, text, advice)
+    });
+    told.collect()
+}
+
+/// The interface is there and has no carrier or no address.
+pub(super) fn interface_down(context: &Context<'_>) -> Vec<Finding> {
+    let Some(machine) = &context.node.facts.machine else {
+        return Vec::new();
+    };
+    let down = named(context).into_iter().filter_map(|(nid, name)| {
+        let interface = machine.interface(name)?;
+        let what = match (interface.up, machine.address(name)) {
+            (false, _) => "is down or has no carrier",
+            (true, None) => "has no IPv4 address, and an NI needs one",
+            (true, Some(_)) => return None,
+        };
+        Some((nid, name, what))
+    });
+    let told = down.map(|(nid, name, what)| {
+        let text = format!("{name}, under {nid}, {what}");
+        let advice = format!("ip link set {name} up, and look at its cable and address");
+        finding(Code::InterfaceDown, Severity::Error, name, text, advice)
+    });
+    told.collect()
+}
+
+/// An alias or a VLAN does not notice that the device under it is down.
+pub(super) fn shared_device_down(context: &Context<'_>) -> Vec<Finding> {
+    let machine = context.node.facts.machine.as_ref();
+    let named = named(context);
+    let mut by_device: BTreeMap<String, Vec<(Nid, &str)>> = BTreeMap::new();
+    for &(nid, name) in &named {
+        by_device
+            .entry(device(machine, name))
+            .or_default()
+            .push((nid, name));
+    }
+    let is_down = |nid: Nid| {
+        let mut nis = context.state().nis.iter();
+        nis.any(|ni| ni.nid == nid && (ni.fatal || !ni.up))
+    };
+    let mut found = Vec::new();
+    for (device, nis) in by_device {
+        let carrier = machine.and_then(|machine| machine.interface(&device));
+        let dead = carrier.is_some_and(|interface| !interface.up);
+        let Some(&(down, down_name)) = nis.iter().find(|(nid, _)| is_down(*nid) || dead) else {
+            continue;
+        };
+        for &(up, up_name) in nis.iter().filter(|(nid, _)| *nid != down && !is_down(*nid)) {
+            let text = format!(
+                "NI {up} ({up_name}) counts as up and shares device {device} with NI {down} ({down_name}), \
+                 which is down"
+            );
+            let advice = format!("take it out while the device is down: --fail {up_name}");
+            found.push(finding(
+                Code::SharedDeviceDown,
+                Severity::Warning,
+                up,
+                text,
+                advice,
+            ));
+        }
+    }
+    found
+}
+
+/// The device under an interface: of an alias the part before the colon, of a VLAN its parent.
+fn device(machine: Option<&Machine>, name: &str) -> String {
+    let base = name.split([':', '.']).next().unwrap_or(name);
+    let parent = machine.and_then(|machine| machine.interface(name)?.parent.clone());
+    parent.unwrap_or_else(|| base.to_owned())
+}
+
+/// Several interfaces in one subnet answer for each other, unless the system routes by source.
+pub(super) fn one_subnet(context: &Context<'_>) -> Vec<Finding> {
+    let Some(machine) = &context.node.facts.machine else {
+        return Vec::new();
+    };
+    let nis: Vec<Nid> = context.state().nis.iter().map(|ni| ni.nid).collect();
+    let together = |a: Nid, b: Nid| {
+        let (Some(a), Some(b)) = (a.ip(), b.ip()) else {
+            return false;
+        };
+        let prefix = machine.prefix_of(a).max(machine.prefix_of(b));
+        prefix.is_some_and(|prefix| share_subnet(a, b, prefix))
+    };
+    let mut found = Vec::new();
+    for (at, &first) in nis.iter().enumerate() {
+        let others: Vec<Nid> = nis
+            .iter()
+            .skip(at + 1)
+            .copied()
+            .filter(|&b| together(first, b))
+            .collect();
+        let known = nis.iter().take(at).any(|&earlier| together(earlier, first));
+        if others.is_empty() || known {
+            continue;
+        }
+        let all = std::iter::once(first)
+            .chain(others)
+            .map(|nid| context.node.label(nid));
+        let text = format!(
+            "{} are in one subnet: the system answers ARP for any of them on all, sends over one of them, and \
+             rp_filter drops what comes in on the other, so that rails are asymmetric",
+            listed(all)
+        );
+        let advice = "one routing table and rule per address (ip rule from ADDRESS lookup TABLE), arp_ignore=1, \
+                      arp_announce=2, rp_filter=2; `ip rule` shows whether that is done";
+        found.push(finding(
+            Code::OneSubnet,
+            Severity::Warning,
+            first,
+            text,
+            advice,
+        ));
+    }
+    found
+}
+
+/// A pattern is matched against all addresses of the machine, not against the interface that it names.
+pub(super) fn ip2nets_host_match(context: &Context<'_>) -> Vec<Finding> {
+    let facts = &context.node.facts;
+    let told = facts.ip2nets.iter().filter(|entry| !entry.patterns.is_empty()).map(|entry| {
+        let patterns = listed(&entry.patterns);
+        let covered = |ip| entry.patterns.iter().any(|pattern| pattern.matches(ip));
+        let machine = facts.machine.iter().flat_map(|machine| &machine.interfaces);
+        let matching = machine.filter(|one| one.addresses.iter().any(|a| covered(a.ip)));
+        let matching: Vec<&str> = matching.map(|one| one.name.as_str()).collect();
+        let seen = match (facts.machine.is_some(), matching.is_empty()) {
+            (false, _) => "which one does is not known without the machine's addresses".to_owned(),
+            (true, true) => "none does here, so that the entry configures nothing".to_owned(),
+            (true, false) => format!("here that is {}", listed(&matching)),
+        };
+        let configures = if entry.interfaces.is_empty() {
+            "the interfaces whose addresses match; kernels take the first interface that they find".to_owned()
+        } else {
+            format!("{}, whether that one matches or not", listed(&entry.interfaces))
+        };
+        let text = format!(
+            "ip2nets {}: the pattern {patterns} asks whether any address of the host matches ({seen}); what it \
+             then configures is {configures}",
+            entry.net
+        );
+        let wrong = facts.machine.is_some()
+            && (entry.interfaces.is_empty()
+                || !entry.interfaces.iter().all(|name| matching.contains(&name.as_str())));
+        let severity = if wrong { Severity::Warning } else { Severity::Note };
+        let advice = "name the interface in a `net` section, which does not depend on the order of interfaces";
+        finding(Code::Ip2netsHostMatch, severity, entry.net, text, advice)
+    });
+    told.collect()
+}

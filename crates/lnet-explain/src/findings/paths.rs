@@ -1,0 +1,293 @@
+//! Causes that lie in which nets and NIDs two nodes have.
+
+use std::collections::BTreeSet;
+
+use lnet_types::{LndType, Net, Nid};
+
+use super::{Context, finding, listed};
+use crate::finding::{Code, Finding, Severity};
+use crate::machine::share_subnet;
+use crate::watch::health_of;
+
+/// A prefix where the machine's own is not known: that of most clusters' rails.
+const USUAL_PREFIX: u8 = 24;
+/// State bits of peers: DISCOVERED and NIDS_UPTODATE (lnet-selection, section 1.3).
+const DISCOVERED: u64 = 1 << 4 | 1 << 8;
+
+/// The destination's net is neither local nor behind a route.
+pub(super) fn net_not_reached(context: &Context<'_>) -> Vec<Finding> {
+    let to = context.question.to;
+    let net = to.net();
+    if net == Net::LO || context.is_own(to) || context.has_net(net) || context.has_route(net) {
+        return Vec::new();
+    }
+    let timeout = context.state().config.globals.lnd_timeout().as_secs();
+    let other = context.peer().and_then(|peer| {
+        let mut others = peer.nids.iter();
+        others.find(|nid| context.has_net(nid.net()) || context.has_route(nid.net()))
+    });
+    let text = match other {
+        Some(other) => format!(
+            "{to} names the peer by a net that this node does not have; it is reached by {other} \
+             only once discovery has joined the two, which waits up to {timeout} s a try"
+        ),
+        None => format!(
+            "the peer is identified by a NID on {net}; no local net is {net} and no route leads \
+             there, and discovery of it waits up to {timeout} s a try"
+        ),
+    };
+    let own = listed(nets(context.state().nis.iter().map(|ni| ni.nid)));
+    let advice =
+        format!("add an NI on {net} or a route to it, or name the peer by a NID on one of: {own}");
+    vec![finding(
+        Code::NetNotReached,
+        Severity::Error,
+        to,
+        text,
+        advice,
+    )]
+}
+
+/// There is a net, and no path.
+pub(super) fn no_path(context: &Context<'_>) -> Vec<Finding> {
+    let Some(error) = &context.told.answer.error else {
+        return Vec::new();
+    };
+    let dead = context.told.levels.iter().flat_map(|level| &level.excluded);
+    let why = listed(dead.map(|(what, why)| format!("{what}: {why}")));
+    let text = if why.is_empty() {
+        error.clone()
+    } else {
+        format!("{error} ({why})")
+    };
+    let advice = "restore what is down, or add a route or an interface";
+    vec![finding(
+        Code::NoPath,
+        Severity::Error,
+        context.question.to,
+        text,
+        advice,
+    )]
+}
+
+/// Upper layers know the peer by its primary NID, and that one cannot be reached.
+pub(super) fn primary_not_reached(context: &Context<'_>) -> Vec<Finding> {
+    let Some(&primary) = context.peer().and_then(|peer| peer.nids.first()) else {
+        return Vec::new();
+    };
+    let net = primary.net();
+    let is_asked_about = primary == context.question.to;
+    if is_asked_about || context.has_net(net) || context.has_route(net) {
+        return Vec::new();
+    }
+    let text = format!(
+        "the primary NID {primary} is on {net}, which this node neither has nor routes to; \
+         whoever names the peer by it waits for discovery"
+    );
+    let advice = format!("configure the peer with {} first", context.question.to);
+    vec![finding(
+        Code::PrimaryNotReached,
+        Severity::Warning,
+        primary,
+        text,
+        advice,
+    )]
+}
+
+/// The peer has more nets than this node can use.
+pub(super) fn peer_nets_missing(context: &Context<'_>) -> Vec<Finding> {
+    let Some(peer) = context.peer() else {
+        return Vec::new();
+    };
+    let missing = nets(peer.nids.iter().copied());
+    let missing: Vec<Net> = missing
+        .into_iter()
+        .filter(|&net| !context.has_net(net) && !context.has_route(net))
+        .collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let subject = context.question.to;
+    let text = format!(
+        "the peer has NIDs on {}, where this node has no interface and no route: these rails stay unused",
+        listed(&missing)
+    );
+    let example = missing
+        .first()
+        .map_or_else(String::new, ToString::to_string);
+    let advice = format!("lnetctl net add --net {example} --if INTERFACE, or a route to {example}");
+    vec![finding(
+        Code::PeerNetsMissing,
+        Severity::Note,
+        subject,
+        text,
+        advice,
+    )]
+}
+
+/// The local NI was chosen before anybody looked at the peer NIs that it reaches.
+pub(super) fn rail_mismatch(context: &Context<'_>) -> Vec<Finding> {
+    let Some((source, destination)) = direct_pick(context) else {
+        return Vec::new();
+    };
+    let Some(peer) = context.peer() else {
+        return Vec::new();
+    };
+    let (Some(ip), Some(_)) = (source.ip(), destination.ip()) else {
+        return Vec::new();
+    };
+    let machine = context.node.facts.machine.as_ref();
+    let known = machine.and_then(|machine| machine.prefix_of(ip));
+    let prefix = known.unwrap_or(USUAL_PREFIX);
+    let here = |nid: &&Nid| {
+        let same_net = nid.net() == source.net();
+        same_net
+            && nid
+                .ip()
+                .is_some_and(|other| share_subnet(ip, other, prefix))
+    };
+    let rails = nets_on_subnets(context, source.net(), prefix);
+    let counterparts: Vec<Nid> = peer.nids.iter().filter(here).copied().collect();
+    let well = |nid: &Nid| health_of(context.state(), *nid).is_none_or(|h| h.is_full());
+    if rails < 2 || counterparts.is_empty() || counterparts.iter().any(well) {
+        return Vec::new();
+    }
+    let healths = counterparts.iter().map(|&nid| {
+        let health = health_of(context.state(), nid).map_or(0, |health| health.value());
+        format!("{nid} has health {health}")
+    });
+    let guess = if known.is_some() {
+        String::new()
+    } else {
+        format!(", taking /{prefix} for the subnets")
+    };
+    let text = format!(
+        "local NI {} was chosen {}; the only peer NIs in its subnet are not well: {}{guess}. \
+         Health of peer NIs is looked at after the local NI is chosen",
+        context.node.label(source),
+        why_chosen(context),
+        listed(healths)
+    );
+    let advice = "give each subnet a net number of its own (tcp1, tcp2), so that the net is chosen by \
+                  the health at both ends; or add a pair rule for each rail";
+    vec![finding(
+        Code::RailMismatch,
+        Severity::Warning,
+        source,
+        text,
+        advice,
+    )]
+}
+
+fn why_chosen(context: &Context<'_>) -> String {
+    let mut tables = context.told.levels.iter();
+    let table = tables.find(|table| table.level == "local NI");
+    match table.and_then(|table| table.decided_by) {
+        Some("sequence" | "list order") => "by round robin".to_owned(),
+        Some(by) => format!("by {by}"),
+        None => "without a rival".to_owned(),
+    }
+}
+
+fn direct_pick(context: &Context<'_>) -> Option<(Nid, Nid)> {
+    let path = context.told.answer.path.as_ref()?;
+    let direct = path.gateway.is_none();
+    let pair = (path.source.parse().ok()?, path.destination.parse().ok()?);
+    direct.then_some(pair)
+}
+
+/// Subnets in which the local NIs of a net are.
+fn nets_on_subnets(context: &Context<'_>, net: Net, prefix: u8) -> usize {
+    let nis = context.state().nis.iter().filter(|ni| ni.nid.net() == net);
+    let ips: Vec<_> = nis.filter_map(|ni| ni.nid.ip()).collect();
+    let is_first = |at: usize| {
+        !ips[..at]
+            .iter()
+            .any(|&ip| share_subnet(ip, ips[at], prefix))
+    };
+    (0..ips.len()).filter(|&at| is_first(at)).count()
+}
+
+/// Nets of several kinds are offered, and messages may take the wrong one.
+pub(super) fn mixed_fabrics(context: &Context<'_>) -> Vec<Finding> {
+    let Some(peer) = context.peer().filter(|peer| peer.multi_rail) else {
+        return Vec::new();
+    };
+    let common: BTreeSet<Net> = peer.nids.iter().map(|nid| nid.net()).collect();
+    let common = common.into_iter().filter(|&net| context.has_net(net));
+    let common: Vec<Net> = common.collect();
+    let kinds: BTreeSet<LndType> = common.iter().map(|net| net.lnd).collect();
+    let ranked =
+        context.policies.values.iter().any(|value| {
+            value.object.starts_with("local net") || value.object.starts_with("peer net")
+        });
+    if kinds.len() < 2 || ranked || context.question.from.is_some() {
+        return Vec::new();
+    }
+    let own = context
+        .state()
+        .nis
+        .iter()
+        .map(|ni| context.node.label(ni.nid));
+    let slow: Vec<Net> = common
+        .iter()
+        .copied()
+        .filter(|net| net.lnd == LndType::TCP)
+        .collect();
+    let text = format!(
+        "this node advertises {}; messages to {} may take any of {}, also {}",
+        listed(own),
+        context.question.to,
+        listed(&common),
+        listed(&slow)
+    );
+    let fast = common.iter().find(|net| net.lnd != LndType::TCP);
+    let fast = fast.map_or_else(String::new, ToString::to_string);
+    let advice = format!(
+        "configure LNet on the wanted interface only, or prefer its net: lnetctl udsp add --src {fast} --priority 0"
+    );
+    let subject = context.question.to;
+    vec![finding(
+        Code::MixedFabrics,
+        Severity::Warning,
+        subject,
+        text,
+        advice,
+    )]
+}
+
+/// A peer that is not discovered yet is, before the first message goes.
+pub(super) fn discovery_first(context: &Context<'_>) -> Vec<Finding> {
+    let to = context.question.to;
+    if !context.node.facts.discovery || context.is_own(to) || context.node.facts.assumed.is_empty()
+    {
+        return Vec::new();
+    }
+    let primary = context.peer().and_then(|peer| peer.nids.first());
+    let states = &context.node.facts.peer_states;
+    let state = primary.and_then(|primary| states.get(primary));
+    let is_known = match state {
+        Some(bits) => bits & DISCOVERED == DISCOVERED,
+        None => context.peer().is_some_and(|peer| peer.nids.len() > 1),
+    };
+    if is_known {
+        return Vec::new();
+    }
+    let text = format!(
+        "discovery is on and {to} is not discovered: the first message waits for it, and the peer \
+         may turn out to be Multi-Rail with more NIDs"
+    );
+    let advice = format!("run `lnetctl discover {to}` and explain again");
+    vec![finding(
+        Code::DiscoveryFirst,
+        Severity::Note,
+        to,
+        text,
+        advice,
+    )]
+}
+
+/// Each net once.
+fn nets(nids: impl Iterator<Item = Nid>) -> BTreeSet<Net> {
+    nids.map(|nid| nid.net()).collect()
+}

@@ -1,0 +1,188 @@
+//! Causes that lie in rules and parameters, and what was counted.
+
+use lnet_core::Level;
+use lnet_policy::Selector;
+
+use super::{Context, finding, listed};
+use crate::finding::{Code, Finding, Severity};
+use crate::health;
+
+/// An LND that has less than this for a try gives up on what is only slow.
+const SHORT_LND_TIMEOUT: u64 = 5;
+
+/// Rules that are dead, without effect here, not applied, or believed to do what they do not.
+pub(super) fn rule_findings(context: &Context<'_>) -> Vec<Finding> {
+    let dead = context.node.facts.dead_rules.iter().map(|(index, why)| {
+        let text = format!("rule {index} of the node's list has no effect anywhere: {why}");
+        let advice = "delete it, or write it as two rules";
+        finding(
+            Code::RuleDead,
+            Severity::Warning,
+            format!("rule {index}"),
+            text,
+            advice,
+        )
+    });
+    let idle = context.policies.rules.iter().filter(|rule| !rule.live);
+    let idle = idle.map(|rule| {
+        let text = format!("rule {} ({}) {}", rule.index, rule.text, rule.state);
+        let advice = "delete it, or mend what it is to match";
+        let subject = format!("rule {}", rule.index);
+        finding(
+            Code::RuleWithoutEffect,
+            Severity::Warning,
+            subject,
+            text,
+            advice,
+        )
+    });
+    let unapplied = context.policies.unapplied.iter();
+    let unapplied = unapplied.filter(|text| text.contains("not applied since"));
+    let unapplied = unapplied.map(|text| {
+        let advice = "delete the rule and add it again";
+        finding(
+            Code::RuleNotApplied,
+            Severity::Warning,
+            "rules",
+            text.clone(),
+            advice,
+        )
+    });
+    let mut found: Vec<Finding> = dead.chain(idle).chain(unapplied).collect();
+    found.extend(pairs(context));
+    found.extend(health_off(context));
+    found
+}
+
+/// A pair rule whose source exists and is not the NI that was chosen.
+fn pairs(context: &Context<'_>) -> Option<Finding> {
+    let contest = context
+        .told
+        .contests
+        .iter()
+        .find(|one| one.level == Level::LocalNi)?;
+    let winner = crate::watch::nid_of(contest.winner?)?;
+    let to = context.question.to;
+    let rules = context.state().rules.rules().iter().enumerate();
+    let missed = rules.filter_map(|(index, rule)| {
+        let is_pair = matches!(rule.selector(), Selector::Pair { .. });
+        let sources = context
+            .policies
+            .values
+            .iter()
+            .filter(|value| value.rule == index);
+        let sources: Vec<_> = sources
+            .filter(|value| value.object.contains(&to.to_string()))
+            .map(|value| {
+                value
+                    .value
+                    .trim_start_matches("preferred source ")
+                    .to_owned()
+            })
+            .collect();
+        let missed = !sources.is_empty() && !sources.contains(&winner.to_string());
+        (is_pair && missed).then_some((index, rule, sources))
+    });
+    let (index, rule, sources) = missed.into_iter().next()?;
+    let text = format!(
+        "rule {index} ({rule}) prefers {} towards {to}, and {winner} was chosen: the local NI is chosen \
+         before any preferred list is looked at",
+        listed(sources)
+    );
+    let advice =
+        "to draw traffic to an NI give it a priority: lnetctl udsp add --src NID --priority 0";
+    let subject = format!("rule {index}");
+    Some(finding(
+        Code::PairDoesNotAttract,
+        Severity::Note,
+        subject,
+        text,
+        advice,
+    ))
+}
+
+fn health_off(context: &Context<'_>) -> Option<Finding> {
+    let off = context.state().config.globals.health_sensitivity == 0;
+    let text = "health_sensitivity is 0: failures change nothing, and nothing is sent again";
+    let advice = "lnetctl set health_sensitivity 100; lnetctl set retry_count 2";
+    let made = || {
+        finding(
+            Code::HealthOff,
+            Severity::Warning,
+            "health",
+            text.to_owned(),
+            advice,
+        )
+    };
+    off.then(made)
+}
+
+/// Tries and the transaction have to fit into each other.
+pub(super) fn timeouts_misaligned(context: &Context<'_>) -> Vec<Finding> {
+    let globals = &context.state().config.globals;
+    let whole = globals.transaction_timeout.as_secs();
+    let tries = u64::from(globals.retry_count) + 1;
+    let derived = globals.lnd_timeout().as_secs();
+    let table = |lnd: u64| {
+        format!(
+            "lnd_timeout {lnd} s × {tries} tries = {} s, transaction_timeout {whole} s, retry_count {}",
+            lnd * tries,
+            globals.retry_count
+        )
+    };
+    let mut found = Vec::new();
+    if derived < SHORT_LND_TIMEOUT {
+        let text = format!(
+            "{}: a try that is only slow counts as failed",
+            table(derived)
+        );
+        let advice = "raise transaction_timeout or lower retry_count until a try has at least 5 s";
+        found.push((Severity::Warning, text, advice));
+    }
+    let shown = context.node.facts.lnd_timeouts.values().max();
+    let longest = shown
+        .map(|&shown| u64::from(shown))
+        .filter(|lnd| lnd * tries >= whole);
+    if let Some(lnd) = longest {
+        let text = format!(
+            "{}: the LND gives a try longer than its share, so that the last tries never come",
+            table(lnd)
+        );
+        let advice = "raise transaction_timeout, or lower the LND's own timeout";
+        found.push((Severity::Warning, text, advice));
+    }
+    let told = found.into_iter().map(|(severity, text, advice)| {
+        finding(Code::TimeoutsMisaligned, severity, "timeouts", text, advice)
+    });
+    told.collect()
+}
+
+/// What the counters of all interfaces say, in one place.
+pub(super) fn failures_counted(context: &Context<'_>) -> Vec<Finding> {
+    let reports = health::all(context.node);
+    let counted = reports
+        .into_iter()
+        .filter(|report| !report.failures.is_empty());
+    let told = counted.map(|report| {
+        let failures = report.failures.iter();
+        let failures = listed(failures.map(|(class, count)| format!("{class} {count}")));
+        let side = if report.local { "local NI" } else { "peer NI" };
+        let text = format!(
+            "{side} {} counted {failures}; its health is {}",
+            report.nid, report.health
+        );
+        let advice = if report.local {
+            "look at the interface, its cable and its driver"
+        } else {
+            "look at that node and the network on the way"
+        };
+        finding(
+            Code::FailuresCounted,
+            Severity::Note,
+            report.nid,
+            text,
+            advice,
+        )
+    });
+    told.collect()
+}

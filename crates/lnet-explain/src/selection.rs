@@ -1,0 +1,247 @@
+//! One selection, told: the case, the tables of its levels, the winner's margin.
+
+use lnet_core::{Classification, Core, Criterion, Kind, Locality, SelectError};
+
+use crate::Question;
+use crate::explanation::{Answer, CaseFacts, LevelTable, Path, Row};
+use crate::node::Node;
+use crate::watch::{
+    Contest, Recorder, exclusion_word, is_rotation, level_word, more_is_better, nid_of,
+    subject_name, word,
+};
+
+/// What one selection said.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) answer: Answer,
+    pub(crate) classification: Option<CaseFacts>,
+    pub(crate) levels: Vec<LevelTable>,
+    /// As selection said it.
+    pub(crate) contests: Vec<Contest>,
+}
+
+/// Lets the core choose, and listens.
+pub(crate) fn tell(
+    node: &Node,
+    core: &Core,
+    question: &Question,
+    path: impl Fn(&lnet_core::Choice) -> Path,
+) -> Told {
+    let mut recorder = Recorder::default();
+    let choice = core.explain(&question.query(), &mut recorder);
+    let classification = recorder.classification;
+    let contests = recorder.contests();
+    let levels: Vec<LevelTable> = contests.iter().map(|one| table(node, one)).collect();
+    let answer = Answer {
+        because: because(node, question, classification.as_ref(), &contests),
+        path: choice.as_ref().ok().map(path),
+        error: choice.err().map(|error| explain_error(error, question)),
+    };
+    Told {
+        answer,
+        classification: classification.map(|one| case_facts(node, question, &one)),
+        levels,
+        contests,
+    }
+}
+
+fn explain_error(error: SelectError, question: &Question) -> String {
+    match error {
+        SelectError::NoRoute(net) => {
+            format!("no interface of this node is on {net}, and no live route leads there")
+        }
+        error => format!("{error} (to {})", question.to),
+    }
+}
+
+fn case_facts(node: &Node, question: &Question, one: &Classification) -> CaseFacts {
+    let to = question.to;
+    let source = match one.source {
+        Some(nid) => format!("A, given: {}", node.label(nid)),
+        None => "B, any: none was given".to_owned(),
+    };
+    let locality = match (one.locality, one.source) {
+        (Locality::Local(net), None) => format!("1, local: this node has an interface on {net}"),
+        (Locality::Local(net), Some(_)) => format!("1, local: the source is on {net}, too"),
+        (Locality::Remote(net), None) => {
+            format!("2, remote: no interface of this node is on {net}")
+        }
+        (Locality::Remote(net), Some(from)) => {
+            format!("2, remote: the source is on {}, not on {net}", from.net())
+        }
+    };
+    let kind = match one.kind {
+        Kind::MultiRail { primary } => format!("C, Multi-Rail: {to} belongs to peer {primary}"),
+        Kind::SingleRail => format!("D, not Multi-Rail: {}", why_single(node, question)),
+        Kind::Pinned => "D: a ping is about this very NID".to_owned(),
+        Kind::LastHop => "D: the last hop of a forwarded message".to_owned(),
+    };
+    CaseFacts {
+        case: one.case().to_string(),
+        source,
+        locality,
+        kind,
+    }
+}
+
+fn why_single(node: &Node, question: &Question) -> String {
+    let to = question.to;
+    let peer = node.state.peers.iter().find(|peer| peer.nids.contains(&to));
+    match peer.and_then(|peer| peer.nids.first()) {
+        Some(primary) if *primary != to => format!("peer {primary} is known not to be"),
+        Some(_) => format!("peer {to} is not known to be"),
+        None => format!("{to} is not among the known peers"),
+    }
+}
+
+fn table(node: &Node, contest: &Contest) -> LevelTable {
+    let first = contest.candidates.first();
+    let criteria = first.map(|one| one.values.iter().map(|&(by, _)| word(by)).collect());
+    let rows = contest.candidates.iter().map(|one| Row {
+        name: subject_name(one.subject),
+        interface: nid_of(one.subject)
+            .and_then(|nid| node.facts.interfaces.get(&nid)?.first().cloned()),
+        values: one.values.iter().map(|&(_, value)| value).collect(),
+        eliminated_by: one.lost.map(|(_, by)| word(by)),
+        lost_to: one.lost.map(|(to, _)| subject_name(to)),
+    });
+    let excluded = contest.excluded.iter();
+    LevelTable {
+        level: level_word(contest.level),
+        criteria: criteria.unwrap_or_default(),
+        candidates: rows.collect(),
+        excluded: excluded
+            .map(|&(subject, why)| (subject_name(subject), exclusion_word(why).to_owned()))
+            .collect(),
+        winner: contest.winner.map(subject_name),
+        decided_by: contest.decided_by().map(word),
+        margin: margin(contest),
+    }
+}
+
+/// What would let the best rival win: the winner falling behind in a criterion up to the deciding one.
+fn margin(contest: &Contest) -> Option<String> {
+    let best = contest.best()?;
+    let (rival, decider) = contest.runner_up()?;
+    let rival_name = subject_name(rival.subject);
+    let up_to_decider = best.values.iter().zip(&rival.values);
+    let deciding = best.values.iter().position(|&(by, _)| by == decider);
+    let up_to_decider = up_to_decider.take(deciding.map_or(usize::MAX, |at| at + 1));
+    let ways: Vec<String> = up_to_decider
+        .filter(|(mine, _)| !is_rotation(mine.0))
+        .filter_map(|(&(by, mine), &(_, its))| way_to_lose(by, mine, its))
+        .collect();
+    let turns = if is_rotation(decider) {
+        "they take turns; "
+    } else {
+        ""
+    };
+    if ways.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "{turns}would lose to {rival_name} with {}",
+        ways.join(", or ")
+    ))
+}
+
+fn way_to_lose(by: Criterion, mine: i64, its: i64) -> Option<String> {
+    // Nothing has a priority worse than none, which is shown as -1, and nothing a farther device than an
+    // unknown one.
+    if its == -1 && has_none(by) || by == Criterion::Distance && its == i64::from(u32::MAX) {
+        return None;
+    }
+    let than = if more_is_better(by) { "below" } else { "above" };
+    let mine = match mine {
+        mine if mine == its => String::new(),
+        -1 if has_none(by) => " (has none)".to_owned(),
+        mine => format!(" (has {mine})"),
+    };
+    Some(format!("{} {than} {its}{mine}", word(by)))
+}
+
+fn has_none(by: Criterion) -> bool {
+    matches!(
+        by,
+        Criterion::Priority
+            | Criterion::PeerNetPriority
+            | Criterion::LocalNetPriority
+            | Criterion::Preference
+    )
+}
+
+fn because(
+    node: &Node,
+    question: &Question,
+    one: Option<&Classification>,
+    contests: &[Contest],
+) -> Vec<String> {
+    let Some(one) = one else {
+        return vec![format!("{} is this node itself: loopback", question.to)];
+    };
+    let mut clauses: Vec<String> = contests.iter().filter_map(clause).collect();
+    let alone = contests
+        .iter()
+        .filter(|contest| contest.runner_up().is_none());
+    let mut alone: Vec<&str> = alone
+        .filter(|contest| contest.winner.is_some())
+        .map(|contest| level_word(contest.level))
+        .collect();
+    alone.dedup();
+    if let Some(source) = one.source {
+        clauses.insert(0, format!("the source {} was given", node.label(source)));
+    } else if let Some(pinned) = pinned(node, question, one, contests) {
+        clauses.push(pinned);
+    }
+    if !alone.is_empty() {
+        clauses.push(format!("there is no other {} to choose", alone.join(", ")));
+    }
+    clauses
+}
+
+/// The choice that no table shows: a peer that is not Multi-Rail keeps the interface it knows.
+fn pinned(
+    node: &Node,
+    question: &Question,
+    one: &Classification,
+    contests: &[Contest],
+) -> Option<String> {
+    let chosen = contests
+        .iter()
+        .any(|c| c.level == lnet_core::Level::LocalNi);
+    if chosen || !matches!(one.kind, Kind::SingleRail) {
+        return None;
+    }
+    let peer_nis = &node.state.peer_nis;
+    let known = peer_nis.iter().find(|ni| ni.nid == question.to)?.pinned?;
+    Some(format!(
+        "{} knows this node as {}",
+        question.to,
+        node.label(known)
+    ))
+}
+
+fn clause(contest: &Contest) -> Option<String> {
+    let level = level_word(contest.level);
+    let winner = subject_name(contest.winner?);
+    let (best, (rival, by)) = contest.best().zip(contest.runner_up())?;
+    if is_rotation(by) {
+        return Some(format!("{level} {winner} is next in turn"));
+    }
+    let value = |values: &[(Criterion, i64)]| {
+        let found = values.iter().find(|&&(one, _)| one == by);
+        found.map_or(0, |&(_, value)| value)
+    };
+    let (mine, its) = (value(&best.values), value(&rival.values));
+    let shown = |value: i64| match value {
+        -1 if has_none(by) => "none".to_owned(),
+        value => value.to_string(),
+    };
+    let name = word(by);
+    let its_name = subject_name(rival.subject);
+    Some(format!(
+        "{level} {winner} by {name}, {} against {} of {its_name}",
+        shown(mine),
+        shown(its)
+    ))
+}

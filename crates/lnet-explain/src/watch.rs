@@ -1,0 +1,223 @@
+//! What selection said while it chose: the candidates of every level with what they were compared by.
+//!
+//! Selection announces candidates, exclusions and eliminations as it meets them, and the contests among
+//! the interfaces of several gateways one after another before the contest among the routes. A contest is
+//! put in its place when its winner is known, so that the levels stand in the order of decisions.
+
+use lnet_core::{
+    Classification, Criterion, Exclusion, Health, Level, Observer, SelectionState, Subject,
+};
+use lnet_types::Nid;
+
+/// One level of a selection.
+#[derive(Clone, Debug)]
+pub(crate) struct Contest {
+    pub(crate) level: Level,
+    pub(crate) candidates: Vec<Candidate>,
+    pub(crate) excluded: Vec<(Subject, Exclusion)>,
+    pub(crate) winner: Option<Subject>,
+}
+
+/// What could be chosen.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) subject: Subject,
+    pub(crate) values: Vec<(Criterion, i64)>,
+    /// What it lost to, and by which criterion.
+    pub(crate) lost: Option<(Subject, Criterion)>,
+}
+
+/// Writes down a selection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recorder {
+    pub(crate) classification: Option<Classification>,
+    decided: Vec<Contest>,
+    open: Vec<Contest>,
+}
+
+impl Recorder {
+    /// The contests in the order of their decisions, those without a winner last.
+    pub(crate) fn contests(self) -> Vec<Contest> {
+        let Self { decided, open, .. } = self;
+        decided.into_iter().chain(open).collect()
+    }
+
+    fn contest(&mut self, level: Level) -> &mut Contest {
+        let at = self.open.iter().position(|contest| contest.level == level);
+        let at = at.unwrap_or_else(|| {
+            self.open.push(Contest {
+                level,
+                candidates: Vec::new(),
+                excluded: Vec::new(),
+                winner: None,
+            });
+            self.open.len() - 1
+        });
+        &mut self.open[at]
+    }
+}
+
+impl Observer for Recorder {
+    fn classified(&mut self, classification: &Classification) {
+        self.classification = Some(*classification);
+    }
+
+    fn candidate(&mut self, level: Level, subject: Subject, values: &[(Criterion, i64)]) {
+        let values = values.to_vec();
+        self.contest(level).candidates.push(Candidate {
+            subject,
+            values,
+            lost: None,
+        });
+    }
+
+    fn excluded(&mut self, level: Level, subject: Subject, why: Exclusion) {
+        self.contest(level).excluded.push((subject, why));
+    }
+
+    fn eliminated(&mut self, level: Level, loser: Subject, winner: Subject, by: Criterion) {
+        let candidates = &mut self.contest(level).candidates;
+        let of_loser = candidates.iter_mut().find(|one| one.subject == loser);
+        if let Some(candidate) = of_loser {
+            candidate.lost = Some((winner, by));
+        }
+    }
+
+    fn chosen(&mut self, level: Level, winner: Subject) {
+        self.contest(level).winner = Some(winner);
+        let decided = |contest: &mut Contest| contest.winner.is_some();
+        self.decided.extend(self.open.extract_if(.., decided));
+    }
+}
+
+impl Contest {
+    /// The candidate that won.
+    pub(crate) fn best(&self) -> Option<&Candidate> {
+        let winner = self.winner?;
+        self.candidates.iter().find(|one| one.subject == winner)
+    }
+
+    /// Of the losers the one that came furthest.
+    pub(crate) fn runner_up(&self) -> Option<(&Candidate, Criterion)> {
+        let best = self.best()?;
+        let losers = self
+            .candidates
+            .iter()
+            .filter(|one| one.subject != best.subject);
+        losers
+            .map(|one| (one, decider(best, one)))
+            .max_by_key(|(one, by)| place(one, *by))
+    }
+
+    /// By what the winner was told apart from the last rival; `None` without a rival.
+    pub(crate) fn decided_by(&self) -> Option<Criterion> {
+        self.runner_up().map(|(_, by)| by)
+    }
+}
+
+fn place(candidate: &Candidate, by: Criterion) -> usize {
+    let at = candidate.values.iter().position(|&(one, _)| one == by);
+    at.unwrap_or(candidate.values.len())
+}
+
+/// The first criterion in which two candidates differ.
+fn decider(a: &Candidate, b: &Candidate) -> Criterion {
+    let pairs = a.values.iter().zip(&b.values);
+    let differing = pairs.map(|(a, b)| (a.0, a.1 != b.1)).find(|&(_, d)| d);
+    differing.map_or(Criterion::Order, |(criterion, _)| criterion)
+}
+
+/// True for what only says who was used last.
+pub(crate) fn is_rotation(criterion: Criterion) -> bool {
+    matches!(
+        criterion,
+        Criterion::Sequence | Criterion::LocalNetSequence | Criterion::Order
+    )
+}
+
+/// True where more is better.
+pub(crate) fn more_is_better(criterion: Criterion) -> bool {
+    matches!(
+        criterion,
+        Criterion::Health
+            | Criterion::PeerNetHealth
+            | Criterion::LocalNetHealth
+            | Criterion::Credits
+    )
+}
+
+/// The words for a criterion.
+pub(crate) fn word(criterion: Criterion) -> &'static str {
+    match criterion {
+        Criterion::Fatal => "fatal",
+        Criterion::Health => "health",
+        Criterion::PeerNetHealth => "peer net health",
+        Criterion::PeerNetPriority => "peer net priority",
+        Criterion::LocalNetHealth => "local net health",
+        Criterion::LocalNetPriority => "local net priority",
+        Criterion::Used => "used before",
+        Criterion::Priority => "priority",
+        Criterion::Device => "device",
+        Criterion::Distance => "distance",
+        Criterion::Preference => "preference",
+        Criterion::Credits => "credits",
+        Criterion::QueuedBytes => "queued bytes",
+        Criterion::PreferredGateway => "not preferred",
+        Criterion::RoutePriority => "route priority",
+        Criterion::Hops => "hops",
+        Criterion::Sequence => "sequence",
+        Criterion::LocalNetSequence => "local net sequence",
+        Criterion::Order => "list order",
+    }
+}
+
+/// The words for a level.
+pub(crate) fn level_word(level: Level) -> &'static str {
+    match level {
+        Level::Net => "net",
+        Level::RemoteNet => "remote net",
+        Level::FinalPeerNi => "final peer NI",
+        Level::Route => "route",
+        Level::GatewayNi => "gateway NI",
+        Level::LocalNi => "local NI",
+        Level::PeerNi => "peer NI",
+    }
+}
+
+/// The words for an exclusion.
+pub(crate) fn exclusion_word(why: Exclusion) -> &'static str {
+    match why {
+        Exclusion::NotOptimal => "not in full health and up, which a resend demands",
+        Exclusion::Used => "an earlier try used it",
+        Exclusion::NoCounterpart => "nothing at the other end could be used with it",
+        Exclusion::PeerNotOnNet => "the peer has no interface on this net",
+        Exclusion::NetNotLocal => "this node has no interface on this net",
+        Exclusion::DeadRoute => "the route is dead",
+        Exclusion::NotFromSource => "the gateway cannot be reached from the source",
+    }
+}
+
+/// What a subject is called.
+pub(crate) fn subject_name(subject: Subject) -> String {
+    match subject {
+        Subject::Net(net) => net.to_string(),
+        Subject::Ni(_, nid) | Subject::PeerNi(nid) => nid.to_string(),
+        Subject::Route { net, gateway } => format!("{net} via {gateway}"),
+    }
+}
+
+/// The NID that stands for a subject in a state.
+pub(crate) fn nid_of(subject: Subject) -> Option<Nid> {
+    match subject {
+        Subject::Net(_) => None,
+        Subject::Ni(_, nid) | Subject::PeerNi(nid) => Some(nid),
+        Subject::Route { gateway, .. } => Some(gateway),
+    }
+}
+
+/// The health of an interface or peer interface, if the state has it.
+pub(crate) fn health_of(state: &SelectionState, nid: Nid) -> Option<Health> {
+    let local = state.nis.iter().find(|ni| ni.nid == nid);
+    let peer = state.peer_nis.iter().find(|ni| ni.nid == nid);
+    local.map(|ni| ni.health).or(peer.map(|ni| ni.health))
+}

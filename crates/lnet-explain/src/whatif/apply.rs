@@ -1,0 +1,368 @@
+//! What each change does to a state.
+
+use std::time::Duration;
+
+use lnet_core::{
+    GatewaySelection, Globals, Health, NetSelection, NiDevice, NiHealthStats, NiSelection,
+    PeerHealthStats, PeerNiSelection, PeerSelection, RecoverySelection, Route, RouteSelection,
+    SelectionState, Tunables,
+};
+use lnet_policy::{Priority, Rule, RuleList};
+use lnet_types::{Net, Nid, Time};
+
+use super::{Change, ChangeError, Parameter, Switch, Target};
+use crate::node::Node;
+
+impl Change {
+    /// Makes the change; `peer` is a NID of the peer that is asked about.
+    ///
+    /// # Errors
+    ///
+    /// When the node has nothing of the name, or something of it already.
+    pub fn apply(&self, node: &mut Node, peer: Nid) -> Result<(), ChangeError> {
+        let state = &mut node.state;
+        match self {
+            Self::Fail(target) => set_well(node, target, false),
+            Self::Restore(target) => set_well(node, target, true),
+            Self::Health(nid, health) => set_health(state, *nid, *health),
+            Self::AddRule(rule, at) => add_rule(state, rule, *at),
+            Self::DeleteRule(index) => {
+                let unknown = |_| ChangeError::unknown("rule", index);
+                state.rules.delete(*index).map(drop).map_err(unknown)
+            }
+            Self::AddNi(nid, interface) => add_ni(node, *nid, interface.as_deref()),
+            Self::DeleteNi(nid) => delete_nis(state, "local NI", nid, |ni| ni.nid == *nid),
+            Self::DeleteNet(net) => delete_nis(state, "local net", net, |ni| ni.nid.net() == *net),
+            Self::AddPeerNid(peer, nid) => add_peer_nid(state, *peer, *nid),
+            Self::DeletePeerNid(nid) => delete_peer_nid(state, *nid),
+            Self::AddRoute(route) => add_route(state, route),
+            Self::DeleteRoute(net, by) => delete_route(state, *net, *by),
+            Self::Set(parameter) => set(state, *parameter),
+            Self::Switch(switch, on) => turn(node, *switch, *on, peer),
+        }
+    }
+}
+
+fn set_well(node: &mut Node, target: &Target, well: bool) -> Result<(), ChangeError> {
+    let nids: Vec<Nid> = match target {
+        Target::Nid(nid) => vec![*nid],
+        Target::Interface(name) => {
+            let interfaces = node.facts.interfaces.iter();
+            let on_it = interfaces.filter(|(_, names)| names.contains(name));
+            on_it.map(|(&nid, _)| nid).collect()
+        }
+    };
+    if nids.is_empty() {
+        return Err(ChangeError::unknown("interface", target));
+    }
+    nids.into_iter()
+        .try_for_each(|nid| set_nid_well(&mut node.state, nid, well))
+}
+
+fn set_nid_well(state: &mut SelectionState, nid: Nid, well: bool) -> Result<(), ChangeError> {
+    if let Some(ni) = state.nis.iter_mut().find(|ni| ni.nid == nid) {
+        ni.fatal = !well;
+        if well {
+            (ni.up, ni.health, ni.recovery) = (true, Health::MAX, RecoverySelection::default());
+        }
+        return Ok(());
+    }
+    let gateway = state.gateways.iter_mut().find(|gateway| gateway.nid == nid);
+    let is_gateway = gateway.is_some();
+    gateway.into_iter().for_each(|gateway| gateway.alive = well);
+    for route in state
+        .routes
+        .iter_mut()
+        .filter(|route| route.route.gateway == nid)
+    {
+        route.up = well;
+    }
+    let peer_ni = state.peer_nis.iter_mut().find(|ni| ni.nid == nid);
+    if peer_ni.is_none() && !is_gateway {
+        return Err(ChangeError::unknown(
+            "interface, peer interface or gateway",
+            nid,
+        ));
+    }
+    if let Some(peer_ni) = peer_ni {
+        peer_ni.up = well;
+        peer_ni.health = if well { Health::MAX } else { Health::ZERO };
+    }
+    Ok(())
+}
+
+fn set_health(state: &mut SelectionState, nid: Nid, health: u16) -> Result<(), ChangeError> {
+    let health = Health::new(health).unwrap_or(Health::MAX);
+    if let Some(ni) = state.nis.iter_mut().find(|ni| ni.nid == nid) {
+        ni.health = health;
+        // Both ends of the scale decide what is advertised; between them it stays.
+        if health == Health::ZERO || health.is_full() {
+            ni.up = health.is_full();
+        }
+        return Ok(());
+    }
+    let peer_ni = state.peer_nis.iter_mut().find(|ni| ni.nid == nid);
+    let unknown = || ChangeError::unknown("interface or peer interface", nid);
+    peer_ni.ok_or_else(unknown)?.health = health;
+    Ok(())
+}
+
+fn add_rule(state: &mut SelectionState, rule: &Rule, at: Option<usize>) -> Result<(), ChangeError> {
+    let added = state.rules.add(rule.clone(), at);
+    added
+        .map(drop)
+        .map_err(|error| ChangeError::Rule(error.to_string()))
+}
+
+fn add_ni(node: &mut Node, nid: Nid, interface: Option<&str>) -> Result<(), ChangeError> {
+    let state = &mut node.state;
+    if state.nis.iter().any(|ni| ni.nid == nid) {
+        return Err(ChangeError::Exists(nid.to_string()));
+    }
+    let of_net = state.nis.iter().find(|ni| ni.nid.net() == nid.net());
+    let tunables = of_net.map_or_else(Tunables::default, |ni| ni.tunables);
+    // A net cannot be local and the target of a route at once.
+    state.routes.retain(|route| route.route.net != nid.net());
+    forget_idle_gateways(state);
+    state.nis.push(new_ni(nid, tunables));
+    let names = interface.map(|name| vec![name.to_owned()]);
+    names
+        .into_iter()
+        .for_each(|names| drop(node.facts.interfaces.insert(nid, names)));
+    Ok(())
+}
+
+/// An NI that nothing has happened to yet.
+pub(crate) fn new_ni(nid: Nid, tunables: Tunables) -> NiSelection {
+    NiSelection {
+        nid,
+        tunables,
+        device: NiDevice::default(),
+        lnd_timeout: None,
+        fatal: false,
+        up: true,
+        health: Health::MAX,
+        recovery: RecoverySelection::default(),
+        failures: NiHealthStats::default(),
+        in_flight: 0,
+        sequence: 0,
+    }
+}
+
+/// A peer NI that nothing has happened to yet.
+pub(crate) fn new_peer_ni(nid: Nid) -> PeerNiSelection {
+    PeerNiSelection {
+        nid,
+        health: Health::MAX,
+        up: true,
+        recovery: RecoverySelection::default(),
+        failures: PeerHealthStats::default(),
+        in_flight: 0,
+        queued_bytes: 0,
+        sequence: 0,
+        pinned: None,
+        last_alive: None,
+        last_used: Time::ZERO,
+    }
+}
+
+fn delete_nis(
+    state: &mut SelectionState,
+    what: &'static str,
+    name: impl ToString,
+    goes: impl Fn(&NiSelection) -> bool,
+) -> Result<(), ChangeError> {
+    if !state.nis.iter().any(&goes) {
+        return Err(ChangeError::unknown(what, name));
+    }
+    state.nis.retain(|ni| !goes(ni));
+    Ok(())
+}
+
+fn add_peer_nid(state: &mut SelectionState, peer: Nid, nid: Nid) -> Result<(), ChangeError> {
+    if state.peers.iter().any(|one| one.nids.contains(&nid)) {
+        return Err(ChangeError::Exists(nid.to_string()));
+    }
+    for nid in [peer, nid] {
+        if !state.peer_nis.iter().any(|ni| ni.nid == nid) {
+            state.peer_nis.push(new_peer_ni(nid));
+        }
+    }
+    if let Some(known) = state.peers.iter_mut().find(|one| one.nids.contains(&peer)) {
+        known.nids.push(nid);
+        known.configured = true;
+        return Ok(());
+    }
+    state.peers.push(new_peer(vec![peer, nid], true));
+    Ok(())
+}
+
+/// A peer that nothing was sent to yet.
+pub(crate) fn new_peer(nids: Vec<Nid>, multi_rail: bool) -> PeerSelection {
+    let mut nets: Vec<NetSelection> = Vec::new();
+    for net in nids.iter().map(|nid| nid.net()) {
+        if !nets.iter().any(|known| known.net == net) {
+            nets.push(NetSelection { net, sequence: 0 });
+        }
+    }
+    PeerSelection {
+        nids,
+        multi_rail,
+        configured: true,
+        sequence: 0,
+        nets,
+    }
+}
+
+fn delete_peer_nid(state: &mut SelectionState, nid: Nid) -> Result<(), ChangeError> {
+    let owner = state.peers.iter_mut().find(|peer| peer.nids.contains(&nid));
+    let known = state.peer_nis.iter().any(|ni| ni.nid == nid);
+    if owner.is_none() && !known {
+        return Err(ChangeError::unknown("peer NID", nid));
+    }
+    owner
+        .into_iter()
+        .for_each(|peer| peer.nids.retain(|one| *one != nid));
+    state.peers.retain(|peer| !peer.nids.is_empty());
+    state.peer_nis.retain(|ni| ni.nid != nid);
+    Ok(())
+}
+
+fn add_route(state: &mut SelectionState, route: &Route) -> Result<(), ChangeError> {
+    let Route { net, gateway, .. } = *route;
+    let same = |known: &RouteSelection| known.route.net == net && known.route.gateway == gateway;
+    if state.routes.iter().any(same) {
+        return Err(ChangeError::Exists(format!(
+            "a route to {net} by {gateway}"
+        )));
+    }
+    state.routes.push(RouteSelection {
+        route: *route,
+        up: true,
+        single_hop: false,
+        sequence: 0,
+    });
+    if !state.gateways.iter().any(|known| known.nid == gateway) {
+        state.gateways.push(new_gateway(gateway, true));
+    }
+    Ok(())
+}
+
+/// A gateway that was not asked yet.
+pub(crate) fn new_gateway(nid: Nid, alive: bool) -> GatewaySelection {
+    GatewaySelection {
+        nid,
+        alive,
+        next_check: None,
+        last_check: Time::ZERO,
+        failures: 0,
+    }
+}
+
+fn delete_route(state: &mut SelectionState, net: Net, by: Nid) -> Result<(), ChangeError> {
+    let before = state.routes.len();
+    state
+        .routes
+        .retain(|route| route.route.net != net || route.route.gateway != by);
+    if state.routes.len() == before {
+        return Err(ChangeError::unknown("route", format!("to {net} by {by}")));
+    }
+    forget_idle_gateways(state);
+    Ok(())
+}
+
+fn forget_idle_gateways(state: &mut SelectionState) {
+    let routes = &state.routes;
+    state.gateways.retain(|gateway| {
+        routes
+            .iter()
+            .any(|route| route.route.gateway == gateway.nid)
+    });
+}
+
+fn set(state: &mut SelectionState, parameter: Parameter) -> Result<(), ChangeError> {
+    let globals = &mut state.config.globals;
+    match parameter {
+        Parameter::HealthSensitivity(value) => set_sensitivity(globals, value),
+        Parameter::RetryCount(value) => globals.retry_count = value,
+        Parameter::TransactionTimeout(value) => {
+            globals.transaction_timeout = Duration::from_secs(value.into());
+        }
+        Parameter::NumaRange(value) => globals.numa_range = value,
+        Parameter::RulePriority(index, value) => return set_rule_priority(state, index, value),
+        Parameter::RoutePriority(net, by, value) => {
+            let mut routes = state.routes.iter_mut();
+            let route = routes.find(|one| one.route.net == net && one.route.gateway == by);
+            let unknown = || ChangeError::unknown("route", format!("to {net} by {by}"));
+            route.ok_or_else(unknown)?.route.priority = value;
+        }
+    }
+    Ok(())
+}
+
+/// Switching health off switches resends off, as it does in a node.
+fn set_sensitivity(globals: &mut Globals, value: u16) {
+    globals.health_sensitivity = value;
+    if value == 0 {
+        globals.retry_count = 0;
+    }
+}
+
+fn set_rule_priority(
+    state: &mut SelectionState,
+    index: usize,
+    value: u32,
+) -> Result<(), ChangeError> {
+    let unknown = || ChangeError::unknown("rule", index);
+    let rule = state.rules.get(index).ok_or_else(unknown)?.clone();
+    let refused = |error: lnet_policy::PolicyError| ChangeError::Rule(error.to_string());
+    let priority = Priority::new(value).ok_or_else(|| {
+        ChangeError::unreadable(&value.to_string(), "a priority below 4294967295")
+    })?;
+    let selector = rule.selector().clone();
+    let changed = match selector {
+        lnet_policy::Selector::Local(local) => Rule::local(local, priority),
+        lnet_policy::Selector::Remote(remote) => Rule::remote(remote, priority),
+        lnet_policy::Selector::Pair { local, remote } => Rule::pair(local, remote, priority),
+        lnet_policy::Selector::Router { .. } => {
+            return Err(ChangeError::Rule(
+                "a router rule has no priority".to_owned(),
+            ));
+        }
+    };
+    let changed = changed.map_err(refused)?.disabled(rule.is_disabled());
+    let mut rules = RuleList::new();
+    for (at, rule) in state.rules.rules().iter().enumerate() {
+        let rule = if at == index {
+            changed.clone()
+        } else {
+            rule.clone()
+        };
+        rules.add(rule, None).map_err(refused)?;
+    }
+    state.rules = rules;
+    Ok(())
+}
+
+fn turn(node: &mut Node, switch: Switch, on: bool, peer: Nid) -> Result<(), ChangeError> {
+    let state = &mut node.state;
+    match switch {
+        Switch::Discovery => node.facts.discovery = on,
+        Switch::MultiRail => {
+            let owner = state.peers.iter_mut().find(|one| one.nids.contains(&peer));
+            match owner {
+                Some(owner) => (owner.multi_rail, owner.configured) = (on, true),
+                None => {
+                    if !state.peer_nis.iter().any(|ni| ni.nid == peer) {
+                        state.peer_nis.push(new_peer_ni(peer));
+                    }
+                    state.peers.push(new_peer(vec![peer], on));
+                }
+            }
+        }
+        Switch::Routing => state.config.routing = on,
+        Switch::AvoidAsymmetric => state.config.globals.avoid_asym_router_failure = on,
+        Switch::DropAsymmetric => state.config.globals.drop_asym_route = on,
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! The selection rules of a running node. Each call is one step under the node's lock: a message that
+//! another thread sends meanwhile goes by the rules before or by those after, never by a part of them.
+
+use lnet_core::Core;
+use lnet_policy::{Added, PolicyError, Rule, RuleList};
+
+use crate::node::Node;
+
+impl Node {
+    /// The selection rules, in their order.
+    #[must_use]
+    pub fn rules(&self) -> RuleList {
+        self.with_core(|core, _| core.rules().clone())
+    }
+
+    /// Adds a rule, as [`Core::add_rule`] does.
+    ///
+    /// # Errors
+    ///
+    /// As there; nothing has changed then.
+    pub fn add_rule(&self, rule: Rule, before: Option<usize>) -> Result<Added, PolicyError> {
+        self.with_core(|core, _| core.add_rule(rule, before))
+    }
+
+    /// Deletes the rule with this index.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::NotFound`].
+    pub fn delete_rule(&self, index: usize) -> Result<Rule, PolicyError> {
+        self.with_core(|core, _| core.delete_rule(index))
+    }
+
+    /// Puts another list of rules in place of the present one. When this returns, no message takes a
+    /// path by the rules before.
+    pub fn set_rules(&self, rules: RuleList) {
+        self.with_core(|core: &mut Core, _| core.set_rules(rules));
+    }
+}
