@@ -108,6 +108,11 @@ impl<K: Key, T> Table<K, T> {
             .map(|slot| (key_of(slot.generation, index), &slot.value))
     }
 
+    /// No slot has this number or a higher one.
+    pub(crate) fn end(&self) -> usize {
+        self.slots.capacity()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
