@@ -8,7 +8,7 @@
 //!
 //! # The contract
 //!
-//! The interface (`Bmi`) has checked every argument that means the same for all methods:
+//! The interface ([`crate::Bmi`]) has checked every argument that means the same for all methods:
 //! ids, contexts, sizes against [`Method::limits`], lists against their totals. It keeps ids, user
 //! values, contexts and completed operations that nobody has collected yet. A method keeps what
 //! is in flight, and nothing of an operation after it has completed it.
@@ -19,8 +19,8 @@
 //!   option of the method asks for that.
 //! * **Complete.** A pending operation is completed by exactly one
 //!   [`Completions::complete`], from any thread, even before `post` has returned. Before that call
-//!   the method has dropped its clones of the spans and will not touch the memory again. The
-//!   method holds no lock of its own that its `post`, `cancel`, `test` or `wake` takes.
+//!   the method has dropped its clones of the spans and will not touch the memory again. It may
+//!   hold locks of its own: `complete` and `is_met` take one under which no method is called.
 //! * **Test.** [`Method::test`] makes progress. It returns when [`Wanted::is_met`], when an
 //!   unexpected message waits and [`Wanted::unexpected_ends_wait`], after a [`Method::wake`] or
 //!   [`Method::close`], or when the time is over; it may return earlier for any reason of its own,
@@ -107,6 +107,16 @@ pub trait Method: Send + Sync {
 
     /// A printable name of a peer, most of all of one that was not looked up.
     fn peer_name(&self, peer: Peer) -> String;
+
+    /// Whether a peer's address equals `wildcard` in its first `bits` bits.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSys`]: the method's addresses have no bits. [`Error::Inval`]: not a range.
+    fn in_range(&self, peer: Peer, wildcard: &str, bits: u32) -> Result<bool, Error> {
+        let _ = (peer, wildcard, bits);
+        Err(Error::NoSys)
+    }
 
     /// Hands over a send or a receive.
     ///

@@ -54,6 +54,8 @@ struct Inner {
     contexts: Table<Queue>,
     /// For methods with a single context.
     merged: Queue,
+    /// How many operations each method has yet to complete.
+    pending: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -154,6 +156,8 @@ impl Ops {
         entry.state = early.map_or(State::Pending, State::Done);
         if early.is_some() {
             inner.enqueue(op, owner);
+        } else {
+            inner.count_pending(owner.method);
         }
         early.is_some()
     }
@@ -170,6 +174,7 @@ impl Ops {
                 entry.state = State::Done(result);
                 let owner = entry.owner;
                 inner.enqueue(op, owner);
+                inner.pending[owner.method] -= 1;
             }
             State::Early(_) | State::Done(_) => self.stray(op),
         }
@@ -183,6 +188,11 @@ impl Ops {
     /// How many completions there were of operations that were not pending.
     pub(crate) fn strays(&self) -> u64 {
         self.strays.load(Ordering::Relaxed)
+    }
+
+    /// How many operations a method has yet to complete.
+    pub(crate) fn pending_at(&self, method: usize) -> usize {
+        self.lock().pending.get(method).copied().unwrap_or(0)
     }
 
     /// The index of the method of an operation that can be tested.
@@ -245,6 +255,13 @@ impl Inner {
         self.contexts.get_mut(owner.context)
     }
 
+    fn count_pending(&mut self, method: usize) {
+        if self.pending.len() <= method {
+            self.pending.resize(method + 1, 0);
+        }
+        self.pending[method] += 1;
+    }
+
     /// An operation is done. One whose context was closed is in no queue.
     fn enqueue(&mut self, op: OpId, owner: Owner) {
         if let Some(queue) = self.queue(owner) {
@@ -276,6 +293,7 @@ impl Inner {
             table,
             contexts,
             merged,
+            ..
         } = self;
         let queue = if owner.merged {
             merged
@@ -297,6 +315,7 @@ impl Inner {
             table,
             contexts,
             merged,
+            ..
         } = self;
         let own = contexts.get_mut(context);
         own.into_iter().chain([merged]).find_map(|queue| {

@@ -14,7 +14,7 @@ pub type Segments = SmallVec<[Span; 1]>;
 /// Where memory came from, which decides whether a method must copy it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Memory {
-    /// From `Bmi::allocate`: the method can receive into it and send from it directly.
+    /// From [`crate::Bmi::allocate`]: the method can receive into it and send from it directly.
     PreAllocated,
     /// From anywhere else.
     #[default]
@@ -133,6 +133,10 @@ impl Payload {
             .iter()
             .try_fold(0_usize, |sum, span| sum.checked_add(span.len()))?;
         i64::try_from(sum).is_ok().then_some(sum)
+    }
+
+    pub(crate) fn into_parts(self) -> (Segments, Memory) {
+        (self.segments, self.memory)
     }
 
     /// The only buffer, or the first one: one of no bytes when there is none.

@@ -114,14 +114,6 @@ impl<T> Table<T> {
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
-
-    /// Every thing with its name, in the order of the slots.
-    pub(crate) fn iter<N: Name>(&self) -> impl Iterator<Item = (N, &T)> {
-        self.slots.iter().enumerate().filter_map(|(index, slot)| {
-            let number = i64::from(slot.generation) << 32 | i64::try_from(index).ok()?;
-            Some((N::of(number)?, slot.value.as_ref()?))
-        })
-    }
 }
 
 fn parts<N: Name>(name: N) -> (u32, u32) {

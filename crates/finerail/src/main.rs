@@ -5,14 +5,17 @@
 
 mod bench;
 mod common;
+mod convert;
 mod demo;
 mod dump;
+mod explain;
 mod fgr;
 mod generate;
 mod node;
 mod ping;
 mod service;
 mod store;
+mod zoid;
 
 use std::process::ExitCode;
 
@@ -45,8 +48,14 @@ enum Command {
     Ping(ping::PingArgs),
     /// Print the LNet traffic in a packet capture, message by message
     Dump(dump::DumpArgs),
+    /// Explain why a message takes its path, and try what would change it
+    Explain(Box<explain::ExplainArgs>),
+    /// Turn options of the lnet module into YAML, and back
+    Convert(convert::ConvertArgs),
     /// Keep files on a storage node, and reach them from others
     Store(store::StoreArgs),
+    /// Forward I/O between compute processes and a server on their I/O node
+    Zoid(zoid::ZoidArgs),
     /// Plan, prove and configure fine-grained routing: which routers every client uses
     Fgr(fgr::FgrArgs),
     /// Measure Finerail beside this machine's own limit, in the same run
@@ -58,13 +67,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(zoid::with_command(std::env::args_os().collect()));
     cli.log.start();
     let result = match &cli.command {
         Command::Node(args) => node::run(args),
         Command::Ping(args) => ping::run(args),
         Command::Dump(args) => dump::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Convert(args) => convert::run(args),
         Command::Store(args) => store::run(args),
+        Command::Zoid(args) => zoid::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Fgr(args) => fgr::run(args),
         Command::Bench(args) => bench::run(args),

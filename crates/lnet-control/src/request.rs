@@ -96,8 +96,6 @@ pub enum Section {
     LocalRecovery,
     /// Peer interfaces in recovery.
     PeerRecovery,
-    /// One peer interface, as its node's log shows it.
-    DebugPeer,
 }
 
 /// What an import does with what its document names.

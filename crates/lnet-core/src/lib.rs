@@ -105,7 +105,7 @@ pub use state::{
     RouteSelection, SelectionState, StateError,
 };
 pub use status::{DropReason, MessageStatus, ProtocolError};
-pub use view::{NiView, PeerNiView, PeerView, RouteView, RouterPoolView};
+pub use view::{NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView};
 
 use crate::timer::Timer;
 

@@ -9,14 +9,14 @@ use lnet_types::{Nid, Time};
 use lnet_wire::NiStatus;
 
 use crate::Core;
-use crate::config::{Route, Tunables};
+use crate::config::{Globals, Route, Tunables};
 use crate::counters::{Counters, MessageStats};
 use crate::descriptor::Owner;
 use crate::health::{Health, HealthView, NiHealthStats, PeerHealthStats};
 use crate::io::{NiId, RouterPool};
 use crate::latency::LatencyStats;
 use crate::ni::Ni;
-use crate::peer::PeerNi;
+use crate::peer::{Peer, PeerNi};
 use crate::recovery::Recovery;
 use crate::tx::{Tx, Work};
 
@@ -111,6 +111,20 @@ pub struct PeerNiView {
     pub latency: LatencyStats,
 }
 
+/// Where a walk over the peers stands, page by page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerCursor {
+    /// Among those that are configured or gateways, after this primary NID.
+    Kept(Option<Nid>),
+    /// Among those found by traffic, from this slot on.
+    Found(usize),
+}
+
+impl PeerCursor {
+    /// Before the first peer.
+    pub const START: Self = Self::Kept(None);
+}
+
 /// A router buffer pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterPoolView {
@@ -148,6 +162,18 @@ impl Core {
         }
     }
 
+    /// The node-wide parameters in force.
+    #[must_use]
+    pub fn globals(&self) -> &Globals {
+        &self.config.globals
+    }
+
+    /// Whether this node forwards messages for others.
+    #[must_use]
+    pub fn is_router(&self) -> bool {
+        self.config.routing
+    }
+
     /// The routes, by net.
     pub fn routes(&self) -> impl Iterator<Item = RouteView> {
         self.routes.all().map(|state| RouteView {
@@ -159,29 +185,75 @@ impl Core {
 
     /// The peers: those that are configured or gateways by primary NID, then those found by traffic.
     pub fn peers(&self) -> impl Iterator<Item = PeerView> {
-        let kept = self.peers.kept().map(|(primary, peer)| PeerView {
+        let kept = self.peers.kept();
+        let found = self.peers.iter();
+        kept.map(|(primary, peer)| self.kept_view(primary, peer))
+            .chain(found.filter_map(|peer_ni| self.found_view(peer_ni)))
+    }
+
+    /// The peer that has an interface with this NID.
+    #[must_use]
+    pub fn peer_with(&self, nid: Nid) -> Option<PeerView> {
+        let peer_ni = self.peers.by_nid(nid)?;
+        let owner = self.peers.peer(peer_ni.primary);
+        owner.map_or_else(
+            || self.found_view(peer_ni),
+            |peer| Some(self.kept_view(peer_ni.primary, peer)),
+        )
+    }
+
+    /// About `count` of the peers in the order of [`Core::peers`], and where the next ones begin; `None`
+    /// after the last. What comes or goes between two pages may be missing or be there; all others
+    /// are there once. A page costs in proportion to `count`, whatever the number of peers.
+    #[must_use]
+    pub fn peer_page(&self, from: PeerCursor, count: usize) -> (Vec<PeerView>, Option<PeerCursor>) {
+        match from {
+            PeerCursor::Kept(after) => self.kept_page(after, count),
+            PeerCursor::Found(slot) => {
+                let end = slot.saturating_add(count.max(1));
+                let Some(found) = self.peers.in_slots(slot..end) else {
+                    return (Vec::new(), None);
+                };
+                let page = found.filter_map(|peer_ni| self.found_view(peer_ni));
+                (page.collect(), Some(PeerCursor::Found(end)))
+            }
+        }
+    }
+
+    fn kept_page(&self, after: Option<Nid>, count: usize) -> (Vec<PeerView>, Option<PeerCursor>) {
+        let kept = self.peers.kept_after(after).take(count.max(1));
+        let page: Vec<PeerView> = kept
+            .map(|(primary, peer)| self.kept_view(primary, peer))
+            .collect();
+        let next = page.last().map_or(PeerCursor::Found(0), |last| {
+            PeerCursor::Kept(Some(last.primary))
+        });
+        (page, Some(next))
+    }
+
+    fn kept_view(&self, primary: Nid, peer: &Peer) -> PeerView {
+        let nis = peer.nids.iter().filter_map(|&nid| self.peers.by_nid(nid));
+        PeerView {
             primary,
             multi_rail: peer.multi_rail,
             configured: peer.configured,
             gateway: peer.routes > 0,
-            nis: peer
-                .nids
-                .iter()
-                .filter_map(|&nid| self.peers.by_nid(nid))
-                .map(|peer_ni| self.peer_ni_view(peer_ni))
-                .collect(),
-        });
-        let found = self
-            .peers
-            .iter()
-            .filter(|peer_ni| self.peers.peer(peer_ni.primary).is_none());
-        kept.chain(found.map(|peer_ni| PeerView {
+            nis: nis.map(|peer_ni| self.peer_ni_view(peer_ni)).collect(),
+        }
+    }
+
+    /// A peer NI that is a peer of its own; `None` for one of a peer that is kept.
+    fn found_view(&self, peer_ni: &PeerNi) -> Option<PeerView> {
+        if self.peers.peer(peer_ni.primary).is_some() {
+            return None;
+        }
+        Some(PeerView {
             primary: peer_ni.nid,
             multi_rail: false,
             configured: false,
             gateway: false,
             nis: vec![self.peer_ni_view(peer_ni)],
-        }))
+        })
     }
 
     fn peer_ni_view(&self, peer_ni: &PeerNi) -> PeerNiView {

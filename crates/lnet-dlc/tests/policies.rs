@@ -2,46 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
-use std::net::TcpListener;
+mod common;
 
 use lnet_dlc::{Dlc, DlcError};
-use lnet_node::{ControlEndpoint, ControlOptions, Node, NodeOptions};
 use lnet_policy::{Action, Priority, Profile, Rule, RuleText, RuleType};
-use tempfile::TempDir;
 
-struct Bed {
-    _node: Node,
-    endpoint: ControlEndpoint,
-    _directory: TempDir,
-}
-
-impl Bed {
-    fn new() -> (Self, Dlc) {
-        let yaml = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n";
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let options = NodeOptions {
-            port,
-            ..NodeOptions::default()
-        };
-        let node = Node::start(&lnet_config::parse(yaml).unwrap(), options).unwrap();
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("control.sock");
-        let endpoint = node
-            .open_control(&ControlOptions { path, group: None })
-            .unwrap();
-        let dlc = Dlc::connect(endpoint.path()).unwrap();
-        let bed = Self {
-            _node: node,
-            endpoint,
-            _directory: directory,
-        };
-        (bed, dlc)
-    }
-}
+use common::Bed;
 
 fn priority(value: u32) -> Priority {
     Priority::new(value).unwrap()

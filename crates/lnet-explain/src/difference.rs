@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::explanation::{Difference, Explanation, Share};
+use crate::finding::Finding;
 
 /// What a change changes.
 pub(crate) fn difference(
@@ -10,14 +11,27 @@ pub(crate) fn difference(
     after: Explanation,
     changes: Vec<String>,
 ) -> Difference {
-    let is_new = |one: &&crate::finding::Finding| !before.findings.contains(one);
-    let is_gone = |one: &&crate::finding::Finding| !after.findings.contains(one);
+    // Its text may tell of a value that changed; the cause is the same.
+    let among = |one: &Finding, others: &[Finding]| {
+        let mut others = others.iter();
+        others.any(|other| (other.code, &other.subject) == (one.code, &one.subject))
+    };
+    let of_after = after.findings.iter();
+    let of_before = before.findings.iter();
+    let new = of_after
+        .filter(|one| !among(one, &before.findings))
+        .cloned()
+        .collect();
+    let solved = of_before
+        .filter(|one| !among(one, &after.findings))
+        .cloned()
+        .collect();
     Difference {
         changes,
         differing: differing(before, &after),
         shares: shares(before, &after),
-        solved: before.findings.iter().filter(is_gone).cloned().collect(),
-        new: after.findings.iter().filter(is_new).cloned().collect(),
+        solved,
+        new,
         after: Box::new(after),
     }
 }
@@ -49,7 +63,23 @@ fn differing(before: &Explanation, after: &Explanation) -> Vec<(String, String, 
         let after = is.get(class).cloned().unwrap_or_else(|| "-".to_owned());
         compare(format!("after {class}"), before.clone(), after);
     }
-    subjects
+    joined(subjects)
+}
+
+/// Subjects of which the same is to be said, together.
+fn joined(subjects: Vec<(String, String, String)>) -> Vec<(String, String, String)> {
+    let mut joined: Vec<(String, String, String)> = Vec::new();
+    for (subject, was, is) in subjects {
+        let same = |one: &&mut (String, String, String)| (&one.1, &one.2) == (&was, &is);
+        match joined.iter_mut().find(same) {
+            Some((known, ..)) => {
+                known.push_str(", ");
+                known.push_str(subject.trim_start_matches("after "));
+            }
+            None => joined.push((subject, was, is)),
+        }
+    }
+    joined
 }
 
 fn path(one: &Explanation) -> String {
@@ -74,15 +104,20 @@ fn winners(one: &Explanation) -> BTreeMap<&'static str, String> {
     decided.collect()
 }
 
-/// By class of failure, in the profile that was asked about: the paths of the tries.
+/// By class of failure, in the profile that was asked about: the paths of the tries after the first.
 fn tries(one: &Explanation) -> BTreeMap<&'static str, String> {
     let mut trees = one.resends.iter();
     let tree = trees.find(|tree| tree.profile == one.question.profile);
     let branches = tree.into_iter().flat_map(|tree| &tree.branches);
     let told = branches.flat_map(|branch| {
-        let tries = branch.tries.iter().map(|one| one.path.to_string());
-        let tries: Vec<String> = tries.collect();
-        let text = format!("{}, {}", tries.join("; "), branch.end);
+        let again = branch.tries.iter().skip(1).map(|one| one.path.to_string());
+        let again: Vec<String> = again.collect();
+        let again = if again.is_empty() {
+            "no second try".to_owned()
+        } else {
+            again.join("; ")
+        };
+        let text = format!("{again}, {}", branch.end);
         branch
             .classes
             .iter()

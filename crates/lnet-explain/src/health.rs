@@ -131,7 +131,12 @@ fn report(
 fn cause(counted: &[(&'static str, u64)]) -> Option<String> {
     let &(most, count) = counted.iter().max_by_key(|&&(_, count)| count)?;
     let only = if counted.len() == 1 { "only" } else { "mostly" };
-    Some(format!("{only} {most}, {count} times"))
+    let times = if count == 1 {
+        "once".to_owned()
+    } else {
+        format!("{count} times")
+    };
+    Some(format!("{only} {most}, {times}"))
 }
 
 /// Reports on every local NI and peer NI, well or not.

@@ -124,34 +124,51 @@ fn margin(contest: &Contest) -> Option<String> {
     let best = contest.best()?;
     let (rival, decider) = contest.runner_up()?;
     let rival_name = subject_name(rival.subject);
-    let mut ways = Vec::new();
-    for (&(by, mine), &(_, its)) in best.values.iter().zip(&rival.values) {
-        if let Some(way) = way_to_lose(by, mine, its) {
-            ways.push(way);
-        }
-        if by == decider {
-            break;
-        }
+    let up_to_decider = best.values.iter().zip(&rival.values);
+    let deciding = best.values.iter().position(|&(by, _)| by == decider);
+    let up_to_decider = up_to_decider.take(deciding.map_or(usize::MAX, |at| at + 1));
+    let ways: Vec<String> = up_to_decider
+        .filter(|(mine, _)| !is_rotation(mine.0))
+        .filter_map(|(&(by, mine), &(_, its))| way_to_lose(by, mine, its))
+        .collect();
+    let turns = if is_rotation(decider) {
+        "they take turns; "
+    } else {
+        ""
+    };
+    if ways.is_empty() {
+        return None;
     }
-    let ways = ways.join(", or ");
-    Some(format!("would lose to {rival_name} if {ways}"))
+    Some(format!(
+        "{turns}would lose to {rival_name} with {}",
+        ways.join(", or ")
+    ))
 }
 
 fn way_to_lose(by: Criterion, mine: i64, its: i64) -> Option<String> {
-    let name = word(by);
-    // Nothing has a priority worse than none, which is shown as -1.
-    if its == -1 && has_none(by) {
+    // Nothing has a priority worse than none, which is shown as -1, and nothing a farther device than an
+    // unknown one.
+    if its == -1 && has_none(by) || by == Criterion::Distance && its == i64::from(u32::MAX) {
         return None;
     }
-    if more_is_better(by) {
-        return Some(format!("its {name} were below {its} (is {mine})"));
+    match by {
+        Criterion::Fatal if its == 0 => return Some("a fatal error".to_owned()),
+        // Nothing is below 0.
+        Criterion::Health | Criterion::PeerNetHealth | Criterion::LocalNetHealth if its == 0 => {
+            return None;
+        }
+        Criterion::Used | Criterion::PreferredGateway | Criterion::Device if mine == its => {
+            return None;
+        }
+        _ => {}
     }
-    let mine = if mine == -1 && has_none(by) {
-        "none".to_owned()
-    } else {
-        mine.to_string()
+    let than = if more_is_better(by) { "below" } else { "above" };
+    let mine = match mine {
+        mine if mine == its => String::new(),
+        -1 if has_none(by) => " (has none)".to_owned(),
+        mine => format!(" (has {mine})"),
     };
-    Some(format!("its {name} were above {its} (is {mine})"))
+    Some(format!("{} {than} {its}{mine}", word(by)))
 }
 
 fn has_none(by: Criterion) -> bool {
@@ -174,10 +191,21 @@ fn because(
         return vec![format!("{} is this node itself: loopback", question.to)];
     };
     let mut clauses: Vec<String> = contests.iter().filter_map(clause).collect();
+    let alone = contests
+        .iter()
+        .filter(|contest| contest.runner_up().is_none());
+    let mut alone: Vec<&str> = alone
+        .filter(|contest| contest.winner.is_some())
+        .map(|contest| level_word(contest.level))
+        .collect();
+    alone.dedup();
     if let Some(source) = one.source {
         clauses.insert(0, format!("the source {} was given", node.label(source)));
     } else if let Some(pinned) = pinned(node, question, one, contests) {
         clauses.push(pinned);
+    }
+    if !alone.is_empty() {
+        clauses.push(format!("there is no choice of {}", alone.join(", ")));
     }
     clauses
 }
@@ -207,9 +235,7 @@ fn pinned(
 fn clause(contest: &Contest) -> Option<String> {
     let level = level_word(contest.level);
     let winner = subject_name(contest.winner?);
-    let Some((best, (rival, by))) = contest.best().zip(contest.runner_up()) else {
-        return Some(format!("{winner} is the only {level} there is"));
-    };
+    let (best, (rival, by)) = contest.best().zip(contest.runner_up())?;
     if is_rotation(by) {
         return Some(format!("{level} {winner} is next in turn"));
     }

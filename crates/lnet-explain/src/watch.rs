@@ -167,7 +167,7 @@ pub(crate) fn word(criterion: Criterion) -> &'static str {
         Criterion::Hops => "hops",
         Criterion::Sequence => "sequence",
         Criterion::LocalNetSequence => "local net sequence",
-        Criterion::Order => "order in the list",
+        Criterion::Order => "list order",
     }
 }
 

@@ -4,10 +4,12 @@
 //! until there are none, then writes what is queued. Everything that may make the core produce outputs
 //! ends with it.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Weak;
 
 use bytes::Bytes;
+use lnet_config::NiConfig;
 use lnet_core::{
     Core, Event, Landing, MessageStatus, NiId, Output, Payload, Place, RxId, Transmit, TxId,
     Verdict,
@@ -28,6 +30,8 @@ pub(crate) struct Engine {
     pub(crate) lnd: Socklnd,
     pub(crate) side: Side,
     pub(crate) links: Links,
+    /// What the configuration says of each interface that the core does not keep.
+    pub(crate) configured: BTreeMap<NiId, NiConfig>,
 }
 
 /// The engine without the LND: what the LND calls back into.
@@ -64,6 +68,7 @@ impl Engine {
             lnd,
             side,
             links: Links::default(),
+            configured: BTreeMap::new(),
         }
     }
 

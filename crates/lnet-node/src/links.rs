@@ -42,17 +42,21 @@ impl Links {
         }
     }
 
-    /// Takes an NI under observation, if its address stands on an interface.
-    pub(crate) fn add(&mut self, ni: NiId, nid: Nid, system: &[InterfaceAddress]) {
-        let Some(interface) = interface_of(nid, system) else {
-            return;
-        };
+    /// Takes an NI under observation, if its address stands on an interface, and says on which.
+    pub(crate) fn add(
+        &mut self,
+        ni: NiId,
+        nid: Nid,
+        system: &[InterfaceAddress],
+    ) -> Option<String> {
+        let interface = interface_of(nid, system)?.to_owned();
         self.nis.push(LinkedNi {
             ni,
             nid,
-            interface: interface.to_owned(),
+            interface: interface.clone(),
             up: true,
         });
+        Some(interface)
     }
 
     /// Takes the news off the socket and passes them on.

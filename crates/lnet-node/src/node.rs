@@ -318,10 +318,14 @@ impl Node {
         })
     }
 
-    /// Lets the control endpoint at the core, and wakes the loop if there is something to do earlier.
+    /// Lets the control endpoint at the engine, and wakes the loop if there is something to do earlier.
+    pub(crate) fn with_engine<R>(&self, call: impl FnOnce(&mut Engine, Time) -> R) -> R {
+        self.shared.run(call)
+    }
+
+    /// Lets the control endpoint at the core.
     pub(crate) fn with_core<R>(&self, call: impl FnOnce(&mut Core, Time) -> R) -> R {
-        self.shared
-            .run(|engine, now| call(&mut engine.side.core, now))
+        self.with_engine(|engine, now| call(&mut engine.side.core, now))
     }
 
     /// What the node has counted so far.

@@ -104,7 +104,13 @@ fn add_interfaces(
         for ni in &net.nis {
             for nid in nids(net, ni, &system)? {
                 let id = add_interface(engine, nid, ni, incarnation, now)?;
-                engine.links.add(id, nid, &system);
+                let interface = engine.links.add(id, nid, &system);
+                let configured = NiConfig {
+                    nid: Some(nid),
+                    interfaces: interface.into_iter().collect(),
+                    ..ni.clone()
+                };
+                engine.configured.insert(id, configured);
             }
         }
     }

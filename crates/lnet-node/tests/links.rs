@@ -31,7 +31,9 @@ fn w4_an_interface_is_down_while_its_link_is_and_comes_back_with_it() {
     in_a_network(|| {
         let node = node();
         let queue = node.event_queue();
-        assert_eq!(up(&node), [true, true]);
+        until(&queue, "both rails have their carrier", || {
+            up(&node) == [true, true]
+        });
 
         ip("link set other0 down");
         until(&queue, "the first rail is down", || {
@@ -49,7 +51,9 @@ fn w4_an_interface_is_down_while_its_link_is_and_comes_back_with_it() {
 fn w4_a_link_that_is_down_when_the_node_starts_is_known() {
     in_a_network(|| {
         ip("link set other1 down");
-        assert_eq!(up(&node()), [true, false]);
+        let node = node();
+        // The kernel gives a carrier when it finds the time, and takes it at once.
+        assert!(!up(&node)[1]);
     });
 }
 
@@ -57,10 +61,10 @@ fn w4_a_link_that_is_down_when_the_node_starts_is_known() {
 fn w4_an_interface_that_disappears_is_down() {
     in_a_network(|| {
         let node = node();
+        let queue = node.event_queue();
+        until(&queue, "the second rail is up", || up(&node)[1]);
         ip("link delete rail1");
-        until(&node.event_queue(), "the second rail is down", || {
-            up(&node) == [true, false]
-        });
+        until(&queue, "the second rail is down", || !up(&node)[1]);
     });
 }
 

@@ -5,7 +5,6 @@ use std::fs::Permissions;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
 
 use nix::cmsg_space;
 use nix::sys::socket::{
@@ -103,7 +102,7 @@ pub struct PeerCredentials {
 /// # Errors
 ///
 /// What `getsockopt(2)` fails with.
-pub fn peer_credentials(socket: &UnixStream) -> io::Result<PeerCredentials> {
+pub fn peer_credentials(socket: &impl AsFd) -> io::Result<PeerCredentials> {
     let credentials = getsockopt(socket, sockopt::PeerCredentials)?;
     Ok(PeerCredentials {
         process: u32::try_from(credentials.pid()).unwrap_or(0),
@@ -133,6 +132,7 @@ pub fn share_with_group(descriptor: &impl AsFd, group: u32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
 
     use super::*;
 

@@ -400,6 +400,34 @@ impl<K> Drop for Lease<K> {
     }
 }
 
+/// Copies `bytes` into spans, as if they were one, from their byte `skip` on. Returns how many
+/// there was room for.
+pub fn scatter(spans: &[Span], mut skip: usize, bytes: &[u8]) -> usize {
+    let mut done = 0;
+    for span in spans {
+        let left_out = skip.min(span.len);
+        skip -= left_out;
+        if let Some(rest) = span.part(left_out..span.len) {
+            done += rest.copy_in(&bytes[done..]);
+        }
+    }
+    done
+}
+
+/// Copies to `bytes` from spans, as if they were one, from their byte `skip` on. Returns how many
+/// they had for it.
+pub fn gather(spans: &[Span], mut skip: usize, bytes: &mut [u8]) -> usize {
+    let mut done = 0;
+    for span in spans {
+        let left_out = skip.min(span.len);
+        skip -= left_out;
+        if let Some(rest) = span.part(left_out..span.len) {
+            done += rest.copy_out(&mut bytes[done..]);
+        }
+    }
+    done
+}
+
 /// Reads from a descriptor into spans and then into `tail`, as one `readv(2)`.
 ///
 /// The first `skip` bytes of the spans are left out: they have been read already. A result of 0

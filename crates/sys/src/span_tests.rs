@@ -1,3 +1,5 @@
+//! Spans, leases and vectored calls.
+
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -187,4 +189,22 @@ fn a_closed_socket_is_an_error_and_no_signal() {
     drop(far);
     let refused = send(&near, b"x", &[], 0).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn bytes_are_scattered_and_gathered_across_borders() {
+    let spans = [
+        Span::zeroed(3).unwrap(),
+        Span::zeroed(0).unwrap(),
+        Span::zeroed(4).unwrap(),
+    ];
+    assert_eq!(scatter(&spans, 0, b"abcde"), 5);
+    assert_eq!(scatter(&spans, 5, b"fghi"), 2);
+    assert_eq!(scatter(&spans, 7, b"x"), 0);
+    let mut all = [0; 9];
+    assert_eq!(gather(&spans, 0, &mut all), 7);
+    assert_eq!(&all, b"abcdefg\0\0");
+    let mut some = [0; 3];
+    assert_eq!(gather(&spans, 2, &mut some), 3);
+    assert_eq!(&some, b"cde");
 }

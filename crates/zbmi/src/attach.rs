@@ -108,7 +108,6 @@ impl Engine {
             return;
         };
         let requests: Vec<_> = client.requests.keys().copied().collect();
-        let grants: Vec<_> = client.grants.iter().copied().collect();
         for request in requests {
             self.take_waiting(peer, request);
         }
@@ -116,21 +115,22 @@ impl Engine {
         if let Some(client) = self.client_mut(peer) {
             client.requests.clear();
         }
+        self.fail_transfers(now, |running| running.peer == peer);
+        // Last, because a message that is discarded would be owed as a credit.
         self.withdraw_credits(peer);
-        for grant in grants {
-            self.fail_transfer(now, grant, Errno::ConnectionReset);
-        }
     }
 
     fn remove_client(&mut self, now: Time, peer: Peer) {
         let Some(client) = self.clients.get(&peer.pid) else {
             return;
         };
-        let posts: Vec<_> = client
+        let mut posts: Vec<_> = client
             .keys
             .values()
             .flat_map(|queue| queue.posts.iter().copied())
             .collect();
+        // In the order in which they were posted, whatever their keys.
+        posts.sort_unstable();
         for plugin in posts {
             self.end_post(now, plugin, Err(Errno::ConnectionReset));
         }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use crate::Engine;
 use crate::client::{Client, Key, KeyQueue, Request};
 use crate::inbox::Stage;
-use crate::io::{GrantId, Peer, PluginId};
+use crate::io::{GrantId, PluginId};
 use crate::pool::Slot;
 use crate::server::{Call, PostStage};
-use crate::transfer::Target;
+use crate::transfer::{Running, Target};
 
 /// A rule that does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +43,7 @@ impl Engine {
             let sleeping = client.sleeping.contains(request);
             let placed = match state {
                 Request::Test { .. } => sleeping,
-                Request::Moving(grant) => client.grants.contains(grant) && !sleeping,
+                Request::Moving(grant) => self.transfers.contains_key(grant) && !sleeping,
                 Request::Send {
                     memory_ticket: Some(ticket),
                     ..
@@ -57,22 +57,28 @@ impl Engine {
         }
         let held = client.credits.iter().map(|slot| slot.len).sum::<u64>();
         let bytes = held + self.inbox.bytes_of(client.peer);
+        let owed = self
+            .memory
+            .owed
+            .iter()
+            .filter(|&&peer| peer == client.peer)
+            .count();
+        let credits = client.credits.len() + owed + self.inbox.credited(client.peer);
         let away = client.away_until.is_some();
+        let due = if away {
+            0
+        } else {
+            self.config.credits as usize
+        };
         check(&[
             (
                 bytes == client.pool_bytes,
                 "a client's account of memory is wrong",
             ),
+            (credits == due, "credits are lost or multiplied"),
             (
-                !away || (client.requests.is_empty() && bytes_are_of_messages(client)),
-                "a client that is away does something",
-            ),
-            (
-                client
-                    .grants
-                    .iter()
-                    .all(|grant| self.transfers.contains_key(grant)),
-                "a grant without a transfer",
+                !away || client.requests.is_empty(),
+                "a client that is away asks for something",
             ),
         ])
     }
@@ -149,7 +155,7 @@ impl Engine {
                     "a transfer's pieces have another length",
                 ),
                 (
-                    self.client_knows(running.peer, grant),
+                    self.client_knows(running, grant),
                     "a transfer that its client does not know",
                 ),
             ])?;
@@ -157,9 +163,10 @@ impl Engine {
         Ok(())
     }
 
-    fn client_knows(&self, peer: Peer, grant: GrantId) -> bool {
-        self.client(peer)
-            .is_some_and(|client| client.grants.contains(&grant))
+    fn client_knows(&self, running: &Running, grant: GrantId) -> bool {
+        let client = self.client(running.peer);
+        let request = client.and_then(|client| client.requests.get(&running.request));
+        matches!(request, Some(Request::Moving(moving)) if *moving == grant)
     }
 
     fn audit_memory(&self) -> Result<(), Inconsistency> {
@@ -202,10 +209,6 @@ impl Engine {
             (self.timers.len() <= timers, "timers without an owner"),
         ])
     }
-}
-
-fn bytes_are_of_messages(client: &Client) -> bool {
-    client.credits.is_empty() && client.grants.is_empty()
 }
 
 fn check(rules: &[Rule]) -> Result<(), Inconsistency> {

@@ -68,7 +68,6 @@ pub(crate) struct Client {
     pub(crate) credits: Vec<Slot>,
     /// Bytes of the unexpected region that it holds: messages not yet freed, and credits.
     pub(crate) pool_bytes: u64,
-    pub(crate) grants: BTreeSet<GrantId>,
     /// When bytes last moved, to the server and to the client.
     progressed: [Time; 2],
     remembered: VecDeque<(u64, Result<(), Errno>)>,
@@ -88,7 +87,6 @@ impl Client {
             arriving: BTreeMap::new(),
             credits: Vec::new(),
             pool_bytes: 0,
-            grants: BTreeSet::new(),
             progressed: [Time::ZERO; 2],
             remembered: VecDeque::new(),
             traffic: ClientTraffic::default(),
@@ -108,6 +106,20 @@ impl Client {
     /// How many operations of the server for this key are not claimed.
     pub(crate) fn posts_of(&self, key: Key) -> usize {
         self.keys.get(&key).map_or(0, |queue| queue.posts.len())
+    }
+
+    /// Entries of its tests that sleep.
+    pub(crate) fn sleeping_entries(&self) -> usize {
+        let tests = self
+            .sleeping
+            .iter()
+            .filter_map(|request| self.requests.get(request));
+        tests
+            .map(|test| match test {
+                Request::Test { entries, .. } => entries.len(),
+                _ => 0,
+            })
+            .sum()
     }
 
     pub(crate) fn unqueue_post(&mut self, key: Key, plugin: PluginId) {

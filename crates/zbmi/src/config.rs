@@ -78,12 +78,12 @@ pub struct Limits {
     pub clients: usize,
     /// Outstanding requests of one client. A client library has one a thread.
     pub requests_per_client: usize,
-    /// Entries of one client test.
+    /// Entries of all tests of one client that sleep, and of any one.
     pub test_entries: usize,
     /// Operations of the server that it has not collected.
     pub posts: usize,
-    /// Segments of one operation.
-    pub segments_per_post: usize,
+    /// Segments of all these operations together.
+    pub segments: usize,
     /// Unanswered commands of the server. There are 64 reply slots.
     pub server_calls: usize,
     /// Operations named in one TEST.
@@ -97,7 +97,7 @@ impl Default for Limits {
             requests_per_client: 256,
             test_entries: 65_536,
             posts: 65_536,
-            segments_per_post: 65_536,
+            segments: 1 << 20,
             server_calls: 64,
             test_ids: 65_536,
         }

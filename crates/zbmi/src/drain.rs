@@ -57,10 +57,7 @@ impl Engine {
 
     /// Transfers that did not end in time are stopped.
     pub(crate) fn expire_drain(&mut self, now: Time) {
-        let grants: Vec<_> = self.transfers.keys().copied().collect();
-        for grant in grants {
-            self.fail_transfer(now, grant, Errno::ConnectionReset);
-        }
+        self.fail_transfers(now, |_| true);
     }
 
     /// Called when no output is left: whether that was the last transfer.

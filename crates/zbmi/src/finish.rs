@@ -15,6 +15,7 @@ impl Engine {
         let Some(post) = self.posts.remove(&plugin) else {
             return;
         };
+        self.kept_segments -= post.segments.len();
         let call = match post.stage {
             PostStage::Claimed { immediate, .. } => immediate,
             PostStage::Held { .. } | PostStage::Registered => held,

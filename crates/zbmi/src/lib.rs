@@ -16,7 +16,7 @@
 //!  │ request ──────────▶ matching ◀────────────────────────────── post            │
 //!  │    │    ready          │ claims                                              │
 //!  │    ▼                   ▼                                                     │
-//!  │ memory ─ pool ─▶ transfer ─ admission                       session ─ inbox  │
+//!  │ memory ─ pool ─▶ transfer ─ admission                       session messages │
 //!  │ attach ─ pids          │ ends                                  ▲             │
 //!  │ drain                  └──────────────▶ finish ────────────────┘      timers │
 //!  └───┬───────────────────────────────────────────────────────────────────────┬──┘
@@ -35,6 +35,7 @@ mod inbox;
 mod io;
 mod matching;
 mod memory;
+mod messages;
 mod pids;
 mod pool;
 mod post;
@@ -155,6 +156,8 @@ pub struct Engine {
     /// The server's operations that have not ended.
     posts: BTreeMap<PluginId, ServerPost>,
     next_plugin: PluginId,
+    /// Segments of all of these.
+    kept_segments: usize,
     transfers: BTreeMap<GrantId, Running>,
     next_grant: GrantId,
     inbox: Inbox,
@@ -178,6 +181,7 @@ impl Engine {
             next_session: Session(config.first_session),
             posts: BTreeMap::new(),
             next_plugin: PluginId(1),
+            kept_segments: 0,
             transfers: BTreeMap::new(),
             next_grant: GrantId(1),
             inbox: Inbox::default(),

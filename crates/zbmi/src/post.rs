@@ -27,6 +27,7 @@ impl Engine {
         self.counters.posts += 1;
         let plugin = self.next_plugin;
         self.next_plugin = PluginId(plugin.0 + 1);
+        self.kept_segments += segments.len();
         self.posts.insert(
             plugin,
             ServerPost {
@@ -94,15 +95,15 @@ impl Engine {
         let sum = pieces
             .iter()
             .try_fold(0_u64, |sum, piece| sum.checked_add(piece.len));
-        let fine = post.segments.len() <= limits.segments_per_post
-            && pieces.iter().filter(inside).count() == pieces.len()
+        let fine = pieces.iter().filter(inside).count() == pieces.len()
             && sum == Some(post.total)
             && post.total <= self.config.max_expected;
         if !fine {
             return failed(Refusal::BadPost, Errno::Invalid);
         }
         let uncollected = self.server.as_ref().map_or(0, |server| server.done.len());
-        if self.posts.len() + uncollected >= limits.posts {
+        let kept = self.kept_segments + pieces.len();
+        if self.posts.len() + uncollected >= limits.posts || kept > limits.segments {
             return Err((Refusal::PostLimit, Answer::NoMemory));
         }
         Ok(pieces.into())

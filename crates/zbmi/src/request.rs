@@ -4,7 +4,7 @@
 //! does not wait leaves no trace (R21).
 
 use crate::Engine;
-use crate::client::{Key, Request};
+use crate::client::{Client, Key, Request};
 use crate::counters::Refusal;
 use crate::io::{
     Direction, Errno, Output, Peer, RecvRequest, Reply, RequestId, SendKind, SendRequest, TestKind,
@@ -90,7 +90,8 @@ impl Engine {
             return;
         }
         self.counters.client_tests += 1;
-        if test.entries.len() > self.config.limits.test_entries {
+        let kept = self.client(peer).map_or(0, Client::sleeping_entries);
+        if kept + test.entries.len() > self.config.limits.test_entries {
             self.counters.refuse(Refusal::RequestLimit);
             return self.reply(peer, request, Reply::Failed(Errno::Protocol));
         }

@@ -139,7 +139,6 @@ impl Engine {
         let Some(client) = self.client_mut(peer) else {
             return grant;
         };
-        client.grants.insert(grant);
         client.requests.insert(request, Request::Moving(grant));
         let job = client.job;
         if !bulk || self.admission.enter(job, grant) {
@@ -183,6 +182,7 @@ impl Engine {
         if stalled_at <= now {
             self.counters.stalls += 1;
             self.fail_transfer(now, grant, Errno::ConnectionReset);
+            self.serve_memory(now);
         } else if let Some(running) = self.transfers.get_mut(&grant) {
             running.begun = Some(Begun {
                 check_at: stalled_at,
@@ -192,8 +192,22 @@ impl Engine {
         }
     }
 
-    /// The transfer ends badly: nothing may touch the segment for it any more, both ends fail.
-    pub(crate) fn fail_transfer(&mut self, now: Time, grant: GrantId, error: Errno) {
+    /// All of these end badly because an end of theirs is gone. Those that wait for a bulk slot go
+    /// first, or they would begin as the others leave. The caller serves whoever waits for memory, once.
+    pub(crate) fn fail_transfers(&mut self, now: Time, is_hit: impl Fn(&Running) -> bool) {
+        let hit = self.transfers.iter().filter(|(_, running)| is_hit(running));
+        let mut grants: Vec<(bool, GrantId)> = hit
+            .map(|(&grant, running)| (running.begun.is_some(), grant))
+            .collect();
+        grants.sort_unstable();
+        for (_, grant) in grants {
+            self.fail_transfer(now, grant, Errno::ConnectionReset);
+        }
+    }
+
+    /// The transfer ends badly: nothing may touch the segment for it any more, both ends fail. The
+    /// caller serves whoever waits for memory.
+    fn fail_transfer(&mut self, now: Time, grant: GrantId, error: Errno) {
         let Some((over, awaited)) = self.end_transfer(now, grant) else {
             return;
         };
@@ -207,10 +221,7 @@ impl Engine {
         }
         match over.target {
             Target::Post(plugin) => self.end_post(now, plugin, Err(error)),
-            Target::Message(offset) => {
-                self.discard_message(peer, offset);
-                self.serve_memory(now);
-            }
+            Target::Message(offset) => self.discard_message(peer, offset),
         }
     }
 
@@ -230,7 +241,6 @@ impl Engine {
         let mut awaited = false;
         let mut job = None;
         if let Some(client) = self.client_mut(over.peer) {
-            client.grants.remove(&grant);
             awaited = client.requests.remove(&over.request).is_some();
             job = Some(client.job);
         }

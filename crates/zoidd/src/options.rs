@@ -28,7 +28,7 @@ use crate::failpoint::Failpoints;
 use crate::size::{parse_milliseconds, parse_size};
 
 /// Every setting: its name, and what it means in a line.
-pub const SETTINGS: [(&str, &str); 19] = [
+pub const SETTINGS: [(&str, &str); 20] = [
     ("instance", "name of this daemon and its pset"),
     ("directory", "where lock, journal and sockets are"),
     ("socket", "path of the clients' Unix socket"),
@@ -70,6 +70,10 @@ pub const SETTINGS: [(&str, &str); 19] = [
     (
         "credits",
         "unexpected slots reserved for each client; 0: none",
+    ),
+    (
+        "trust-clients",
+        "on or off: clients of this machine may map the segment and copy in and out of it",
     ),
     (
         "unexp-share",
@@ -152,6 +156,8 @@ pub struct Options {
     pub bulk_slots: u32,
     /// Reserved unexpected slots for each client.
     pub credits: u32,
+    /// Whether local clients that ask get the segment, which they can then write as a whole.
+    pub trust_clients: bool,
     /// Percent of the unexpected memory for one client, 1 to 100.
     pub unexpected_share: u32,
     /// Where tests make the daemon stop or die; none in service.
@@ -180,6 +186,7 @@ impl Default for Options {
             max_clients: 4096,
             bulk_slots: 2,
             credits: 0,
+            trust_clients: false,
             unexpected_share: 100,
             failpoints: Failpoints::default(),
         }
@@ -270,6 +277,7 @@ impl Options {
             "max-clients" => self.max_clients = number(value)?,
             "bulk-slots" => self.bulk_slots = number(value)?,
             "credits" => self.credits = number(value)?,
+            "trust-clients" => self.trust_clients = switch(value)?,
             _ => self.unexpected_share = number(value)?,
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! The table of all peers: by NID, by primary NID, and what of it may be forgotten.
 
 use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
 
 use lnet_types::{Nid, Time};
 use rustc_hash::{FxHashMapSeed, FxSeededState};
@@ -118,6 +119,21 @@ impl Peers {
         self.by_primary
             .iter()
             .filter_map(|(&primary, &id)| Some((primary, self.kept.get(id)?)))
+    }
+
+    /// The configured peers and gateways whose primary NID comes after this one.
+    pub(crate) fn kept_after(&self, after: Option<Nid>) -> impl Iterator<Item = (Nid, &Peer)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_primary
+            .range((from, Bound::Unbounded))
+            .filter_map(|(&primary, &id)| Some((primary, self.kept.get(id)?)))
+    }
+
+    /// The peer NIs in these slots, those beyond the last one left out; `None`: there is no such slot.
+    pub(crate) fn in_slots(&self, slots: Range<usize>) -> Option<impl Iterator<Item = &PeerNi>> {
+        let in_use = slots.start..slots.end.min(self.nis.end());
+        (!in_use.is_empty())
+            .then(|| in_use.filter_map(|slot| self.nis.at(slot).map(|(_, peer_ni)| peer_ni)))
     }
 
     /// True when the owner of this NID is known to be Multi-Rail.

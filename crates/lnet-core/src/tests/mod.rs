@@ -9,6 +9,7 @@ mod hostile;
 mod lazy;
 mod matching;
 mod net;
+mod pages;
 mod ping;
 mod put_get;
 mod rails;

@@ -183,7 +183,7 @@ fn why_chosen(context: &Context<'_>) -> String {
     let mut tables = context.told.levels.iter();
     let table = tables.find(|table| table.level == "local NI");
     match table.and_then(|table| table.decided_by) {
-        Some("sequence" | "order in the list") => "by round robin".to_owned(),
+        Some("sequence" | "list order") => "by round robin".to_owned(),
         Some(by) => format!("by {by}"),
         None => "without a rival".to_owned(),
     }

@@ -24,7 +24,7 @@ pub enum Change {
     /// Health of an interface or peer interface.
     Health(Nid, u16),
     /// Another rule, before the one with this index.
-    AddRule(Rule, Option<usize>),
+    AddRule(Box<Rule>, Option<usize>),
     /// A rule less.
     DeleteRule(usize),
     /// Another local NI, and its net with the first one; the interface under it, if that matters.

@@ -73,7 +73,7 @@ impl Change {
         rule.action = priority.map(Action::Priority);
         let index = index.map(parse_index).transpose().map_err(refused)?;
         let rule = Rule::from_text(&rule, profile).map_err(refused)?;
-        Ok(Self::AddRule(rule, index))
+        Ok(Self::AddRule(Box::new(rule), index))
     }
 
     /// The index of a rule.

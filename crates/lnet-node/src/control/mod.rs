@@ -11,8 +11,11 @@
 //! Who may connect: this process's user, root, and the members of one group if that is allowed.
 
 mod connection;
+mod fault;
+mod ping;
 mod request;
 mod rules;
+mod show;
 
 use std::fs;
 use std::io::{self, ErrorKind};

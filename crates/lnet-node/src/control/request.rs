@@ -1,17 +1,25 @@
 //! Requests as documents: what each does to the node.
 
 use std::io;
+use std::time::Duration;
 
-use lnet_control::{Failure, HealthTarget, Reply, Request};
-use lnet_core::Health;
+use lnet_config::{Document, Verbosity};
+use lnet_control::{Failure, HealthTarget, Reply, Request, Section, Show};
+use lnet_core::{Core, Health, PeerCursor};
 use lnet_types::{Net, Nid};
 
 use super::connection::Pieces;
+use super::{fault, ping, show};
+use crate::engine::Engine;
 use crate::node::Node;
 
 const ENOENT: i32 = 2;
+const ESRCH: i32 = 3;
 const EINVAL: i32 = 22;
 const EOPNOTSUPP: i32 = 95;
+
+/// Peers that are looked at under one lock: some 100 µs.
+const PEERS_PER_PAGE: usize = 64;
 
 /// Carries out a request. All but the last piece of its answer go to `send`.
 pub(super) fn carry_out(node: &Node, body: &[u8], send: Pieces<'_>) -> io::Result<Reply> {
@@ -19,11 +27,160 @@ pub(super) fn carry_out(node: &Node, body: &[u8], send: Pieces<'_>) -> io::Resul
         Ok(request) => request,
         Err(error) => return Ok(refusal(-EINVAL, format!("malformed request: {error}"))),
     };
-    let _ = send;
     Ok(match request {
+        Request::Show(wanted) => return show(node, &wanted, send),
+        Request::Export { backup } => return export(node, backup, send),
+        Request::Ping {
+            nids,
+            source,
+            timeout,
+            discover,
+        } => {
+            let how = ping::How {
+                source: source.as_deref(),
+                timeout: Duration::from_secs(timeout.into()),
+                discover,
+            };
+            return ping::ask(node, &nids, &how, send);
+        }
+        Request::ResetStatistics => {
+            node.with_core(|core, _| core.reset_stats());
+            Reply::Done
+        }
+        Request::Fault(fault) => fault::carry_out(node, &fault),
         Request::SetHealth { target, health } => set_health(node, &target, health),
         other => refusal(-EOPNOTSUPP, format!("not supported: {other:?}")),
     })
+}
+
+/// The status of the frame that carries this answer.
+pub(super) fn status(reply: &Reply) -> i32 {
+    match reply {
+        Reply::Failed(failures) => failures.first().map_or(-EINVAL, |first| first.errno),
+        Reply::Done | Reply::Text(_) => 0,
+    }
+}
+
+/// A request that failed as a whole.
+pub(super) fn refusal(errno: i32, descr: String) -> Reply {
+    failure("manage", "request", errno, descr)
+}
+
+pub(super) fn failure(verb: &str, entity: &str, errno: i32, descr: impl Into<String>) -> Reply {
+    Reply::Failed(vec![Failure {
+        verb: verb.to_owned(),
+        entity: entity.to_owned(),
+        errno,
+        descr: descr.into(),
+        seq_no: None,
+    }])
+}
+
+fn show(node: &Node, wanted: &Show, send: Pieces<'_>) -> io::Result<Reply> {
+    match filters(wanted) {
+        Ok(filters) => shown(node, wanted, &filters, send),
+        Err(refused) => Ok(refused),
+    }
+}
+
+/// What a show is limited to.
+struct Filters {
+    net: Option<Net>,
+    nid: Option<Nid>,
+    gateway: Option<Nid>,
+}
+
+fn filters(wanted: &Show) -> Result<Filters, Reply> {
+    Ok(Filters {
+        net: wanted.net.as_deref().map(parsed).transpose()?,
+        nid: wanted.nid.as_deref().map(parsed).transpose()?,
+        gateway: wanted.gateway.as_deref().map(parsed).transpose()?,
+    })
+}
+
+fn shown(node: &Node, wanted: &Show, filters: &Filters, send: Pieces<'_>) -> io::Result<Reply> {
+    let verbosity = Verbosity::new(wanted.verbosity.into());
+    let of_core = |look: &dyn Fn(&Core) -> Document| {
+        text(node.with_core(|core, _| look(core)).limited(verbosity))
+    };
+    Ok(match wanted.section {
+        Section::Net => {
+            let nets = node.with_engine(|engine, _| show::nets(engine, filters.net));
+            if nets.nets.is_empty() {
+                return Ok(failure("show", "net", -ESRCH, "Network is down"));
+            }
+            text(nets.limited(verbosity))
+        }
+        Section::Peer => match filters.nid {
+            None => return peers(node, |peers| peers.limited(verbosity), send),
+            Some(nid) => one_peer(node, nid, verbosity),
+        },
+        Section::Route => of_core(&|core| show::routes(core, filters.net, filters.gateway)),
+        Section::PeerList => of_core(&show::peer_list),
+        Section::Routing => of_core(&show::routing),
+        Section::Global => of_core(&show::globals),
+        Section::Udsp => of_core(&|core| show::rules(core, wanted.idx)),
+        Section::Statistics => of_core(&show::statistics),
+        Section::LocalRecovery => of_core(&show::local_recovery),
+        Section::PeerRecovery => of_core(&show::peer_recovery),
+    })
+}
+
+/// `lnetctl` prints nothing for a NID that no peer has, and fails.
+fn one_peer(node: &Node, nid: Nid, verbosity: Verbosity) -> Reply {
+    let peer = node.with_core(|core, _| show::peer_of(core, nid));
+    if peer.peers.is_empty() {
+        return failure("show", "peer", -ENOENT, "");
+    }
+    text(peer.limited(verbosity))
+}
+
+/// All peers, a page under each lock; together one `peer` section.
+fn peers(node: &Node, limit: impl Fn(Document) -> Document, send: Pieces<'_>) -> io::Result<Reply> {
+    let mut is_first = true;
+    let mut at = Some(PeerCursor::START);
+    while let Some(from) = at {
+        let (page, next) = node.with_core(|core, _| show::peer_page(core, from, PEERS_PER_PAGE));
+        at = next;
+        let text = limit(page).to_yaml();
+        let piece = match text.split_once('\n') {
+            Some((_, entries)) if !is_first => entries.to_owned(),
+            _ => text,
+        };
+        if !piece.is_empty() {
+            is_first = false;
+            send(Reply::Text(piece))?;
+        }
+    }
+    Ok(Reply::Done)
+}
+
+/// The sections in the order of `lnetctl export`.
+fn export(node: &Node, backup: bool, send: Pieces<'_>) -> io::Result<Reply> {
+    let limit = |document: Document| {
+        if backup {
+            document.backup()
+        } else {
+            document.exported()
+        }
+    };
+    let before_peers = node.with_engine(|engine: &mut Engine, _| Document {
+        routes: show::routes(&engine.side.core, None, None).routes,
+        ..show::nets(engine, None)
+    });
+    send(Reply::Text(limit(before_peers).to_yaml()))?;
+    peers(node, limit, send)?;
+    let after_peers = node.with_core(|core, _| Document {
+        udsp: show::rules(core, None).udsp,
+        globals: show::globals(core).globals,
+        derived: show::globals(core).derived,
+        ..show::routing(core)
+    });
+    Ok(text(limit(after_peers)))
+}
+
+fn text(document: Document) -> Reply {
+    Reply::Text(document.to_yaml())
 }
 
 fn set_health(node: &Node, target: &HealthTarget, health: u16) -> Reply {
@@ -44,7 +201,7 @@ fn set_health(node: &Node, target: &HealthTarget, health: u16) -> Reply {
     };
     match set {
         Ok(true) => Reply::Done,
-        Ok(false) => refusal(-ENOENT, format!("nothing here is {}", shown(target))),
+        Ok(false) => refusal(-ENOENT, format!("nothing here is {}", named(target))),
         Err(refused) => refused,
     }
 }
@@ -63,34 +220,15 @@ fn set_peer_health(node: &Node, health: Health, nid: Nid) -> bool {
     node.with_core(|core, now| core.set_peer_ni_health(nid, health, now).is_ok())
 }
 
-fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Reply> {
+pub(super) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Reply> {
     let parsed = text.parse();
     parsed.map_err(|error: T::Err| refusal(-EINVAL, format!("'{text}': {error}")))
 }
 
-fn shown(target: &HealthTarget) -> &str {
+fn named(target: &HealthTarget) -> &str {
     match target {
         HealthTarget::Ni(name) | HealthTarget::Net(name) | HealthTarget::PeerNi(name) => name,
         HealthTarget::AllNis => "an interface",
         HealthTarget::AllPeerNis => "a peer interface",
     }
-}
-
-/// The status of the frame that carries this answer.
-pub(super) fn status(reply: &Reply) -> i32 {
-    match reply {
-        Reply::Failed(failures) => failures.first().map_or(-EINVAL, |first| first.errno),
-        Reply::Done | Reply::Text(_) => 0,
-    }
-}
-
-/// A request that failed as a whole.
-pub(super) fn refusal(errno: i32, descr: String) -> Reply {
-    Reply::Failed(vec![Failure {
-        verb: "manage".to_owned(),
-        entity: "request".to_owned(),
-        errno,
-        descr,
-        seq_no: None,
-    }])
 }

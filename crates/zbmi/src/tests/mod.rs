@@ -1,1 +1,12 @@
-//! Tests.
+//! The engine's rules, one by one, and all together against a model of plain queues.
+
+mod deaths;
+mod drain;
+mod fairness;
+mod matching;
+mod memory;
+mod model;
+mod ready;
+mod rig;
+mod server;
+mod transfers;

@@ -128,7 +128,8 @@ pub enum TestSelection<'a> {
         /// As many as the caller has room for.
         capacity: u32,
     },
-    /// These, by the server's names for them; at least one.
+    /// These, by the plugin's names for them, as [`PostOutcome::Registered`](super::PostOutcome::Registered)
+    /// said (R59: each side uses the other's names); at least one.
     These(Array<'a, u64>),
 }
 

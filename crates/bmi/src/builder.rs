@@ -1,0 +1,195 @@
+//! How an interface is made: which methods, which side, listening where.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use crate::address::{Addresses, scheme};
+use crate::bmi::{Bmi, Slot};
+use crate::error::Error;
+use crate::method::{Completions, Factory, Method, Role, Setup};
+use crate::ops::Ops;
+
+/// Collects what [`Bmi`] is started with; [`Bmi::builder`] makes one.
+///
+/// Without [`Builder::listen`] this process is a client: a method starts when the first address
+/// with its scheme is looked up. With it, it is a server, and the methods of the listen address
+/// start at once.
+#[derive(Default)]
+pub struct Builder {
+    factories: Vec<Box<dyn Factory>>,
+    listed: Option<String>,
+    listen: Option<String>,
+    bind_specific: bool,
+    auto_reference: bool,
+}
+
+impl Builder {
+    /// Adds a method to those that may be used.
+    #[must_use]
+    pub fn method(mut self, factory: impl Factory + 'static) -> Builder {
+        self.factories.push(Box::new(factory));
+        self
+    }
+
+    /// Names the methods that are used, separated by commas, such as `bmi_tcp,bmi_zoid`; they
+    /// start at once. Without it all that were added may be.
+    #[must_use]
+    pub fn only(mut self, names: &str) -> Builder {
+        self.listed = Some(names.to_owned());
+        self
+    }
+
+    /// Makes this process a server that listens on an address, or on one for each method,
+    /// separated by commas: `tcp://node7:3334,zoid://`.
+    #[must_use]
+    pub fn listen(mut self, addresses: &str) -> Builder {
+        self.listen = Some(addresses.to_owned());
+        self
+    }
+
+    /// Listens on exactly the host of the listen address, where a method would otherwise listen
+    /// on every address of this machine.
+    #[must_use]
+    pub fn bind_specific(mut self, specific: bool) -> Builder {
+        self.bind_specific = specific;
+        self
+    }
+
+    /// Each unexpected message adds a reference to the address of its sender.
+    #[must_use]
+    pub fn auto_reference(mut self, automatic: bool) -> Builder {
+        self.auto_reference = automatic;
+        self
+    }
+
+    /// Starts the interface.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoProtoOpt`]: a listed method is unknown. [`Error::Inval`]: a server's method has
+    /// no listen address, or two, or a listen address has no method. What a method fails to start
+    /// with; those started before it are closed again.
+    pub fn start(self) -> Result<Bmi, Error> {
+        let plan = self.plan()?;
+        let Builder {
+            factories,
+            bind_specific,
+            auto_reference,
+            ..
+        } = self;
+        let slots = factories
+            .into_iter()
+            .zip(&plan)
+            .map(|(factory, plan)| Slot {
+                factory,
+                usable: *plan != Plan::Unused,
+                method: OnceLock::new(),
+                starting: Mutex::new(()),
+                check_unexpected: AtomicBool::new(true),
+            });
+        let bmi = Bmi {
+            slots: slots.collect(),
+            ops: Arc::new(Ops::default()),
+            addresses: Mutex::new(Addresses::default()),
+            auto_reference,
+            closed: AtomicBool::new(false),
+            turn: AtomicUsize::new(0),
+        };
+        for (index, plan) in plan.into_iter().enumerate() {
+            let role = match plan {
+                Plan::Unused | Plan::Later => continue,
+                Plan::Client => Role::Client,
+                Plan::Server(listen) => Role::Server { listen },
+            };
+            // Dropping the interface closes what has started.
+            bmi.start(index, role, bind_specific)?;
+        }
+        Ok(bmi)
+    }
+
+    /// What each method is to do.
+    fn plan(&self) -> Result<Vec<Plan>, Error> {
+        let listed = self.listed()?;
+        let Some(listen) = &self.listen else {
+            let of = |&listed: &Option<bool>| match listed {
+                None => Plan::Later,
+                Some(true) => Plan::Client,
+                Some(false) => Plan::Unused,
+            };
+            return Ok(listed.iter().map(of).collect());
+        };
+        let mut plan = vec![Plan::Unused; self.factories.len()];
+        for part in listen.split(',') {
+            let index = self.of_scheme(scheme(part)?).ok_or(Error::Inval)?;
+            if listed[index] == Some(false) || plan[index] != Plan::Unused {
+                return Err(Error::Inval);
+            }
+            plan[index] = Plan::Server(part.to_owned());
+        }
+        let deaf =
+            |(listed, plan): (&Option<bool>, &Plan)| *listed == Some(true) && *plan == Plan::Unused;
+        if listed.iter().zip(&plan).any(deaf) {
+            return Err(Error::Inval);
+        }
+        Ok(plan)
+    }
+
+    /// For each method whether it is listed; `None` for all when there is no list.
+    fn listed(&self) -> Result<Vec<Option<bool>>, Error> {
+        let Some(list) = &self.listed else {
+            return Ok(vec![None; self.factories.len()]);
+        };
+        let mut listed = vec![Some(false); self.factories.len()];
+        for name in list
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+        {
+            let known = self.factories.iter().position(|known| known.name() == name);
+            listed[known.ok_or(Error::NoProtoOpt)?] = Some(true);
+        }
+        Ok(listed)
+    }
+
+    fn of_scheme(&self, scheme: &str) -> Option<usize> {
+        self.factories
+            .iter()
+            .position(|known| known.scheme() == scheme)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Plan {
+    /// Not listed.
+    Unused,
+    /// Started as a client by its first address.
+    Later,
+    Client,
+    Server(String),
+}
+
+impl Bmi {
+    /// Starts the method of a slot, unless it has been.
+    pub(crate) fn start(
+        &self,
+        index: usize,
+        role: Role,
+        bind_specific: bool,
+    ) -> Result<&Arc<dyn Method>, Error> {
+        let slot = &self.slots[index];
+        let _alone = slot
+            .starting
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(method) = slot.method.get() {
+            return Ok(method);
+        }
+        let setup = Setup {
+            role,
+            bind_specific,
+            completions: Completions::new(Arc::clone(&self.ops)),
+        };
+        let method = slot.factory.start(setup)?;
+        Ok(slot.method.get_or_init(|| method))
+    }
+}

@@ -1,0 +1,369 @@
+//! One connection: bytes into frames, frames into bytes. It does not know what frames mean.
+//!
+//! ```text
+//!   socket ──▶ staging ──▶ header ──▶ the engine says where the payload goes (Body)
+//!      └──────────────────────────────▶ payload, straight into the Body's memory
+//! ```
+//!
+//! What is read ahead into the staging memory, and with it the payload that must be copied, is as
+//! long as staging while messages are small. While large messages are expected it is one header.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd;
+
+use mio::net::TcpStream;
+use rustc_hash::FxHashMap;
+use sys::span::{self, PARTS_MAX, Span};
+
+use super::wire::{EAGER_WINDOW, HEADER_LEN, Header, UNEXPECTED_WINDOW, Violation};
+use crate::error::Error;
+use crate::id::{OpId, Tag};
+use crate::payload::Segments;
+
+/// How much is read ahead, in bytes: a few small messages, and room for the longest eager one.
+const STAGING_LEN: usize = 32 << 10;
+
+/// A connection with a peer.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) id: LinkId,
+    pub(crate) socket: TcpStream,
+    /// Known when this side dialled, or has been greeted.
+    pub(crate) peer: Option<u64>,
+    pub(crate) connected: bool,
+    pub(crate) greeted: bool,
+    /// There may be bytes to read.
+    pub(crate) readable: bool,
+    /// There may be room to write.
+    pub(crate) writable: bool,
+    pub(crate) inbound: Inbound,
+    pub(crate) outbound: VecDeque<Frame>,
+    pub(crate) sending: Sending,
+    pub(crate) receiving: Receiving,
+}
+
+/// A link by its place in the table, and which of those that were there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkId {
+    pub(crate) index: usize,
+    pub(crate) number: u64,
+}
+
+/// What this side has sent, or must yet send.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    /// What is left of the peer's windows.
+    pub(crate) eager: u64,
+    pub(crate) unexpected: u64,
+    /// Announced, by token.
+    pub(crate) requested: FxHashMap<u64, Outgoing>,
+    pub(crate) next_token: u64,
+    /// Unexpected messages that wait for the window.
+    pub(crate) backlog: VecDeque<Outgoing>,
+    /// Expected messages that wait because too many are announced.
+    pub(crate) expected_backlog: VecDeque<Outgoing>,
+}
+
+/// What the peer has sent.
+#[derive(Debug, Default)]
+pub(crate) struct Receiving {
+    /// What the peer has used of our windows.
+    pub(crate) eager_used: u64,
+    pub(crate) unexpected_used: u64,
+    /// What has been consumed since the peer was last told.
+    pub(crate) eager_owed: u64,
+    pub(crate) unexpected_owed: u64,
+    /// The peer's requests that no receive has matched.
+    pub(crate) requests: usize,
+    /// Those that one has, by token.
+    pub(crate) granted: FxHashMap<u64, Granted>,
+}
+
+/// A send that is not on its way.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) op: OpId,
+    pub(crate) tag: Tag,
+    pub(crate) class: u8,
+    pub(crate) segments: Segments,
+    pub(crate) total: usize,
+}
+
+/// A receive that waits for DATA.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub(crate) waiting: Waiting,
+    pub(crate) length: usize,
+}
+
+/// A receive that was posted.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) op: OpId,
+    pub(crate) tag: Tag,
+    pub(crate) segments: Segments,
+    pub(crate) total: usize,
+    /// Increases from post to post.
+    pub(crate) number: u64,
+}
+
+/// A frame on its way out.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) header: [u8; HEADER_LEN],
+    pub(crate) segments: Segments,
+    /// Bytes of header and payload.
+    pub(crate) len: usize,
+    pub(crate) sent: usize,
+    /// Completed, with the number of payload bytes, when the frame is out.
+    pub(crate) op: Option<OpId>,
+}
+
+impl Frame {
+    pub(crate) fn control(header: Header) -> Frame {
+        Frame {
+            header: header.encode(),
+            segments: Segments::new(),
+            len: HEADER_LEN,
+            sent: 0,
+            op: None,
+        }
+    }
+
+    pub(crate) fn message(header: Header, outgoing: Outgoing) -> Frame {
+        Frame {
+            header: header.encode(),
+            segments: outgoing.segments,
+            len: HEADER_LEN + outgoing.total,
+            sent: 0,
+            op: Some(outgoing.op),
+        }
+    }
+}
+
+/// Where the payload of the frame that is being read goes.
+#[derive(Debug)]
+pub(crate) struct Body {
+    /// Exactly `len` bytes; none at all when the payload is dropped.
+    pub(crate) segments: Segments,
+    pub(crate) len: usize,
+    pub(crate) filled: usize,
+    pub(crate) then: Then,
+}
+
+/// What becomes of a payload that has been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// A posted receive is done.
+    Receive(OpId),
+    /// It waits for a receive.
+    Eager(Tag),
+    /// It waits for a test.
+    Unexpected(Tag, u8),
+    /// Nothing.
+    Drop,
+}
+
+/// The half of a link that reads.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    staging: Box<[u8]>,
+    start: usize,
+    end: usize,
+    pub(crate) body: Option<Body>,
+    /// Payload bytes that passed through staging.
+    pub(crate) copied: u64,
+}
+
+/// What was read.
+#[derive(Debug)]
+pub(crate) enum Item {
+    Header(Header),
+    Body(Body),
+}
+
+impl Default for Inbound {
+    fn default() -> Inbound {
+        Inbound {
+            staging: vec![0; STAGING_LEN].into_boxed_slice(),
+            start: 0,
+            end: 0,
+            body: None,
+            copied: 0,
+        }
+    }
+}
+
+impl Inbound {
+    /// Reads once. Returns whether there may be more.
+    ///
+    /// # Errors
+    ///
+    /// What the socket fails with; [`io::ErrorKind::UnexpectedEof`] when the peer has closed it.
+    fn fill(&mut self, socket: &impl AsFd, large_expected: bool) -> io::Result<bool> {
+        self.staging.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        let none = Segments::new();
+        let (segments, filled, missing) = match &self.body {
+            Some(body) if !body.segments.is_empty() => {
+                (&body.segments, body.filled, body.len - body.filled)
+            }
+            _ => (&none, 0, 0),
+        };
+        let dropping = matches!(&self.body, Some(body) if body.segments.is_empty());
+        let limit = if large_expected && !dropping {
+            HEADER_LEN.max(self.end + 1)
+        } else {
+            STAGING_LEN
+        };
+        let tail = &mut self.staging[self.end..limit];
+        let room = missing + tail.len();
+        let whole = segments.len() < PARTS_MAX;
+        let count = span::receive(socket, segments, filled, tail)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let direct = count.min(missing);
+        if let Some(body) = &mut self.body {
+            body.filled += direct;
+        }
+        self.end += count - direct;
+        // Less than there was room for: the socket is empty, and says so when it no longer is.
+        Ok(count == room || !whole)
+    }
+
+    /// The next header, or the body that has become complete; `None` when bytes are missing.
+    ///
+    /// # Errors
+    ///
+    /// [`Violation::NotAFrame`].
+    pub(crate) fn next(&mut self) -> Result<Option<Item>, Violation> {
+        let staged = &self.staging[self.start..self.end];
+        if let Some(mut body) = self.body.take() {
+            let count = staged.len().min(body.len - body.filled);
+            span::scatter(&body.segments, body.filled, &staged[..count]);
+            if !body.segments.is_empty() {
+                self.copied += count as u64;
+            }
+            self.start += count;
+            body.filled += count;
+            if body.filled == body.len {
+                return Ok(Some(Item::Body(body)));
+            }
+            self.body = Some(body);
+            return Ok(None);
+        }
+        let Some(header) = staged.first_chunk() else {
+            return Ok(None);
+        };
+        let header = Header::decode(header)?;
+        self.start += HEADER_LEN;
+        Ok(Some(Item::Header(header)))
+    }
+}
+
+impl Link {
+    pub(crate) fn new(socket: TcpStream, peer: Option<u64>, connected: bool) -> Link {
+        Link {
+            id: LinkId {
+                index: 0,
+                number: 0,
+            },
+            socket,
+            peer,
+            connected,
+            greeted: false,
+            readable: connected,
+            writable: connected,
+            inbound: Inbound::default(),
+            outbound: VecDeque::new(),
+            sending: Sending {
+                eager: EAGER_WINDOW,
+                unexpected: UNEXPECTED_WINDOW,
+                requested: FxHashMap::default(),
+                next_token: 1,
+                backlog: VecDeque::new(),
+                expected_backlog: VecDeque::new(),
+            },
+            receiving: Receiving::default(),
+        }
+    }
+
+    /// Reads once, if there may be something. Returns whether something was read.
+    ///
+    /// # Errors
+    ///
+    /// The link has failed.
+    pub(crate) fn fill(&mut self) -> Result<bool, Error> {
+        if !self.readable || !self.connected {
+            return Ok(false);
+        }
+        let large = !self.receiving.granted.is_empty();
+        match self.inbound.fill(&self.socket, large) {
+            Ok(more) => {
+                self.readable = more;
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.readable = false;
+                Ok(false)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+            Err(error) => Err(lost(error)),
+        }
+    }
+
+    /// Writes what the socket takes. Puts the operations whose frames are out, and their sizes,
+    /// into `done`.
+    ///
+    /// # Errors
+    ///
+    /// The link has failed.
+    pub(crate) fn flush(
+        &mut self,
+        done: &mut Vec<(OpId, Result<usize, Error>)>,
+    ) -> Result<(), Error> {
+        while self.connected
+            && self.writable
+            && let Some(frame) = self.outbound.front_mut()
+        {
+            match span::send(&self.socket, &frame.header, &frame.segments, frame.sent) {
+                Ok(count) => frame.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(lost(error)),
+            }
+            if frame.sent == frame.len
+                && let Some(frame) = self.outbound.pop_front()
+                && let Some(op) = frame.op
+            {
+                done.push((op, Ok(frame.len - HEADER_LEN)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What BMI calls the end of a connection.
+fn lost(error: io::Error) -> Error {
+    match Error::from(error) {
+        Error::Pipe | Error::Io => Error::ConnReset,
+        other => other,
+    }
+}
+
+/// The first `len` bytes of memory, without segments of no bytes.
+pub(crate) fn trimmed(segments: &[Span], len: usize) -> Segments {
+    let mut left = len;
+    let mut trimmed = Segments::new();
+    for segment in segments {
+        let count = segment.len().min(left);
+        if count > 0 {
+            trimmed.extend(segment.part(0..count));
+        }
+        left -= count;
+    }
+    trimmed
+}

@@ -1,0 +1,412 @@
+//! The method `bmi_tcp`: from process to process over sockets.
+//!
+//! `tcp://host:port` names a process that listens. Who dialled does not matter afterwards: either
+//! side sends expected and unexpected messages over the same connection, and a process without a
+//! listen address is known by its connection. A connection is made by the first send, and again
+//! by the next one after it was lost; what was in flight fails with [`Error::ConnReset`].
+//!
+//! ```text
+//!   thread A ── test ──┐ drives: sleeps in epoll, reads, writes
+//!   thread B ── test ──┤ waits for what A brings, and takes over when A leaves
+//!   thread C ── post ──┘ writes at once; wakes A only when something is done that A waits for
+//! ```
+//!
+//! No thread of the method's own exists: nothing moves while nobody tests or posts. One lock
+//! guards everything, and is not held while a thread sleeps.
+//!
+//! A send is done when the kernel has its bytes. So a message longer than its receive is reported
+//! at both ends only when it was announced first (more than 16 KiB); the sender of a short one
+//! was told before anybody could know.
+
+mod counters;
+mod link;
+mod name;
+mod post;
+mod queue;
+mod receive;
+mod state;
+mod wire;
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mio::net::TcpListener;
+use mio::{Events, Interest, Poll, Token, Waker};
+
+pub use self::counters::{Counter, Counters};
+use self::state::{LISTENER, State};
+pub use self::wire::Violation;
+use self::wire::{EXPECTED_MAX, UNEXPECTED_MAX, charge};
+use crate::error::Error;
+use crate::id::{Class, OpId};
+use crate::method::{
+    Factory, Limits, Method, Peer, Posted, Received, Request, Role, Setup, Traits, Wanted,
+};
+use crate::option::{Question, Setting};
+use crate::turns::Turns;
+
+/// Makes the method; what [`crate::Builder::method`] takes.
+#[derive(Clone, Debug, Default)]
+pub struct Tcp {
+    counters: Arc<Counters>,
+}
+
+impl Tcp {
+    /// The method, with counters of its own.
+    #[must_use]
+    pub fn new() -> Tcp {
+        Tcp::default()
+    }
+
+    /// What the method counts once it has started.
+    #[must_use]
+    pub fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.counters)
+    }
+}
+
+impl Factory for Tcp {
+    fn name(&self) -> &'static str {
+        "bmi_tcp"
+    }
+
+    fn scheme(&self) -> &'static str {
+        "tcp"
+    }
+
+    fn start(&self, setup: Setup) -> Result<Arc<dyn Method>, Error> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        let registry = poll.registry().try_clone()?;
+        let listener = match &setup.role {
+            Role::Client => None,
+            Role::Server { listen } => {
+                let mut listener = TcpListener::bind(local(listen, setup.bind_specific)?)?;
+                registry.register(&mut listener, LISTENER, Interest::READABLE)?;
+                Some(listener)
+            }
+        };
+        let counters = self.counters();
+        let state = State::new(registry, listener, setup.completions, counters);
+        Ok(Arc::new(TcpMethod {
+            shared: Mutex::new(Shared {
+                state,
+                driving: false,
+                followers: 0,
+                asleep: false,
+                news: 0,
+                wakes: 0,
+            }),
+            changed: Condvar::new(),
+            driver: Mutex::new(Driver {
+                poll,
+                events: Events::with_capacity(256),
+            }),
+            waker,
+            unexpected: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+        }))
+    }
+}
+
+/// The token of the waker.
+const WAKER: Token = Token(usize::MAX - 2);
+
+/// The address to listen on: every one of this machine, unless `specific`.
+fn local(listen: &str, specific: bool) -> Result<SocketAddr, Error> {
+    let mut address = name::resolve(listen)?;
+    if !specific {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        });
+    }
+    Ok(address)
+}
+
+/// The method at work.
+struct TcpMethod {
+    shared: Mutex<Shared>,
+    /// Told to those who wait while another thread drives: there is news, or nobody drives.
+    changed: Condvar,
+    driver: Mutex<Driver>,
+    waker: Waker,
+    /// A copy of the number of unexpected messages, to be read without the lock.
+    unexpected: AtomicUsize,
+    closed: AtomicBool,
+}
+
+struct Driver {
+    poll: Poll,
+    events: Events,
+}
+
+struct Shared {
+    state: State,
+    /// A thread is the driver.
+    driving: bool,
+    /// How many threads wait for the driver.
+    followers: usize,
+    /// The driver sleeps, or is about to.
+    asleep: bool,
+    /// Changes whenever something is done or has arrived.
+    news: u64,
+    /// Changes with each wake.
+    wakes: u64,
+}
+
+impl TcpMethod {
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports what is done, and tells those who wait for it.
+    fn settle(&self, shared: &mut Shared) {
+        let done = shared.state.settle();
+        let count = shared.state.unexpected_count;
+        let before = self.unexpected.swap(count, Ordering::Release);
+        if done || count > before {
+            shared.news += 1;
+            self.rouse(shared);
+        }
+    }
+
+    /// Lets everybody who sleeps look again.
+    fn rouse(&self, shared: &mut Shared) {
+        if shared.followers > 0 {
+            self.changed.notify_all();
+        }
+        if shared.asleep {
+            shared.asleep = false;
+            // It fails only if the descriptor is gone, which the driver would learn by itself.
+            let _ = self.waker.wake();
+        }
+    }
+
+    /// Makes progress for at most `wait`, until `met`.
+    fn drive(&self, wait: Duration, met: impl Fn(&State) -> bool) -> Result<(), Error> {
+        let mut turns = Turns::new(wait);
+        let mut shared = self.lock();
+        let wakes = shared.wakes;
+        loop {
+            self.check_open()?;
+            if met(&shared.state) || shared.wakes != wakes {
+                break;
+            }
+            let Some(left) = turns.next() else {
+                break;
+            };
+            shared = if shared.driving {
+                self.follow(shared, left)
+            } else {
+                self.lead(shared, left)?
+            };
+        }
+        if !shared.driving && shared.followers > 0 {
+            self.changed.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Waits for the driver to bring something.
+    fn follow<'a>(
+        &self,
+        mut shared: MutexGuard<'a, Shared>,
+        left: Duration,
+    ) -> MutexGuard<'a, Shared> {
+        if left.is_zero() {
+            return shared;
+        }
+        shared.followers += 1;
+        let (news, wakes) = (shared.news, shared.wakes);
+        let nothing_new =
+            |shared: &mut Shared| shared.driving && shared.news == news && shared.wakes == wakes;
+        let waited = self.changed.wait_timeout_while(shared, left, nothing_new);
+        let mut shared = waited.unwrap_or_else(PoisonError::into_inner).0;
+        shared.followers -= 1;
+        shared
+    }
+
+    /// Is the driver for one turn: sleeps until a socket is ready, then does what it is ready for.
+    fn lead<'a>(
+        &'a self,
+        mut shared: MutexGuard<'a, Shared>,
+        left: Duration,
+    ) -> Result<MutexGuard<'a, Shared>, Error> {
+        let pressing = !shared.state.ready.is_empty();
+        shared.driving = true;
+        shared.asleep = true;
+        drop(shared);
+        let timeout = if pressing { Duration::ZERO } else { left };
+        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        let Driver { poll, events } = &mut *driver;
+        let polled = poll.poll(events, Some(timeout));
+        let mut shared = self.lock();
+        shared.asleep = false;
+        for event in events.iter() {
+            match event.token() {
+                WAKER => {}
+                LISTENER => shared.state.acceptable = true,
+                Token(index) => {
+                    let readable =
+                        event.is_readable() || event.is_read_closed() || event.is_error();
+                    let writable = event.is_writable() || event.is_error();
+                    shared.state.stirred(index, readable, writable);
+                }
+            }
+        }
+        shared.state.progress();
+        shared.driving = false;
+        self.settle(&mut shared);
+        match polled {
+            Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
+                self.changed.notify_one();
+                Err(error.into())
+            }
+            _ => Ok(shared),
+        }
+    }
+
+    fn check_open(&self) -> Result<(), Error> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::NetDown);
+        }
+        Ok(())
+    }
+}
+
+impl Method for TcpMethod {
+    fn traits(&self) -> Traits {
+        Traits {
+            single_context: false,
+            receives_unexpected: true,
+            no_polling: false,
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            expected: EXPECTED_MAX,
+            unexpected: UNEXPECTED_MAX,
+        }
+    }
+
+    fn lookup(&self, address: &str) -> Result<Peer, Error> {
+        let remote = name::resolve(address)?;
+        self.check_open()?;
+        Ok(Peer(self.lock().state.looked_up(remote)))
+    }
+
+    fn peer_name(&self, peer: Peer) -> String {
+        self.lock().state.name(peer)
+    }
+
+    fn in_range(&self, peer: Peer, wildcard: &str, bits: u32) -> Result<bool, Error> {
+        let shared = self.lock();
+        let state = shared.state.peers.get(&peer.0).ok_or(Error::Inval)?;
+        let address = state.remote.or(state.seen).ok_or(Error::Inval)?;
+        name::in_range(address.ip(), wildcard, bits)
+    }
+
+    fn post(&self, request: &Request) -> Result<Posted, Error> {
+        let mut shared = self.lock();
+        self.check_open()?;
+        let posted = shared.state.post(request);
+        self.settle(&mut shared);
+        posted
+    }
+
+    fn cancel(&self, op: OpId) -> Result<(), Error> {
+        let mut shared = self.lock();
+        shared.state.cancel(op);
+        self.settle(&mut shared);
+        Ok(())
+    }
+
+    fn test(&self, wanted: &Wanted<'_>, wait: Duration) -> Result<(), Error> {
+        self.drive(wait, |state| {
+            wanted.is_met() || wanted.unexpected_ends_wait() && state.unexpected_count > 0
+        })
+    }
+
+    fn test_unexpected(
+        &self,
+        class: Class,
+        capacity: usize,
+        wait: Duration,
+        messages: &mut Vec<Received>,
+    ) -> Result<(), Error> {
+        let waiting = |state: &State| {
+            let queue = state.unexpected.get(&class.0);
+            queue.is_some_and(|queue| !queue.is_empty())
+        };
+        self.drive(wait, waiting)?;
+        let mut shared = self.lock();
+        let state = &mut shared.state;
+        for _ in 0..capacity {
+            let queue = state.unexpected.get_mut(&class.0);
+            let Some(message) = queue.and_then(std::collections::VecDeque::pop_front) else {
+                break;
+            };
+            state.unexpected_count -= 1;
+            let cost = charge(message.received.data.len());
+            state.consumed_unexpected(message.link, cost);
+            messages.push(message.received);
+        }
+        self.settle(&mut shared);
+        Ok(())
+    }
+
+    fn unexpected_waiting(&self) -> bool {
+        self.unexpected.load(Ordering::Acquire) > 0
+    }
+
+    fn wake(&self) {
+        let mut shared = self.lock();
+        shared.wakes += 1;
+        self.rouse(&mut shared);
+    }
+
+    fn set(&self, peer: Option<Peer>, setting: &Setting) -> Result<(), Error> {
+        let mut shared = self.lock();
+        match (setting, peer) {
+            (Setting::TcpSendBuffer(len), _) => shared.state.buffers.send = Some(*len),
+            (Setting::TcpReceiveBuffer(len), _) => shared.state.buffers.receive = Some(*len),
+            (Setting::CloseConnection, Some(peer)) => {
+                shared.state.disconnect(peer.0, Error::ConnReset);
+                self.settle(&mut shared);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn get(&self, _peer: Option<Peer>, question: Question) -> Result<u64, Error> {
+        match question {
+            Question::TcpPort => Ok(u64::from(self.lock().state.port())),
+            _ => Err(Error::NoSys),
+        }
+    }
+
+    fn may_forget(&self, peer: Peer) -> bool {
+        let shared = self.lock();
+        let state = shared.state.peers.get(&peer.0);
+        state.is_none_or(|state| state.link.is_none())
+    }
+
+    fn forget(&self, peer: Peer) {
+        let mut shared = self.lock();
+        shared.state.forget(peer.0);
+        self.settle(&mut shared);
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        let mut shared = self.lock();
+        shared.wakes += 1;
+        self.rouse(&mut shared);
+        shared.state.close();
+    }
+}

@@ -1,0 +1,529 @@
+//! What a peer says, and what follows from it.
+
+use sys::span::Span;
+
+use super::counters::Counter;
+use super::link::{Body, Frame, Granted, Item, Link, LinkId, Then, Waiting, trimmed};
+use super::state::{Arrival, Message, Place, State};
+use super::wire::{
+    EAGER_MAX, EAGER_WINDOW, EXPECTED_MAX, Header, Kind, REQUESTS_MAX, UNEXPECTED_MAX,
+    UNEXPECTED_WINDOW, VERSION, Violation, charge,
+};
+use crate::error::Error;
+use crate::id::Tag;
+use crate::method::{Peer, Received};
+use crate::payload::Segments;
+
+/// How often one link is read before it is the next one's turn.
+const READS_PER_TURN: usize = 16;
+
+/// Why a link ends while it is read.
+enum Broken {
+    Lost(Error),
+    Violated(Violation),
+}
+
+impl From<Violation> for Broken {
+    fn from(violation: Violation) -> Broken {
+        Broken::Violated(violation)
+    }
+}
+
+impl State {
+    /// Reads and writes what the sockets are ready for: each link gets one turn.
+    pub(crate) fn progress(&mut self) {
+        self.accept();
+        for _ in 0..self.ready.len() {
+            let Some(index) = self.ready.pop_front() else {
+                return;
+            };
+            match self.read(index) {
+                Ok(true) => self.ready.push_back(index),
+                Ok(false) => {}
+                Err(Broken::Lost(error)) => self.fail(index, error),
+                Err(Broken::Violated(violation)) => {
+                    tracing::warn!(?violation, "a connection was closed");
+                    self.counters.violated(violation);
+                    self.fail(index, Error::Proto);
+                }
+            }
+        }
+    }
+
+    /// A socket has become ready for something.
+    pub(crate) fn stirred(&mut self, index: usize, readable: bool, writable: bool) {
+        let Some(Some(link)) = self.links.get_mut(index) else {
+            return;
+        };
+        if !link.connected
+            && let Err(error) = connected(link)
+        {
+            if let Some(error) = error {
+                self.fail(index, error);
+            }
+            return;
+        }
+        link.readable |= readable;
+        link.writable |= writable;
+        if link.readable && !self.ready.contains(&index) {
+            self.ready.push_back(index);
+        }
+        if writable {
+            self.flush(index);
+        }
+    }
+
+    /// Gives a link its turn. Returns whether there may be more to read.
+    fn read(&mut self, index: usize) -> Result<bool, Broken> {
+        for _ in 0..READS_PER_TURN {
+            let Some(Some(link)) = self.links.get_mut(index) else {
+                return Ok(false);
+            };
+            if !link.fill().map_err(Broken::Lost)? {
+                return Ok(false);
+            }
+            while let Some(Some(link)) = self.links.get_mut(index)
+                && let Some(item) = link.inbound.next()?
+            {
+                match item {
+                    Item::Header(header) => self.on_header(index, header)?,
+                    Item::Body(body) => self.on_body(index, body),
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn on_header(&mut self, index: usize, header: Header) -> Result<(), Violation> {
+        let Some(link) = &self.links[index] else {
+            return Ok(());
+        };
+        let peer = match (header.kind, link.greeted) {
+            (Kind::Hello, false) => return self.on_hello(index, header),
+            (Kind::Hello, true) | (_, false) => return Err(Violation::Greeting),
+            (_, true) => link.peer.ok_or(Violation::Greeting)?,
+        };
+        match header.kind {
+            Kind::Hello => Ok(()),
+            Kind::Eager => self.on_eager(index, peer, header),
+            Kind::Unexpected => self.on_unexpected(index, header),
+            Kind::Request => self.on_request(index, peer, header),
+            Kind::Ready => self.on_ready(index, header),
+            Kind::Refuse => {
+                self.on_refuse(index, header.token);
+                Ok(())
+            }
+            Kind::Data => self.on_data(index, header),
+            Kind::Withdraw => self.on_withdraw(index, peer, header),
+            Kind::Credit => self.on_credit(index, header),
+        }
+    }
+
+    /// Learns who is at the other end of a link that was accepted.
+    fn on_hello(&mut self, index: usize, header: Header) -> Result<(), Violation> {
+        if header.tag != VERSION {
+            return Err(Violation::Version);
+        }
+        let port = u16::try_from(header.token).map_err(|_| Violation::Greeting)?;
+        let room = self.has_room_for_peers();
+        let Some(link) = &mut self.links[index] else {
+            return Ok(());
+        };
+        link.greeted = true;
+        if link.peer.is_some() {
+            return Ok(());
+        }
+        let Some(seen) = link.socket.peer_addr().ok().filter(|_| room) else {
+            self.counters.add(Counter::Refused);
+            self.fail(index, Error::ConnReset);
+            return Ok(());
+        };
+        // The peer's word is taken for its port only: it cannot pass for another host.
+        let peer = match port {
+            0 => self.add_peer(None, Some(seen)),
+            port => self.peer_at((seen.ip(), port).into()),
+        };
+        if let Some(link) = &mut self.links[index] {
+            link.peer = Some(peer);
+        }
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.link.get_or_insert(index);
+        }
+        Ok(())
+    }
+
+    fn on_eager(&mut self, index: usize, peer: u64, header: Header) -> Result<(), Violation> {
+        let len = bounded(header.length, EAGER_MAX)?;
+        let (Some(link), Some(state)) = (&mut self.links[index], self.peers.get_mut(&peer)) else {
+            return Ok(());
+        };
+        let used = &mut link.receiving.eager_used;
+        *used += charge(len);
+        if *used > EAGER_WINDOW {
+            return Err(Violation::Overdrawn);
+        }
+        let tag = Tag(header.tag);
+        let body = match state.receives.pop_front(tag.0) {
+            Some(waiting) if len <= waiting.total => {
+                self.places.insert(waiting.op, Place::Claimed);
+                body(
+                    trimmed(&waiting.segments, len),
+                    len,
+                    Then::Receive(waiting.op),
+                )
+            }
+            Some(waiting) => {
+                self.counters.add(Counter::Truncated);
+                self.done.push((waiting.op, Err(Error::MsgSize)));
+                body(Segments::new(), len, Then::Drop)
+            }
+            None => stored(len, Then::Eager(tag))?,
+        };
+        if !matches!(body.then, Then::Eager(_)) {
+            link.receiving.eager_owed += charge(len);
+        }
+        link.inbound.body = Some(body);
+        self.give_back(index);
+        Ok(())
+    }
+
+    fn on_unexpected(&mut self, index: usize, header: Header) -> Result<(), Violation> {
+        let len = bounded(header.length, UNEXPECTED_MAX)?;
+        let Some(link) = &mut self.links[index] else {
+            return Ok(());
+        };
+        let used = &mut link.receiving.unexpected_used;
+        *used += charge(len);
+        if *used > UNEXPECTED_WINDOW {
+            return Err(Violation::Overdrawn);
+        }
+        let then = Then::Unexpected(Tag(header.tag), header.class);
+        link.inbound.body = Some(stored(len, then)?);
+        Ok(())
+    }
+
+    fn on_request(&mut self, index: usize, peer: u64, header: Header) -> Result<(), Violation> {
+        let length = bounded(header.length, EXPECTED_MAX)?;
+        let (Some(link), Some(state)) = (&mut self.links[index], self.peers.get_mut(&peer)) else {
+            return Ok(());
+        };
+        let open = link.receiving.requests + link.receiving.granted.len();
+        if open >= REQUESTS_MAX {
+            return Err(Violation::Overdrawn);
+        }
+        match state.receives.pop_front(header.tag) {
+            Some(waiting) => self.grant(index, header.token, length, waiting),
+            None => {
+                link.receiving.requests += 1;
+                let arrival = Arrival::Request {
+                    link: index,
+                    token: header.token,
+                    length,
+                };
+                state.arrivals.push_back(header.tag, arrival);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for the data of a request, into the memory of a receive; refuses when it is too short.
+    pub(crate) fn grant(&mut self, index: usize, token: u64, length: usize, waiting: Waiting) {
+        let mut header = Header {
+            length: length as u64,
+            token,
+            ..Header::new(Kind::Ready)
+        };
+        if length > waiting.total {
+            self.counters.add(Counter::Truncated);
+            self.done.push((waiting.op, Err(Error::MsgSize)));
+            header = Header {
+                token,
+                ..Header::new(Kind::Refuse)
+            };
+        } else if let Some(link) = &mut self.links[index] {
+            self.places.insert(waiting.op, Place::Claimed);
+            let granted = Granted { waiting, length };
+            link.receiving.granted.insert(token, granted);
+        }
+        self.enqueue(index, Frame::control(header));
+    }
+
+    fn on_ready(&mut self, index: usize, header: Header) -> Result<(), Violation> {
+        let Some(link) = &mut self.links[index] else {
+            return Ok(());
+        };
+        let Some(outgoing) = link.sending.requested.remove(&header.token) else {
+            // It crossed our WITHDRAW, unless it names what never was.
+            if header.token >= link.sending.next_token {
+                return Err(Violation::Token);
+            }
+            self.counters.add(Counter::Late);
+            return Ok(());
+        };
+        if header.length != outgoing.total as u64 {
+            self.done.push((outgoing.op, Err(Error::Proto)));
+            return Err(Violation::Token);
+        }
+        self.places.insert(outgoing.op, Place::Claimed);
+        let header = Header {
+            length: header.length,
+            token: header.token,
+            ..Header::new(Kind::Data)
+        };
+        self.enqueue(index, Frame::message(header, outgoing));
+        self.send_expected(index, None);
+        Ok(())
+    }
+
+    fn on_refuse(&mut self, index: usize, token: u64) {
+        let Some(link) = &mut self.links[index] else {
+            return;
+        };
+        match link.sending.requested.remove(&token) {
+            Some(outgoing) => self.done.push((outgoing.op, Err(Error::MsgSize))),
+            None => self.counters.add(Counter::Late),
+        }
+        self.send_expected(index, None);
+    }
+
+    fn on_data(&mut self, index: usize, header: Header) -> Result<(), Violation> {
+        let Some(link) = &mut self.links[index] else {
+            return Ok(());
+        };
+        let granted = link.receiving.granted.remove(&header.token);
+        let Granted { waiting, length } = granted.ok_or(Violation::Token)?;
+        let then = Then::Receive(waiting.op);
+        link.inbound.body = Some(body(trimmed(&waiting.segments, length), length, then));
+        if header.length != length as u64 {
+            return Err(Violation::Token);
+        }
+        Ok(())
+    }
+
+    /// A request was cancelled. The receive that it had matched waits again, in its old place.
+    fn on_withdraw(&mut self, index: usize, peer: u64, header: Header) -> Result<(), Violation> {
+        let (Some(link), Some(state)) = (&mut self.links[index], self.peers.get_mut(&peer)) else {
+            return Ok(());
+        };
+        let tag = Tag(header.tag);
+        let Some(granted) = link.receiving.granted.remove(&header.token) else {
+            let withdrawn = |arrival: &Arrival| {
+                matches!(arrival, Arrival::Request { link, token, .. }
+                    if *link == index && *token == header.token)
+            };
+            // Refused already when it is not there.
+            if state.arrivals.remove(tag.0, withdrawn).is_some() {
+                link.receiving.requests -= 1;
+            }
+            return Ok(());
+        };
+        let waiting = granted.waiting;
+        if waiting.tag != tag {
+            self.done.push((waiting.op, Err(Error::Proto)));
+            return Err(Violation::Token);
+        }
+        match state.arrivals.pop_front(tag.0) {
+            Some(arrival) => self.meet(waiting, arrival),
+            None => {
+                self.places.insert(waiting.op, Place::Receive { peer, tag });
+                let number = waiting.number;
+                let later = |other: &Waiting| other.number > number;
+                state.receives.insert_before(tag.0, waiting, later);
+            }
+        }
+        Ok(())
+    }
+
+    fn on_credit(&mut self, index: usize, header: Header) -> Result<(), Violation> {
+        let Some(link) = &mut self.links[index] else {
+            return Ok(());
+        };
+        let (left, window) = match header.class {
+            0 => (&mut link.sending.eager, EAGER_WINDOW),
+            1 => (&mut link.sending.unexpected, UNEXPECTED_WINDOW),
+            _ => return Err(Violation::Credit),
+        };
+        let more = left.checked_add(header.length);
+        *left = more
+            .filter(|&more| more <= window)
+            .ok_or(Violation::Credit)?;
+        if header.class == 1 {
+            self.send_unexpected(index, None);
+        }
+        Ok(())
+    }
+
+    /// A payload has been read.
+    fn on_body(&mut self, index: usize, body: Body) {
+        let Body {
+            segments,
+            len,
+            then,
+            ..
+        } = body;
+        if let Some(link) = &mut self.links[index] {
+            let copied = std::mem::take(&mut link.inbound.copied);
+            self.counters.add_many(Counter::CopiedBytes, copied);
+        }
+        match then {
+            Then::Drop => {}
+            Then::Receive(op) => {
+                // Its memory is the program's again as soon as it is done.
+                drop(segments);
+                self.done.push((op, Ok(len)));
+            }
+            Then::Eager(tag) => self.keep_eager(index, tag, segments),
+            Then::Unexpected(tag, class) => self.keep_unexpected(index, tag, class, segments),
+        }
+    }
+
+    /// Keeps a message for a receive, unless one was posted while it was read.
+    fn keep_eager(&mut self, index: usize, tag: Tag, segments: Segments) {
+        let Some((link, peer)) = self.sender(index) else {
+            return;
+        };
+        let state = self.peers.get_mut(&peer);
+        let (Some(state), Some(data)) = (state, segments.into_iter().next()) else {
+            return;
+        };
+        let arrival = Arrival::Eager { link, data };
+        match state.receives.pop_front(tag.0) {
+            Some(waiting) => self.meet(waiting, arrival),
+            None => state.arrivals.push_back(tag.0, arrival),
+        }
+    }
+
+    fn keep_unexpected(&mut self, index: usize, tag: Tag, class: u8, segments: Segments) {
+        let (Some((link, peer)), Some(data)) = (self.sender(index), segments.into_iter().next())
+        else {
+            return;
+        };
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.announced = true;
+        }
+        let received = Received {
+            peer: Peer(peer),
+            tag,
+            data,
+        };
+        let message = Message { link, received };
+        self.unexpected.entry(class).or_default().push_back(message);
+        self.unexpected_count += 1;
+    }
+
+    /// Copies a message that was here first to the memory of its receive.
+    pub(crate) fn copy_out(&mut self, waiting: &Waiting, data: &Span) -> Result<usize, Error> {
+        if data.len() > waiting.total {
+            self.counters.add(Counter::Truncated);
+            return Err(Error::MsgSize);
+        }
+        let mut done = 0;
+        for segment in &waiting.segments {
+            let rest = data.part(done..data.len());
+            done += rest.map_or(0, |rest| rest.copy_to(segment));
+        }
+        self.counters.add_many(Counter::CopiedBytes, done as u64);
+        Ok(done)
+    }
+
+    /// A link, and whose it is.
+    fn sender(&self, index: usize) -> Option<(LinkId, u64)> {
+        let link = self.links.get(index)?.as_ref()?;
+        Some((link.id, link.peer?))
+    }
+
+    /// The program has an eager message. If its link is gone, so is the window.
+    pub(crate) fn consumed_eager(&mut self, id: LinkId, cost: u64) {
+        if let Some(Some(link)) = self.links.get_mut(id.index)
+            && link.id == id
+        {
+            link.receiving.eager_owed += cost;
+            self.give_back(id.index);
+        }
+    }
+
+    /// The program has an unexpected message.
+    pub(crate) fn consumed_unexpected(&mut self, id: LinkId, cost: u64) {
+        if let Some(Some(link)) = self.links.get_mut(id.index)
+            && link.id == id
+        {
+            link.receiving.unexpected_owed += cost;
+            self.give_back(id.index);
+        }
+    }
+
+    /// Gives a window back, in pieces of a quarter: a sender always has more than a message left.
+    fn give_back(&mut self, index: usize) {
+        let Some(Some(link)) = self.links.get_mut(index) else {
+            return;
+        };
+        let receiving = &mut link.receiving;
+        let eager = (
+            0,
+            EAGER_WINDOW,
+            &mut receiving.eager_used,
+            &mut receiving.eager_owed,
+        );
+        let unexpected = (
+            1,
+            UNEXPECTED_WINDOW,
+            &mut receiving.unexpected_used,
+            &mut receiving.unexpected_owed,
+        );
+        for (class, window, used, owed) in [eager, unexpected] {
+            if *owed < window / 4 {
+                continue;
+            }
+            let length = std::mem::take(owed);
+            *used -= length;
+            let header = Header {
+                class,
+                length,
+                ..Header::new(Kind::Credit)
+            };
+            link.outbound.push_back(Frame::control(header));
+        }
+        if !link.outbound.is_empty() {
+            self.flush(index);
+        }
+    }
+}
+
+/// Looks how dialling has ended. `Err(None)`: it has not yet.
+fn connected(link: &mut Link) -> Result<(), Option<Error>> {
+    if let Ok(Some(error)) | Err(error) = link.socket.take_error() {
+        return Err(Some(error.into()));
+    }
+    match link.socket.peer_addr() {
+        Ok(_) => {
+            link.connected = true;
+            Ok(())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotConnected => Err(None),
+        Err(error) => Err(Some(error.into())),
+    }
+}
+
+fn body(segments: Segments, len: usize, then: Then) -> Body {
+    Body {
+        segments,
+        len,
+        filled: 0,
+        then,
+    }
+}
+
+/// A body in memory of the method's own.
+fn stored(len: usize, then: Then) -> Result<Body, Violation> {
+    // The windows bound what a peer can make us allocate; beyond that memory it is the peer that
+    // has to go.
+    let data = Span::zeroed(len).map_err(|_| Violation::Overdrawn)?;
+    Ok(body(Segments::from_buf([data]), len, then))
+}
+
+fn bounded(length: u64, limit: usize) -> Result<usize, Violation> {
+    usize::try_from(length)
+        .ok()
+        .filter(|&length| length <= limit)
+        .ok_or(Violation::TooLong)
+}

@@ -1,0 +1,466 @@
+//! All that the method knows, under one lock: peers, links, what is in flight.
+//!
+//! ```text
+//!  send, short      EAGER ─────────────────────▶ matched on arrival, else kept till it is
+//!  send, long       REQUEST ───────────────────▶ matched: READY ─▶ DATA into the posted memory
+//!                                                too short: REFUSE
+//!  unexpected       UNEXPECTED ────────────────▶ kept till somebody tests for it
+//! ```
+//!
+//! A link that fails takes everything with it that was in flight to or from its peer. Messages
+//! that had arrived completely stay: whoever sent them was told that they are sent.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Registry, Token};
+use rustc_hash::FxHashMap;
+use socket2::SockRef;
+use sys::span::Span;
+
+use super::counters::{Counter, Counters};
+use super::link::{Frame, Link, LinkId, Outgoing, Waiting};
+use super::queue::TagQueues;
+use super::wire::{Header, Kind as FrameKind, VERSION};
+use crate::error::Error;
+use crate::id::{OpId, Tag};
+use crate::method::{Completions, Peer, Received};
+
+/// The token of the listening socket. Links have their index in the table of links.
+pub(crate) const LISTENER: Token = Token(usize::MAX - 1);
+/// The most connections at a time. One more takes the place of one that was never greeted, or is
+/// closed.
+const LINKS_MAX: usize = 4096;
+/// The most peers that are known without having been looked up. Programs drop the addresses of
+/// those that have left.
+const PEERS_MAX: usize = 1 << 16;
+
+/// The state of the method.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) registry: Registry,
+    pub(crate) listener: Option<TcpListener>,
+    pub(crate) completions: Completions,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) links: Vec<Option<Link>>,
+    pub(crate) free_links: Vec<usize>,
+    pub(crate) peers: FxHashMap<u64, PeerState>,
+    by_remote: FxHashMap<SocketAddr, u64>,
+    next_peer: u64,
+    /// Pending operations, for those who cancel.
+    pub(crate) places: FxHashMap<OpId, Place>,
+    pub(crate) next_receive: u64,
+    next_link: u64,
+    /// Unexpected messages by class.
+    pub(crate) unexpected: FxHashMap<u8, VecDeque<Message>>,
+    pub(crate) unexpected_count: usize,
+    /// Operations that are done and not yet reported.
+    pub(crate) done: Vec<(OpId, Result<usize, Error>)>,
+    /// Links that may have more to read.
+    pub(crate) ready: VecDeque<usize>,
+    pub(crate) buffers: SocketBuffers,
+    /// The next accept may succeed.
+    pub(crate) acceptable: bool,
+}
+
+/// Sizes of the sockets' buffers in bytes, where a program has chosen them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SocketBuffers {
+    pub(crate) send: Option<usize>,
+    pub(crate) receive: Option<usize>,
+}
+
+/// Somebody to exchange messages with.
+#[derive(Debug)]
+pub(crate) struct PeerState {
+    /// Where it listens, if it does.
+    pub(crate) remote: Option<SocketAddr>,
+    /// Where its connection comes from.
+    pub(crate) seen: Option<SocketAddr>,
+    /// The link that is sent on. There may be a second one when both sides dialled at once, on
+    /// which is only received: so each direction keeps its order.
+    pub(crate) link: Option<usize>,
+    pub(crate) receives: TagQueues<Waiting>,
+    pub(crate) arrivals: TagQueues<Arrival>,
+    /// The interface has heard of it.
+    pub(crate) announced: bool,
+}
+
+/// An expected message that no receive has matched.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    /// It is here.
+    Eager { link: LinkId, data: Span },
+    /// It waits at its sender.
+    Request {
+        link: usize,
+        token: u64,
+        length: usize,
+    },
+}
+
+/// An unexpected message.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) link: LinkId,
+    pub(crate) received: Received,
+}
+
+/// Where a pending operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A receive that nothing has matched.
+    Receive { peer: u64, tag: Tag },
+    /// A send that waits for a window.
+    Backlog { link: usize },
+    /// A send that was announced.
+    Requested { link: usize, token: u64 },
+    /// An eager or unexpected send in the queue of frames.
+    Queued { link: usize },
+    /// Its data moves.
+    Claimed,
+}
+
+impl State {
+    pub(crate) fn new(
+        registry: Registry,
+        listener: Option<TcpListener>,
+        completions: Completions,
+        counters: Arc<Counters>,
+    ) -> State {
+        State {
+            registry,
+            listener,
+            completions,
+            counters,
+            links: Vec::new(),
+            free_links: Vec::new(),
+            peers: FxHashMap::default(),
+            by_remote: FxHashMap::default(),
+            next_peer: 1,
+            places: FxHashMap::default(),
+            next_receive: 0,
+            next_link: 0,
+            unexpected: FxHashMap::default(),
+            unexpected_count: 0,
+            done: Vec::new(),
+            ready: VecDeque::new(),
+            buffers: SocketBuffers::default(),
+            acceptable: true,
+        }
+    }
+
+    /// The peer of an address that a program knows.
+    pub(crate) fn looked_up(&mut self, remote: SocketAddr) -> u64 {
+        let peer = self.peer_at(remote);
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.announced = true;
+        }
+        peer
+    }
+
+    /// The peer that listens at an address.
+    pub(crate) fn peer_at(&mut self, remote: SocketAddr) -> u64 {
+        if let Some(&known) = self.by_remote.get(&remote) {
+            return known;
+        }
+        let peer = self.add_peer(Some(remote), None);
+        self.by_remote.insert(remote, peer);
+        peer
+    }
+
+    pub(crate) fn add_peer(&mut self, remote: Option<SocketAddr>, seen: Option<SocketAddr>) -> u64 {
+        let peer = self.next_peer;
+        self.next_peer += 1;
+        let state = PeerState {
+            remote,
+            seen,
+            link: None,
+            receives: TagQueues::default(),
+            arrivals: TagQueues::default(),
+            announced: false,
+        };
+        self.peers.insert(peer, state);
+        peer
+    }
+
+    pub(crate) fn has_room_for_peers(&self) -> bool {
+        self.peers.len() < PEERS_MAX
+    }
+
+    /// The port that this process listens on; 0 when it does not.
+    pub(crate) fn port(&self) -> u16 {
+        let address = self.listener.as_ref().map(TcpListener::local_addr);
+        address
+            .and_then(Result::ok)
+            .map_or(0, |address| address.port())
+    }
+
+    /// The link to send on, dialled if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ConnReset`]: the peer does not listen and its connection is gone.
+    /// [`Error::Inval`]: no such peer. What dialling fails with at once.
+    pub(crate) fn link_to(&mut self, peer: u64) -> Result<usize, Error> {
+        let state = self.peers.get(&peer).ok_or(Error::Inval)?;
+        if let Some(link) = state.link {
+            return Ok(link);
+        }
+        let remote = state.remote.ok_or(Error::ConnReset)?;
+        let socket = TcpStream::connect(remote)?;
+        let link = self.add_link(Link::new(socket, Some(peer), false))?;
+        if let Some(state) = self.peers.get_mut(&peer) {
+            state.link = Some(link);
+        }
+        Ok(link)
+    }
+
+    /// Accepts all who wait.
+    pub(crate) fn accept(&mut self) {
+        while self.acceptable
+            && let Some(listener) = &self.listener
+        {
+            match listener.accept() {
+                Ok((socket, _)) => {
+                    self.counters.add(Counter::Accepted);
+                    if self.make_room() && self.add_link(Link::new(socket, None, true)).is_ok() {
+                        continue;
+                    }
+                    self.counters.add(Counter::Refused);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    self.acceptable = false;
+                }
+                // One connection that went away while it waited, or descriptors that are used up.
+                // The next arrival tries again.
+                Err(error) => {
+                    tracing::warn!(%error, "a connection was not accepted");
+                    self.counters.add(Counter::Refused);
+                    self.acceptable = error.kind() == std::io::ErrorKind::Interrupted;
+                }
+            }
+        }
+    }
+
+    /// Whether one more link may be made. A full table loses a link that was never greeted.
+    fn make_room(&mut self) -> bool {
+        if self.links.len() - self.free_links.len() < LINKS_MAX {
+            return true;
+        }
+        let mute = |link: &Option<Link>| {
+            link.as_ref()
+                .is_some_and(|link| !link.greeted && link.peer.is_none())
+        };
+        let Some(index) = self.links.iter().position(mute) else {
+            return false;
+        };
+        self.fail(index, Error::ConnReset);
+        true
+    }
+
+    /// Registers a link and greets its peer.
+    fn add_link(&mut self, mut link: Link) -> Result<usize, Error> {
+        let index = self.free_links.pop().unwrap_or(self.links.len());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self
+            .registry
+            .register(&mut link.socket, Token(index), interest)
+        {
+            if index < self.links.len() {
+                self.free_links.push(index);
+            }
+            return Err(error.into());
+        }
+        self.tune(&link.socket);
+        let greeting = Header {
+            tag: VERSION,
+            token: u64::from(self.port()),
+            ..Header::new(FrameKind::Hello)
+        };
+        link.outbound.push_back(Frame::control(greeting));
+        if index == self.links.len() {
+            self.links.push(None);
+        }
+        link.id = LinkId {
+            index,
+            number: self.next_link,
+        };
+        self.next_link += 1;
+        let connected = link.connected;
+        self.links[index] = Some(link);
+        if connected {
+            self.flush(index);
+            self.ready.push_back(index);
+        }
+        Ok(index)
+    }
+
+    /// Sets what may be set; a socket without it works too.
+    fn tune(&self, socket: &TcpStream) {
+        let socket = SockRef::from(socket);
+        let buffers = [
+            self.buffers
+                .send
+                .map(|len| socket.set_send_buffer_size(len)),
+            self.buffers
+                .receive
+                .map(|len| socket.set_recv_buffer_size(len)),
+        ];
+        let others = [socket.set_tcp_nodelay(true), socket.set_keepalive(true)];
+        for result in buffers.into_iter().flatten().chain(others) {
+            if let Err(error) = result {
+                tracing::debug!(%error, "an option of a socket was not set");
+            }
+        }
+    }
+
+    /// Puts a frame into a link's queue and writes what can be written.
+    pub(crate) fn enqueue(&mut self, index: usize, frame: Frame) {
+        if let Some(link) = &mut self.links[index] {
+            link.outbound.push_back(frame);
+        }
+        self.flush(index);
+    }
+
+    pub(crate) fn flush(&mut self, index: usize) {
+        let State { links, done, .. } = self;
+        let Some(link) = &mut links[index] else {
+            return;
+        };
+        if let Err(error) = link.flush(done) {
+            self.fail(index, error);
+        }
+    }
+
+    /// Reports what is done. Returns whether there was anything.
+    pub(crate) fn settle(&mut self) -> bool {
+        let any = !self.done.is_empty();
+        for (op, result) in self.done.drain(..) {
+            self.places.remove(&op);
+            self.completions.complete(op, result);
+        }
+        any
+    }
+
+    /// Ends a link, and with it all that was in flight to or from its peer.
+    pub(crate) fn fail(&mut self, index: usize, error: Error) {
+        let Some(mut link) = self.links[index].take() else {
+            return;
+        };
+        self.free_links.push(index);
+        // The descriptor is closed below, which deregisters it too.
+        let _ = self.registry.deregister(&mut link.socket);
+        let peer = link.peer;
+        self.fail_operations(link, error);
+        let Some(peer) = peer else {
+            return;
+        };
+        let other = self
+            .links
+            .iter()
+            .position(|link| link.as_ref().is_some_and(|link| link.peer == Some(peer)));
+        let Some(state) = self.peers.get_mut(&peer) else {
+            return;
+        };
+        for waiting in state.receives.drain(|_| true) {
+            self.done.push((waiting.op, Err(error)));
+        }
+        let asked =
+            |arrival: &Arrival| matches!(arrival, Arrival::Request { link, .. } if *link == index);
+        state.arrivals.drain(asked);
+        if state.link == Some(index) {
+            state.link = other;
+        }
+        if !state.announced && state.link.is_none() {
+            let remote = state.remote;
+            self.peers.remove(&peer);
+            remote.map(|remote| self.by_remote.remove(&remote));
+        }
+    }
+
+    fn fail_operations(&mut self, link: Link, error: Error) {
+        let Link {
+            inbound,
+            outbound,
+            sending,
+            receiving,
+            ..
+        } = link;
+        let sent = outbound.into_iter().filter_map(|frame| frame.op);
+        let requested = sending.requested.into_values();
+        let backlogs = sending.backlog.into_iter().chain(sending.expected_backlog);
+        let waiting = requested
+            .chain(backlogs)
+            .map(|outgoing: Outgoing| outgoing.op);
+        let granted = receiving
+            .granted
+            .into_values()
+            .map(|granted| granted.waiting.op);
+        let reading = inbound.body.and_then(|body| match body.then {
+            super::link::Then::Receive(op) => Some(op),
+            _ => None,
+        });
+        for op in sent.chain(waiting).chain(granted).chain(reading) {
+            self.done.push((op, Err(error)));
+        }
+    }
+
+    /// Forgets a peer.
+    pub(crate) fn forget(&mut self, peer: u64) {
+        self.disconnect(peer, Error::ConnReset);
+        if let Some(state) = self.peers.remove(&peer) {
+            if let Some(remote) = state.remote {
+                self.by_remote.remove(&remote);
+            }
+            let mut receives = state.receives;
+            for waiting in receives.drain(|_| true) {
+                self.done.push((waiting.op, Err(Error::ConnReset)));
+            }
+        }
+    }
+
+    /// Ends every link with a peer.
+    pub(crate) fn disconnect(&mut self, peer: u64, error: Error) {
+        for index in 0..self.links.len() {
+            let of_peer = |link: &Link| link.peer == Some(peer);
+            if self.links[index].as_ref().is_some_and(of_peer) {
+                self.fail(index, error);
+            }
+        }
+    }
+
+    /// Lets go of everything. What was written is delivered: the kernel says goodbye after it.
+    pub(crate) fn close(&mut self) {
+        for link in self.links.drain(..).flatten() {
+            // Closing a socket with unread bytes would reset the connection, and the peer would
+            // lose what it has not read yet.
+            let _ = link.socket.shutdown(std::net::Shutdown::Write);
+            let mut unread = [0; 4096];
+            while matches!(
+                sys::span::receive(&link.socket, &[], 0, &mut unread),
+                Ok(1..)
+            ) {}
+        }
+        self.free_links.clear();
+        self.ready.clear();
+        self.listener = None;
+        self.peers.clear();
+        self.by_remote.clear();
+        self.places.clear();
+        self.unexpected.clear();
+        self.unexpected_count = 0;
+        self.done.clear();
+    }
+
+    /// The name of a peer: where it listens, or where it comes from.
+    pub(crate) fn name(&self, peer: Peer) -> String {
+        let state = self.peers.get(&peer.0);
+        match state.and_then(|state| state.remote.or(state.seen)) {
+            Some(address) => format!("tcp://{address}"),
+            None => format!("tcp://#{}", peer.0),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What two `tcp` methods say to each other.
+//!
+//! A connection carries frames: 24 bytes of header, little endian, then as many bytes of payload
+//! as the kind says.
+//!
+//! ```text
+//!    0      1      2 3     4 5 6 7   8 ......... 15   16 ........ 23
+//!  +------+------+-------+---------+----------------+---------------+
+//!  | kind | class| magic |   tag   |     length     |     token     |
+//!  +------+------+-------+---------+----------------+---------------+
+//!
+//!  1 HELLO       tag = version, token = port that the speaker listens on, or 0
+//!  2 EAGER       an expected message: tag, length; payload follows
+//!  3 UNEXPECTED  class, tag, length; payload follows
+//!  4 REQUEST     an expected message of this tag and length waits under this token
+//!  5 READY       token: its memory is there, send all of the length
+//!  6 REFUSE      token: its receive is too short; both ends give up
+//!  7 DATA        token, length; payload follows, straight into the posted memory
+//!  8 WITHDRAW    tag, token: the request was cancelled
+//!  9 CREDIT      class 0: eager, 1: unexpected; length = bytes of window given back
+//! ```
+//!
+//! Both sides begin with HELLO and do not wait for the other's. Fields that a kind does not name
+//! are 0.
+//!
+//! **Windows.** The memory that a peer can make us use is bounded by what it may send without
+//! being asked: [`EAGER_WINDOW`] and [`UNEXPECTED_WINDOW`] bytes, each message counted with
+//! [`charge`]. The receiver gives back what the program has taken. An expected message that finds
+//! the window closed, or is longer than [`EAGER_MAX`], is announced by REQUEST, of which
+//! [`REQUESTS_MAX`] may be open.
+
+/// The version of the format.
+pub(crate) const VERSION: i32 = 1;
+/// The length of a header in bytes.
+pub(crate) const HEADER_LEN: usize = 24;
+/// The longest message that is sent along with its announcement, in bytes.
+pub(crate) const EAGER_MAX: usize = 16 << 10;
+/// The longest unexpected message, in bytes: that of the zoid method, so that a program works
+/// over both.
+pub(crate) const UNEXPECTED_MAX: usize = 8192;
+/// The longest expected message, in bytes: that of the zoid method.
+pub(crate) const EXPECTED_MAX: usize = 128 << 20;
+/// What a peer may send eagerly and not have consumed, in bytes by [`charge`].
+pub(crate) const EAGER_WINDOW: u64 = 1 << 20;
+/// What a peer may send unexpectedly and not have consumed, in bytes by [`charge`].
+pub(crate) const UNEXPECTED_WINDOW: u64 = 1 << 20;
+/// How many requests a peer may have open.
+pub(crate) const REQUESTS_MAX: usize = 1 << 16;
+
+/// What a message costs of a window: its bytes, and what it takes to remember it.
+pub(crate) const fn charge(length: usize) -> u64 {
+    length as u64 + 64
+}
+
+const MAGIC: [u8; 2] = [0xB3, 0x17];
+
+/// What a frame is. Values are those on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Hello = 1,
+    Eager = 2,
+    Unexpected = 3,
+    Request = 4,
+    Ready = 5,
+    Refuse = 6,
+    Data = 7,
+    Withdraw = 8,
+    Credit = 9,
+}
+
+impl Kind {
+    const ALL: [Kind; 9] = [
+        Kind::Hello,
+        Kind::Eager,
+        Kind::Unexpected,
+        Kind::Request,
+        Kind::Ready,
+        Kind::Refuse,
+        Kind::Data,
+        Kind::Withdraw,
+        Kind::Credit,
+    ];
+}
+
+/// The header of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) kind: Kind,
+    pub(crate) class: u8,
+    pub(crate) tag: i32,
+    pub(crate) length: u64,
+    pub(crate) token: u64,
+}
+
+/// Why a connection was closed: what came is not what a peer of this version says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// Not the magic of a header, or a kind that does not exist.
+    NotAFrame,
+    /// Another version of the format.
+    Version,
+    /// The first frame was no HELLO, or a later one was.
+    Greeting,
+    /// A message longer than its kind may be.
+    TooLong,
+    /// More than a window allows, or more requests than may be open.
+    Overdrawn,
+    /// A token that names nothing, or names something else.
+    Token,
+    /// More credit than was used, or of an unknown kind.
+    Credit,
+}
+
+impl Violation {
+    /// How many there are.
+    pub(crate) const COUNT: usize = 7;
+}
+
+impl Header {
+    /// A header whose other fields are 0.
+    pub(crate) const fn new(kind: Kind) -> Header {
+        Header {
+            kind,
+            class: 0,
+            tag: 0,
+            length: 0,
+            token: 0,
+        }
+    }
+
+    pub(crate) fn encode(&self) -> [u8; HEADER_LEN] {
+        let mut bytes = [0; HEADER_LEN];
+        bytes[0] = self.kind as u8;
+        bytes[1] = self.class;
+        bytes[2..4].copy_from_slice(&MAGIC);
+        bytes[4..8].copy_from_slice(&self.tag.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.length.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.token.to_le_bytes());
+        bytes
+    }
+
+    /// # Errors
+    ///
+    /// [`Violation::NotAFrame`].
+    pub(crate) fn decode(bytes: &[u8; HEADER_LEN]) -> Result<Header, Violation> {
+        let [kind, class, m0, m1, t0, t1, t2, t3, rest @ ..] = *bytes;
+        let known = Kind::ALL.into_iter().find(|known| *known as u8 == kind);
+        let kind = known.ok_or(Violation::NotAFrame)?;
+        if [m0, m1] != MAGIC {
+            return Err(Violation::NotAFrame);
+        }
+        let (length, token) = rest.split_at(8);
+        Ok(Header {
+            kind,
+            class,
+            tag: i32::from_le_bytes([t0, t1, t2, t3]),
+            length: number(length),
+            token: number(token),
+        })
+    }
+}
+
+/// Eight bytes, the lowest first.
+fn number(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_every_kind_are_the_documented_ones() {
+        let header = |kind, class, tag, length, token| Header {
+            kind,
+            class,
+            tag,
+            length,
+            token,
+        };
+        let golden: [(Header, &str); 9] = [
+            (
+                header(Kind::Hello, 0, 1, 0, 3334),
+                "0100b317010000000000000000000000060d000000000000",
+            ),
+            (
+                header(Kind::Eager, 0, -2, 5, 0),
+                "0200b317feffffff05000000000000000000000000000000",
+            ),
+            (
+                header(Kind::Unexpected, 255, 7, 8192, 0),
+                "03ffb3170700000000200000000000000000000000000000",
+            ),
+            (
+                header(Kind::Request, 0, 9, 1 << 20, 3),
+                "0400b3170900000000001000000000000300000000000000",
+            ),
+            (
+                header(Kind::Ready, 0, 0, 1 << 20, 3),
+                "0500b3170000000000001000000000000300000000000000",
+            ),
+            (
+                header(Kind::Refuse, 0, 0, 0, 4),
+                "0600b3170000000000000000000000000400000000000000",
+            ),
+            (
+                header(Kind::Data, 0, 0, 1 << 20, 3),
+                "0700b3170000000000001000000000000300000000000000",
+            ),
+            (
+                header(Kind::Withdraw, 0, 9, 0, 5),
+                "0800b3170900000000000000000000000500000000000000",
+            ),
+            (
+                header(Kind::Credit, 1, 0, 8256, 0),
+                "0901b3170000000040200000000000000000000000000000",
+            ),
+        ];
+        for (header, expected) in golden {
+            let bytes = header.encode();
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(hex, expected, "{header:?}");
+            assert_eq!(Header::decode(&bytes), Ok(header));
+        }
+    }
+
+    #[test]
+    fn a_kind_or_magic_that_does_not_exist_is_no_frame() {
+        let good = Header::new(Kind::Eager).encode();
+        for (index, value) in [(0, 0), (0, 10), (0, 255), (2, 0), (3, 0)] {
+            let mut bad = good;
+            bad[index] = value;
+            assert_eq!(Header::decode(&bad), Err(Violation::NotAFrame));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_refused_or_come_back_the_same(bytes: [u8; HEADER_LEN]) {
+            if let Ok(header) = Header::decode(&bytes) {
+                prop_assert_eq!(header.encode(), bytes);
+            }
+        }
+
+        #[test]
+        fn any_header_comes_back(
+            kind in 0..9_usize, class: u8, tag: i32, length: u64, token: u64
+        ) {
+            let header = Header { kind: Kind::ALL[kind], class, tag, length, token };
+            prop_assert_eq!(Header::decode(&header.encode()), Ok(header));
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Testing: collecting what is done, and letting methods make progress until something is.
+//!
+//! A test gives its time to the methods that matter to it. One method gets all of it. Several
+//! take turns in slices, which are short, because what happens at one method is not noticed while
+//! another sleeps.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::address::Target;
+use crate::bmi::Bmi;
+use crate::error::Error;
+use crate::id::{Address, Class, ContextId, OpId, Tag};
+use crate::method::{Method, Received, Wanted, Which};
+use crate::ops::Completion;
+use crate::payload::{Buffer, Memory};
+use crate::turns::Turns;
+
+/// A message that nobody posted a receive for.
+#[derive(Debug)]
+pub struct Unexpected {
+    /// Who sent it: an address to answer to.
+    pub from: Address,
+    /// Its tag.
+    pub tag: Tag,
+    /// Its bytes, in memory that frees itself.
+    pub data: Buffer,
+}
+
+impl Bmi {
+    /// Waits at most `wait` for an operation, and collects it. With no time, looks once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Inval`]: no such operation: it was collected, or never posted.
+    /// [`Error::NetDown`]: finalized, maybe meanwhile.
+    pub fn test(&self, op: OpId, wait: Duration) -> Result<Option<Completion>, Error> {
+        self.check_open()?;
+        let index = self.ops.method_of(op).ok_or(Error::Inval)?;
+        let ids = [op];
+        let met = || self.ops.any_done(&ids);
+        let wanted = Wanted {
+            which: Which::These(&ids),
+            unexpected_ends_wait: false,
+            met: &met,
+        };
+        let mut turns = Turns::new(wait);
+        loop {
+            if let Some(completion) = self.ops.collect(op) {
+                return Ok(Some(completion));
+            }
+            let Some(left) = turns.next() else {
+                return Ok(None);
+            };
+            self.method(index)?.test(&wanted, left)?;
+            self.check_open()?;
+        }
+    }
+
+    /// Waits at most `wait` for one of several operations, and collects all that are done, each
+    /// with its place in `ops`. Ids that name nothing are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Inval`]: none of the ids names an operation, and there is one. [`Error::NetDown`].
+    pub fn test_some(
+        &self,
+        ops: &[OpId],
+        wait: Duration,
+    ) -> Result<Vec<(usize, Completion)>, Error> {
+        self.check_open()?;
+        let sets = self.by_method(ops);
+        if sets.is_empty() {
+            return if ops.is_empty() {
+                Ok(Vec::new())
+            } else {
+                Err(Error::Inval)
+            };
+        }
+        let mut turns = Turns::new(wait);
+        loop {
+            let done = self.collect_some(ops);
+            if !done.is_empty() {
+                return Ok(done);
+            }
+            let Some(left) = turns.next() else {
+                return Ok(Vec::new());
+            };
+            let slice = slice(left, sets.len());
+            for (index, ids) in &sets {
+                let met = || self.ops.any_done(ids);
+                let wanted = Wanted {
+                    which: Which::These(ids),
+                    unexpected_ends_wait: false,
+                    met: &met,
+                };
+                self.method(*index)?.test(&wanted, slice)?;
+                self.check_open()?;
+            }
+        }
+    }
+
+    /// Waits at most `wait` for operations of a context, and collects at most `capacity` of
+    /// them, those first that completed first.
+    ///
+    /// Returns early, with nothing, when an unexpected message waits to be collected, because
+    /// programs ask for both in turn; [`crate::Setting::CheckUnexpected`] turns that off.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Inval`]: no such context. [`Error::NetDown`].
+    pub fn test_context(
+        &self,
+        context: ContextId,
+        capacity: usize,
+        wait: Duration,
+    ) -> Result<Vec<Completion>, Error> {
+        self.check_open()?;
+        if !self.ops.is_open(context) {
+            return Err(Error::Inval);
+        }
+        let mut done = Vec::new();
+        let met = || self.ops.context_done(context);
+        let mut turns = Turns::new(if capacity == 0 { Duration::ZERO } else { wait });
+        loop {
+            self.ops.collect_any(context, capacity, &mut done);
+            if !done.is_empty() {
+                return Ok(done);
+            }
+            let Some(mut left) = turns.next() else {
+                return Ok(done);
+            };
+            let relevant = self.relevant();
+            if relevant.is_empty() {
+                return Ok(done);
+            }
+            if self.unexpected_waiting() {
+                // Whatever has arrived is taken in; nobody sleeps.
+                left = Duration::ZERO;
+                turns.end();
+            }
+            let slice = slice(left, relevant.len());
+            for index in relevant {
+                let wanted = Wanted {
+                    which: Which::Any { capacity },
+                    unexpected_ends_wait: self.checks_unexpected(index),
+                    met: &met,
+                };
+                self.method(index)?.test(&wanted, slice)?;
+                self.check_open()?;
+            }
+        }
+    }
+
+    /// Waits at most `wait` for unexpected messages of a class, and collects at most `capacity` of
+    /// them. Those of one sender come in the order in which it posted them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NetDown`].
+    pub fn test_unexpected(
+        &self,
+        class: Class,
+        capacity: usize,
+        wait: Duration,
+    ) -> Result<Vec<Unexpected>, Error> {
+        self.check_open()?;
+        let listening: Vec<usize> = self.listening();
+        let mut found = Vec::new();
+        let mut turns = Turns::new(wait);
+        while let Some(left) = turns
+            .next()
+            .filter(|_| capacity > 0 && !listening.is_empty())
+        {
+            let slice = slice(left, listening.len());
+            // Another one each time, so that a busy method does not hide the others.
+            let first = self.turn.fetch_add(1, Ordering::Relaxed);
+            for turn in 0..listening.len() {
+                let index = listening[first.wrapping_add(turn) % listening.len()];
+                self.collect_unexpected(index, class, capacity, slice, &mut found)?;
+                if !found.is_empty() {
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn collect_unexpected(
+        &self,
+        index: usize,
+        class: Class,
+        capacity: usize,
+        wait: Duration,
+        found: &mut Vec<Unexpected>,
+    ) -> Result<(), Error> {
+        let mut received = Vec::new();
+        let method = self.method(index)?;
+        method.test_unexpected(class, capacity, wait, &mut received)?;
+        self.check_open()?;
+        for message in received {
+            found.push(self.introduce(index, message)?);
+        }
+        Ok(())
+    }
+
+    /// Gives an address to the sender of a message.
+    fn introduce(&self, index: usize, message: Received) -> Result<Unexpected, Error> {
+        let target = Target {
+            method: index,
+            peer: message.peer,
+        };
+        let mut addresses = self.addresses();
+        let from = addresses.of_target(target)?;
+        if self.auto_reference {
+            addresses.refer(from)?;
+        }
+        drop(addresses);
+        Ok(Unexpected {
+            from,
+            tag: message.tag,
+            data: Buffer::reclaim(message.data, Memory::External),
+        })
+    }
+
+    /// The operations that exist, by method.
+    fn by_method(&self, ops: &[OpId]) -> Vec<(usize, Vec<OpId>)> {
+        let mut sets: Vec<(usize, Vec<OpId>)> = Vec::new();
+        for &op in ops {
+            let Some(index) = self.ops.method_of(op) else {
+                continue;
+            };
+            match sets.iter_mut().find(|(method, _)| *method == index) {
+                Some((_, ids)) => ids.push(op),
+                None => sets.push((index, vec![op])),
+            }
+        }
+        sets
+    }
+
+    /// Collects each operation once, even if it is named twice.
+    fn collect_some(&self, ops: &[OpId]) -> Vec<(usize, Completion)> {
+        let each = |(place, &op): (usize, &OpId)| Some((place, self.ops.collect(op)?));
+        ops.iter().enumerate().filter_map(each).collect()
+    }
+
+    fn method(&self, index: usize) -> Result<&dyn Method, Error> {
+        let method = self.slots[index].method.get();
+        Ok(&**method.ok_or(Error::NetDown)?)
+    }
+
+    /// The methods that a test of a context must ask: those with something in flight and those
+    /// that may get unexpected messages; all when there are none.
+    fn relevant(&self) -> Vec<usize> {
+        let matters = |&(index, method): &(usize, &std::sync::Arc<dyn Method>)| {
+            method.traits().receives_unexpected || self.ops.pending_at(index) > 0
+        };
+        let some: Vec<usize> = self
+            .active()
+            .filter(matters)
+            .map(|(index, _)| index)
+            .collect();
+        if some.is_empty() {
+            return self.active().map(|(index, _)| index).collect();
+        }
+        some
+    }
+
+    fn listening(&self) -> Vec<usize> {
+        self.active()
+            .filter(|(_, method)| method.traits().receives_unexpected)
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    fn checks_unexpected(&self, index: usize) -> bool {
+        self.slots[index].check_unexpected.load(Ordering::Relaxed)
+    }
+
+    fn unexpected_waiting(&self) -> bool {
+        self.active()
+            .any(|(index, method)| self.checks_unexpected(index) && method.unexpected_waiting())
+    }
+}
+
+/// How long one of several methods may sleep while the others are not looked at.
+const SLICE_MAX: Duration = Duration::from_millis(10);
+/// The least that a method is given when there is time at all.
+const SLICE_MIN: Duration = Duration::from_millis(1);
+
+/// What one of `count` methods gets of the time that is left.
+fn slice(left: Duration, count: usize) -> Duration {
+    if count <= 1 || left.is_zero() {
+        return left;
+    }
+    let share = left / u32::try_from(count).unwrap_or(u32::MAX);
+    share.clamp(SLICE_MIN, SLICE_MAX)
+}

@@ -1,0 +1,215 @@
+//! `finerail explain`: why a message takes its path, and what would change it.
+
+mod changes;
+mod page;
+mod render;
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use lnet_core::UsedPaths;
+use lnet_explain::{
+    Difference, Explanation, Imported, Machine, Question, Reverse, Settings, Source, explain,
+    import, reverse, what_if,
+};
+use lnet_policy::Profile;
+use lnet_types::Nid;
+use serde::Serialize;
+
+use self::changes::ChangeArgs;
+use self::page::Page;
+use crate::common::{NOT_SO, complaint, print_bytes, read_text};
+
+/// Arguments of `finerail explain`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+On the node: lnetctl export > node.yaml, or for all details
+  (lnetctl net show -v 4; lnetctl peer show -v 4; lnetctl route show -v; lnetctl global show;
+   lnetctl udsp show) > node.yaml; ip -j addr > node.json
+
+Examples:
+  finerail explain --config node.yaml --to 10.0.0.2@tcp
+  finerail explain --config node.yaml --interfaces node.json --to 10.0.0.2@tcp --fail eth0
+  finerail explain --config node.yaml --to 10.0.0.2@tcp --add-rule '--src tcp1 --priority 0'
+
+Exit code: 0 there is a path, 1 there is none, 2 wrong usage or bad input.
+")]
+pub(crate) struct ExplainArgs {
+    /// What lnetctl printed on the node: an export, or outputs of show; several files are put together
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    config: Vec<PathBuf>,
+    /// The destination
+    #[arg(long, value_name = "NID")]
+    to: Nid,
+    /// Send from this local NID
+    #[arg(long, value_name = "NID")]
+    from: Option<Nid>,
+    /// Payload of each message, in bytes
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 0,
+        value_parser = clap::value_parser!(u32).range(0..=1 << 20)
+    )]
+    size: u32,
+    /// How many sends are foretold
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 12,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
+    )]
+    sends: u32,
+    /// Select as the design documents say, or as shipping kernels do
+    #[arg(long, value_enum, default_value_t = ProfileName::Design)]
+    profile: ProfileName,
+    /// What a resend may not use again: the pair of interfaces, or each of the two
+    #[arg(long, value_enum, default_value_t = UsedPathsName::Pair)]
+    used_paths: UsedPathsName,
+    /// The node's interfaces: the output of `ip -j addr`
+    #[arg(long, value_name = "FILE")]
+    interfaces: Option<PathBuf>,
+    /// What lnetctl printed on the destination: explains the way back, too
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    peer_config: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    changes: ChangeArgs,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ProfileName {
+    /// The design documents
+    Design,
+    /// Shipping kernels
+    Lustre,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum UsedPathsName {
+    /// The very pair of local and peer interface
+    Pair,
+    /// Each local and each peer interface
+    Literal,
+}
+
+/// All that is told, as JSON.
+#[derive(Serialize)]
+struct Report<'a> {
+    explanation: &'a Explanation,
+    difference: Option<&'a Difference>,
+    reverse: Option<&'a Reverse>,
+    left_out: &'a [String],
+}
+
+/// Runs `finerail explain`.
+pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
+    let settings = args.settings()?;
+    let Imported { node, warnings } = read_node(&args.config, &settings)?;
+    for warning in warnings {
+        complaint(&warning);
+    }
+    let question = Question {
+        to: args.to,
+        from: args.from,
+        size: args.size,
+        sends: args.sends,
+    };
+    let explanation = explain(&node, &question)?;
+    let changes = args.changes.read(settings.profile)?;
+    let difference = match changes.as_slice() {
+        [] => None,
+        changes => Some(what_if(&node, &question, changes)?),
+    };
+    let last = difference.as_ref().map_or(&explanation, |d| &d.after);
+    let back = args.way_back(&settings, last, &question)?;
+    let report = Report {
+        explanation: &explanation,
+        difference: difference.as_ref(),
+        reverse: back.as_ref(),
+        left_out: &node.facts.left_out,
+    };
+    print(&report, args.json)?;
+    let found = last.answer.path.is_some();
+    Ok(if found {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_SO)
+    })
+}
+
+impl ExplainArgs {
+    fn settings(&self) -> anyhow::Result<Settings> {
+        let machine = self.interfaces.as_deref().map(read_machine).transpose()?;
+        Ok(Settings {
+            profile: match self.profile {
+                ProfileName::Design => Profile::Design,
+                ProfileName::Lustre => Profile::Lustre,
+            },
+            used_paths: match self.used_paths {
+                UsedPathsName::Pair => UsedPaths::Pair,
+                UsedPathsName::Literal => UsedPaths::Literal,
+            },
+            machine,
+        })
+    }
+
+    fn way_back(
+        &self,
+        settings: &Settings,
+        forward: &Explanation,
+        question: &Question,
+    ) -> anyhow::Result<Option<Reverse>> {
+        if self.peer_config.is_empty() {
+            return Ok(None);
+        }
+        let settings = Settings {
+            machine: None,
+            ..settings.clone()
+        };
+        let peer = read_node(&self.peer_config, &settings)?.node;
+        Ok(reverse(&peer, forward, question)?)
+    }
+}
+
+fn read_node(paths: &[PathBuf], settings: &Settings) -> anyhow::Result<Imported> {
+    let mut texts = Vec::new();
+    for path in paths {
+        let name = path.display().to_string();
+        let text = read_text(path).with_context(|| format!("cannot read {name}"))?;
+        texts.push((name, text));
+    }
+    let sources: Vec<Source<'_>> = texts
+        .iter()
+        .map(|(name, text)| Source { name, text })
+        .collect();
+    import(&sources, settings).map_err(|error| anyhow::anyhow!("{error}"))
+}
+
+fn read_machine(path: &Path) -> anyhow::Result<Machine> {
+    let name = path.display().to_string();
+    let text = read_text(path).with_context(|| format!("cannot read {name}"))?;
+    Machine::parse(&text).with_context(|| name)
+}
+
+fn print(report: &Report<'_>, json: bool) -> anyhow::Result<()> {
+    let text = if json {
+        serde_json::to_string_pretty(report)? + "\n"
+    } else {
+        let mut page = Page::new(io::stdout().is_terminal());
+        match report.difference {
+            None => render::explanation(&mut page, report.explanation, report.left_out),
+            Some(difference) => render::difference(&mut page, report.explanation, difference),
+        }
+        if let Some(reverse) = report.reverse {
+            render::reverse(&mut page, reverse);
+        }
+        page.into_text()
+    };
+    Ok(print_bytes(text.as_bytes(), &mut io::stdout())?)
+}

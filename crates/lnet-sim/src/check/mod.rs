@@ -1,0 +1,279 @@
+//! What must hold whatever fails: checked from outside, by what the cores put out and show.
+//!
+//! | # | invariant | checked |
+//! |---|---|---|
+//! | 1 | an operation is delivered at most once; once more for each lie of a driver about it | at each PUT and GET event |
+//! | 2 | an operation has exactly one SEND event | at each event, and at the end |
+//! | 3 | a tracked operation ends in REPLY, ACK or TIMEOUT by its deadline | at each event, and at the end |
+//! | 4 | nothing comes after the last event of a descriptor | at each event |
+//! | 5 | no message takes the same path twice (`design` profile) | at each attempt |
+//! | 6 | no counter goes backwards | while it runs |
+//! | 7 | health is within bounds, and full again when faults are over | while it runs, and at the end |
+//! | 8 | no descriptor, message or memory of paths is left | at the end |
+//! | 9 | credits and buffers are as they were | at the end |
+//! | 10 | our own nodes never call each other's messages illegal | at each refusal |
+//!
+//! Nothing here looks into the simulator's own state, so an error there is not repeated here.
+
+mod counters;
+mod rest;
+
+use lnet_core::{Core, Event, EventKind, NiId};
+use lnet_policy::Profile;
+use lnet_types::Nid;
+use smallvec::SmallVec;
+
+use self::counters::Counted;
+use crate::plan::{OperationKind, Plan, Seconds};
+
+/// An invariant that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Violation {
+    /// When, in nanoseconds of virtual time.
+    pub at: u64,
+    /// Which invariant: its number in the table of the checkers.
+    pub invariant: u8,
+    /// What was seen.
+    pub what: String,
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            at,
+            invariant,
+            what,
+        } = self;
+        write!(f, "invariant {invariant} at {} s: {what}", Seconds(*at))
+    }
+}
+
+/// What is known of an operation.
+#[derive(Clone, Debug, Default)]
+struct Record {
+    started: Option<u64>,
+    deliveries: u32,
+    lies: u32,
+    sends: u8,
+    /// The response or its absence was told.
+    answered: bool,
+    cancelled: bool,
+    /// The last event of its descriptor was seen.
+    ended: bool,
+    /// The node died while it was under way.
+    orphaned: bool,
+    paths: SmallVec<[(NiId, Nid); 2]>,
+}
+
+/// All checkers of a run.
+#[derive(Debug)]
+pub(crate) struct Checker {
+    timeout: u64,
+    design: bool,
+    records: Vec<Record>,
+    counted: Vec<Counted>,
+    first: Option<Violation>,
+}
+
+impl Checker {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let globals = &plan.world.globals;
+        Self {
+            timeout: globals.transaction_timeout.as_nanos() as u64,
+            design: globals.profile == Profile::Design,
+            records: vec![Record::default(); plan.operations.len()],
+            counted: vec![Counted::default(); plan.world.nodes.len()],
+            first: None,
+        }
+    }
+
+    /// The first invariant that was broken.
+    pub(crate) fn violation(&self) -> Option<&Violation> {
+        self.first.as_ref()
+    }
+
+    fn broken(&mut self, at: u64, invariant: u8, what: String) {
+        self.first.get_or_insert(Violation {
+            at,
+            invariant,
+            what,
+        });
+    }
+
+    pub(crate) fn started(&mut self, operation: u32, now: u64) {
+        if let Some(record) = self.records.get_mut(operation as usize) {
+            record.started = Some(now);
+        }
+    }
+
+    pub(crate) fn cancelled(&mut self, operation: u32) {
+        if let Some(record) = self.records.get_mut(operation as usize) {
+            record.cancelled = true;
+        }
+    }
+
+    /// A driver reported a failure of what had arrived.
+    pub(crate) fn lied(&mut self, operation: u64) {
+        if let Some(record) = self.records.get_mut(operation as usize) {
+            record.lies += 1;
+        }
+    }
+
+    /// The initiator hands its operation to a driver.
+    pub(crate) fn attempt(&mut self, operation: u64, path: (NiId, Nid), now: u64) {
+        let Some(record) = self.records.get_mut(operation as usize) else {
+            return;
+        };
+        let again = record.paths.contains(&path);
+        record.paths.push(path);
+        if again && self.design {
+            let (ni, hop) = path;
+            let what = format!(
+                "operation {operation} again from interface {} to {hop}",
+                ni.0
+            );
+            self.broken(now, 5, what);
+        }
+    }
+
+    /// A program that accepts messages was told of one.
+    pub(crate) fn accepted(&mut self, event: &Event, now: u64) {
+        let operation = event.match_bits;
+        if !matches!(event.kind, EventKind::Put | EventKind::Get) || event.status.is_err() {
+            return;
+        }
+        let Some(record) = self.records.get_mut(operation as usize) else {
+            return self.broken(now, 1, format!("operation {operation} does not exist"));
+        };
+        record.deliveries += 1;
+        if record.deliveries > 1 + record.lies {
+            let what = format!(
+                "operation {operation} delivered {} times",
+                record.deliveries
+            );
+            self.broken(now, 1, what);
+        }
+    }
+
+    /// The program that started an operation was told of it.
+    pub(crate) fn told(&mut self, event: &Event, now: u64) {
+        let operation = event.user;
+        let Some(record) = self.records.get_mut(operation as usize) else {
+            return self.broken(now, 4, format!("operation {operation} does not exist"));
+        };
+        let after_the_end = record.ended;
+        record.ended |= event.unlinked;
+        record.sends += u8::from(event.kind == EventKind::Send);
+        let second_send = event.kind == EventKind::Send && record.sends > 1;
+        let answers = matches!(
+            event.kind,
+            EventKind::Ack | EventKind::Reply | EventKind::Timeout
+        );
+        record.answered |= answers;
+        let late = answers
+            && record
+                .started
+                .is_some_and(|begin| now > begin + self.timeout);
+        let kind = event.kind;
+        if after_the_end {
+            self.broken(
+                now,
+                4,
+                format!("operation {operation}: {kind:?} after its last event"),
+            );
+        }
+        if second_send {
+            self.broken(
+                now,
+                2,
+                format!("operation {operation} has a second SEND event"),
+            );
+        }
+        if late {
+            self.broken(
+                now,
+                3,
+                format!("operation {operation}: {kind:?} after its deadline"),
+            );
+        }
+    }
+
+    /// A core called a message of another one illegal.
+    pub(crate) fn refused(&mut self, node: &str, why: &str, now: u64) {
+        self.broken(now, 10, format!("{node} refused a message: {why}"));
+    }
+
+    /// A node died with these operations of its own.
+    pub(crate) fn crashed(&mut self, node: u32, operations: impl Iterator<Item = u32>) {
+        if let Some(counted) = self.counted.get_mut(node as usize) {
+            *counted = Counted::default();
+        }
+        for operation in operations {
+            if let Some(record) = self.records.get_mut(operation as usize)
+                && record.started.is_some()
+            {
+                record.orphaned = true;
+            }
+        }
+    }
+
+    /// Looks at a node while it runs.
+    pub(crate) fn look(&mut self, node: u32, name: &str, core: &Core, now: u64) {
+        let Some(counted) = self.counted.get_mut(node as usize) else {
+            return;
+        };
+        if let Err(what) = counted.check(core.counters()) {
+            self.broken(now, 6, format!("{name}: {what}"));
+        }
+        if let Some(what) = rest::health_out_of_bounds(core) {
+            self.broken(now, 7, format!("{name}: {what}"));
+        }
+    }
+
+    /// What still is not at rest; `None`: everything is.
+    pub(crate) fn unrest(&self, core: &Core, sinks: usize) -> Option<(u8, String)> {
+        rest::unrest(core, sinks)
+    }
+
+    /// Time is up and a node is not at rest.
+    pub(crate) fn restless(&mut self, name: &str, (invariant, what): (u8, String), now: u64) {
+        self.broken(now, invariant, format!("{name}: {what}"));
+    }
+
+    /// Whether all operations have ended.
+    pub(crate) fn all_ended(&self) -> bool {
+        let done = |record: &Record| record.started.is_none() || record.orphaned || record.ended;
+        self.records.iter().all(done)
+    }
+
+    /// The run is over: every operation has what it must have.
+    pub(crate) fn finish(&mut self, plan: &Plan, now: u64) {
+        for operation in 0..self.records.len() {
+            let Some((record, spec)) = self
+                .records
+                .get(operation)
+                .zip(plan.operations.get(operation))
+            else {
+                continue;
+            };
+            if record.started.is_none() || record.orphaned {
+                continue;
+            }
+            let tracked = spec.kind != OperationKind::Put;
+            let problem = if record.sends != 1 {
+                (2, format!("has {} SEND events", record.sends))
+            } else if tracked && !record.answered && !record.cancelled {
+                (3, "ended in neither a response nor TIMEOUT".to_owned())
+            } else if !record.ended {
+                (8, "has a descriptor that never ended".to_owned())
+            } else {
+                continue;
+            };
+            self.broken(
+                now,
+                problem.0,
+                format!("operation {operation} {}", problem.1),
+            );
+        }
+    }
+}

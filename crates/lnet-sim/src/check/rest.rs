@@ -1,0 +1,101 @@
+//! What a node must be like when nothing is under way and nothing is broken.
+
+use lnet_core::{Core, Health, NiId, PeerNiView};
+
+/// Descriptors of a core's own: its ping target.
+const OWN_DESCRIPTORS: usize = 1;
+
+pub(super) fn health_out_of_bounds(core: &Core) -> Option<String> {
+    let of_nis = core.nis().map(|ni| (ni.nid, ni.health.health));
+    let (nid, health) = of_nis.filter(|(_, health)| *health > Health::MAX).last()?;
+    Some(format!("health of {nid} is {}", health.value()))
+}
+
+/// What is not at rest, with the number of the invariant that says it must be.
+pub(super) fn unrest(core: &Core, sinks: usize) -> Option<(u8, String)> {
+    left(core, sinks)
+        .map(|what| (8, what))
+        .or_else(|| spent(core).map(|what| (9, what)))
+        .or_else(|| unwell(core).map(|what| (7, what)))
+}
+
+fn left(core: &Core, sinks: usize) -> Option<String> {
+    let census = core.census();
+    let counters = core.counters();
+    let counts = [
+        (
+            "descriptors",
+            census.descriptors.abs_diff(sinks + OWN_DESCRIPTORS),
+        ),
+        ("messages being sent", census.sending),
+        ("messages being received", census.receiving),
+        ("messages waiting to be sent again", census.resending),
+        ("buffers of the core", census.buffers.abs_diff(1)),
+        (
+            "messages counted as under way",
+            counters.msgs_alloc as usize,
+        ),
+        (
+            "responses counted as waited for",
+            counters.rst_alloc as usize,
+        ),
+    ];
+    let (name, count) = counts.into_iter().find(|(_, count)| *count != 0)?;
+    Some(format!("{count} {name} left"))
+}
+
+fn spent(core: &Core) -> Option<String> {
+    for ni in core.nis() {
+        if ni.tx_credits != i64::from(ni.tunables.credits) {
+            return Some(format!("{} has {} credits", ni.nid, ni.tx_credits));
+        }
+    }
+    for pool in core.router_pools() {
+        if pool.credits != i64::from(pool.buffers) {
+            return Some(format!("{} of {:?} buffers", pool.credits, pool.pool));
+        }
+    }
+    core.peers()
+        .flat_map(|peer| peer.nis)
+        .find_map(|peer_ni| spent_on(&peer_ni))
+}
+
+fn spent_on(peer_ni: &PeerNiView) -> Option<String> {
+    let full = i64::from(peer_ni.max_tx_credits);
+    let nid = peer_ni.nid;
+    if peer_ni.tx_credits != full || peer_ni.queued_bytes != 0 {
+        let (credits, bytes) = (peer_ni.tx_credits, peer_ni.queued_bytes);
+        return Some(format!("{nid} has {credits} credits, {bytes} bytes queued"));
+    }
+    // Without a setting of its own a peer may hold as many router buffers as it has credits.
+    if peer_ni.router_credits != full {
+        let credits = peer_ni.router_credits;
+        return Some(format!("{nid} has {credits} router credits"));
+    }
+    None
+}
+
+/// Interfaces of peers that were never heard of are not recovered (section 3.6 of lnet-selection), and
+/// those on remote nets are not ours to judge.
+fn unwell(core: &Core) -> Option<String> {
+    for ni in core.nis().filter(|ni| ni.id != NiId::LOOPBACK) {
+        let health = ni.health.health;
+        if !health.is_full() || !ni.up || ni.fatal {
+            return Some(format!("{} has health {}", ni.nid, health.value()));
+        }
+    }
+    if let Some(route) = core.routes().find(|route| !route.alive) {
+        let route = route.route;
+        return Some(format!(
+            "route to {} by {} is down",
+            route.net, route.gateway
+        ));
+    }
+    let mut judged = core
+        .peers()
+        .flat_map(|peer| peer.nis)
+        .filter(|peer_ni| peer_ni.last_alive.is_some() && peer_ni.max_tx_credits > 0);
+    let ill = judged.find(|peer_ni| !peer_ni.health.health.is_full())?;
+    let health = ill.health.health.value();
+    Some(format!("peer interface {} has health {health}", ill.nid))
+}

@@ -1,0 +1,86 @@
+//! The virtual o2ib LND: what verbs report, as classes (work item W3, section 3.10 of lnet-selection).
+//!
+//! | event | messages not posted yet | posted messages | interface |
+//! |---|---|---|---|
+//! | fatal device event | `LOCAL_DROPPED` | `LOCAL_ERROR` | fatal |
+//! | device ready | | | no more |
+//! | port down | wait | wait for their completion | fatal |
+//! | port up | go on | | no more |
+//! | driver stopped | `LOCAL_INTERRUPT` | `NETWORK_TIMEOUT` | |
+//! | connection rejected | `REMOTE_DROPPED` | | |
+//! | peer unreachable | `REMOTE_DROPPED` | | |
+//! | address or route unresolved | `LOCAL_NO_ROUTE` | | |
+//! | connecting aborted here | `LOCAL_ABORTED` | | |
+//! | disconnected | connect again | `NETWORK_TIMEOUT` | |
+//! | completion: local error | | `LOCAL_ERROR` | |
+//! | completion: flushed | | `NETWORK_TIMEOUT` | |
+//! | completion: retries exceeded | | `REMOTE_TIMEOUT` | |
+//! | completion: receiver not ready | | `REMOTE_DROPPED` | |
+//! | completion: remote error | | `REMOTE_ERROR` | |
+//! | transmit timeout | `LOCAL_TIMEOUT` | `REMOTE_TIMEOUT`; `NETWORK_TIMEOUT` if the port was down meanwhile | |
+//!
+//! A failed completion or a posted message that timed out takes its connection with it: what else was
+//! posted there is flushed. `LOCAL_ERROR` and not `LOCAL_ABORTED` for what was posted to a device that
+//! died, because the other end may have it.
+
+use std::time::Duration;
+
+use lnet_core::MessageStatus;
+use lnet_types::Time;
+
+use super::engine::{Classes, Engine};
+use super::{Actions, CompletionError, ConnectError, Lnd, LndEvent, Message};
+
+/// A virtual InfiniBand driver.
+#[derive(Debug)]
+pub struct O2ibLnd(Engine);
+
+impl O2ibLnd {
+    /// A driver without connections that gives each message so long.
+    #[must_use]
+    pub fn new(timeout: Duration) -> Self {
+        Self(Engine::new(&CLASSES, timeout))
+    }
+}
+
+impl Lnd for O2ibLnd {
+    fn transmit(&mut self, message: Message, now: Time, actions: &mut Actions) {
+        self.0.transmit(message, now, actions);
+    }
+
+    fn event(&mut self, event: LndEvent, now: Time, actions: &mut Actions) {
+        self.0.event(event, now, actions);
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.0.next_deadline()
+    }
+
+    fn tick(&mut self, now: Time, actions: &mut Actions) {
+        self.0.tick(now, actions);
+    }
+}
+
+const CLASSES: Classes = Classes {
+    closed: MessageStatus::NetworkTimeout,
+    connect,
+    completion,
+};
+
+fn connect(error: ConnectError) -> MessageStatus {
+    match error {
+        ConnectError::Rejected | ConnectError::Unreachable => MessageStatus::RemoteDropped,
+        ConnectError::NoRoute => MessageStatus::LocalNoRoute,
+        ConnectError::Aborted => MessageStatus::LocalAborted,
+    }
+}
+
+fn completion(error: CompletionError) -> MessageStatus {
+    match error {
+        CompletionError::Local => MessageStatus::LocalError,
+        CompletionError::Flushed => MessageStatus::NetworkTimeout,
+        CompletionError::RetryExceeded => MessageStatus::RemoteTimeout,
+        CompletionError::ReceiverNotReady => MessageStatus::RemoteDropped,
+        CompletionError::Remote => MessageStatus::RemoteError,
+    }
+}

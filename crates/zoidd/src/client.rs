@@ -1,0 +1,432 @@
+//! One client's connection: what it may send, what it is being sent, when it was last heard.
+//!
+//! ```text
+//!  accepted ──HELLO──▶ attached ──BYE, end of stream, violation, silence──▶ gone
+//!                        │  ▲
+//!              GRANT ────▼  │ all bytes: arrived
+//!                     incoming{grant} ──DATA──▶ segment
+//! ```
+//!
+//! Payload goes from the socket to the place that its grant names, or, when the engine has
+//! stopped that transfer, nowhere. A frame that breaks a rule is a [`Violation`]: the connection
+//! ends, and nothing else suffers.
+
+mod input;
+mod output;
+mod stream;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+use sys::span::{self, Span};
+use zbmi::{Peer, Time};
+use zoid_proto::fwd::Data;
+
+pub(crate) use input::Input;
+pub(crate) use output::{Output, Wrote};
+pub(crate) use stream::{Listener, Stream};
+
+/// A rule that a client broke. Each ends its connection and is counted.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Violation {
+    /// Bytes that are no frame, or a frame that only a daemon sends.
+    Malformed,
+    /// Anything but HELLO first, or HELLO twice.
+    Introduction,
+    /// Request 0, which means "not asked for".
+    RequestId,
+    /// Payload without a grant or credit, beyond it, or not where it left off.
+    Payload,
+    /// An acknowledgement or abort of something that the client was not given, or not yet.
+    Grant,
+}
+
+impl Violation {
+    /// Every rule, in the order of the counters.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Malformed,
+        Self::Introduction,
+        Self::RequestId,
+        Self::Payload,
+        Self::Grant,
+    ];
+
+    /// Its name in metrics.
+    #[must_use]
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::Introduction => "introduction",
+            Self::RequestId => "request_id",
+            Self::Payload => "payload",
+            Self::Grant => "grant",
+        }
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) stream: Stream,
+    /// Its name at the engine, once it has said HELLO.
+    pub(crate) peer: Option<Peer>,
+    pub(crate) input: Input,
+    pub(crate) output: Output,
+    /// The system said so, and nothing has contradicted since.
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// It has its turn already.
+    pub(crate) queued: bool,
+    /// It ends as soon as its output is written.
+    pub(crate) closing: bool,
+    pub(crate) heard: Time,
+    pub(crate) pinged: Time,
+    /// Payload may come unasked, against a credit.
+    pub(crate) credits: bool,
+    /// Its grants name places in the segment, which it has mapped.
+    pub(crate) shared: bool,
+    pub(crate) tests: crate::advice::TestRate,
+    /// What its unanswered requests are.
+    pub(crate) requests: BTreeMap<u32, Kind>,
+    incoming: BTreeMap<u64, Incoming>,
+    /// Messages that it has not acknowledged, and the requests that they answer.
+    outgoing: BTreeMap<u64, u32>,
+    /// Transfers whose rest, should it come, is not wanted any more: the newest few.
+    stopped: VecDeque<u64>,
+    payload: Option<Payload>,
+}
+
+/// Which call of a client a request is, and so which frame answers it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kind {
+    /// zbmi_send: SEND_DONE.
+    Send,
+    /// zbmi_recv: RECV_REPLY.
+    Recv,
+    /// zbmi_test: TEST_REPLY.
+    Test,
+}
+
+/// A transfer to the segment that was granted.
+#[derive(Debug)]
+struct Incoming {
+    request: u32,
+    spans: Vec<Span>,
+    total: u64,
+    received: u64,
+}
+
+/// The payload of the frame under way.
+#[derive(Debug)]
+struct Payload {
+    /// Whose it is, or nobody's.
+    grant: Option<u64>,
+    /// Where it goes.
+    parts: Vec<Span>,
+    len: usize,
+    moved: usize,
+}
+
+/// What a read brought.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Received {
+    /// So many bytes; frames may be complete.
+    Bytes(usize),
+    /// Payload of this transfer.
+    Payload {
+        bytes: usize,
+        grant: u64,
+        arrived: bool,
+    },
+    /// The client closed its side.
+    End,
+}
+
+/// Stopped transfers that are remembered. A client that still sends for older ones is cut off.
+const STOPPED_MAX: usize = 1024;
+
+impl Client {
+    pub(crate) fn new(stream: Stream, now: Time) -> Self {
+        Self {
+            stream,
+            peer: None,
+            input: Input::default(),
+            output: Output::default(),
+            readable: true,
+            writable: true,
+            queued: false,
+            closing: false,
+            heard: now,
+            pinged: now,
+            credits: false,
+            shared: false,
+            tests: crate::advice::TestRate::default(),
+            requests: BTreeMap::new(),
+            incoming: BTreeMap::new(),
+            outgoing: BTreeMap::new(),
+            stopped: VecDeque::new(),
+            payload: None,
+        }
+    }
+
+    /// Whether payload of a frame is still to come, so that no other frame can.
+    pub(crate) fn in_payload(&self) -> bool {
+        self.payload.is_some()
+    }
+
+    /// Takes what the system has, into the segment where a grant says so.
+    ///
+    /// # Errors
+    ///
+    /// What `readv(2)` fails with, [`io::ErrorKind::WouldBlock`] among it.
+    pub(crate) fn receive(&mut self, nowhere: &mut [u8]) -> io::Result<Received> {
+        let Some(payload) = &mut self.payload else {
+            let careful = self.credits || !self.incoming.is_empty();
+            let count = span::receive(&self.stream, &[], 0, self.input.room(careful))?;
+            self.input.fill(count);
+            return Ok(match count {
+                0 => Received::End,
+                _ => Received::Bytes(count),
+            });
+        };
+        let left = payload.len - payload.moved;
+        let count = if payload.grant.is_some() {
+            let room = self.input.room(true);
+            span::receive(&self.stream, &payload.parts, payload.moved, room)?
+        } else {
+            let room = nowhere.len().min(left);
+            span::receive(
+                &self.stream,
+                &[],
+                0,
+                nowhere.get_mut(..room).unwrap_or_default(),
+            )?
+        };
+        if count == 0 {
+            return Ok(Received::End);
+        }
+        self.input.fill(count.saturating_sub(left));
+        Ok(self.advance(count.min(left), count))
+    }
+
+    /// Accounts for `moved` bytes of payload among the `bytes` that came.
+    fn advance(&mut self, moved: usize, bytes: usize) -> Received {
+        let Some(payload) = &mut self.payload else {
+            return Received::Bytes(bytes);
+        };
+        payload.moved += moved;
+        let (grant, complete) = (payload.grant, payload.moved >= payload.len);
+        if complete {
+            self.payload = None;
+        }
+        let Some(grant) = grant else {
+            return Received::Bytes(bytes);
+        };
+        let mut arrived = false;
+        if let Some(incoming) = self.incoming.get_mut(&grant) {
+            incoming.received += moved as u64;
+            arrived = complete && incoming.received >= incoming.total;
+        }
+        if arrived {
+            self.incoming.remove(&grant);
+        }
+        Received::Payload {
+            bytes,
+            grant,
+            arrived,
+        }
+    }
+
+    /// A DATA frame begins. Returns what it amounts to at once: the arrival of an empty message,
+    /// or of one that the client has put into the segment itself.
+    ///
+    /// # Errors
+    ///
+    /// Payload that nobody granted, too much of it, or not where it left off.
+    pub(crate) fn data(
+        &mut self,
+        data: Data,
+        len: u64,
+        input: &mut Input,
+    ) -> Result<Option<Received>, Violation> {
+        if self.stopped.contains(&data.grant) {
+            self.discard(len, input);
+            return Ok(None);
+        }
+        let incoming = self
+            .incoming
+            .get_mut(&data.grant)
+            .ok_or(Violation::Payload)?;
+        if self.shared && len == 0 && data.offset == incoming.total {
+            incoming.received = incoming.total;
+        } else if data.offset != incoming.received || len > incoming.total - incoming.received {
+            return Err(Violation::Payload);
+        }
+        self.begin(data.grant, len, input)
+    }
+
+    /// The payload of a request with a credit begins: of a grant that the engine made for it, or
+    /// of none because it was refused.
+    ///
+    /// # Errors
+    ///
+    /// As [`data`](Self::data).
+    pub(crate) fn inline(
+        &mut self,
+        request: u32,
+        len: u64,
+        input: &mut Input,
+    ) -> Result<Option<Received>, Violation> {
+        let granted = self.incoming.iter().find(|(_, one)| one.request == request);
+        let Some((&grant, _)) = granted else {
+            self.discard(len, input);
+            return Ok(None);
+        };
+        self.begin(grant, len, input)
+    }
+
+    fn begin(
+        &mut self,
+        grant: u64,
+        len: u64,
+        input: &mut Input,
+    ) -> Result<Option<Received>, Violation> {
+        // Reads stop before payload while there is a grant: this was sent before its grant was.
+        if len > 0 && !input.is_empty() {
+            return Err(Violation::Payload);
+        }
+        let Some(incoming) = self.incoming.get(&grant) else {
+            return Err(Violation::Payload);
+        };
+        // Both are within the transfer, which is within the address space.
+        let parts = window(&incoming.spans, incoming.received as usize, len as usize);
+        self.payload = Some(Payload {
+            grant: Some(grant),
+            parts,
+            len: len as usize,
+            moved: 0,
+        });
+        Ok((len == 0).then(|| self.advance(0, 0)))
+    }
+
+    /// Payload that nobody wants any more, of which some may be in the buffer.
+    fn discard(&mut self, len: u64, input: &mut Input) {
+        // At most a chunk.
+        let len = len as usize;
+        let moved = input.take(len).len();
+        if moved < len {
+            self.payload = Some(Payload {
+                grant: None,
+                parts: Vec::new(),
+                len,
+                moved,
+            });
+        }
+    }
+
+    /// The engine granted a transfer to the segment.
+    pub(crate) fn grant(&mut self, grant: u64, request: u32, spans: Vec<Span>, total: u64) {
+        let incoming = Incoming {
+            request,
+            spans,
+            total,
+            received: 0,
+        };
+        self.incoming.insert(grant, incoming);
+    }
+
+    /// The engine gave the client a message, which it will acknowledge.
+    pub(crate) fn deliver(&mut self, grant: u64, request: u32) {
+        self.outgoing.insert(grant, request);
+    }
+
+    /// The client gives a grant back; `true` when it had it.
+    pub(crate) fn abort(&mut self, grant: u64) -> Result<bool, Violation> {
+        if self.stopped.contains(&grant) {
+            return Ok(false);
+        }
+        match self.incoming.remove(&grant) {
+            Some(_) => Ok(true),
+            None => Err(Violation::Grant),
+        }
+    }
+
+    /// The client acknowledges a message; `true` when the engine still waits for it.
+    pub(crate) fn acknowledge(&mut self, grant: u64) -> Result<bool, Violation> {
+        if self.stopped.contains(&grant) {
+            return Ok(false);
+        }
+        if self.output.is_sending(grant) {
+            return Err(Violation::Grant);
+        }
+        let request = self.outgoing.remove(&grant).ok_or(Violation::Grant)?;
+        self.requests.remove(&request);
+        Ok(true)
+    }
+
+    /// Nothing more of a transfer may touch the segment.
+    ///
+    /// # Errors
+    ///
+    /// The connection cannot go on.
+    pub(crate) fn stop(&mut self, grant: u64) -> io::Result<()> {
+        self.incoming.remove(&grant);
+        self.outgoing.remove(&grant);
+        self.stopped.push_back(grant);
+        if self.stopped.len() > STOPPED_MAX {
+            self.stopped.pop_front();
+        }
+        if let Some(payload) = &mut self.payload
+            && payload.grant == Some(grant)
+        {
+            payload.grant = None;
+            payload.parts.clear();
+        }
+        self.output.stop(grant)
+    }
+}
+
+/// The places of the bytes `start..start + len` of a message.
+fn window(spans: &[Span], mut start: usize, mut len: usize) -> Vec<Span> {
+    let mut parts = Vec::new();
+    for span in spans {
+        let skipped = start.min(span.len());
+        start -= skipped;
+        let end = span.len().min(skipped.saturating_add(len));
+        if end > skipped {
+            parts.extend(span.part(skipped..end));
+            len -= end - skipped;
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_window_is_the_same_bytes_whatever_the_pieces(
+            lengths in proptest::collection::vec(0_usize..50, 0..8),
+            start in 0_usize..200,
+            len in 0_usize..200,
+        ) {
+            let mut all = Vec::new();
+            let mut spans = Vec::new();
+            for (index, length) in lengths.iter().enumerate() {
+                let bytes = vec![u8::try_from(index).unwrap(); *length];
+                all.extend(&bytes);
+                spans.push(Span::from(bytes));
+            }
+            let start = start.min(all.len());
+            let end = all.len().min(start + len);
+            let parts = window(&spans, start, end - start);
+            let found: Vec<u8> = parts.iter().flat_map(Span::to_vec).collect();
+            prop_assert_eq!(&found, &all[start..end]);
+            prop_assert!(parts.iter().all(|part| !part.is_empty()));
+        }
+    }
+}

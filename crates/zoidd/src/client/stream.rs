@@ -1,0 +1,105 @@
+//! The two carriers of frames: Unix sockets and TCP.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use mio::event::Source;
+use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use mio::{Interest, Registry, Token};
+use socket2::{SockRef, TcpKeepalive};
+
+/// A client's connection, non-blocking.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    /// From this machine.
+    Unix(UnixStream),
+    /// From another one.
+    Tcp(TcpStream),
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(stream) => stream.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl Source for Stream {
+    fn register(&mut self, to: &Registry, token: Token, interest: Interest) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.register(to, token, interest),
+            Self::Tcp(stream) => stream.register(to, token, interest),
+        }
+    }
+
+    fn reregister(&mut self, to: &Registry, token: Token, interest: Interest) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.reregister(to, token, interest),
+            Self::Tcp(stream) => stream.reregister(to, token, interest),
+        }
+    }
+
+    fn deregister(&mut self, from: &Registry) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.deregister(from),
+            Self::Tcp(stream) => stream.deregister(from),
+        }
+    }
+}
+
+/// Where clients connect.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    /// From this machine.
+    Unix(UnixListener),
+    /// From others.
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    pub(crate) fn unix(path: &Path) -> io::Result<Self> {
+        UnixListener::bind(path).map(Self::Unix)
+    }
+
+    pub(crate) fn tcp(address: SocketAddr) -> io::Result<Self> {
+        TcpListener::bind(address).map(Self::Tcp)
+    }
+
+    /// The port that clients connect to, of a TCP listener.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Unix(_) => None,
+            Self::Tcp(listener) => listener.local_addr().ok(),
+        }
+    }
+
+    pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        match self {
+            Self::Unix(listener) => registry.register(listener, token, Interest::READABLE),
+            Self::Tcp(listener) => registry.register(listener, token, Interest::READABLE),
+        }
+    }
+
+    /// The next connection, `WouldBlock` without one.
+    pub(crate) fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Self::Unix(listener) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                // Frames are written whole, so that waiting for more to send only delays them.
+                stream.set_nodelay(true)?;
+                let keepalive = TcpKeepalive::new().with_time(KEEPALIVE);
+                SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+}
+
+/// The system's own watch, in case both sides of a connection are silent.
+const KEEPALIVE: Duration = Duration::from_secs(30);

@@ -1,0 +1,41 @@
+//! What the daemon counts around the engine.
+
+use crate::client::Violation;
+
+/// Counters of a daemon since its start. They only grow.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct DaemonCounters {
+    /// Connections accepted, both carriers.
+    pub(crate) connections: u64,
+    /// Connections refused: another user, or too many at once.
+    pub(crate) connections_refused: u64,
+    /// Frames from clients.
+    pub(crate) frames_in: u64,
+    /// Bytes from clients, payload included.
+    pub(crate) bytes_in: u64,
+    /// Bytes to clients, payload included.
+    pub(crate) bytes_out: u64,
+    /// Clients lost because they were silent.
+    pub(crate) silent: u64,
+    /// Commands from the server.
+    pub(crate) commands: u64,
+    /// Commands that could not be understood, or not be answered.
+    pub(crate) bad_commands: u64,
+    /// Replies that waited for room in their queue.
+    pub(crate) replies_delayed: u64,
+    /// Clients that test too often and in vain.
+    pub(crate) advice: u64,
+    violations: [u64; Violation::ALL.len()],
+}
+
+impl DaemonCounters {
+    /// Connections that ended because a rule was broken.
+    #[must_use]
+    pub(crate) fn violations(&self, violation: Violation) -> u64 {
+        self.violations[violation as usize]
+    }
+
+    pub(crate) fn violate(&mut self, violation: Violation) {
+        self.violations[violation as usize] += 1;
+    }
+}

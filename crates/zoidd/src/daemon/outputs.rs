@@ -1,0 +1,206 @@
+//! What the engine wants done: frames and messages for clients, replies for the server.
+
+use tracing::error;
+use zbmi::{Errno, Output, Peer, Reply, RequestId, Transfer};
+use zoid_proto::fwd::{Event, Frame, FrameHeader, FrameType, Grant, Place, Readiness, RecvReply};
+use zoid_proto::{Extent, List, Status};
+
+use super::Daemon;
+use crate::client::Kind;
+use crate::failpoint;
+
+impl Daemon {
+    /// Does everything that the engine wants done.
+    pub(super) fn pump(&mut self) {
+        while let Some(output) = self.engine.poll_output() {
+            match output {
+                Output::Grant(transfer) => self.grant(&transfer),
+                Output::Deliver(transfer) => self.deliver(&transfer),
+                Output::Stop { grant, peer } => self.stop_transfer(grant.0, peer),
+                Output::Reply {
+                    peer,
+                    request,
+                    reply,
+                } => self.reply_client(peer, request, reply),
+                Output::Credits { peer, count } => {
+                    if let Some(&key) = self.keys.get(&peer) {
+                        self.push_event(key, Event::Credits(count), Status::NONE);
+                    }
+                }
+                Output::Answer {
+                    session,
+                    call,
+                    answer,
+                } => self.answer(session, call, answer),
+                Output::Drained => self.drained = true,
+            }
+        }
+        // A futex word: it counts modulo 2^32.
+        let ready = self.engine.counters().unexpected_in.messages as u32;
+        self.segment.set_unexpected_ready(ready);
+    }
+
+    fn grant(&mut self, transfer: &Transfer) {
+        let grant = transfer.grant.0;
+        let Some(&key) = self.keys.get(&transfer.peer) else {
+            return;
+        };
+        let (Some(spans), Some(client)) = (
+            self.segment.spans(&transfer.segments),
+            self.clients.get_mut(key),
+        ) else {
+            return self.outside(transfer);
+        };
+        client.grant(grant, transfer.request.0, spans, transfer.total);
+        if transfer.inline {
+            return;
+        }
+        let extents = extents(transfer);
+        let place = match client.shared {
+            true => Place::Shared(List::new(&extents)),
+            false => Place::Stream,
+        };
+        self.options.failpoints.pass(failpoint::Place::BeforeGrant);
+        let header = FrameHeader::new(FrameType::GRANT, transfer.request.0);
+        self.push(key, header, &Frame::Grant(Grant { grant, place }));
+    }
+
+    fn deliver(&mut self, transfer: &Transfer) {
+        let (grant, request) = (transfer.grant.0, transfer.request.0);
+        let Some(&key) = self.keys.get(&transfer.peer) else {
+            return;
+        };
+        let (Some(spans), Some(client)) = (
+            self.segment.spans(&transfer.segments),
+            self.clients.get_mut(key),
+        ) else {
+            return self.outside(transfer);
+        };
+        client.deliver(grant, request);
+        let (total, shared) = (transfer.total, client.shared);
+        // Without bytes the reply says all.
+        if !shared && total > 0 {
+            client.output.deliver(grant, request, spans, total);
+        }
+        let extents = extents(transfer);
+        let place = match shared {
+            true => Place::Shared(List::new(&extents)),
+            false => Place::Stream,
+        };
+        let reply = RecvReply {
+            total,
+            grant,
+            place,
+        };
+        self.options
+            .failpoints
+            .pass(failpoint::Place::BeforeRecvReply);
+        let header = FrameHeader::new(FrameType::RECV_REPLY, request).with_status(Status::DONE);
+        self.push(key, header, &Frame::RecvReply(reply));
+    }
+
+    /// The engine checks every place before it names it, so this does not happen; if it did, the
+    /// client's connection would end instead of memory being touched.
+    fn outside(&mut self, transfer: &Transfer) {
+        error!(grant = transfer.grant.0, "a transfer outside the segment");
+        if let Some(&key) = self.keys.get(&transfer.peer)
+            && let Some(client) = self.clients.get_mut(key)
+        {
+            client.closing = true;
+            self.enqueue(key);
+        }
+    }
+
+    fn stop_transfer(&mut self, grant: u64, peer: Peer) {
+        let Some(&key) = self.keys.get(&peer) else {
+            return;
+        };
+        let stopped = self.clients.get_mut(key).map(|client| client.stop(grant));
+        if let Some(Err(error)) = stopped {
+            error!(%error, "cannot end a frame; the connection ends instead");
+            self.lose(key, zbmi::Departure::Broken);
+        }
+    }
+
+    fn reply_client(&mut self, peer: Peer, request: RequestId, reply: Reply) {
+        let Some(&key) = self.keys.get(&peer) else {
+            return;
+        };
+        let Some(client) = self.clients.get_mut(key) else {
+            return;
+        };
+        let kind = client.requests.remove(&request.0).unwrap_or(Kind::Send);
+        let status = match &reply {
+            Reply::Sent => {
+                self.options
+                    .failpoints
+                    .pass(failpoint::Place::BeforeSendDone);
+                Status::DONE
+            }
+            Reply::NotNow if kind == Kind::Send => Status::NO_MEMORY,
+            Reply::NotNow => Status::NONE,
+            Reply::Ready(_) => Status::DONE,
+            Reply::Failed(errno) => status(*errno),
+        };
+        let counts = match reply {
+            Reply::Ready(counts) => counts,
+            _ => Vec::new(),
+        };
+        let ready = counts.iter().fold(0_u32, |sum, n| sum.saturating_add(*n));
+        if ready > 0 {
+            client.tests.found();
+        }
+        let (frame_type, frame) = match kind {
+            Kind::Send => (FrameType::SEND_DONE, Frame::SendDone),
+            Kind::Recv => (FrameType::RECV_REPLY, Frame::RecvReply(RecvReply::NOTHING)),
+            Kind::Test => (
+                FrameType::TEST_REPLY,
+                Frame::TestReply(Readiness {
+                    ready,
+                    counts: List::new(&counts),
+                }),
+            ),
+        };
+        let header = FrameHeader::new(frame_type, request.0).with_status(status);
+        self.push(key, header, &frame);
+    }
+
+    /// Tells one client the news.
+    fn push_event(&mut self, key: usize, event: Event, status: Status) {
+        let header = FrameHeader::new(FrameType::EVENT, 0).with_status(status);
+        self.push(key, header, &Frame::Event(event));
+    }
+
+    /// Tells every attached client the news; the status is an error when they are bad.
+    pub(super) fn broadcast(&mut self, event: Event, status: Status) {
+        let keys: Vec<usize> = self.keys.values().copied().collect();
+        for key in keys {
+            self.push_event(key, event, status);
+        }
+    }
+}
+
+fn extents(transfer: &Transfer) -> Vec<Extent> {
+    let places = transfer.segments.iter();
+    places
+        .map(|place| Extent {
+            offset: place.offset,
+            len: place.len,
+        })
+        .collect()
+}
+
+/// An error of the engine as it travels.
+pub(super) const fn status(errno: Errno) -> Status {
+    match errno {
+        Errno::Invalid => Status::INVALID,
+        Errno::MessageSize => Status::MESSAGE_SIZE,
+        Errno::Protocol => Status::PROTOCOL,
+        Errno::Busy => Status::BUSY,
+        Errno::ConnectionReset => Status::CONNECTION_RESET,
+        Errno::NetReset => Status::NET_RESET,
+        Errno::NetDown => Status::NET_DOWN,
+        Errno::TryAgain => Status::TRY_AGAIN,
+        Errno::Canceled => Status::CANCELLED,
+    }
+}

@@ -1,0 +1,97 @@
+//! What time brings: signs of life, silent clients, deadlines, the end.
+
+use std::time::Duration;
+
+use tracing::{info, warn};
+use zbmi::{Departure, Time};
+use zoid_proto::fwd::{Event, Frame, FrameHeader, FrameType};
+use zoid_proto::{DaemonState, Status};
+
+use super::{BEAT, Daemon, since_boot};
+use crate::error::Error;
+
+/// A client is lost after this many heartbeats without a sign of life.
+const SILENCES: u32 = 3;
+
+/// How long the last replies may take to be written once everything else has ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+impl Daemon {
+    /// Does what is due.
+    pub(super) fn upkeep(&mut self) -> Result<(), Error> {
+        let now = self.now();
+        if self
+            .engine
+            .next_deadline()
+            .is_some_and(|deadline| deadline <= now)
+        {
+            self.engine.tick(now);
+            self.pump();
+        }
+        if now.since(self.beaten) < BEAT {
+            return Ok(());
+        }
+        self.beaten = now;
+        self.segment.beat(since_boot())?;
+        self.look_after_server();
+        self.scrapes.forget_idle();
+        if self.accept_again {
+            self.accept_again = false;
+            self.accept(false);
+            self.accept(true);
+        }
+        if now.since(self.checked) >= self.options.heartbeat / 4 {
+            self.checked = now;
+            self.look_after_clients(now);
+        }
+        Ok(())
+    }
+
+    /// Asks idle clients whether they are there, and gives up those that never answer.
+    fn look_after_clients(&mut self, now: Time) {
+        let heartbeat = self.options.heartbeat;
+        let mut silent = Vec::new();
+        let mut idle = Vec::new();
+        for (key, client) in &mut self.clients {
+            let silence = now.since(client.heard);
+            if silence >= heartbeat * SILENCES {
+                silent.push(key);
+            } else if silence >= heartbeat && now.since(client.pinged) >= heartbeat {
+                client.pinged = now;
+                idle.push((key, client.peer.is_some()));
+            }
+        }
+        for (key, _) in idle.into_iter().filter(|(_, attached)| *attached) {
+            self.push(key, FrameHeader::new(FrameType::PING, 0), &Frame::Ping);
+        }
+        for key in silent {
+            warn!(key, "a client is silent; its connection ends");
+            self.counters.silent += 1;
+            self.lose(key, Departure::Broken);
+        }
+    }
+
+    /// Finishes what is under way and begins nothing new.
+    pub(super) fn drain(&mut self) {
+        let now = self.now();
+        info!("draining");
+        self.draining = Some(now);
+        self.segment.set_state(DaemonState::DRAINING);
+        self.broadcast(Event::Draining, Status::NONE);
+        self.engine.drain(now);
+        self.pump();
+    }
+
+    /// Whether everything has ended that may end well.
+    pub(super) fn is_over(&self) -> bool {
+        let Some(since) = self.draining else {
+            return false;
+        };
+        let lasted = self.now().since(since);
+        if lasted >= self.options.drain + LAST_WORDS {
+            return true;
+        }
+        let written = |client: &crate::client::Client| client.output.is_empty();
+        self.drained && self.clients.iter().all(|(_, client)| written(client))
+    }
+}

@@ -1,0 +1,326 @@
+//! Metrics: one list of samples, which becomes the text that Prometheus reads.
+//!
+//! A library that keeps counters of its own would be a second set beside the engine's; this only
+//! writes down what is counted there. `--stat` and STAT show the same list.
+
+mod table;
+
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use zbmi::{ClientTraffic, Histogram, Refusal};
+use zoid_proto::Instance;
+
+use crate::client::Violation;
+use crate::counters::DaemonCounters;
+use crate::daemon::metrics_file;
+
+/// What kind of number a metric is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kind {
+    /// It only grows.
+    Counter,
+    /// It says how things stand.
+    Gauge,
+    /// Part of a distribution.
+    Histogram,
+}
+
+/// One number.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sample {
+    /// Its name without the prefix, and what is put behind it (`_bucket`).
+    name: &'static str,
+    suffix: &'static str,
+    help: &'static str,
+    kind: Kind,
+    /// Between the braces; empty without.
+    label: String,
+    value: f64,
+}
+
+impl Sample {
+    fn new(kind: Kind, name: &'static str, help: &'static str, value: u64) -> Self {
+        Self {
+            name,
+            suffix: "",
+            help,
+            kind,
+            label: String::new(),
+            // Exact up to 2^53; a byte counter gets there after months.
+            value: value as f64,
+        }
+    }
+
+    /// As a whole number, which all but times are.
+    pub(crate) fn number(&self) -> u64 {
+        self.value as u64
+    }
+
+    fn labelled(self, label: &str, value: impl std::fmt::Display) -> Self {
+        Self {
+            label: format!("{label}=\"{value}\""),
+            ..self
+        }
+    }
+}
+
+/// The text format of Prometheus, version 0.0.4.
+pub(crate) fn exposition(samples: &[Sample]) -> String {
+    let mut text = String::new();
+    let mut last = "";
+    for sample in samples {
+        let name = sample.name;
+        if last != name {
+            let kind = match sample.kind {
+                Kind::Counter => "counter",
+                Kind::Gauge => "gauge",
+                Kind::Histogram => "histogram",
+            };
+            // Writing to a String does not fail.
+            let _infallible = writeln!(text, "# HELP zoidd_{name} {}", sample.help);
+            let _infallible = writeln!(text, "# TYPE zoidd_{name} {kind}");
+            last = name;
+        }
+        let label = match sample.label.as_str() {
+            "" => String::new(),
+            label => format!("{{{label}}}"),
+        };
+        let (suffix, value) = (sample.suffix, sample.value);
+        let _infallible = writeln!(text, "zoidd_{name}{suffix}{label} {value}");
+    }
+    text
+}
+
+/// A metric of a running daemon, as [`read`] found it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// Its name, labels included.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+}
+
+/// Asks a running daemon for its metrics.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::NotFound`] or [`io::ErrorKind::ConnectionRefused`] when no daemon of this
+/// instance runs; [`io::ErrorKind::InvalidData`] for an answer that is none.
+pub fn read(instance: &Instance, directory: &Path) -> io::Result<Vec<Metric>> {
+    let mut stream = UnixStream::connect(directory.join(metrics_file(instance)))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (_, text) = answer
+        .split_once("\r\n\r\n")
+        .ok_or(io::ErrorKind::InvalidData)?;
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let metrics: Option<Vec<Metric>> = lines.map(metric).collect();
+    metrics.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// How long a running daemon may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn metric(line: &str) -> Option<Metric> {
+    let (name, value) = line.rsplit_once(' ')?;
+    Some(Metric {
+        name: name.to_owned(),
+        value: value.parse().ok()?,
+    })
+}
+
+/// Everything that a daemon counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    pub(crate) engine: &'a zbmi::Counters,
+    pub(crate) gauges: zbmi::Gauges,
+    pub(crate) daemon: &'a DaemonCounters,
+    /// A server is attached.
+    pub(crate) server: bool,
+    /// Attached clients by pid.
+    pub(crate) clients: &'a [(u32, ClientTraffic)],
+}
+
+impl View<'_> {
+    /// Everything.
+    pub(crate) fn samples(&self) -> Vec<Sample> {
+        let mut samples = self.whole();
+        samples.extend(histogram(&self.engine.post_to_end));
+        samples.extend(self.of_clients());
+        samples
+    }
+
+    /// What is about the whole daemon, in a fixed order.
+    pub(crate) fn whole(&self) -> Vec<Sample> {
+        let mut samples = self.traffic();
+        let counters = table::COUNTERS.iter();
+        samples.extend(
+            counters.map(|(name, help, value)| Sample::new(Kind::Counter, name, help, value(self))),
+        );
+        let gauges = table::GAUGES.iter();
+        samples.extend(
+            gauges.map(|(name, help, value)| Sample::new(Kind::Gauge, name, help, value(self))),
+        );
+        samples.extend(self.refusals());
+        samples
+    }
+
+    fn traffic(&self) -> Vec<Sample> {
+        let kinds = [
+            ("expected_in", self.engine.expected_in),
+            ("expected_out", self.engine.expected_out),
+            ("unexpected_in", self.engine.unexpected_in),
+        ];
+        let messages = kinds.map(|(kind, traffic)| {
+            let help = "Messages moved, by kind and direction.";
+            Sample::new(Kind::Counter, "messages_total", help, traffic.messages)
+                .labelled("kind", kind)
+        });
+        let bytes = kinds.map(|(kind, traffic)| {
+            let help = "Payload moved, by kind and direction.";
+            Sample::new(Kind::Counter, "payload_bytes_total", help, traffic.bytes)
+                .labelled("kind", kind)
+        });
+        messages.into_iter().chain(bytes).collect()
+    }
+
+    fn refusals(&self) -> Vec<Sample> {
+        let refusals = Refusal::ALL.iter().map(|reason| {
+            let value = self.engine.refused(*reason);
+            let help = "What was refused or ignored, by reason.";
+            Sample::new(Kind::Counter, "refusals_total", help, value)
+                .labelled("reason", reason.name())
+        });
+        let violations = Violation::ALL.iter().map(|rule| {
+            let value = self.daemon.violations(*rule);
+            let help = "Connections ended because a rule was broken, by rule.";
+            Sample::new(Kind::Counter, "violations_total", help, value)
+                .labelled("rule", rule.name())
+        });
+        refusals.chain(violations).collect()
+    }
+
+    fn of_clients(&self) -> Vec<Sample> {
+        let mut samples = Vec::new();
+        for (name, help, field) in CLIENT_FIELDS {
+            samples.extend(self.clients.iter().map(|(pid, traffic)| {
+                Sample::new(Kind::Counter, name, help, field(traffic)).labelled("pid", pid)
+            }));
+        }
+        samples
+    }
+}
+
+/// What is counted for each client.
+type ClientField = (&'static str, &'static str, fn(&ClientTraffic) -> u64);
+
+const CLIENT_FIELDS: [ClientField; 5] = [
+    (
+        "client_sent_messages_total",
+        "Messages of this client.",
+        |t| t.sent.messages,
+    ),
+    ("client_sent_bytes_total", "Payload of this client.", |t| {
+        t.sent.bytes
+    }),
+    (
+        "client_received_messages_total",
+        "Messages to this client.",
+        |t| t.received.messages,
+    ),
+    (
+        "client_received_bytes_total",
+        "Payload to this client.",
+        |t| t.received.bytes,
+    ),
+    (
+        "client_not_now_total",
+        "How often it was told to come again.",
+        |t| t.not_now,
+    ),
+];
+
+/// Cumulative buckets in seconds, as Prometheus wants them.
+fn histogram(histogram: &Histogram) -> Vec<Sample> {
+    let new = |suffix, label: String, value| Sample {
+        suffix,
+        label,
+        value,
+        ..Sample::new(
+            Kind::Histogram,
+            "post_to_end_seconds",
+            "Time from an operation's post to its end.",
+            0,
+        )
+    };
+    let mut samples = Vec::new();
+    let mut below = 0_u64;
+    for (exponent, count) in histogram.buckets().iter().enumerate() {
+        below += count;
+        let limit = match exponent + 1 == Histogram::BUCKETS {
+            true => "+Inf".to_owned(),
+            // Below 32, so exact.
+            false => ((1_u64 << exponent) as f64 / 1e6).to_string(),
+        };
+        samples.push(new("_bucket", format!("le=\"{limit}\""), below as f64));
+    }
+    samples.push(new("_sum", String::new(), histogram.sum().as_secs_f64()));
+    samples.push(new("_count", String::new(), below as f64));
+    samples
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text() -> String {
+        let (engine, daemon) = (zbmi::Counters::default(), DaemonCounters::default());
+        let view = View {
+            engine: &engine,
+            gauges: zbmi::Gauges::default(),
+            daemon: &daemon,
+            server: true,
+            clients: &[(3, ClientTraffic::default()), (7, ClientTraffic::default())],
+        };
+        exposition(&view.samples())
+    }
+
+    #[test]
+    fn every_metric_is_explained_once_and_before_its_values() {
+        let text = text();
+        let mut explained = std::collections::BTreeSet::new();
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let name = rest.split(' ').next().unwrap();
+                assert!(explained.insert(name), "{name} twice");
+            } else if !line.starts_with('#') {
+                let name = line.split(['{', ' ']).next().unwrap();
+                let base = ["_bucket", "_sum", "_count"]
+                    .iter()
+                    .find_map(|suffix| name.strip_suffix(suffix))
+                    .filter(|base| explained.contains(base));
+                assert!(base.is_some() || explained.contains(name), "{line}");
+            }
+        }
+        assert!(text.contains("zoidd_server_attached 1"), "{text}");
+        assert!(
+            text.contains("zoidd_client_not_now_total{pid=\"7\"} 0"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let text = text();
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        assert!(lines.clone().all(|line| metric(line).is_some()));
+        assert_eq!(metric("a{b=\"c d\"} 1.5").unwrap().value, 1.5);
+        assert_eq!(metric("nothing"), None);
+    }
+}

@@ -1,0 +1,210 @@
+//! The metrics that have no label, one a row.
+
+use super::View;
+
+/// A metric: its name, what it means, where it stands.
+type Row = (&'static str, &'static str, fn(&View<'_>) -> u64);
+
+/// What only grows.
+pub(super) const COUNTERS: [Row; 34] = [
+    (
+        "wire_bytes_in_total",
+        "Bytes from clients, frames included.",
+        |view| view.daemon.bytes_in,
+    ),
+    (
+        "wire_bytes_out_total",
+        "Bytes to clients, frames included.",
+        |view| view.daemon.bytes_out,
+    ),
+    ("frames_in_total", "Frames from clients.", |view| {
+        view.daemon.frames_in
+    }),
+    ("commands_total", "Commands of the server.", |view| {
+        view.daemon.commands
+    }),
+    (
+        "bad_commands_total",
+        "Commands not understood or not answerable.",
+        |view| view.daemon.bad_commands,
+    ),
+    (
+        "replies_delayed_total",
+        "Replies that waited for room in their queue.",
+        |view| view.daemon.replies_delayed,
+    ),
+    ("connections_total", "Connections accepted.", |view| {
+        view.daemon.connections
+    }),
+    (
+        "connections_refused_total",
+        "Connections of strangers, or too many.",
+        |view| view.daemon.connections_refused,
+    ),
+    (
+        "clients_silent_total",
+        "Clients lost because they were silent.",
+        |view| view.daemon.silent,
+    ),
+    (
+        "advice_total",
+        "Clients told that they test too often.",
+        |view| view.daemon.advice,
+    ),
+    (
+        "not_now_total",
+        "Sends and receives told to come again.",
+        |view| view.engine.not_now,
+    ),
+    ("waits_total", "Sends and receives that waited.", |view| {
+        view.engine.waits
+    }),
+    (
+        "waits_satisfied_total",
+        "Waits that got what they waited for.",
+        |view| view.engine.waits_satisfied,
+    ),
+    ("client_tests_total", "Tests of clients.", |view| {
+        view.engine.client_tests
+    }),
+    (
+        "client_tests_timed_out_total",
+        "Tests of clients that slept in vain.",
+        |view| view.engine.client_tests_timed_out,
+    ),
+    ("posts_total", "Operations posted by the server.", |view| {
+        view.engine.posts
+    }),
+    (
+        "posts_immediate_total",
+        "Operations completed within their post.",
+        |view| view.engine.posts_immediate,
+    ),
+    (
+        "posts_completed_total",
+        "Operations that ended well.",
+        |view| view.engine.posts_completed,
+    ),
+    (
+        "posts_failed_total",
+        "Operations that ended with an error.",
+        |view| view.engine.posts_failed,
+    ),
+    ("server_tests_total", "Tests of the server.", |view| {
+        view.engine.server_tests
+    }),
+    (
+        "server_tests_timed_out_total",
+        "Tests of the server that slept in vain.",
+        |view| view.engine.server_tests_timed_out,
+    ),
+    (
+        "holds_total",
+        "Posts held for a client's follow-up.",
+        |view| view.engine.holds,
+    ),
+    ("holds_used_total", "Holds whose follow-up came.", |view| {
+        view.engine.holds_used
+    }),
+    (
+        "holds_expired_total",
+        "Holds that ended at their deadline.",
+        |view| view.engine.holds_expired,
+    ),
+    (
+        "cancels_honoured_total",
+        "Cancels that took an operation back.",
+        |view| view.engine.cancels_honoured,
+    ),
+    (
+        "cancels_ignored_total",
+        "Cancels that came too late.",
+        |view| view.engine.cancels_ignored,
+    ),
+    (
+        "size_mismatches_total",
+        "Messages larger than their buffer.",
+        |view| view.engine.size_mismatches,
+    ),
+    (
+        "stalls_total",
+        "Transfers without progress for too long.",
+        |view| view.engine.stalls,
+    ),
+    (
+        "bulk_waits_total",
+        "Large transfers that waited for their turn.",
+        |view| view.engine.bulk_waits,
+    ),
+    ("clients_attached_total", "Clients that attached.", |view| {
+        view.engine.clients_attached
+    }),
+    (
+        "clients_reattached_total",
+        "Clients that came back.",
+        |view| view.engine.clients_reattached,
+    ),
+    ("clients_lost_total", "Clients that left.", |view| {
+        view.engine.clients_lost
+    }),
+    ("servers_attached_total", "Servers that attached.", |view| {
+        view.engine.servers_attached
+    }),
+    ("servers_lost_total", "Servers that left.", |view| {
+        view.engine.servers_lost
+    }),
+];
+
+/// How things stand.
+pub(super) const GAUGES: [Row; 12] = [
+    ("clients", "Attached clients.", |view| {
+        view.gauges.clients as u64
+    }),
+    ("requests", "Unanswered requests of clients.", |view| {
+        view.gauges.requests as u64
+    }),
+    ("waiting", "Requests that wait for a counterpart.", |view| {
+        view.gauges.waiting as u64
+    }),
+    (
+        "posts",
+        "Operations of the server, ended ones included.",
+        |view| view.gauges.posts as u64,
+    ),
+    (
+        "posts_done",
+        "Operations that ended and were not collected.",
+        |view| view.gauges.posts_done as u64,
+    ),
+    ("transfers", "Transfers under way.", |view| {
+        view.gauges.transfers as u64
+    }),
+    (
+        "bulk_waiting",
+        "Transfers that wait for their turn.",
+        |view| view.gauges.bulk_waiting as u64,
+    ),
+    (
+        "unexpected_pool_used_bytes",
+        "Unexpected memory in use.",
+        |view| view.gauges.pool_used,
+    ),
+    (
+        "unexpected_pool_high_bytes",
+        "Most unexpected memory ever in use.",
+        |view| view.engine.pool_high_water,
+    ),
+    (
+        "unexpected_messages",
+        "Unexpected messages in memory.",
+        |view| view.gauges.unexpected as u64,
+    ),
+    (
+        "unexpected_ready",
+        "Unexpected messages not fetched yet.",
+        |view| view.gauges.unexpected_ready as u64,
+    ),
+    ("server_attached", "1 with a server, 0 without.", |view| {
+        u64::from(view.server)
+    }),
+];
