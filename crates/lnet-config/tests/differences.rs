@@ -1,11 +1,6 @@
 //! `docs/lnetctl-differences.md` is the table of deliberate differences: made from
 //! [`lnet_config::DIFFERENCES`], and compared.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "clippy knows only functions with #[test] as tests"
-)]
-
 use std::fs;
 use std::path::Path;
 
