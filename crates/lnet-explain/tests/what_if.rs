@@ -252,6 +252,11 @@ fn what_is_not_there_is_refused_by_name() {
         refused(route),
         "the node has no route to tcp9 by 10.0.0.9@tcp"
     );
+    let retries = refused(Change::set("retry_count=200").unwrap());
+    assert_eq!(
+        retries,
+        "retry_count 200 is more than transaction_timeout has seconds"
+    );
     let same = Change::add_rule("--src tcp --priority 3", Profile::Design).unwrap();
     let error = lnet_policy::PolicyError::Exists { index: 0 };
     assert_eq!(refused(same), error.to_string());
