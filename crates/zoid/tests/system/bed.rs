@@ -118,15 +118,17 @@ impl Drop for Bed {
 
 impl bmi::conformance::Bed for Bed {
     fn server(&self) -> Bmi {
-        self.serve().bmi
+        let zoid = Zoid::new(self.options());
+        let server = Bmi::builder().method(zoid).listen("zoid://");
+        server.start().unwrap()
     }
 
     fn client(&self) -> Bmi {
-        let extended = Options {
-            extended_addresses: self.over_tcp.is_some(),
-            ..self.options()
+        let zoid = match self.over_tcp {
+            Some(_) => Zoid::over_tcp(self.options()),
+            None => Zoid::new(self.options()),
         };
-        Bmi::builder().method(Zoid::new(extended)).start().unwrap()
+        Bmi::builder().method(zoid).start().unwrap()
     }
 
     fn address(&self, _server: &Bmi) -> String {
