@@ -36,7 +36,7 @@ pub(crate) struct Bed {
     stopper: Stopper,
     running: Option<JoinHandle<()>>,
     over_tcp: Option<std::net::SocketAddr>,
-    pub(crate) directory: TempDir,
+    _directory: TempDir,
     _turn: File,
 }
 
@@ -68,7 +68,7 @@ impl Bed {
             stopper,
             running: Some(running),
             over_tcp,
-            directory,
+            _directory: directory,
             _turn: turn,
         }
     }
