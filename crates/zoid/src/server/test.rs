@@ -151,15 +151,12 @@ impl Server {
             class: class.0,
             idle_ms: milliseconds(wait),
         });
-        let arrived = attachment.arrived();
         let tested = attachment.sleep(&command, wait, asleep).and_then(|answer| {
             let Some(answer) = answer else { return Ok(()) };
             let Reply::UnexpectedTest(found) = answer.reply()? else {
                 return Err(Error::Proto);
             };
-            if found.len() < capacity as usize {
-                attachment.note_drained(arrived, found.len());
-            }
+            attachment.note_taken(found.len(), found.len() == capacity as usize);
             for message in found.iter() {
                 messages.extend(self.received(&attachment, &message));
             }
