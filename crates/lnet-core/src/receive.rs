@@ -9,6 +9,7 @@ use crate::event::{Event, EventKind};
 use crate::io::{Landing, NiId, Payload, Place, Verdict};
 use crate::matching::{Match, Wanted};
 use crate::md::{MdHandle, MdOptions};
+use crate::recovery::Patient;
 use crate::rx::{Origin, Rx, Stage};
 use crate::status::{DropReason, ProtocolError};
 
@@ -104,6 +105,11 @@ impl Core {
         if let Some(peer_ni) = self.peers.get_mut(id) {
             peer_ni.down_since = None;
             peer_ni.last_alive = Some(now);
+            // Until now it may never have been heard of, and so not been recovered. That the message
+            // is dropped further on does not change that it lives.
+            if !peer_ni.health.is_full() && self.config.globals.health_sensitivity > 0 {
+                self.enter_recovery(Patient::Peer(id), now);
+            }
         }
         Ok(())
     }

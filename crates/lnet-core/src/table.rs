@@ -101,11 +101,6 @@ impl<K: Key, T> Table<K, T> {
             .map(|(index, slot)| (key_of(slot.generation, index), &slot.value))
     }
 
-    #[cfg(feature = "broken")]
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.slots.iter_mut().map(|(_, slot)| &mut slot.value)
-    }
-
     /// The value in the slot with this number, whatever its generation.
     pub(crate) fn at(&self, index: usize) -> Option<(K, &T)> {
         self.slots

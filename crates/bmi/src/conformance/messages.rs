@@ -47,7 +47,7 @@ pub fn lists_and_single_buffers_are_one_message(bed: &impl Bed) {
             scope.spawn(|| {
                 let halves = vec![server.room(24 * KIB), server.room(0), server.room(24 * KIB)];
                 let (result, payload) =
-                    server.succeed(server.post_receive(Tag(1), halves, u64::MAX));
+                    server.finish(server.post_receive(Tag(1), halves, u64::MAX));
                 assert_eq!(result, Ok(48 * KIB));
                 let halves = payload.into_buffers();
                 assert_eq!([&*halves[0], &*halves[2]].concat(), bytes);

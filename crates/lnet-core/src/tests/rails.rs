@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use lnet_policy::Profile;
+use lnet_types::ProcessId;
+use lnet_wire::{Body, Handle, Header, Reply};
 use proptest::prelude::*;
 
 use super::net::{any_me, config, open_md};
@@ -144,4 +146,41 @@ proptest! {
         }
         net.assert_at_rest();
     }
+}
+
+#[test]
+fn a_peer_interface_first_heard_of_by_a_message_that_nobody_wants_is_recovered() {
+    let mut net = net(Profile::Design, UsedPaths::Pair);
+    net.put(0, b"data", false, THEIRS[0]);
+    net.run();
+    let tx = net.nodes[0].kept.pop_front().unwrap();
+    let (hop, now) = (tx.to.nid, net.now);
+    net.core(0).sent(tx.tx, MessageStatus::RemoteTimeout, now);
+    let recovers = |net: &mut Net| {
+        let nis = net.core(0).peers().flat_map(|peer| peer.nis);
+        nis.filter(|peer_ni| peer_ni.nid == hop && peer_ni.health.in_recovery)
+            .count()
+            == 1
+    };
+    assert!(!recovers(&mut net), "never heard of");
+
+    // An answer to what does not wait for one any more, say.
+    let ni = net.nodes[0]
+        .nis
+        .iter()
+        .find(|(_, own)| own.net() == hop.net())
+        .unwrap();
+    let (ni, dest_nid) = *ni;
+    let header = Header {
+        dest_nid,
+        src_nid: hop,
+        body: Body::Reply(Reply {
+            dst_wmd: Handle::NONE,
+        }),
+        payload_length: 0,
+        ..tx.header
+    };
+    let verdict = net.core(0).header(ni, ProcessId::lustre(hop), &header, now);
+    assert_eq!(verdict, Verdict::Discard(DropReason::UnknownHandle));
+    assert!(recovers(&mut net));
 }
