@@ -5,6 +5,7 @@
 
 mod bench;
 mod common;
+mod ctl;
 mod demo;
 mod dump;
 mod explain;
@@ -42,6 +43,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Run an LNet node in the foreground
     Node(node::NodeArgs),
+    /// Look at a running node and change it: the commands of lnetctl
+    Ctl(ctl::CtlArgs),
     /// Ask LNet nodes for their interfaces; needs no daemon and no module
     Ping(ping::PingArgs),
     /// Print the LNet traffic in a packet capture, message by message
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
     cli.log.start();
     let result = match &cli.command {
         Command::Node(args) => node::run(args),
+        Command::Ctl(args) => ctl::run(args),
         Command::Ping(args) => ping::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Explain(args) => explain::run(args),

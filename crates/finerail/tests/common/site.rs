@@ -75,6 +75,10 @@ impl Site {
             .arg(self.path(format!("{node}.yaml")));
         command.args(["--port", &self.port.to_string()]);
         command.args(["--router-check-interval", "1"]);
+        let is_service = |word: &S| ["node", "serve"].iter().any(|name| word.as_ref() == *name);
+        if words.iter().any(is_service) {
+            command.arg("--no-control");
+        }
         command
     }
 
