@@ -276,82 +276,94 @@ impl Error {
 
     /// The macro, and what it means.
     const fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Error::Perm => ("BMI_EPERM", "operation not permitted"),
-            Error::NoEnt => ("BMI_ENOENT", "no such entry"),
-            Error::Intr => ("BMI_EINTR", "interrupted"),
-            Error::Io => ("BMI_EIO", "input or output failed"),
-            Error::Nxio => ("BMI_ENXIO", "no such device or address"),
-            Error::BadF => ("BMI_EBADF", "bad descriptor"),
-            Error::Again => ("BMI_EAGAIN", "try again"),
-            Error::NoMem => ("BMI_ENOMEM", "out of memory"),
-            Error::Fault => ("BMI_EFAULT", "bad memory address"),
-            Error::Busy => ("BMI_EBUSY", "busy"),
-            Error::Exist => ("BMI_EEXIST", "exists already"),
-            Error::NoDev => ("BMI_ENODEV", "no such device"),
-            Error::NotDir => ("BMI_ENOTDIR", "not a directory"),
-            Error::IsDir => ("BMI_EISDIR", "is a directory"),
-            Error::Inval => ("BMI_EINVAL", "invalid argument"),
-            Error::MFile => ("BMI_EMFILE", "too many open files"),
-            Error::FBig => ("BMI_EFBIG", "file too large"),
-            Error::NoSpc => ("BMI_ENOSPC", "no space left"),
-            Error::RoFs => ("BMI_EROFS", "read-only file system"),
-            Error::MLink => ("BMI_EMLINK", "too many links"),
-            Error::Pipe => ("BMI_EPIPE", "broken pipe"),
-            Error::DeadLk => ("BMI_EDEADLK", "would deadlock"),
-            Error::NameTooLong => ("BMI_ENAMETOOLONG", "name too long"),
-            Error::NoLck => ("BMI_ENOLCK", "no locks available"),
-            Error::NoSys => ("BMI_ENOSYS", "not implemented"),
-            Error::NotEmpty => ("BMI_ENOTEMPTY", "not empty"),
-            Error::Loop => ("BMI_ELOOP", "too many symbolic links"),
-            Error::WouldBlock => ("BMI_EWOULDBLOCK", "would block"),
-            Error::NoMsg => ("BMI_ENOMSG", "no such message"),
-            Error::Unatch => ("BMI_EUNATCH", "protocol driver not attached"),
-            Error::BadR => ("BMI_EBADR", "bad request descriptor"),
-            Error::DeadLock => ("BMI_EDEADLOCK", "deadlock"),
-            Error::NoData => ("BMI_ENODATA", "no data"),
-            Error::Time => ("BMI_ETIME", "timer expired"),
-            Error::NoNet => ("BMI_ENONET", "not on the network"),
-            Error::Remote => ("BMI_EREMOTE", "is remote"),
-            Error::Comm => ("BMI_ECOMM", "communication failed on send"),
-            Error::Proto => ("BMI_EPROTO", "protocol error"),
-            Error::BadMsg => ("BMI_EBADMSG", "bad message"),
-            Error::Overflow => ("BMI_EOVERFLOW", "value too large"),
-            Error::Restart => ("BMI_ERESTART", "restart the call"),
-            Error::MsgSize => (
-                "BMI_EMSGSIZE",
-                "message size exceeds the limit or the buffer",
-            ),
-            Error::Prototype => ("BMI_EPROTOTYPE", "wrong protocol type"),
-            Error::NoProtoOpt => ("BMI_ENOPROTOOPT", "protocol not available"),
-            Error::ProtoNoSupport => ("BMI_EPROTONOSUPPORT", "protocol not supported"),
-            Error::OpNotSupp => ("BMI_EOPNOTSUPP", "operation not supported"),
-            Error::AddrInUse => ("BMI_EADDRINUSE", "address in use"),
-            Error::AddrNotAvail => ("BMI_EADDRNOTAVAIL", "address not available"),
-            Error::NetDown => (
-                "BMI_ENETDOWN",
-                "the interface is not initialised or was finalized",
-            ),
-            Error::NetUnreach => ("BMI_ENETUNREACH", "network unreachable"),
-            Error::NetReset => ("BMI_ENETRESET", "connection reset by the network"),
-            Error::NoBufs => ("BMI_ENOBUFS", "no buffer space"),
-            Error::TimedOut => ("BMI_ETIMEDOUT", "timed out"),
-            Error::ConnRefused => ("BMI_ECONNREFUSED", "connection refused"),
-            Error::HostDown => ("BMI_EHOSTDOWN", "host is down"),
-            Error::HostUnreach => ("BMI_EHOSTUNREACH", "host unreachable"),
-            Error::Already => ("BMI_EALREADY", "in progress already"),
-            Error::Acces => ("BMI_EACCES", "permission denied"),
-            Error::ConnReset => ("BMI_ECONNRESET", "connection reset by the peer"),
-            Error::Cancel => ("BMI_ECANCEL", "cancelled"),
-            Error::DevInit => ("BMI_EDEVINIT", "device initialisation failed"),
-            Error::Detail => ("BMI_EDETAIL", "see the detailed error"),
-            Error::HostNtFd => ("BMI_EHOSTNTFD", "host not found"),
-            Error::AddrNtFd => ("BMI_EADDRNTFD", "address not found"),
-            Error::NoRecvr => ("BMI_ENORECVR", "no receiver"),
-            Error::TryAgain => ("BMI_ETRYAGAIN", "try again later"),
-        }
+        let number = self.number();
+        let first = if number & NON_ERRNO_BIT == 0 {
+            0
+        } else {
+            ERRNO_COUNT
+        };
+        WORDS[first + (number & 0x7f) as usize - 1]
     }
 }
+
+/// How many errors are errno-like.
+const ERRNO_COUNT: usize = 59;
+
+/// The macro of each error and what it means, in the order of [`Error::ALL`].
+const WORDS: [(&str, &str); 66] = [
+    ("BMI_EPERM", "operation not permitted"),
+    ("BMI_ENOENT", "no such entry"),
+    ("BMI_EINTR", "interrupted"),
+    ("BMI_EIO", "input or output failed"),
+    ("BMI_ENXIO", "no such device or address"),
+    ("BMI_EBADF", "bad descriptor"),
+    ("BMI_EAGAIN", "try again"),
+    ("BMI_ENOMEM", "out of memory"),
+    ("BMI_EFAULT", "bad memory address"),
+    ("BMI_EBUSY", "busy"),
+    ("BMI_EEXIST", "exists already"),
+    ("BMI_ENODEV", "no such device"),
+    ("BMI_ENOTDIR", "not a directory"),
+    ("BMI_EISDIR", "is a directory"),
+    ("BMI_EINVAL", "invalid argument"),
+    ("BMI_EMFILE", "too many open files"),
+    ("BMI_EFBIG", "file too large"),
+    ("BMI_ENOSPC", "no space left"),
+    ("BMI_EROFS", "read-only file system"),
+    ("BMI_EMLINK", "too many links"),
+    ("BMI_EPIPE", "broken pipe"),
+    ("BMI_EDEADLK", "would deadlock"),
+    ("BMI_ENAMETOOLONG", "name too long"),
+    ("BMI_ENOLCK", "no locks available"),
+    ("BMI_ENOSYS", "not implemented"),
+    ("BMI_ENOTEMPTY", "not empty"),
+    ("BMI_ELOOP", "too many symbolic links"),
+    ("BMI_EWOULDBLOCK", "would block"),
+    ("BMI_ENOMSG", "no such message"),
+    ("BMI_EUNATCH", "protocol driver not attached"),
+    ("BMI_EBADR", "bad request descriptor"),
+    ("BMI_EDEADLOCK", "deadlock"),
+    ("BMI_ENODATA", "no data"),
+    ("BMI_ETIME", "timer expired"),
+    ("BMI_ENONET", "not on the network"),
+    ("BMI_EREMOTE", "is remote"),
+    ("BMI_ECOMM", "communication failed on send"),
+    ("BMI_EPROTO", "protocol error"),
+    ("BMI_EBADMSG", "bad message"),
+    ("BMI_EOVERFLOW", "value too large"),
+    ("BMI_ERESTART", "restart the call"),
+    (
+        "BMI_EMSGSIZE",
+        "message size exceeds the limit or the buffer",
+    ),
+    ("BMI_EPROTOTYPE", "wrong protocol type"),
+    ("BMI_ENOPROTOOPT", "protocol not available"),
+    ("BMI_EPROTONOSUPPORT", "protocol not supported"),
+    ("BMI_EOPNOTSUPP", "operation not supported"),
+    ("BMI_EADDRINUSE", "address in use"),
+    ("BMI_EADDRNOTAVAIL", "address not available"),
+    (
+        "BMI_ENETDOWN",
+        "the interface is not initialised or was finalized",
+    ),
+    ("BMI_ENETUNREACH", "network unreachable"),
+    ("BMI_ENETRESET", "connection reset by the network"),
+    ("BMI_ENOBUFS", "no buffer space"),
+    ("BMI_ETIMEDOUT", "timed out"),
+    ("BMI_ECONNREFUSED", "connection refused"),
+    ("BMI_EHOSTDOWN", "host is down"),
+    ("BMI_EHOSTUNREACH", "host unreachable"),
+    ("BMI_EALREADY", "in progress already"),
+    ("BMI_EACCES", "permission denied"),
+    ("BMI_ECONNRESET", "connection reset by the peer"),
+    ("BMI_ECANCEL", "cancelled"),
+    ("BMI_EDEVINIT", "device initialisation failed"),
+    ("BMI_EDETAIL", "see the detailed error"),
+    ("BMI_EHOSTNTFD", "host not found"),
+    ("BMI_EADDRNTFD", "address not found"),
+    ("BMI_ENORECVR", "no receiver"),
+    ("BMI_ETRYAGAIN", "try again later"),
+];
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -458,6 +470,14 @@ mod tests {
         }
         assert_eq!(Error::from_number(0), None);
         assert_eq!(Error::from_number(i32::MIN), None);
+    }
+
+    #[test]
+    fn names_go_with_the_numbers() {
+        assert_eq!(Error::Perm.name(), "BMI_EPERM");
+        assert_eq!(Error::ConnReset.name(), "BMI_ECONNRESET");
+        assert_eq!(Error::Cancel.name(), "BMI_ECANCEL");
+        assert_eq!(Error::TryAgain.name(), "BMI_ETRYAGAIN");
     }
 
     #[test]

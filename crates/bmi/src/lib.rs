@@ -15,7 +15,6 @@ mod builder;
 #[cfg(feature = "conformance")]
 #[expect(
     clippy::expect_used,
-    clippy::panic,
     reason = "a suite of tests fails by panicking; nothing else may use it"
 )]
 pub mod conformance;

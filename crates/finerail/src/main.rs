@@ -15,6 +15,7 @@ mod node;
 mod ping;
 mod service;
 mod store;
+mod zoid;
 
 use std::process::ExitCode;
 
@@ -53,6 +54,8 @@ enum Command {
     Explain(Box<explain::ExplainArgs>),
     /// Keep files on a storage node, and reach them from others
     Store(store::StoreArgs),
+    /// Forward I/O between compute processes and a server on their I/O node
+    Zoid(zoid::ZoidArgs),
     /// Plan, prove and configure fine-grained routing: which routers every client uses
     Fgr(fgr::FgrArgs),
     /// Measure Finerail beside this machine's own limit, in the same run
@@ -64,7 +67,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(zoid::with_command(std::env::args_os().collect()));
     cli.log.start();
     let result = match &cli.command {
         Command::Node(args) => node::run(args),
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         Command::Dump(args) => dump::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Store(args) => store::run(args),
+        Command::Zoid(args) => zoid::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Fgr(args) => fgr::run(args),
         Command::Bench(args) => bench::run(args),

@@ -101,6 +101,17 @@ pub enum Problem {
     /// A selection rule that cannot be in force.
     #[error("{0}")]
     Rule(PolicyError),
+    /// Module options that break off or go on where they should not.
+    #[error("expected {expected}, found '{found}'")]
+    Expected {
+        /// What belongs here.
+        expected: &'static str,
+        /// What is here; empty at the end.
+        found: String,
+    },
+    /// `networks` and `ip2nets` in one configuration of the module.
+    #[error("networks and ip2nets exclude each other")]
+    NetworksAndIp2Nets,
     /// A request to a node, or what a node prints of itself, where a configuration is read.
     #[error("'{key}' is no part of a configuration")]
     NoConfiguration {
@@ -224,6 +235,8 @@ impl Problem {
             Self::UnknownKey { .. } => "what it says is not looked at".to_owned(),
             Self::NetSpecNotFirst { .. } => "begin the entry with 'net-spec:'".to_owned(),
             Self::Rule(error) => rule_help(error),
+            Self::Expected { .. } => "here".to_owned(),
+            Self::NetworksAndIp2Nets => "remove one of them".to_owned(),
             Self::NoConfiguration { .. } => "remove the section".to_owned(),
             Self::MissingKey { key } => format!("add '{key}:' to this entry"),
             Self::NoValue { .. } => "write a value behind the colon".to_owned(),

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use lnet_types::Net;
-use lnet_types::expr::{AddressExpr, ParseExprError};
+use lnet_types::expr::{AddressExpr, NumberExpr, ParseExprError};
 use thiserror::Error;
 
 use crate::model::{LndTunables, NetConfig, NiConfig, Tunables};
@@ -110,6 +110,17 @@ impl Ip2Nets {
 }
 
 impl IpPattern {
+    /// Every IPv4 address.
+    pub(crate) fn any_v4() -> Self {
+        let octets = std::array::from_fn(|_| NumberExpr::any(NumberExpr::OCTET_MAX));
+        Self(AddressExpr::Quad(octets))
+    }
+
+    /// True for a pattern of IPv4 addresses.
+    pub(crate) const fn is_quad(&self) -> bool {
+        matches!(self.0, AddressExpr::Quad(_))
+    }
+
     /// True when the pattern covers `address`.
     #[must_use]
     pub fn matches(&self, address: IpAddr) -> bool {

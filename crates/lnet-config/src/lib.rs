@@ -25,18 +25,23 @@
 //! untrusted: its size, the number of its nodes and their nesting are limited, and YAML anchors, which
 //! could multiply it, are not supported.
 
+mod diff;
 mod document;
 mod error;
 mod ip2nets;
 mod model;
+pub mod modprobe;
+mod peer_list;
 mod read;
 mod reply;
+mod request;
 mod routes;
 mod stats;
 mod udsp;
 mod write;
 mod yaml;
 
+pub use diff::{ApplyError, Change, NiName, diff};
 pub use document::{
     CptPools, DeadRule, DerivedGlobals, Document, NetShow, NiShow, PeerNiShow, PeerShow, RouteShow,
     RouteType, Status, UdspInfo,
@@ -46,7 +51,9 @@ pub use ip2nets::{Ip2Nets, IpPattern, NoRuleApplies};
 pub use model::{
     Buffers, Config, Globals, LndTunables, NetConfig, NiConfig, PeerConfig, RouteConfig, Tunables,
 };
+pub use peer_list::PeerListError;
 pub use reply::{ErrorBlock, ErrorLayout, PeerReply, Reply};
+pub use request::Request;
 pub use stats::{MessageStats, NiHealth, NodeStats, PeerCredits, PeerNiHealth, Pool, Traffic};
 pub use udsp::{UdspAction, UdspEntry};
 pub use write::{DIFFERENCES, Difference, Verbosity};

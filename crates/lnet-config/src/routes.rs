@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use lnet_types::{LndType, Net, Nid};
 
-use crate::document::{NetShow, RouteShow};
+use crate::document::{Document, RouteShow};
 use crate::error::{Fault, Problem};
 use crate::read::{PlacedRoute, Sections};
 
 /// Checks each route by itself and against the others, and, when the document has local networks,
 /// against those.
 pub(crate) fn check(sections: &Sections) -> Result<(), Fault> {
-    let local = Local::new(&sections.document.nets);
+    let local = Local::new(&sections.document);
     let mut seen = BTreeSet::new();
     for PlacedRoute {
         route,
@@ -35,20 +35,32 @@ pub(crate) fn check(sections: &Sections) -> Result<(), Fault> {
 /// This node, as far as the document says.
 struct Local {
     nets: BTreeSet<Net>,
+    /// Those that it has on some machines.
+    by_address: BTreeSet<Net>,
     nids: BTreeSet<Nid>,
 }
 
 impl Local {
-    fn new(nets: &[NetShow]) -> Self {
+    fn new(document: &Document) -> Self {
         // Loopback leads nowhere.
-        let nets = nets.iter().filter(|net| net.net != Net::LO);
+        let nets = document.nets.iter().filter(|net| net.net != Net::LO);
         Self {
             nets: nets.clone().map(|net| net.net).collect(),
+            by_address: document.ip2nets.iter().map(|rule| rule.net).collect(),
             nids: nets
                 .flat_map(|net| &net.nis)
                 .filter_map(|ni| ni.config.nid)
                 .collect(),
         }
+    }
+}
+
+impl Local {
+    /// Whether a network is local, or may be: on some machines, or because the document does not say
+    /// which networks are.
+    fn may_have(&self, net: Net) -> bool {
+        let is_partial = self.nets.is_empty() && self.by_address.is_empty();
+        is_partial || self.nets.contains(&net) || self.by_address.contains(&net)
     }
 }
 
@@ -71,7 +83,7 @@ fn check_gateway(route: &RouteShow, local: &Local) -> Result<(), Problem> {
     if gateway.net().lnd == LndType::LO || local.nids.contains(&gateway) {
         return Err(Problem::GatewayIsSelf(gateway));
     }
-    if !local.nets.is_empty() && !local.nets.contains(&gateway.net()) {
+    if !local.may_have(gateway.net()) {
         return Err(Problem::GatewayNotLocal(gateway));
     }
     Ok(())

@@ -122,10 +122,7 @@ impl Asking<'_> {
             let Some(next) = self.pick(&state)?.filter(|next| seen.insert(*next)) else {
                 break;
             };
-            told.push(format!(
-                "its turn may come first as well: {}",
-                self.shown(Some(next))
-            ));
+            told.push(format!("it may be the turn of {}", self.shown(Some(next))));
             last = next;
         }
         Ok(told)

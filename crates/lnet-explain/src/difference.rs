@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::explanation::{Difference, Explanation, Share};
+use crate::finding::Finding;
 
 /// What a change changes.
 pub(crate) fn difference(
@@ -10,14 +11,27 @@ pub(crate) fn difference(
     after: Explanation,
     changes: Vec<String>,
 ) -> Difference {
-    let is_new = |one: &&crate::finding::Finding| !before.findings.contains(one);
-    let is_gone = |one: &&crate::finding::Finding| !after.findings.contains(one);
+    // Its text may tell of a value that changed; the cause is the same.
+    let among = |one: &Finding, others: &[Finding]| {
+        let mut others = others.iter();
+        others.any(|other| (other.code, &other.subject) == (one.code, &one.subject))
+    };
+    let of_after = after.findings.iter();
+    let of_before = before.findings.iter();
+    let new = of_after
+        .filter(|one| !among(one, &before.findings))
+        .cloned()
+        .collect();
+    let solved = of_before
+        .filter(|one| !among(one, &after.findings))
+        .cloned()
+        .collect();
     Difference {
         changes,
         differing: differing(before, &after),
         shares: shares(before, &after),
-        solved: before.findings.iter().filter(is_gone).cloned().collect(),
-        new: after.findings.iter().filter(is_new).cloned().collect(),
+        solved,
+        new,
         after: Box::new(after),
     }
 }

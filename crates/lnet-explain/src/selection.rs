@@ -151,6 +151,13 @@ fn way_to_lose(by: Criterion, mine: i64, its: i64) -> Option<String> {
     if its == -1 && has_none(by) || by == Criterion::Distance && its == i64::from(u32::MAX) {
         return None;
     }
+    match by {
+        Criterion::Fatal if its == 0 => return Some("a fatal error".to_owned()),
+        Criterion::Used | Criterion::PreferredGateway | Criterion::Device if mine == its => {
+            return None;
+        }
+        _ => {}
+    }
     let than = if more_is_better(by) { "below" } else { "above" };
     let mine = match mine {
         mine if mine == its => String::new(),

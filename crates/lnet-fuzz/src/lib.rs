@@ -15,6 +15,7 @@ mod policy;
 mod services;
 mod text;
 mod wire;
+mod zbmi;
 
 pub use capture::capture;
 pub use planning::{machine_file, site_lists};
@@ -22,6 +23,7 @@ pub use policy::rule_block;
 pub use services::{rpc_message, store_body};
 pub use text::{config_yaml, nid_expression};
 pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
+pub use zbmi::zbmi_inputs;
 
 /// The body of a fuzz target.
 pub type Body = fn(&[u8]);
@@ -41,4 +43,5 @@ pub const BODIES: &[(&str, Body)] = &[
     ("rule_block", rule_block),
     ("site_lists", site_lists),
     ("store_body", store_body),
+    ("zbmi_inputs", zbmi_inputs),
 ];

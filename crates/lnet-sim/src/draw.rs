@@ -44,12 +44,12 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            clients: 3,
-            servers: 3,
-            routers: 2,
-            rails: 2,
-            operations: 120,
-            faults: 10,
+            clients: 4,
+            servers: 4,
+            routers: 3,
+            rails: 3,
+            operations: 400,
+            faults: 24,
             seconds: 10,
         }
     }
@@ -77,8 +77,14 @@ fn globals(random: &mut Random) -> Globals {
     Globals {
         transaction_timeout: seconds(random.within(6, 20)),
         retry_count: random.within(0, 4) as u32,
-        profile: if design { Profile::Design } else { Profile::Lustre },
-        used_paths: *random.of(&[UsedPaths::Pair, UsedPaths::Literal]).unwrap_or(&UsedPaths::Pair),
+        profile: if design {
+            Profile::Design
+        } else {
+            Profile::Lustre
+        },
+        used_paths: *random
+            .of(&[UsedPaths::Pair, UsedPaths::Literal])
+            .unwrap_or(&UsedPaths::Pair),
         health_sensitivity: *random.of(&[100, 250, 1000]).unwrap_or(&100),
         max_recovery_ping_interval: seconds(random.within(1, 4)),
         alive_router_check_interval: seconds(random.within(2, 5)),
@@ -98,15 +104,25 @@ struct DrawnNet {
 
 fn world(limits: &Limits, random: &mut Random) -> World {
     let routed = limits.routers > 0 && random.one_in(2);
-    let nets = if routed { 2 } else { random.within(1, limits.rails.max(1).into()) };
+    let nets = if routed {
+        2
+    } else {
+        random.within(1, limits.rails.max(1).into())
+    };
     let mut world = World {
         globals: globals(random),
         ..World::default()
     };
-    let nets: Vec<DrawnNet> = (0..nets).map(|number| net(number as u16, &mut world, random)).collect();
+    let nets: Vec<DrawnNet> = (0..nets)
+        .map(|number| net(number as u16, &mut world, random))
+        .collect();
     let count = |most: u32, random: &mut Random| random.within(1, most.max(1).into()) as u32;
     let (clients, servers) = (count(limits.clients, random), count(limits.servers, random));
-    let routers = if routed { count(limits.routers, random) } else { 0 };
+    let routers = if routed {
+        count(limits.routers, random)
+    } else {
+        0
+    };
     let (near, far) = match nets[..] {
         [near, far] if routed => (vec![near], vec![far]),
         _ => (nets.clone(), nets.clone()),
@@ -117,7 +133,13 @@ fn world(limits: &Limits, random: &mut Random) -> World {
         ("router", routers, &nets),
     ] {
         for number in 0..nodes {
-            node(&mut world, format!("{name}{number}"), on, limits.rails, random);
+            node(
+                &mut world,
+                format!("{name}{number}"),
+                on,
+                limits.rails,
+                random,
+            );
         }
     }
     if routed {
@@ -127,7 +149,11 @@ fn world(limits: &Limits, random: &mut Random) -> World {
 }
 
 fn net(number: u16, world: &mut World, random: &mut Random) -> DrawnNet {
-    let lnd = if random.one_in(3) { LndKind::Sock } else { LndKind::O2ib };
+    let lnd = if random.one_in(3) {
+        LndKind::Sock
+    } else {
+        LndKind::O2ib
+    };
     let net = match lnd {
         LndKind::Sock => Net::tcp(number),
         LndKind::O2ib => Net::new(LndType::O2IB, number),
@@ -169,8 +195,11 @@ fn node(world: &mut World, name: String, on: &[DrawnNet], rails: u32, random: &m
                 lnd: drawn.lnd,
                 switch: drawn.switches[rail as usize % 2],
                 speed: speed(random),
-                rail: world.rails.iter().position(|r| *r == drawn.net.to_string()).unwrap_or(0)
-                    as u16,
+                rail: world
+                    .rails
+                    .iter()
+                    .position(|r| *r == drawn.net.to_string())
+                    .unwrap_or(0) as u16,
             });
         }
     }
@@ -203,17 +232,27 @@ fn join(world: &mut World, nets: &[DrawnNet]) {
     let of_routers = |net: Net| -> Vec<Nid> {
         let routers = world.nodes.iter().filter(|node| node.routing);
         routers
-            .filter_map(|node| node.nis.iter().map(|ni| ni.nid).find(|nid| nid.net() == net))
+            .filter_map(|node| {
+                node.nis
+                    .iter()
+                    .map(|ni| ni.nid)
+                    .find(|nid| nid.net() == net)
+            })
             .collect()
     };
-    let gateways: Vec<(Net, Vec<Nid>)> =
-        nets.iter().map(|drawn| (drawn.net, of_routers(drawn.net))).collect();
+    let gateways: Vec<(Net, Vec<Nid>)> = nets
+        .iter()
+        .map(|drawn| (drawn.net, of_routers(drawn.net)))
+        .collect();
     for node in world.nodes.iter_mut().filter(|node| !node.routing) {
         let Some(own) = node.nis.first().map(|ni| ni.nid.net()) else {
             continue;
         };
         for (_, of_net) in gateways.iter().filter(|(net, _)| *net == own) {
-            let remote = gateways.iter().map(|(net, _)| *net).filter(|net| *net != own);
+            let remote = gateways
+                .iter()
+                .map(|(net, _)| *net)
+                .filter(|net| *net != own);
             node.routes = remote
                 .flat_map(|net| {
                     of_net.iter().map(move |&gateway| Route {
@@ -247,7 +286,11 @@ fn operations(limits: &Limits, ends: &[Vec<u32>; 2], random: &mut Random) -> Vec
         .filter_map(|_| {
             let upward = random.below(4) > 0;
             let [clients, servers] = ends;
-            let (from, to) = if upward { (clients, servers) } else { (servers, clients) };
+            let (from, to) = if upward {
+                (clients, servers)
+            } else {
+                (servers, clients)
+            };
             Some(Operation {
                 // Several at once, now and then.
                 at: random.below(span) / (SECOND / 50) * (SECOND / 50),
@@ -255,7 +298,11 @@ fn operations(limits: &Limits, ends: &[Vec<u32>; 2], random: &mut Random) -> Vec
                 to: *random.of(to)?,
                 kind: *random.of(&KINDS)?,
                 length: *random.of(&[0, 64, 4096, 65_536, 1 << 20])?,
-                cancel_after: if random.one_in(20) { 1 + random.below(SECOND) } else { 0 },
+                cancel_after: if random.one_in(20) {
+                    1 + random.below(SECOND)
+                } else {
+                    0
+                },
             })
         })
         .collect();
@@ -265,7 +312,11 @@ fn operations(limits: &Limits, ends: &[Vec<u32>; 2], random: &mut Random) -> Vec
 
 const SECOND: u64 = 1_000_000_000;
 
-const KINDS: [OperationKind; 3] = [OperationKind::Put, OperationKind::PutAck, OperationKind::Get];
+const KINDS: [OperationKind; 3] = [
+    OperationKind::Put,
+    OperationKind::PutAck,
+    OperationKind::Get,
+];
 
 fn faults(limits: &Limits, world: &World, random: &mut Random) -> Vec<Fault> {
     let span = u64::from(limits.seconds) * SECOND;
@@ -318,7 +369,11 @@ fn types(random: &mut Random) -> FaultTypes {
 
 fn rule(random: &mut Random) -> Option<DropRule> {
     let on_send = random.one_in(2);
-    let classes = if on_send { vec![*random.of(&MessageStatus::ALL[1..])?] } else { Vec::new() };
+    let classes = if on_send {
+        vec![*random.of(&MessageStatus::ALL[1..])?]
+    } else {
+        Vec::new()
+    };
     Some(DropRule {
         filter: FaultFilter {
             source: NidFilter::Any,

@@ -43,7 +43,8 @@ pub(crate) struct Plug {
 #[derive(Debug)]
 struct Link {
     speed: Speed,
-    slower: u32,
+    /// By how much it is slower, for each fault that makes it so; the worst one counts.
+    slows: Vec<u32>,
     downs: u32,
     /// When it last went down.
     broke_at: Option<u64>,
@@ -56,12 +57,16 @@ impl Link {
     fn new(speed: Speed) -> Self {
         Self {
             speed,
-            slower: 1,
+            slows: Vec::new(),
             downs: 0,
             broke_at: None,
             free_at: [0; 2],
             losses: Vec::new(),
         }
+    }
+
+    fn slower(&self) -> u64 {
+        self.slows.iter().copied().max().unwrap_or(1).max(1).into()
     }
 }
 
@@ -86,11 +91,29 @@ impl Fabric {
         };
         for (index, link) in world.links.iter().enumerate() {
             let link_index = index as u32;
-            join(link.a, link.b, Hop { link: link_index, back: false });
-            join(link.b, link.a, Hop { link: link_index, back: true });
+            join(
+                link.a,
+                link.b,
+                Hop {
+                    link: link_index,
+                    back: false,
+                },
+            );
+            join(
+                link.b,
+                link.a,
+                Hop {
+                    link: link_index,
+                    back: true,
+                },
+            );
         }
         Self {
-            links: world.links.iter().map(|link| Link::new(link.speed)).collect(),
+            links: world
+                .links
+                .iter()
+                .map(|link| Link::new(link.speed))
+                .collect(),
             neighbours,
             paths: FxHashMap::default(),
             random: Random::stream(seed, 1),
@@ -115,13 +138,17 @@ impl Fabric {
     pub(crate) fn is_up_since(&mut self, from: Plug, to: Plug, since: u64) -> bool {
         let fine = |link: &Link| link.downs == 0 && link.broke_at.is_none_or(|at| at < since);
         let ends = [from.link, to.link];
-        if !ends.iter().all(|&end| self.links.get(end as usize).is_some_and(fine)) {
+        if !ends
+            .iter()
+            .all(|&end| self.links.get(end as usize).is_some_and(fine))
+        {
             return false;
         }
         let Some(path) = self.path(from.switch, to.switch) else {
             return false;
         };
-        path.iter().all(|hop| self.links.get(hop.link as usize).is_some_and(fine))
+        path.iter()
+            .all(|hop| self.links.get(hop.link as usize).is_some_and(fine))
     }
 
     /// One latency from end to end, without waiting for anybody.
@@ -129,20 +156,26 @@ impl Fabric {
         let own = self.latency_of(from.link) + self.latency_of(to.link);
         let path = self.path(from.switch, to.switch);
         path.map_or(own, |path| {
-            own + path.iter().map(|hop| self.latency_of(hop.link)).sum::<u64>()
+            own + path
+                .iter()
+                .map(|hop| self.latency_of(hop.link))
+                .sum::<u64>()
         })
     }
 
     fn latency_of(&self, link: u32) -> u64 {
         let link = self.links.get(link as usize);
-        link.map_or(0, |link| link.speed.latency_ns * u64::from(link.slower))
+        link.map_or(0, |link| link.speed.latency_ns * link.slower())
     }
 
     /// Occupies the links for a message; says when it is there.
     pub(crate) fn carry(&mut self, from: Plug, to: Plug, bytes: u64, now: u64) -> u64 {
         let mut head = now;
         let mut longest = 0;
-        let first = Hop { link: from.link, back: false };
+        let first = Hop {
+            link: from.link,
+            back: false,
+        };
         self.occupy(first, bytes, &mut head, &mut longest);
         if from.switch != to.switch
             && let Some(path) = self.path(from.switch, to.switch)
@@ -151,7 +184,10 @@ impl Fabric {
                 self.occupy(hop, bytes, &mut head, &mut longest);
             }
         }
-        let last = Hop { link: to.link, back: true };
+        let last = Hop {
+            link: to.link,
+            back: true,
+        };
         self.occupy(last, bytes, &mut head, &mut longest);
         head + longest
     }
@@ -160,7 +196,7 @@ impl Fabric {
         let Some(link) = self.links.get_mut(hop.link as usize) else {
             return;
         };
-        let slower = u64::from(link.slower);
+        let slower = link.slower();
         let span = bytes * link.speed.picoseconds_per_byte * slower / 1000;
         let free_at = &mut link.free_at[usize::from(hop.back)];
         let begin = (*head).max(*free_at);
@@ -215,13 +251,22 @@ impl Fabric {
 
     pub(crate) fn begin_slow(&mut self, link: u32, by: u32) {
         if let Some(link) = self.links.get_mut(link as usize) {
-            link.slower = link.slower.saturating_mul(by.max(1));
+            link.slows.push(by);
         }
     }
 
-    pub(crate) fn end_slow(&mut self, link: u32, by: u32) {
-        if let Some(link) = self.links.get_mut(link as usize) {
-            link.slower = (link.slower / by.max(1)).max(1);
+    /// What waits for a link goes on at the speed that it has from now on.
+    pub(crate) fn end_slow(&mut self, link: u32, by: u32, now: u64) {
+        let Some(link) = self.links.get_mut(link as usize) else {
+            return;
+        };
+        let before = link.slower();
+        if let Some(at) = link.slows.iter().position(|slow| *slow == by) {
+            link.slows.swap_remove(at);
+        }
+        let after = link.slower();
+        for free_at in &mut link.free_at {
+            *free_at = now + free_at.saturating_sub(now) * after / before;
         }
     }
 
@@ -304,8 +349,11 @@ mod tests {
         let (a, b) = (fabric.plug(0, SPEED), fabric.plug(0, SPEED));
         fabric.begin_slow(a.link, 3);
         assert_eq!(fabric.carry(a, b, 1000, 0), 7000);
-        fabric.end_slow(a.link, 3);
+        fabric.end_slow(a.link, 3, 1000);
         assert_eq!(fabric.latency(a, b), 2000);
+        let c = fabric.plug(0, SPEED);
+        let waits = "for what is left of the first one, at full speed";
+        assert_eq!(fabric.carry(a, c, 1000, 1000), 4666, "{waits}");
     }
 
     #[test]

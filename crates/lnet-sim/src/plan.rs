@@ -218,16 +218,31 @@ impl fmt::Display for ShownTrouble<'_> {
                 let names: Vec<&str> = nodes.iter().map(|&node| world.node_name(node)).collect();
                 write!(f, "{} cut off", names.join(", "))
             }
-            Trouble::SlowLink(link, by) => write!(f, "{} {by} times slower", world.link_name(*link)),
+            Trouble::SlowLink(link, by) => {
+                write!(f, "{} {by} times slower", world.link_name(*link))
+            }
             Trouble::SlowPort(at, by) => write!(f, "link of {} {by} times slower", port(at)),
             Trouble::Loss(at, types, rate) => {
-                write!(f, "1 of {rate} lost at {} ({})", port(at), type_names(*types))
+                write!(
+                    f,
+                    "1 of {rate} lost at {} ({})",
+                    port(at),
+                    type_names(*types)
+                )
             }
             Trouble::LostCompletions(at) => write!(f, "completions lost at {}", port(at)),
-            Trouble::Completion(at, error) => write!(f, "completion error {error:?} at {}", port(at)),
+            Trouble::Completion(at, error) => {
+                write!(f, "completion error {error:?} at {}", port(at))
+            }
             Trouble::Reject(node) => write!(f, "{} rejects connections", world.node_name(*node)),
             Trouble::Rule(node, rule) => {
-                write!(f, "drop rule in {}: {:?} {:?}", world.node_name(*node), rule.pace, rule.classes)
+                write!(
+                    f,
+                    "drop rule in {}: {:?} {:?}",
+                    world.node_name(*node),
+                    rule.pace,
+                    rule.classes
+                )
             }
             Trouble::Lie(at, class) => write!(f, "{} reports {class:?} for what arrived", port(at)),
         }

@@ -55,7 +55,13 @@ impl Trace {
     }
 
     pub(crate) fn operation(&mut self, now: u64, world: &World, index: u32, operation: &Operation) {
-        let Operation { from, to, kind, length, .. } = *operation;
+        let Operation {
+            from,
+            to,
+            kind,
+            length,
+            ..
+        } = *operation;
         let kind = match kind {
             OperationKind::Put => "put",
             OperationKind::PutAck => "put with ack",
@@ -68,11 +74,18 @@ impl Trace {
 
     pub(crate) fn transmit(&mut self, now: u64, world: &World, node: u32, transmit: &Transmit) {
         let own = match transmit.ni.0.checked_sub(1) {
-            Some(ni) => world.nodes.get(node as usize).and_then(|n| n.nis.get(ni as usize)),
+            Some(ni) => world
+                .nodes
+                .get(node as usize)
+                .and_then(|n| n.nis.get(ni as usize)),
             None => None,
         };
         let own = own.map_or(Nid::LOOPBACK, |ni| ni.nid);
-        let (tx, to, what) = (transmit.tx.0 as u32, transmit.to.nid, Shown(&transmit.header));
+        let (tx, to, what) = (
+            transmit.tx.0 as u32,
+            transmit.to.nid,
+            Shown(&transmit.header),
+        );
         let what = format_args!("send {tx}: {what} {own} -> {to}");
         self.line(now, world.node_name(node), what);
     }
@@ -103,7 +116,14 @@ impl Trace {
     }
 
     pub(crate) fn event(&mut self, now: u64, world: &World, node: u32, event: &Event) {
-        let Event { kind, status, user, match_bits, unlinked, .. } = event;
+        let Event {
+            kind,
+            status,
+            user,
+            match_bits,
+            unlinked,
+            ..
+        } = event;
         let operation = if *user == u64::MAX { match_bits } else { user };
         let end = if *unlinked { " unlinked" } else { "" };
         let what = format_args!("event {kind:?} #{operation} {status:?}{end}");
@@ -112,7 +132,11 @@ impl Trace {
 
     pub(crate) fn gateway(&mut self, now: u64, world: &World, node: u32, nid: Nid, alive: bool) {
         let state = if alive { "alive" } else { "dead" };
-        self.line(now, world.node_name(node), format_args!("gateway {nid} {state}"));
+        self.line(
+            now,
+            world.node_name(node),
+            format_args!("gateway {nid} {state}"),
+        );
     }
 
     pub(crate) fn fault(&mut self, now: u64, world: &World, verb: &str, trouble: &Trouble) {
@@ -123,5 +147,6 @@ impl Trace {
 
 fn nid_of(world: &World, at: PortId) -> Nid {
     let node = world.nodes.get(at.node as usize);
-    node.and_then(|node| node.nis.get(usize::from(at.ni))).map_or(Nid::ANY, |ni| ni.nid)
+    node.and_then(|node| node.nis.get(usize::from(at.ni)))
+        .map_or(Nid::ANY, |ni| ni.nid)
 }

@@ -1,3 +1,5 @@
+//! Spans, leases and vectored calls.
+
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -130,6 +130,7 @@ const EDGES: [(&str, &[&str]); 28] = [
             "lnet-policy",
             "lnet-wire",
             "lnet-types",
+            "zbmi",
         ],
     ),
 ];

@@ -115,8 +115,9 @@ impl Engine {
         if let Some(client) = self.client_mut(peer) {
             client.requests.clear();
         }
-        self.withdraw_credits(peer);
         self.fail_transfers(now, |running| running.peer == peer);
+        // Last, because a message that is discarded would be owed as a credit.
+        self.withdraw_credits(peer);
     }
 
     fn remove_client(&mut self, now: Time, peer: Peer) {

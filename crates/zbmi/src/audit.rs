@@ -57,15 +57,28 @@ impl Engine {
         }
         let held = client.credits.iter().map(|slot| slot.len).sum::<u64>();
         let bytes = held + self.inbox.bytes_of(client.peer);
+        let owed = self
+            .memory
+            .owed
+            .iter()
+            .filter(|&&peer| peer == client.peer)
+            .count();
+        let credits = client.credits.len() + owed + self.inbox.credited(client.peer);
         let away = client.away_until.is_some();
+        let due = if away {
+            0
+        } else {
+            self.config.credits as usize
+        };
         check(&[
             (
                 bytes == client.pool_bytes,
                 "a client's account of memory is wrong",
             ),
+            (credits == due, "credits are lost or multiplied"),
             (
-                !away || (client.requests.is_empty() && client.credits.is_empty()),
-                "a client that is away does something",
+                !away || client.requests.is_empty(),
+                "a client that is away asks for something",
             ),
         ])
     }

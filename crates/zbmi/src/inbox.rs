@@ -116,6 +116,13 @@ impl Inbox {
         classes
     }
 
+    /// The memory of this client's messages is not owed to it any more.
+    pub(crate) fn uncredit(&mut self, peer: Peer) {
+        for entry in self.entries.values_mut() {
+            entry.credited &= entry.message.peer != peer;
+        }
+    }
+
     /// The offsets of the messages that the server holds.
     pub(crate) fn delivered(&self) -> Vec<u64> {
         let held = self
@@ -145,6 +152,14 @@ impl Inbox {
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.values()
+    }
+
+    /// This client's messages that came against a credit.
+    pub(crate) fn credited(&self, peer: Peer) -> usize {
+        let entries = self.entries.values();
+        entries
+            .filter(|entry| entry.credited && entry.message.peer == peer)
+            .count()
     }
 
     /// Bytes of the slots of this client's messages.

@@ -167,7 +167,7 @@ impl Engine {
         let peer = entry.message.peer;
         if let Some(client) = self.client_mut(peer) {
             client.pool_bytes -= entry.slot.len;
-            if entry.credited && client.away_until.is_none() {
+            if entry.credited {
                 self.memory.owed.push_back(peer);
             }
         }
@@ -212,9 +212,10 @@ impl Engine {
         }
     }
 
-    /// The client's reserved slots are free again, and nothing is owed to it.
+    /// The client's reserved slots are free again, and nothing is or will be owed to it.
     pub(crate) fn withdraw_credits(&mut self, peer: Peer) {
         self.memory.owed.retain(|&other| other != peer);
+        self.inbox.uncredit(peer);
         let Some(client) = self.client_mut(peer) else {
             return;
         };

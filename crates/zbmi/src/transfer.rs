@@ -182,6 +182,7 @@ impl Engine {
         if stalled_at <= now {
             self.counters.stalls += 1;
             self.fail_transfer(now, grant, Errno::ConnectionReset);
+            self.serve_memory(now);
         } else if let Some(running) = self.transfers.get_mut(&grant) {
             running.begun = Some(Begun {
                 check_at: stalled_at,
@@ -192,7 +193,7 @@ impl Engine {
     }
 
     /// All of these end badly because an end of theirs is gone. Those that wait for a bulk slot go
-    /// first, or they would begin as the others leave.
+    /// first, or they would begin as the others leave. The caller serves whoever waits for memory, once.
     pub(crate) fn fail_transfers(&mut self, now: Time, is_hit: impl Fn(&Running) -> bool) {
         let hit = self.transfers.iter().filter(|(_, running)| is_hit(running));
         let mut grants: Vec<(bool, GrantId)> = hit
@@ -204,7 +205,8 @@ impl Engine {
         }
     }
 
-    /// The transfer ends badly: nothing may touch the segment for it any more, both ends fail.
+    /// The transfer ends badly: nothing may touch the segment for it any more, both ends fail. The
+    /// caller serves whoever waits for memory.
     fn fail_transfer(&mut self, now: Time, grant: GrantId, error: Errno) {
         let Some((over, awaited)) = self.end_transfer(now, grant) else {
             return;
@@ -219,10 +221,7 @@ impl Engine {
         }
         match over.target {
             Target::Post(plugin) => self.end_post(now, plugin, Err(error)),
-            Target::Message(offset) => {
-                self.discard_message(peer, offset);
-                self.serve_memory(now);
-            }
+            Target::Message(offset) => self.discard_message(peer, offset),
         }
     }
 

@@ -1,1 +1,30 @@
 //! The zoid method of BMI: messages between compute processes and the server on their I/O node.
+//!
+//! ```text
+//!  client ──connection──▶ daemon ◀──message queues── server
+//!                           └───── shared segment ─────┘
+//! ```
+//!
+//! Both roles are clients of the daemon's plugin and know nothing of one another's code. The role
+//! is chosen when the interface starts: with a listen address it is the server's.
+//!
+//! A client keeps what it posted until the daemon finds the counterpart: payload moves only once
+//! there is a buffer for it. A server registers what it posts; its memory from
+//! `Bmi::allocate` lies in the segment, where messages arrive without a copy.
+//!
+//! **Post timeout.** With [`bmi::Setting::PostTimeout`] a client's post waits for its counterpart,
+//! which saves an exchange when that comes soon. It makes the order of posts matter: a program
+//! that waits in one post while the server first needs another one stalls until the time is over.
+
+mod address;
+mod client;
+mod counters;
+mod error;
+mod factory;
+mod options;
+mod server;
+mod spans;
+
+pub use counters::{Counters, Counts};
+pub use factory::Zoid;
+pub use options::Options;

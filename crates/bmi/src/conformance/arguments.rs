@@ -3,20 +3,20 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Bed, LIMIT, meet, refusal};
-use crate::{Address, Buffer, Class, ContextId, Error, Memory, OpId, Post, Question, Setting, Tag};
+use super::{Bed, LIMIT, Must, meet, pending, refusal};
+use crate::{Address, Buffer, Class, ContextId, Error, Memory, OpId, Question, Setting, Tag};
 
 /// Sixteen contexts may be open; one that is not is refused by posts and tests, and ignored by
 /// close.
 pub fn contexts_are_sixteen(bed: &impl Bed) {
     let (server, _client) = meet(bed, Memory::External);
     let more: Vec<ContextId> = (1..16)
-        .map(|_| server.bmi.open_context().expect("a context"))
+        .map(|_| server.bmi.open_context().must("a context"))
         .collect();
     assert_eq!(server.bmi.open_context(), Err(Error::Busy));
     server.bmi.close_context(more[3]);
     server.bmi.close_context(more[3]);
-    let again = server.bmi.open_context().expect("a context");
+    let again = server.bmi.open_context().must("a context");
     assert_ne!(again, more[3]);
     let tested = server.bmi.test_context(more[3], 1, Duration::ZERO);
     assert_eq!(tested.err(), Some(Error::Inval));
@@ -30,7 +30,7 @@ pub fn contexts_are_sixteen(bed: &impl Bed) {
 pub fn ids_that_name_nothing_are_refused(bed: &impl Bed) {
     let (server, client) = meet(bed, Memory::External);
     let bmi = &client.bmi;
-    let unknown = OpId::from_number(77 << 32 | 5).expect("positive");
+    let unknown = OpId::from_number(77 << 32 | 5).must("positive");
     let tested = bmi.test(unknown, Duration::ZERO);
     assert_eq!(tested.err(), Some(Error::Inval));
     assert_eq!(
@@ -39,12 +39,12 @@ pub fn ids_that_name_nothing_are_refused(bed: &impl Bed) {
     );
     assert!(
         bmi.test_some(&[], LIMIT)
-            .expect("nothing to wait for")
+            .must("nothing to wait for")
             .is_empty()
     );
-    bmi.cancel(unknown).expect("ignored");
+    bmi.cancel(unknown).must("ignored");
 
-    let nobody = Address::from_number(77 << 32 | 5).expect("positive");
+    let nobody = Address::from_number(77 << 32 | 5).must("positive");
     let post = bmi.post_send(client.context, nobody, vec![1], Tag(1), 0);
     assert_eq!(refusal(post), Error::Proto);
     assert_eq!(bmi.allocate(nobody, 8).err(), Some(Error::Inval));
@@ -59,25 +59,23 @@ pub fn ids_that_name_nothing_are_refused(bed: &impl Bed) {
         Err(Error::Inval)
     );
 
-    let Post::Pending(op) = server.post_receive(Tag(1), vec![0; 4], 1) else {
-        panic!("nothing was sent");
-    };
+    let op = pending(server.post_receive(Tag(1), vec![0; 4], 1));
     let twice = server.bmi.test_some(&[op, unknown, op], Duration::ZERO);
-    assert!(twice.expect("one exists").is_empty());
-    server.bmi.cancel(op).expect("cancel");
+    assert!(twice.must("one exists").is_empty());
+    server.bmi.cancel(op).must("cancel");
     let mut found = Vec::new();
     while found.is_empty() {
         found = server
             .bmi
             .test_some(&[unknown, op, op], LIMIT)
-            .expect("one exists");
+            .must("one exists");
     }
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].0, found[0].1.result), (1, Err(Error::Cancel)));
     let nothing = server.bmi.test_unexpected(Class(0), 0, LIMIT);
-    assert!(nothing.expect("a capacity of 0").is_empty());
+    assert!(nothing.must("a capacity of 0").is_empty());
     let nothing = server.bmi.test_context(server.context, 0, LIMIT);
-    assert!(nothing.expect("a capacity of 0").is_empty());
+    assert!(nothing.must("a capacity of 0").is_empty());
 }
 
 /// The same string has the same address; strings that are none are refused.
@@ -86,7 +84,7 @@ pub fn addresses_are_checked_and_stable(bed: &impl Bed) {
     let name = bed.address(&server.bmi);
     assert_eq!(client.bmi.lookup(&name), Ok(client.peer));
     assert_eq!(client.bmi.name(client.peer).as_deref(), Some(&*name));
-    let scheme = name.split("://").next().expect("a scheme");
+    let scheme = name.split("://").next().must("a scheme");
     let long = |len: usize| format!("{scheme}://{}", "x".repeat(len - scheme.len() - 3));
     assert_eq!(client.bmi.lookup(&long(256)), Err(Error::NameTooLong));
     assert_eq!(client.bmi.lookup(&long(1000)), Err(Error::NameTooLong));
@@ -114,19 +112,19 @@ pub fn limits_are_inclusive(bed: &impl Bed) {
     let bmi = &client.bmi;
     let limit = bmi
         .get(Some(client.peer), Question::UnexpectedSize)
-        .expect("the limit") as usize;
+        .must("the limit") as usize;
     let post = |len| {
-        let buffer = Buffer::zeroed(len).expect("memory");
+        let buffer = Buffer::zeroed(len).must("memory");
         bmi.post_send_unexpected(client.context, client.peer, buffer, Tag(1), Class(0), 0)
     };
     assert_eq!(refusal(post(limit + 1)), Error::MsgSize);
     thread::scope(|scope| {
         scope.spawn(|| assert_eq!(server.next_unexpected().data.len(), limit));
-        client.succeed(post(limit).expect("the limit itself"));
+        client.succeed(post(limit).must("the limit itself"));
     });
 
-    let limit = bmi.get(None, Question::MaxSize).expect("the limit") as usize;
-    let buffer = |len| Buffer::zeroed(len).expect("memory");
+    let limit = bmi.get(None, Question::MaxSize).must("the limit") as usize;
+    let buffer = |len| Buffer::zeroed(len).must("memory");
     let post = bmi.post_receive(client.context, client.peer, buffer(limit + 1), Tag(1), 0);
     assert_eq!(refusal(post), Error::MsgSize);
     let post = bmi.post_send(client.context, client.peer, buffer(limit + 1), Tag(1), 0);
@@ -134,10 +132,8 @@ pub fn limits_are_inclusive(bed: &impl Bed) {
     let halves = vec![buffer(limit / 2 + 1), buffer(limit / 2)];
     let post = bmi.post_send(client.context, client.peer, halves, Tag(1), 0);
     assert_eq!(refusal(post), Error::MsgSize);
-    let Post::Pending(op) = client.post_receive(Tag(1), buffer(limit), 0) else {
-        panic!("nothing was sent");
-    };
-    bmi.cancel(op).expect("cancel");
+    let op = pending(client.post_receive(Tag(1), buffer(limit), 0));
+    bmi.cancel(op).must("cancel");
     assert_eq!(client.wait(op).result, Err(Error::Cancel));
 }
 
@@ -158,7 +154,7 @@ pub fn options_are_answered(bed: &impl Bed) {
             assert_eq!(end.bmi.set(None, &setting), Ok(()), "{setting:?}");
             assert_eq!(end.bmi.set(Some(end.peer), &setting), Ok(()), "{setting:?}");
         }
-        assert!(end.bmi.get(None, Question::MaxSize).expect("an answer") > 0);
+        assert!(end.bmi.get(None, Question::MaxSize).must("an answer") > 0);
         assert_eq!(
             end.bmi.get(None, Question::UnexpectedSize),
             Err(Error::Inval)
@@ -189,9 +185,7 @@ pub fn references_are_counted(bed: &impl Bed) {
 /// call.
 pub fn finalize_ends_a_sleeping_test(bed: &impl Bed) {
     let (server, _client) = meet(bed, Memory::External);
-    let Post::Pending(op) = server.post_receive(Tag(1), vec![0; 4], 0) else {
-        panic!("nothing was sent");
-    };
+    let op = pending(server.post_receive(Tag(1), vec![0; 4], 0));
     thread::scope(|scope| {
         let sleepers = [
             scope.spawn(|| server.bmi.test(op, 2 * LIMIT).err()),
@@ -201,7 +195,7 @@ pub fn finalize_ends_a_sleeping_test(bed: &impl Bed) {
         let begin = Instant::now();
         server.bmi.finalize();
         for sleeper in sleepers {
-            assert_eq!(sleeper.join().expect("a sleeper"), Some(Error::NetDown));
+            assert_eq!(sleeper.join().must("a sleeper"), Some(Error::NetDown));
         }
         assert!(begin.elapsed() < LIMIT, "slept on after the end");
     });

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Bed, LIMIT, MEMORIES, NAP, meet, next_unexpected, pattern};
+use super::{Bed, LIMIT, MEMORIES, Must, NAP, meet, next_unexpected, pattern, pending};
 use crate::{Buffer, Class, Error, Memory, Post, Tag};
 
 /// The pair of programs that everybody begins with: a request of the wanted size, an
@@ -18,7 +18,7 @@ pub fn a_short_message_completes_a_longer_receive(bed: &impl Bed) {
                 let request = server.next_unexpected();
                 assert_eq!(&*request.data, &(SENT as u64).to_le_bytes());
                 assert_eq!(request.from, server.peer);
-                let name = server.bmi.peer_name(request.from).expect("a known peer");
+                let name = server.bmi.peer_name(request.from).must("a known peer");
                 assert!(!name.is_empty());
                 server.send(request.tag, b"ok");
                 let receive = server.post_receive(Tag(7), server.room(ROOM), 99);
@@ -96,7 +96,7 @@ pub fn early_messages_wait_in_order(bed: &impl Bed) {
         let nothing = server
             .bmi
             .test_context(server.context, 8, NAP)
-            .expect("a test");
+            .must("a test");
         assert!(nothing.is_empty());
         let first = server.post_receive(Tag(9), gapped(&server), 1);
         let second = server.post_receive(Tag(9), gapped(&server), 2);
@@ -204,7 +204,7 @@ pub fn unexpected_classes_are_apart(bed: &impl Bed) {
                     Class(class),
                     0,
                 );
-                client.succeed(post.expect("an unexpected send"));
+                client.succeed(post.must("an unexpected send"));
             }
         });
         for (class, text) in [(1, "d"), (255, "a"), (255, "c"), (0, "b")] {
@@ -213,7 +213,7 @@ pub fn unexpected_classes_are_apart(bed: &impl Bed) {
         }
         for class in [0, 1, 2, 255] {
             let found = server.bmi.test_unexpected(Class(class), 5, Duration::ZERO);
-            assert!(found.expect("a test").is_empty());
+            assert!(found.must("a test").is_empty());
         }
     });
 }
@@ -224,15 +224,13 @@ pub fn a_cancelled_operation_is_collected_once(bed: &impl Bed) {
     let (server, client) = meet(bed, Memory::External);
     for end in [&server, &client] {
         let receive = end.post_receive(Tag(1), end.buffer(b"untouched"), 17);
-        let Post::Pending(op) = receive else {
-            panic!("nothing was sent");
-        };
-        end.bmi.cancel(op).expect("cancel");
-        end.bmi.cancel(op).expect("cancel twice");
+        let op = pending(receive);
+        end.bmi.cancel(op).must("cancel");
+        end.bmi.cancel(op).must("cancel twice");
         let done = end.wait(op);
         assert_eq!((done.result, done.user), (Err(Error::Cancel), 17));
         assert_eq!(&*done.payload.into_buffer(), b"untouched");
-        end.bmi.cancel(op).expect("cancel of what was collected");
+        end.bmi.cancel(op).must("cancel of what was collected");
         assert_eq!(end.bmi.test(op, Duration::ZERO).err(), Some(Error::Inval));
     }
     thread::scope(|scope| {
@@ -241,7 +239,7 @@ pub fn a_cancelled_operation_is_collected_once(bed: &impl Bed) {
     });
     let big = server.post_send(Tag(4), server.room(1 << 20), 18);
     if let Post::Pending(op) = big {
-        server.bmi.cancel(op).expect("cancel");
+        server.bmi.cancel(op).must("cancel");
         let done = server.wait(op);
         assert_eq!((done.result, done.user), (Err(Error::Cancel), 18));
     }
@@ -259,17 +257,17 @@ pub fn a_test_of_a_context_ends_for_an_unexpected_message(bed: &impl Bed) {
         let sleeper = scope.spawn(|| {
             let begin = Instant::now();
             let found = server.bmi.test_context(server.context, 4, 2 * LIMIT);
-            assert!(found.expect("a test").is_empty());
+            assert!(found.must("a test").is_empty());
             assert!(
                 begin.elapsed() < LIMIT,
                 "slept through an unexpected message"
             );
         });
         client.succeed(client.unexpected(Tag(1), b"wake up"));
-        sleeper.join().expect("the sleeper");
+        sleeper.join().must("the sleeper");
         // It is there already.
         let found = server.bmi.test_context(server.context, 4, LIMIT);
-        assert!(found.expect("a test").is_empty());
+        assert!(found.must("a test").is_empty());
         assert_eq!(&*server.next_unexpected().data, b"wake up");
     });
 }
@@ -299,7 +297,7 @@ pub fn ten_thousand_operations_complete_once(bed: &impl Bed) {
             let done = server
                 .bmi
                 .test_context(server.context, 64, NAP)
-                .expect("a test");
+                .must("a test");
             for completion in done {
                 assert_eq!(completion.result, Ok(8));
                 let bytes = completion.payload.into_buffer();

@@ -64,7 +64,7 @@ pub(crate) struct End {
 /// A server and a client that have heard of each other.
 pub(crate) fn meet(bed: &impl Bed, memory: Memory) -> (End, End) {
     let server = bed.server();
-    let context = server.open_context().expect("the first context");
+    let context = server.open_context().must("the first context");
     let client = join(bed, &server, memory);
     let hello = greeting(&server, &client);
     let server = End {
@@ -81,8 +81,8 @@ pub(crate) fn join(bed: &impl Bed, server: &Bmi, memory: Memory) -> End {
     let bmi = bed.client();
     let peer = bmi
         .lookup(&bed.address(server))
-        .expect("the address of the server");
-    let context = bmi.open_context().expect("the first context");
+        .must("the address of the server");
+    let context = bmi.open_context().must("the first context");
     End {
         bmi,
         context,
@@ -99,16 +99,16 @@ pub(crate) fn greeting(server: &Bmi, client: &End) -> Unexpected {
     while heard.is_none() || post.is_some() {
         assert!(Instant::now() < deadline, "the greeting was not delivered");
         let found = server.test_unexpected(Class(0), 1, Duration::from_millis(1));
-        heard = heard.or(found.expect("a test").pop());
+        heard = heard.or(found.must("a test").pop());
         post = match post {
             Some(Post::Pending(op)) => {
-                let tested = client.bmi.test(op, Duration::ZERO).expect("a test");
+                let tested = client.bmi.test(op, Duration::ZERO).must("a test");
                 tested.is_none().then_some(Post::Pending(op))
             }
             Some(Post::Immediate(..)) | None => None,
         };
     }
-    heard.expect("the loop ended with it")
+    heard.must("the loop ended with it")
 }
 
 impl End {
@@ -122,8 +122,8 @@ impl End {
     /// Memory of this side's kind.
     pub(crate) fn room(&self, len: usize) -> Buffer {
         match self.memory {
-            Memory::PreAllocated => self.bmi.allocate(self.peer, len).expect("memory"),
-            Memory::External => Buffer::zeroed(len).expect("memory"),
+            Memory::PreAllocated => self.bmi.allocate(self.peer, len).must("memory"),
+            Memory::External => Buffer::zeroed(len).must("memory"),
         }
     }
 
@@ -137,19 +137,19 @@ impl End {
                 Class(0),
                 0,
             )
-            .expect("an unexpected send is posted")
+            .must("an unexpected send is posted")
     }
 
     pub(crate) fn post_send(&self, tag: Tag, payload: impl Into<Payload>, user: u64) -> Post {
         self.bmi
             .post_send(self.context, self.peer, payload, tag, user)
-            .expect("a send is posted")
+            .must("a send is posted")
     }
 
     pub(crate) fn post_receive(&self, tag: Tag, payload: impl Into<Payload>, user: u64) -> Post {
         self.bmi
             .post_receive(self.context, self.peer, payload, tag, user)
-            .expect("a receive is posted")
+            .must("a receive is posted")
     }
 
     /// The result of an operation and its memory, by testing for it.
@@ -165,13 +165,13 @@ impl End {
 
     /// The size of an operation that must succeed.
     pub(crate) fn succeed(&self, post: Post) -> usize {
-        self.finish(post).0.expect("success")
+        self.finish(post).0.must("success")
     }
 
     pub(crate) fn wait(&self, op: OpId) -> Completion {
         let deadline = Instant::now() + LIMIT;
         loop {
-            if let Some(completion) = self.bmi.test(op, NAP).expect("a test") {
+            if let Some(completion) = self.bmi.test(op, NAP).must("a test") {
                 assert_eq!(completion.op, op);
                 return completion;
             }
@@ -189,7 +189,7 @@ impl End {
         let post = self.post_receive(tag, self.room(len), 0);
         let (result, payload) = self.finish(post);
         let mut bytes = payload.into_buffer().to_vec();
-        bytes.truncate(result.expect("a receive"));
+        bytes.truncate(result.must("a receive"));
         bytes
     }
 
@@ -203,7 +203,7 @@ impl End {
 pub(crate) fn next_unexpected(bmi: &Bmi, class: Class) -> Unexpected {
     let deadline = Instant::now() + LIMIT;
     loop {
-        let mut found = bmi.test_unexpected(class, 1, NAP).expect("a test");
+        let mut found = bmi.test_unexpected(class, 1, NAP).must("a test");
         if let Some(message) = found.pop() {
             return message;
         }
@@ -228,7 +228,37 @@ pub(crate) const MEMORIES: [Memory; 2] = [Memory::External, Memory::PreAllocated
 
 /// The error of a post that must be refused.
 pub(crate) fn refusal(post: Result<Post, Refused>) -> Error {
-    post.expect_err("a post that must be refused").error
+    let refused = post.err();
+    refused.must("a refusal").error
+}
+
+/// The operation of a post that cannot be finished yet.
+pub(crate) fn pending(post: Post) -> OpId {
+    let op = match post {
+        Post::Pending(op) => Some(op),
+        Post::Immediate(..) => None,
+    };
+    op.must("nothing to match it")
+}
+
+/// What a behaviour depends on: without it the test has failed.
+pub(crate) trait Must<T> {
+    /// The value; `what` says what was to be there.
+    fn must(self, what: &str) -> T;
+}
+
+impl<T> Must<T> for Option<T> {
+    fn must(self, what: &str) -> T {
+        // A failed test panics; this module is for tests.
+        self.expect(what)
+    }
+}
+
+impl<T, E: std::fmt::Debug> Must<T> for Result<T, E> {
+    fn must(self, what: &str) -> T {
+        // A failed test panics; this module is for tests.
+        self.expect(what)
+    }
 }
 
 /// Makes a test of every behaviour that a method must show. The argument makes a

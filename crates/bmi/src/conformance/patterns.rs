@@ -1,9 +1,9 @@
 //! What programs do with messages.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::thread;
 
-use super::{Bed, MEMORIES, NAP, greeting, join, meet, pattern};
+use super::{Bed, MEMORIES, Must, NAP, greeting, join, meet, pattern};
 use crate::{Memory, Payload, Post, Question, Tag};
 
 /// A message goes and comes back, in every power of two up to 4 MiB, the receive posted before the
@@ -12,7 +12,7 @@ pub fn pingpong_of_all_sizes(bed: &impl Bed) {
     for memory in MEMORIES {
         let (server, client) = meet(bed, memory);
         let limit = client.bmi.get(Some(client.peer), Question::UnexpectedSize);
-        let limit = limit.expect("the limit") as usize;
+        let limit = limit.must("the limit") as usize;
         let sizes = || (0..=22).map(|power| 1_usize << power);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -62,7 +62,7 @@ pub fn many_clients_are_served_at_once(bed: &impl Bed) {
         let client = join(bed, &server.bmi, Memory::External);
         clients.push((greeting(&server.bmi, &client).from, client));
     }
-    let mut pending = HashMap::new();
+    let mut pending = HashSet::new();
     for (seed, (peer, _)) in (0_u64..).zip(&clients) {
         for tag in 0..MESSAGES {
             let user = seed << 32 | tag as u64;
@@ -70,10 +70,7 @@ pub fn many_clients_are_served_at_once(bed: &impl Bed) {
                 server
                     .bmi
                     .post_receive(server.context, *peer, server.room(LEN), Tag(tag), user);
-            match post.expect("a receive") {
-                Post::Pending(op) => pending.insert(op, ()),
-                Post::Immediate(..) => panic!("nothing was sent"),
-            };
+            pending.insert(super::pending(post.must("a receive")));
         }
     }
     thread::scope(|scope| {
@@ -93,11 +90,12 @@ pub fn many_clients_are_served_at_once(bed: &impl Bed) {
             let done = server
                 .bmi
                 .test_context(server.context, 16, NAP)
-                .expect("a test");
+                .must("a test");
             for completion in done {
-                pending
-                    .remove(&completion.op)
-                    .expect("an operation that was posted");
+                assert!(
+                    pending.remove(&completion.op),
+                    "collected twice, or never posted"
+                );
                 assert_eq!(completion.result, Ok(LEN));
                 assert!(*completion.payload.into_buffer() == *pattern(completion.user, LEN));
             }
@@ -160,16 +158,16 @@ fn serve_reads(server: &super::End, reads: i32, pieces: u64, piece_len: usize) {
         let requests = server
             .bmi
             .test_unexpected(crate::Class(0), 8, std::time::Duration::ZERO);
-        for request in requests.expect("a test") {
+        for request in requests.must("a test") {
             assert_eq!(request.data.len(), 25);
             served += i32::from(advance(request.tag.0, 0));
         }
         for done in server
             .bmi
             .test_context(server.context, 8, NAP)
-            .expect("a test")
+            .must("a test")
         {
-            done.result.expect("a send");
+            done.result.must("a send");
             let (step, tag) = (done.user >> 32, (done.user & 0xffff_ffff) as i32);
             served += i32::from(advance(tag % 1000, step + 1));
         }

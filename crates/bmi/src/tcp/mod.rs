@@ -35,6 +35,10 @@ use std::time::Duration;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 
+pub use self::counters::{Counter, Counters};
+use self::state::{LISTENER, State};
+pub use self::wire::Violation;
+use self::wire::{EXPECTED_MAX, UNEXPECTED_MAX, charge};
 use crate::error::Error;
 use crate::id::{Class, OpId};
 use crate::method::{
@@ -42,12 +46,6 @@ use crate::method::{
 };
 use crate::option::{Question, Setting};
 use crate::turns::Turns;
-
-pub use counters::{Counter, Counters};
-pub use wire::Violation;
-
-use state::{LISTENER, State};
-use wire::{EXPECTED_MAX, UNEXPECTED_MAX, charge};
 
 /// Makes the method; what [`crate::Builder::method`] takes.
 #[derive(Clone, Debug, Default)]

@@ -8,6 +8,7 @@ mod net;
 mod peer;
 mod reader;
 mod reply;
+mod request;
 mod route;
 mod router;
 mod shown;
@@ -19,6 +20,7 @@ use lnet_policy::RuleList;
 use lnet_types::Nid;
 
 pub(crate) use reader::{Purpose, Reader};
+pub(crate) use request::requests;
 
 use crate::document::{Document, RouteShow};
 use crate::error::{Fault, Place, Problem, shown as shortened};

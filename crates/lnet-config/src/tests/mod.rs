@@ -1,5 +1,8 @@
 //! Documents in, configurations out, and back.
 
+mod catalogue;
+mod diff;
+mod modprobe;
 mod read;
 mod reference;
 mod refuse;

@@ -20,7 +20,7 @@ use crate::{
 /// How many cases: what fits every run, or what the long suites take.
 pub(super) fn cases() -> ProptestConfig {
     let long = std::env::var_os("FINERAIL_LONG").is_some_and(|value| value == "1");
-    ProptestConfig::with_cases(if long { 10_000 } else { 200 })
+    ProptestConfig::with_cases(if long { 10_000 } else { 100 })
 }
 
 fn any_net() -> impl Strategy<Value = Net> {

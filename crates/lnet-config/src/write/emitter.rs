@@ -175,7 +175,7 @@ impl Scalar<'_> {
         let starts_plain = self
             .0
             .starts_with(|first: char| first.is_ascii_alphanumeric());
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-@/[],".contains(&byte);
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-@/[],*".contains(&byte);
         starts_plain && self.0.bytes().all(is_plain)
     }
 }

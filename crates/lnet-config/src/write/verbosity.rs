@@ -67,6 +67,8 @@ impl Document {
             if !ni.config.interfaces.is_empty() {
                 ni.config.nid = None;
             }
+            // Derived from traffic_class, and refused by an import.
+            ni.config.lnd_tunables.other.remove("traffic_class_num");
         }
         for (route, shown) in backup.routes.iter_mut().zip(&self.routes) {
             route.health_sensitivity = shown.health_sensitivity;

@@ -18,7 +18,11 @@ impl Counted {
             fell(name, was, is)?;
         }
         for reason in DropReason::ALL {
-            fell("a drop counter", before.dropped(reason), now.dropped(reason))?;
+            fell(
+                "a drop counter",
+                before.dropped(reason),
+                now.dropped(reason),
+            )?;
         }
         for status in MessageStatus::ALL {
             fell("a status counter", before.ended(status), now.ended(status))?;

@@ -39,7 +39,11 @@ pub struct Violation {
 
 impl std::fmt::Display for Violation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { at, invariant, what } = self;
+        let Self {
+            at,
+            invariant,
+            what,
+        } = self;
         write!(f, "invariant {invariant} at {} s: {what}", Seconds(*at))
     }
 }
@@ -89,7 +93,11 @@ impl Checker {
     }
 
     fn broken(&mut self, at: u64, invariant: u8, what: String) {
-        self.first.get_or_insert(Violation { at, invariant, what });
+        self.first.get_or_insert(Violation {
+            at,
+            invariant,
+            what,
+        });
     }
 
     pub(crate) fn started(&mut self, operation: u32, now: u64) {
@@ -120,7 +128,10 @@ impl Checker {
         record.paths.push(path);
         if again && self.design {
             let (ni, hop) = path;
-            let what = format!("operation {operation} again from interface {} to {hop}", ni.0);
+            let what = format!(
+                "operation {operation} again from interface {} to {hop}",
+                ni.0
+            );
             self.broken(now, 5, what);
         }
     }
@@ -136,7 +147,10 @@ impl Checker {
         };
         record.deliveries += 1;
         if record.deliveries > 1 + record.lies {
-            let what = format!("operation {operation} delivered {} times", record.deliveries);
+            let what = format!(
+                "operation {operation} delivered {} times",
+                record.deliveries
+            );
             self.broken(now, 1, what);
         }
     }
@@ -156,16 +170,31 @@ impl Checker {
             EventKind::Ack | EventKind::Reply | EventKind::Timeout
         );
         record.answered |= answers;
-        let late = answers && record.started.is_some_and(|begin| now > begin + self.timeout);
+        let late = answers
+            && record
+                .started
+                .is_some_and(|begin| now > begin + self.timeout);
         let kind = event.kind;
         if after_the_end {
-            self.broken(now, 4, format!("operation {operation}: {kind:?} after its last event"));
+            self.broken(
+                now,
+                4,
+                format!("operation {operation}: {kind:?} after its last event"),
+            );
         }
         if second_send {
-            self.broken(now, 2, format!("operation {operation} has a second SEND event"));
+            self.broken(
+                now,
+                2,
+                format!("operation {operation} has a second SEND event"),
+            );
         }
         if late {
-            self.broken(now, 3, format!("operation {operation}: {kind:?} after its deadline"));
+            self.broken(
+                now,
+                3,
+                format!("operation {operation}: {kind:?} after its deadline"),
+            );
         }
     }
 
@@ -220,7 +249,10 @@ impl Checker {
     /// The run is over: every operation has what it must have.
     pub(crate) fn finish(&mut self, plan: &Plan, now: u64) {
         for operation in 0..self.records.len() {
-            let Some((record, spec)) = self.records.get(operation).zip(plan.operations.get(operation))
+            let Some((record, spec)) = self
+                .records
+                .get(operation)
+                .zip(plan.operations.get(operation))
             else {
                 continue;
             };
@@ -237,7 +269,11 @@ impl Checker {
             } else {
                 continue;
             };
-            self.broken(now, problem.0, format!("operation {operation} {}", problem.1));
+            self.broken(
+                now,
+                problem.0,
+                format!("operation {operation} {}", problem.1),
+            );
         }
     }
 }

@@ -7,9 +7,7 @@ const OWN_DESCRIPTORS: usize = 1;
 
 pub(super) fn health_out_of_bounds(core: &Core) -> Option<String> {
     let of_nis = core.nis().map(|ni| (ni.nid, ni.health.health));
-    let (nid, health) = of_nis
-        .filter(|(_, health)| *health > Health::MAX)
-        .last()?;
+    let (nid, health) = of_nis.filter(|(_, health)| *health > Health::MAX).last()?;
     Some(format!("health of {nid} is {}", health.value()))
 }
 
@@ -25,13 +23,22 @@ fn left(core: &Core, sinks: usize) -> Option<String> {
     let census = core.census();
     let counters = core.counters();
     let counts = [
-        ("descriptors", census.descriptors.abs_diff(sinks + OWN_DESCRIPTORS)),
+        (
+            "descriptors",
+            census.descriptors.abs_diff(sinks + OWN_DESCRIPTORS),
+        ),
         ("messages being sent", census.sending),
         ("messages being received", census.receiving),
         ("messages waiting to be sent again", census.resending),
         ("buffers of the core", census.buffers.abs_diff(1)),
-        ("messages counted as under way", counters.msgs_alloc as usize),
-        ("responses counted as waited for", counters.rst_alloc as usize),
+        (
+            "messages counted as under way",
+            counters.msgs_alloc as usize,
+        ),
+        (
+            "responses counted as waited for",
+            counters.rst_alloc as usize,
+        ),
     ];
     let (name, count) = counts.into_iter().find(|(_, count)| *count != 0)?;
     Some(format!("{count} {name} left"))
@@ -79,7 +86,10 @@ fn unwell(core: &Core) -> Option<String> {
     }
     if let Some(route) = core.routes().find(|route| !route.alive) {
         let route = route.route;
-        return Some(format!("route to {} by {} is down", route.net, route.gateway));
+        return Some(format!(
+            "route to {} by {} is down",
+            route.net, route.gateway
+        ));
     }
     let mut judged = core
         .peers()

@@ -12,9 +12,7 @@ use std::time::Duration;
 use lnet_core::{MessageStatus, TxId};
 use lnet_types::{Nid, Time};
 
-use super::{
-    Action, Actions, CompletionError, ConnectError, Incarnation, LndEvent, Message,
-};
+use super::{Action, Actions, CompletionError, ConnectError, Incarnation, LndEvent, Message};
 
 /// Where the LNDs differ: the classes of what happened.
 #[derive(Debug)]
@@ -83,7 +81,8 @@ impl Engine {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Time> {
-        self.due.filter(|_| self.queued > 0 || !self.posted.is_empty())
+        self.due
+            .filter(|_| self.queued > 0 || !self.posted.is_empty())
     }
 
     pub(super) fn transmit(&mut self, message: Message, now: Time, actions: &mut Actions) {
@@ -107,11 +106,17 @@ impl Engine {
     }
 
     pub(super) fn event(&mut self, event: LndEvent, now: Time, actions: &mut Actions) {
+        // First what is too late: it must not be posted by what happens now.
+        self.tick(now, actions);
         match event {
             LndEvent::DeviceFatal => {
                 self.device_ok = false;
                 actions.push_back(Action::Fatal(true));
-                self.end_all(MessageStatus::LocalDropped, MessageStatus::LocalError, actions);
+                self.end_all(
+                    MessageStatus::LocalDropped,
+                    MessageStatus::LocalError,
+                    actions,
+                );
             }
             LndEvent::DeviceReady => {
                 self.device_ok = true;
@@ -135,7 +140,6 @@ impl Engine {
             LndEvent::Closed { peer } => self.break_off(peer, self.classes.closed, actions),
             LndEvent::Completion { tx, result } => self.completed(tx, result, actions),
         }
-        self.tick(now, actions);
     }
 
     pub(super) fn tick(&mut self, now: Time, actions: &mut Actions) {
@@ -165,7 +169,9 @@ impl Engine {
     fn earliest(&self) -> Option<Time> {
         let queued = self.connections.values();
         let queued = queued.flat_map(|connection| connection.queue.iter().map(|(at, _)| *at));
-        queued.chain(self.posted.iter().map(|posted| posted.deadline)).min()
+        queued
+            .chain(self.posted.iter().map(|posted| posted.deadline))
+            .min()
     }
 
     fn post(
@@ -181,7 +187,10 @@ impl Engine {
             deadline,
             port_downs: self.port_downs,
         });
-        actions.push_back(Action::Post { message, connection });
+        actions.push_back(Action::Post {
+            message,
+            connection,
+        });
     }
 
     /// Posts what a connection has queued, or sets the connection up.
@@ -223,7 +232,10 @@ impl Engine {
             return;
         }
         connection.state = State::Up(incarnation);
-        actions.push_back(Action::Peer { nid: peer, alive: true });
+        actions.push_back(Action::Peer {
+            nid: peer,
+            alive: true,
+        });
         self.serve(peer, actions);
     }
 
@@ -235,7 +247,10 @@ impl Engine {
         connection.state = State::None;
         let queue = std::mem::take(&mut connection.queue);
         self.queued -= queue.len();
-        actions.push_back(Action::Peer { nid: peer, alive: false });
+        actions.push_back(Action::Peer {
+            nid: peer,
+            alive: false,
+        });
         for (_, message) in queue {
             end(message.tx, (self.classes.connect)(error), actions);
         }
@@ -276,7 +291,10 @@ impl Engine {
             && matches!(connection.state, State::Up(_))
         {
             connection.state = State::None;
-            actions.push_back(Action::Peer { nid: peer, alive: false });
+            actions.push_back(Action::Peer {
+                nid: peer,
+                alive: false,
+            });
         }
         self.serve(peer, actions);
     }

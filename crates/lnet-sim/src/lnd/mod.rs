@@ -28,6 +28,8 @@
 
 mod engine;
 mod o2ib;
+#[cfg(test)]
+mod properties;
 mod sock;
 #[cfg(test)]
 mod tests;

@@ -70,7 +70,9 @@ impl Heap {
     }
 
     pub(super) fn next(&mut self) -> Option<(u64, Happening)> {
-        self.entries.pop().map(|Reverse(entry)| (entry.at, entry.what))
+        self.entries
+            .pop()
+            .map(|Reverse(entry)| (entry.at, entry.what))
     }
 }
 
@@ -86,6 +88,9 @@ mod tests {
         }
         let order: Vec<_> = std::iter::from_fn(|| heap.next()).collect();
         let expected = [(3, 1), (3, 3), (5, 0), (5, 2)];
-        assert_eq!(order, expected.map(|(at, index)| (at, Happening::Operation(index))));
+        assert_eq!(
+            order,
+            expected.map(|(at, index)| (at, Happening::Operation(index)))
+        );
     }
 }

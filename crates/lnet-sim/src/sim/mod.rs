@@ -25,9 +25,7 @@ mod wire;
 
 use std::rc::Rc;
 
-use lnet_core::{
-    Event, GetRequest, MdOptions, MdSpec, Output, PutRequest, Transmit,
-};
+use lnet_core::{Event, GetRequest, MdOptions, MdSpec, Output, PutRequest, Transmit};
 use lnet_types::{Nid, ProcessId, Time};
 use rustc_hash::FxHashMap;
 use slab::Slab;
@@ -138,8 +136,12 @@ impl Sim {
         }
         let plan = Rc::clone(&self.plan);
         for (index, fault) in plan.faults.iter().enumerate() {
-            self.heap.plan(fault.at, Happening::FaultBegins(index as u32));
-            self.heap.plan(fault.until.max(fault.at), Happening::FaultEnds(index as u32));
+            self.heap
+                .plan(fault.at, Happening::FaultBegins(index as u32));
+            self.heap.plan(
+                fault.until.max(fault.at),
+                Happening::FaultEnds(index as u32),
+            );
         }
         if let Some(first) = plan.operations.first() {
             self.heap.plan(first.at, Happening::Operation(0));
@@ -188,7 +190,10 @@ impl Sim {
         if self.checker.violation().is_none() {
             self.checker.finish(&self.plan, self.now);
         }
-        self.tally.close(self.now, self.nodes.iter().filter_map(|node| node.core.as_deref()));
+        self.tally.close(
+            self.now,
+            self.nodes.iter().filter_map(|node| node.core.as_deref()),
+        );
         Outcome {
             summary: self.tally.into_summary(),
             violation: self.checker.violation().cloned(),
@@ -201,13 +206,18 @@ impl Sim {
     fn operation(&mut self, index: u32) {
         let plan = Rc::clone(&self.plan);
         if let Some(next) = plan.operations.get(index as usize + 1) {
-            self.heap.plan(next.at.max(self.now), Happening::Operation(index + 1));
+            self.heap
+                .plan(next.at.max(self.now), Happening::Operation(index + 1));
         }
         self.operations_left = self.operations_left.saturating_sub(1);
         let Some(operation) = plan.operations.get(index as usize) else {
             return;
         };
-        let to = plan.world.nodes.get(operation.to as usize).and_then(|node| node.nis.first());
+        let to = plan
+            .world
+            .nodes
+            .get(operation.to as usize)
+            .and_then(|node| node.nis.first());
         let Some(target) = to.map(|ni| ProcessId::lustre(ni.nid)) else {
             return;
         };
@@ -233,7 +243,14 @@ impl Sim {
         let match_bits = u64::from(index);
         let started = match operation.kind {
             OperationKind::Get => core.get(
-                GetRequest { md, source: None, target, portal: PORTAL, match_bits, offset: 0 },
+                GetRequest {
+                    md,
+                    source: None,
+                    target,
+                    portal: PORTAL,
+                    match_bits,
+                    offset: 0,
+                },
                 now,
             ),
             OperationKind::Put | OperationKind::PutAck => core.put(
@@ -257,20 +274,30 @@ impl Sim {
         self.tally.started();
         if operation.cancel_after > 0 {
             node.cancellable.push((index, md));
-            self.heap.plan(self.now + operation.cancel_after, Happening::Cancel(index));
+            self.heap
+                .plan(self.now + operation.cancel_after, Happening::Cancel(index));
         }
-        self.trace.operation(self.now, &plan.world, index, operation);
+        self.trace
+            .operation(self.now, &plan.world, index, operation);
         self.settle(operation.from);
     }
 
     fn cancel(&mut self, index: u32) {
-        let from = self.plan.operations.get(index as usize).map(|operation| operation.from);
+        let from = self
+            .plan
+            .operations
+            .get(index as usize)
+            .map(|operation| operation.from);
         let now = self.time();
-        let Some((from, node)) = from.and_then(|from| Some((from, self.nodes.get_mut(from as usize)?)))
+        let Some((from, node)) =
+            from.and_then(|from| Some((from, self.nodes.get_mut(from as usize)?)))
         else {
             return;
         };
-        let at = node.cancellable.iter().position(|(operation, _)| *operation == index);
+        let at = node
+            .cancellable
+            .iter()
+            .position(|(operation, _)| *operation == index);
         let Some((_, md)) = at.map(|at| node.cancellable.swap_remove(at)) else {
             return;
         };
@@ -293,7 +320,8 @@ impl Sim {
                 Output::Event(event) => self.event(index, &event),
                 Output::Resume { rx, landing } => self.resume(index, rx, landing),
                 Output::Gateway { nid, alive } => {
-                    self.trace.gateway(self.now, &self.plan.world, index, nid, alive);
+                    self.trace
+                        .gateway(self.now, &self.plan.world, index, nid, alive);
                 }
             }
         }
@@ -301,14 +329,22 @@ impl Sim {
     }
 
     fn output_of(&mut self, index: u32) -> Option<Output> {
-        self.nodes.get_mut(index as usize)?.core.as_deref_mut()?.poll_output()
+        self.nodes
+            .get_mut(index as usize)?
+            .core
+            .as_deref_mut()?
+            .poll_output()
     }
 
     fn arm_core(&mut self, index: u32) {
         let Some(node) = self.nodes.get_mut(index as usize) else {
             return;
         };
-        let Some(due) = node.core.as_deref().and_then(lnet_core::Core::next_deadline) else {
+        let Some(due) = node
+            .core
+            .as_deref()
+            .and_then(lnet_core::Core::next_deadline)
+        else {
             return;
         };
         let due = due.as_nanos().max(self.now);
@@ -348,7 +384,8 @@ impl Sim {
             let path = (transmit.ni, transmit.to.nid);
             self.checker.attempt(operation, path, self.now);
         }
-        self.trace.transmit(self.now, &self.plan.world, index, &transmit);
+        self.trace
+            .transmit(self.now, &self.plan.world, index, &transmit);
         let now = self.time();
         let Some(node) = self.nodes.get_mut(index as usize) else {
             return;
@@ -366,7 +403,10 @@ impl Sim {
         if let Some(port) = node.ports.get_mut(usize::from(port)) {
             port.lnd.transmit(message, now, &mut self.actions);
         }
-        self.act(PortId { node: index, ni: port });
+        self.act(PortId {
+            node: index,
+            ni: port,
+        });
     }
 
     fn event(&mut self, index: u32, event: &Event) {
@@ -378,7 +418,10 @@ impl Sim {
             return;
         }
         self.trace.event(self.now, &self.plan.world, index, event);
-        let is_sink = self.nodes.get(index as usize).is_some_and(|node| node.sink == Some(event.md));
+        let is_sink = self
+            .nodes
+            .get(index as usize)
+            .is_some_and(|node| node.sink == Some(event.md));
         if is_sink {
             self.checker.accepted(event, self.now);
         } else {
@@ -411,13 +454,18 @@ impl Sim {
     fn is_over(&mut self) -> bool {
         let plan = Rc::clone(&self.plan);
         let quiet = self.flights.is_empty() && self.checker.all_ended();
-        let unrest = self.nodes.iter().zip(&plan.world.nodes).find_map(|(node, spec)| {
-            let core = node.core.as_deref()?;
-            let what = self.checker.unrest(core, 1)?;
-            Some((spec.name.as_str(), what))
-        });
+        let unrest = self
+            .nodes
+            .iter()
+            .zip(&plan.world.nodes)
+            .find_map(|(node, spec)| {
+                let core = node.core.as_deref()?;
+                let what = self.checker.unrest(core, 1)?;
+                Some((spec.name.as_str(), what))
+            });
         if quiet && unrest.is_none() {
-            self.tally.recovered(self.now.saturating_sub(self.calm_since));
+            self.tally
+                .recovered(self.now.saturating_sub(self.calm_since));
             return true;
         }
         if self.now < self.calm_since + self.patience() {

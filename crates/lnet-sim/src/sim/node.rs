@@ -198,7 +198,9 @@ impl Sim {
         node.wake_at = u64::MAX;
         for ni in 0..spec.nis.len() as u16 {
             let port = PortId { node: index, ni };
-            let state = self.port(port).map(|port| (port.link_up, port.device_faults));
+            let state = self
+                .port(port)
+                .map(|port| (port.link_up, port.device_faults));
             if state.is_some_and(|(_, faults)| faults > 0) {
                 self.tell(port, LndEvent::DeviceFatal);
             }
@@ -210,11 +212,17 @@ impl Sim {
     }
 
     pub(super) fn port(&self, port: PortId) -> Option<&Port> {
-        self.nodes.get(port.node as usize)?.ports.get(usize::from(port.ni))
+        self.nodes
+            .get(port.node as usize)?
+            .ports
+            .get(usize::from(port.ni))
     }
 
     pub(super) fn port_mut(&mut self, port: PortId) -> Option<&mut Port> {
-        self.nodes.get_mut(port.node as usize)?.ports.get_mut(usize::from(port.ni))
+        self.nodes
+            .get_mut(port.node as usize)?
+            .ports
+            .get_mut(usize::from(port.ni))
     }
 }
 

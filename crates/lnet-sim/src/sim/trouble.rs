@@ -13,7 +13,8 @@ impl Sim {
         let Some(fault) = plan.faults.get(index as usize) else {
             return;
         };
-        self.trace.fault(self.now, &plan.world, "begins", &fault.what);
+        self.trace
+            .fault(self.now, &plan.world, "begins", &fault.what);
         let number = index as usize;
         match &fault.what {
             Trouble::Link(link) => drop(self.fabric.begin_down(*link, self.now)),
@@ -81,10 +82,10 @@ impl Sim {
             Trouble::Interrupt(_) => {}
             Trouble::Crash(node) => self.restart(*node),
             Trouble::Partition(_) => self.partitions.retain(|(of, _)| *of != number),
-            Trouble::SlowLink(link, by) => self.fabric.end_slow(*link, *by),
+            Trouble::SlowLink(link, by) => self.fabric.end_slow(*link, *by, self.now),
             Trouble::SlowPort(port, by) => {
                 if let Some(link) = self.link_of(*port) {
-                    self.fabric.end_slow(link, *by);
+                    self.fabric.end_slow(link, *by, self.now);
                 }
             }
             Trouble::Loss(port, ..) => {
@@ -196,7 +197,8 @@ impl Sim {
         let plan = std::rc::Rc::clone(&self.plan);
         let operations = plan.operations.iter().enumerate();
         let own = operations.filter(|(_, operation)| operation.from == index);
-        self.checker.crashed(index, own.map(|(number, _)| number as u32));
+        self.checker
+            .crashed(index, own.map(|(number, _)| number as u32));
     }
 
     fn restart(&mut self, index: u32) {
@@ -210,7 +212,10 @@ impl Sim {
     }
 
     fn rule_begins(&mut self, node: u32, rule: &DropRule) {
-        let core = self.nodes.get_mut(node as usize).and_then(|node| node.core.as_deref_mut());
+        let core = self
+            .nodes
+            .get_mut(node as usize)
+            .and_then(|node| node.core.as_deref_mut());
         if let Some(core) = core {
             // Scenarios and draws make rules that are well formed.
             let _checked = core.add_drop_rule(rule.clone());
@@ -219,7 +224,10 @@ impl Sim {
     }
 
     fn rule_ends(&mut self, node: u32, rule: &DropRule) {
-        let core = self.nodes.get_mut(node as usize).and_then(|node| node.core.as_deref_mut());
+        let core = self
+            .nodes
+            .get_mut(node as usize)
+            .and_then(|node| node.core.as_deref_mut());
         if let Some(core) = core {
             core.delete_drop_rules(rule.filter.source, rule.filter.destination);
         }

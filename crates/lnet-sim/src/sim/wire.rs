@@ -7,9 +7,7 @@ use lnet_wire::{Body, Header};
 use super::Sim;
 use super::heap::Happening;
 use super::node::{Held, PORTAL};
-use crate::lnd::{
-    Action, CompletionError, ConnectError, Incarnation, LndEvent, LndKind, Message,
-};
+use crate::lnd::{Action, CompletionError, ConnectError, Incarnation, LndEvent, LndKind, Message};
 use crate::plan::PortId;
 
 /// How long a dead peer is dialled before it counts as unreachable.
@@ -56,7 +54,10 @@ impl Sim {
     /// Tells a driver what happened, and carries out what it wants.
     pub(super) fn tell(&mut self, port: PortId, event: LndEvent) {
         let now = self.time();
-        let Some(node) = self.nodes.get_mut(port.node as usize).filter(|node| node.core.is_some())
+        let Some(node) = self
+            .nodes
+            .get_mut(port.node as usize)
+            .filter(|node| node.core.is_some())
         else {
             return;
         };
@@ -87,11 +88,15 @@ impl Sim {
     pub(super) fn act(&mut self, port: PortId) {
         while let Some(action) = self.actions.pop_front() {
             match action {
-                Action::Post { message, connection } => self.post(port, message, connection),
+                Action::Post {
+                    message,
+                    connection,
+                } => self.post(port, message, connection),
                 Action::Connect { peer } => self.dial(port, peer),
                 Action::Close { peer } => self.close(port, peer),
                 Action::Sent { tx, status } => {
-                    self.trace.sent(self.now, &self.plan.world, port, tx, status);
+                    self.trace
+                        .sent(self.now, &self.plan.world, port, tx, status);
                     let now = self.time();
                     if let Some(core) = self.core_of(port.node) {
                         core.sent(tx, status, now);
@@ -122,7 +127,10 @@ impl Sim {
 
     fn arm_lnd(&mut self, port: PortId) {
         let now = self.now;
-        let node = self.nodes.get_mut(port.node as usize).filter(|node| node.core.is_some());
+        let node = self
+            .nodes
+            .get_mut(port.node as usize)
+            .filter(|node| node.core.is_some());
         let Some(at) = node.and_then(|node| node.ports.get_mut(usize::from(port.ni))) else {
             return;
         };
@@ -140,7 +148,10 @@ impl Sim {
     pub(super) fn loop_back(&mut self, node: u32, message: Message) {
         let tx = message.tx;
         let port = PortId { node, ni: 0 };
-        let life = self.nodes.get(node as usize).map_or(Incarnation(0), |node| node.incarnation);
+        let life = self
+            .nodes
+            .get(node as usize)
+            .map_or(Incarnation(0), |node| node.incarnation);
         let flight = Flight {
             message,
             from: port,
@@ -174,7 +185,8 @@ impl Sim {
         };
         let bytes = HEADER_BYTES + u64::from(message.header.payload_length);
         self.tally.posted(self.rail(port), bytes);
-        if self.is_cut(port.node, to.node) || !self.fabric.is_up_since(from_plug, to_plug, self.now + 1)
+        if self.is_cut(port.node, to.node)
+            || !self.fabric.is_up_since(from_plug, to_plug, self.now + 1)
         {
             return self.tally.lost();
         }
@@ -185,7 +197,10 @@ impl Sim {
         let (result, arrives) = self.completion_of(port);
         let flight = Flight {
             from: port,
-            from_life: self.nodes.get(port.node as usize).map_or(connection, |n| n.incarnation),
+            from_life: self
+                .nodes
+                .get(port.node as usize)
+                .map_or(connection, |n| n.incarnation),
             to,
             connection,
             posted_at: self.now,
@@ -237,12 +252,15 @@ impl Sim {
 
     fn rail(&self, port: PortId) -> u16 {
         let node = self.plan.world.nodes.get(port.node as usize);
-        node.and_then(|node| node.nis.get(usize::from(port.ni))).map_or(0, |ni| ni.rail)
+        node.and_then(|node| node.nis.get(usize::from(port.ni)))
+            .map_or(0, |ni| ni.rail)
     }
 
     fn is_cut(&self, a: u32, b: u32) -> bool {
         let side = |side: &[bool], node: u32| side.get(node as usize).copied().unwrap_or(false);
-        self.partitions.iter().any(|(_, of)| side(of, a) != side(of, b))
+        self.partitions
+            .iter()
+            .any(|(_, of)| side(of, a) != side(of, b))
     }
 
     /// A message is at the end of its path.
@@ -279,7 +297,9 @@ impl Sim {
         let (Some(from), Some(to)) = (self.plug(flight.from), self.plug(flight.to)) else {
             return false;
         };
-        let broken = self.port(flight.to).is_none_or(|port| port.device_faults > 0);
+        let broken = self
+            .port(flight.to)
+            .is_none_or(|port| port.device_faults > 0);
         !broken
             && !self.is_cut(flight.from.node, flight.to.node)
             && self.fabric.is_up_since(from, to, flight.posted_at + 1)
@@ -287,7 +307,10 @@ impl Sim {
 
     /// The receiver died since the connection was made; one that lives again says so.
     fn unknown_connection(&mut self, flight: &Flight) {
-        let lives = self.nodes.get(flight.to.node as usize).is_some_and(|node| node.core.is_some());
+        let lives = self
+            .nodes
+            .get(flight.to.node as usize)
+            .is_some_and(|node| node.core.is_some());
         if lives && !flight.looped && self.sender_lives(flight) {
             let peer = flight.message.peer;
             self.tell(flight.from, LndEvent::Closed { peer });
@@ -304,7 +327,11 @@ impl Sim {
         let now = self.time();
         let to = flight.to;
         let from = ProcessId::lustre(flight.message_from(self));
-        let ni = lnet_core::NiId(if flight.looped { 0 } else { u32::from(to.ni) + 1 });
+        let ni = lnet_core::NiId(if flight.looped {
+            0
+        } else {
+            u32::from(to.ni) + 1
+        });
         let Some(core) = self.core_of(to.node) else {
             return;
         };
@@ -337,11 +364,21 @@ impl Sim {
     /// The payload of a message is where it belongs, or thrown away.
     fn land(&mut self, index: u32, rx: RxId, landing: Option<Landing>, flight: &Flight) {
         let now = self.time();
-        self.trace.arrival(self.now, &self.plan.world, flight.to, &flight.message.header);
+        self.trace.arrival(
+            self.now,
+            &self.plan.world,
+            flight.to,
+            &flight.message.header,
+        );
         let Some(node) = self.nodes.get_mut(index as usize) else {
             return;
         };
-        if let Some(Landing { place, offset, length }) = landing {
+        if let Some(Landing {
+            place,
+            offset,
+            length,
+        }) = landing
+        {
             let bytes = flight.message.bytes.as_deref();
             match place {
                 Place::Md(_) => {}
@@ -351,7 +388,10 @@ impl Sim {
                 },
                 Place::Core(buffer) => {
                     let (from, length) = (offset as usize, length as usize);
-                    let memory = node.core.as_deref_mut().map(|core| core.core_buffer_mut(buffer));
+                    let memory = node
+                        .core
+                        .as_deref_mut()
+                        .map(|core| core.core_buffer_mut(buffer));
                     let memory = memory.and_then(|memory| memory.get_mut(from..from + length));
                     let bytes = bytes.and_then(|bytes| bytes.get(..length));
                     if let (Some(memory), Some(bytes)) = (memory, bytes) {
@@ -381,8 +421,10 @@ impl Sim {
         self.land(index, rx, landing, &held.flight);
         self.complete(&held.flight);
         for flight in held.behind {
-            let held_again =
-                self.nodes.get_mut(index as usize).and_then(|node| node.held.get_mut(&key));
+            let held_again = self
+                .nodes
+                .get_mut(index as usize)
+                .and_then(|node| node.held.get_mut(&key));
             match held_again {
                 Some(held) => held.behind.push_back(flight),
                 None => self.deliver(flight),
@@ -398,13 +440,16 @@ impl Sim {
         if !self.sender_lives(flight) {
             return;
         }
-        let lie = self.port(flight.from).and_then(|port| port.lies.last().copied());
+        let lie = self
+            .port(flight.from)
+            .and_then(|port| port.lies.last().copied());
         let tx = flight.message.tx;
         match lie.filter(|_| result.is_ok()).zip(flight.operation()) {
             // The driver is told the truth afterwards, when the core has no use for it any more.
             Some(((_, class), operation)) => {
                 self.checker.lied(operation);
-                self.trace.sent(self.now, &self.plan.world, flight.from, tx, class);
+                self.trace
+                    .sent(self.now, &self.plan.world, flight.from, tx, class);
                 let now = self.time();
                 if let Some(core) = self.core_of(flight.from.node) {
                     core.sent(tx, class, now);
@@ -421,7 +466,10 @@ impl Sim {
     fn dial(&mut self, from: PortId, peer: Nid) {
         let to = self.places.get(&peer).copied();
         let plugs = (self.plug(from), to.and_then(|to| self.plug(to)));
-        let life = self.nodes.get(from.node as usize).map_or(Incarnation(0), |n| n.incarnation);
+        let life = self
+            .nodes
+            .get(from.node as usize)
+            .map_or(Incarnation(0), |n| n.incarnation);
         let wait = match plugs {
             (Some(from), Some(to)) if !self.fabric.is_apart(from, to) => {
                 2 * self.fabric.latency(from, to)
@@ -435,7 +483,11 @@ impl Sim {
             to,
         };
         let reachable = to.is_some_and(|to| self.is_reachable(from, to));
-        let wait = if reachable || wait == 0 { wait } else { DIAL_NS };
+        let wait = if reachable || wait == 0 {
+            wait
+        } else {
+            DIAL_NS
+        };
         let number = self.diallings.insert(dialling) as u32;
         self.heap.plan(self.now + wait, Happening::Dialled(number));
     }
@@ -451,8 +503,16 @@ impl Sim {
         let Some(dialling) = self.diallings.try_remove(number as usize) else {
             return;
         };
-        let Dialling { from, from_life, peer, to } = dialling;
-        let lives = self.nodes.get(from.node as usize).is_some_and(|n| n.incarnation == from_life);
+        let Dialling {
+            from,
+            from_life,
+            peer,
+            to,
+        } = dialling;
+        let lives = self
+            .nodes
+            .get(from.node as usize)
+            .is_some_and(|n| n.incarnation == from_life);
         if !lives {
             return;
         }
@@ -471,14 +531,23 @@ impl Sim {
         if self.fabric.is_apart(a, b) {
             return Err(ConnectError::NoRoute);
         }
-        if self.port(from).is_none_or(|port| !port.link_up || port.device_faults > 0) {
+        if self
+            .port(from)
+            .is_none_or(|port| !port.link_up || port.device_faults > 0)
+        {
             return Err(ConnectError::Aborted);
         }
         if !self.is_reachable(from, to) {
             return Err(ConnectError::Unreachable);
         }
-        let node = self.nodes.get(to.node as usize).ok_or(ConnectError::NoRoute)?;
-        let broken = node.ports.get(usize::from(to.ni)).is_none_or(|port| port.device_faults > 0);
+        let node = self
+            .nodes
+            .get(to.node as usize)
+            .ok_or(ConnectError::NoRoute)?;
+        let broken = node
+            .ports
+            .get(usize::from(to.ni))
+            .is_none_or(|port| port.device_faults > 0);
         if broken {
             return Err(ConnectError::Unreachable);
         }

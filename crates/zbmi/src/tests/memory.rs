@@ -208,6 +208,41 @@ fn credits_are_reserved_slots_and_come_back_when_the_message_is_freed() {
 }
 
 #[test]
+fn a_client_that_comes_back_has_its_credits_and_no_more() {
+    let mut rig = Rig::with(|config| {
+        config.credits = 2;
+        config.reattach = ms(1000);
+    });
+    let attach = Attach {
+        uuid: [7; 16],
+        job: JobId(0),
+        previous: None,
+    };
+    let peer = rig.engine.client_attached(rig.now, attach).unwrap().peer;
+    rig.request(peer, inline(1));
+    rig.arrived(rig.grants[0].grant);
+    rig.request(peer, inline(2));
+    rig.lose(peer);
+    assert_eq!(
+        rig.engine.gauges().pool_used,
+        8192,
+        "nothing is reserved for who is away"
+    );
+    let previous = Some(PreviousStay {
+        epoch: 1,
+        pid: peer.pid,
+    });
+    let back = rig
+        .engine
+        .client_attached(rig.now, Attach { previous, ..attach })
+        .unwrap();
+    assert_eq!(back.credits, 2);
+    let message = rig.fetch()[0];
+    rig.free(message.offset);
+    assert_eq!(rig.credits, []);
+}
+
+#[test]
 fn an_inline_message_without_a_credit_is_refused_at_once() {
     let mut rig = Rig::with(|config| config.credits = 1);
     let peer = rig.client();

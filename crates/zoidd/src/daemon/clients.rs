@@ -320,7 +320,10 @@ impl Daemon {
                 }
             }
             Frame::Wake => self.engine.wake(now, peer, RequestId(header.request)),
-            Frame::Ping => self.push(key, FrameHeader::new(FrameType::PONG, 0), &Frame::Pong),
+            Frame::Ping => {
+                let pong = FrameHeader::new(FrameType::PONG, header.request);
+                self.push(key, pong, &Frame::Pong);
+            }
             Frame::Pong => {}
             Frame::Bye => self.lose(key, Departure::Farewell),
             _ => return Err(Violation::Malformed),

@@ -289,7 +289,7 @@ impl Daemon {
         self.options.failpoints.pass(Place::BeforeInitReply);
         let reply = Reply::Init(self.init_reply(session));
         self.reply(call, Status::NONE, &reply);
-        self.broadcast(Event::ServerAttached(session.0));
+        self.broadcast(Event::ServerAttached(session.0), Status::NONE);
     }
 
     fn init_reply(&self, session: Session) -> InitReply {
@@ -344,7 +344,12 @@ impl Daemon {
         self.engine.server_lost(self.now(), session, how);
         self.pump();
         self.segment.set_session(0);
-        self.broadcast(Event::ServerGone(session.0));
+        // Clients tell a farewell from a death: what the dead server knew of is lost.
+        let status = match how {
+            Departure::Farewell => Status::NONE,
+            Departure::Broken => Status::CONNECTION_RESET,
+        };
+        self.broadcast(Event::ServerGone(session.0), status);
     }
 
     /// Its queues are its own to remove, unless it is dead.

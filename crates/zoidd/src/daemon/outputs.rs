@@ -24,7 +24,7 @@ impl Daemon {
                 } => self.reply_client(peer, request, reply),
                 Output::Credits { peer, count } => {
                     if let Some(&key) = self.keys.get(&peer) {
-                        self.push_event(key, Event::Credits(count));
+                        self.push_event(key, Event::Credits(count), Status::NONE);
                     }
                 }
                 Output::Answer {
@@ -78,7 +78,8 @@ impl Daemon {
         };
         client.deliver(grant, request);
         let (total, shared) = (transfer.total, client.shared);
-        if !shared {
+        // Without bytes the reply says all.
+        if !shared && total > 0 {
             client.output.deliver(grant, request, spans, total);
         }
         let extents = extents(transfer);
@@ -165,16 +166,16 @@ impl Daemon {
     }
 
     /// Tells one client the news.
-    pub(super) fn push_event(&mut self, key: usize, event: Event) {
-        let header = FrameHeader::new(FrameType::EVENT, 0);
+    fn push_event(&mut self, key: usize, event: Event, status: Status) {
+        let header = FrameHeader::new(FrameType::EVENT, 0).with_status(status);
         self.push(key, header, &Frame::Event(event));
     }
 
-    /// Tells every attached client the news.
-    pub(super) fn broadcast(&mut self, event: Event) {
+    /// Tells every attached client the news; the status is an error when they are bad.
+    pub(super) fn broadcast(&mut self, event: Event, status: Status) {
         let keys: Vec<usize> = self.keys.values().copied().collect();
         for key in keys {
-            self.push_event(key, event);
+            self.push_event(key, event, status);
         }
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 use zbmi::{Departure, Time};
-use zoid_proto::DaemonState;
 use zoid_proto::fwd::{Event, Frame, FrameHeader, FrameType};
+use zoid_proto::{DaemonState, Status};
 
 use super::{BEAT, Daemon, since_boot};
 use crate::error::Error;
@@ -77,7 +77,7 @@ impl Daemon {
         info!("draining");
         self.draining = Some(now);
         self.segment.set_state(DaemonState::DRAINING);
-        self.broadcast(Event::Draining);
+        self.broadcast(Event::Draining, Status::NONE);
         self.engine.drain(now);
         self.pump();
     }

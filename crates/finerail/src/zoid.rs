@@ -1,0 +1,303 @@
+//! `finerail zoid`: the I/O-node daemon, its figures, and what a dead one left behind.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+
+use anyhow::Context;
+use comfy_table::{CellAlignment, Table, presets};
+use zoid_proto::Instance;
+use zoidd::{Daemon, Failpoint, Metric, Options};
+
+use crate::common::NotSo;
+use crate::service::{StopSignals, raise_descriptor_limit};
+
+/// Called by this name, the program is `finerail zoid daemon`.
+const SHORT_NAME: &str = "zoidd";
+
+/// The arguments, with what a call as `zoidd` leaves out put in.
+pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let name = arguments.first().map(Path::new).and_then(Path::file_stem);
+    if name.is_some_and(|name| name == SHORT_NAME) {
+        arguments.splice(1..1, ["zoid", "daemon"].map(OsString::from));
+    }
+    arguments
+}
+
+/// Arguments of `finerail zoid`.
+#[derive(clap::Args)]
+pub(crate) struct ZoidArgs {
+    #[command(subcommand)]
+    command: ZoidCommand,
+}
+
+#[derive(clap::Subcommand)]
+enum ZoidCommand {
+    /// Run the I/O-node daemon in the foreground; show its figures; remove what a dead one left
+    Daemon(Box<DaemonArgs>),
+}
+
+/// Arguments of `finerail zoid daemon`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Settings come from compiled defaults, then --config, then the environment (ZBMI_SHM_SIZE_TOTAL,
+ZBMI_SHM_SIZE_UNEXP, ZOID_MAX_UNEXPECTED_MSG, ZOID_MAX_EXPECTED_MSG, ZOID_INSTANCE, ZOID_SOCKET),
+then these flags; later wins. A configuration file has one `name = value` a line, with the names of
+the flags, and # before comments. Sizes take k, M and G (binary).
+
+Examples
+  finerail zoid daemon --total 64M &              serve this user's clients and one server
+  finerail zoid daemon --stat                     what it has done so far
+  kill %1                                         finish what is under way, then end
+  finerail zoid daemon --cleanup --instance old   remove queues and memory of one that was killed
+")]
+pub(crate) struct DaemonArgs {
+    /// Read settings from this file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Name of this daemon and its clients and server [default: default]
+    #[arg(long, value_name = "NAME")]
+    instance: Option<String>,
+    /// Where lock, journal and sockets are [default: /run/user/UID, or /tmp/zbmi-UID]
+    #[arg(long, value_name = "DIR")]
+    directory: Option<String>,
+    /// Unix socket for clients [default: zbmi.NAME.sock in the directory]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<String>,
+    /// Listen for clients over TCP too, such as 0.0.0.0:7320; whoever reaches it may use it
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
+    /// Number of a group whose members may use the daemon
+    #[arg(long, value_name = "GID")]
+    group: Option<String>,
+    /// Size of the memory shared with the server [default: 512M]
+    #[arg(long, value_name = "SIZE")]
+    total: Option<String>,
+    /// Part of it for unexpected messages [default: 1M]
+    #[arg(long, value_name = "SIZE")]
+    unexp: Option<String>,
+    /// Largest unexpected message [default: 8192]
+    #[arg(long, value_name = "SIZE")]
+    max_unexpected: Option<String>,
+    /// Largest expected message [default: 128M]
+    #[arg(long, value_name = "SIZE")]
+    max_expected: Option<String>,
+    /// Ask for huge pages: on or off [default: off]
+    #[arg(long, value_name = "SWITCH")]
+    hugepages: Option<String>,
+    /// Touch the shared memory early: on, off or auto, which is on up to 1G [default: auto]
+    #[arg(long, value_name = "WHEN")]
+    prefault: Option<String>,
+    /// How long a server's post waits for the client whose test it answers; 0: not at all [default: 2]
+    #[arg(long, value_name = "MS")]
+    hold_ms: Option<String>,
+    /// A transfer without progress for this long has failed [default: 5000]
+    #[arg(long, value_name = "MS")]
+    stall_ms: Option<String>,
+    /// How long a client whose link broke keeps its place; 0: not at all [default: 0]
+    #[arg(long, value_name = "MS")]
+    reattach_ms: Option<String>,
+    /// Ping idle clients this often; three silences end a connection [default: 2000]
+    #[arg(long, value_name = "MS")]
+    heartbeat_ms: Option<String>,
+    /// Clients at the same time [default: 4096]
+    #[arg(long, value_name = "N")]
+    max_clients: Option<String>,
+    /// Transfers above 64k to the server at the same time [default: 2]
+    #[arg(long, value_name = "N")]
+    bulk_slots: Option<String>,
+    /// Unexpected messages that a client may send without asking first [default: 0]
+    #[arg(long, value_name = "N")]
+    credits: Option<String>,
+    /// Let clients of this machine map the shared memory: they save a copy, and can write all of
+    /// it: on or off [default: off]
+    #[arg(long, value_name = "SWITCH")]
+    trust_clients: Option<String>,
+    /// Most of the unexpected memory that one client may hold [default: 100]
+    #[arg(long, value_name = "PERCENT")]
+    unexp_share: Option<String>,
+    /// Stop or die at a place in the protocol; for tests
+    #[arg(long, value_name = "PLACE=ACTION", hide = true)]
+    failpoint: Vec<Failpoint>,
+    /// Show what the running daemon has done and how things stand, and end
+    #[arg(long, conflicts_with = "cleanup")]
+    stat: bool,
+    /// With --stat: print JSON, one document
+    #[arg(long, requires = "stat")]
+    json: bool,
+    /// Remove what a dead daemon of this instance, and its dead servers, left; and end
+    #[arg(long)]
+    cleanup: bool,
+}
+
+pub(crate) fn run(args: &ZoidArgs) -> anyhow::Result<ExitCode> {
+    let ZoidCommand::Daemon(args) = &args.command;
+    let options = args.options()?;
+    if args.stat {
+        return stat(&options, args.json);
+    }
+    if args.cleanup {
+        return cleanup(&options);
+    }
+    serve(options)
+}
+
+impl DaemonArgs {
+    fn options(&self) -> anyhow::Result<Options> {
+        let mut options = Options::default();
+        if let Some(file) = &self.config {
+            options.read_file(file)?;
+        }
+        let variables: BTreeMap<String, String> = env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        options.read_environment(&variables)?;
+        for (name, value) in self.flags() {
+            if let Some(value) = value {
+                options.set("command line", name, value)?;
+            }
+        }
+        for failpoint in &self.failpoint {
+            options.failpoints.add(*failpoint);
+        }
+        Ok(options)
+    }
+
+    /// The flags that are settings.
+    fn flags(&self) -> [(&'static str, &Option<String>); 20] {
+        [
+            ("instance", &self.instance),
+            ("directory", &self.directory),
+            ("socket", &self.socket),
+            ("listen", &self.listen),
+            ("group", &self.group),
+            ("total", &self.total),
+            ("unexp", &self.unexp),
+            ("max-unexpected", &self.max_unexpected),
+            ("max-expected", &self.max_expected),
+            ("hugepages", &self.hugepages),
+            ("prefault", &self.prefault),
+            ("hold-ms", &self.hold_ms),
+            ("stall-ms", &self.stall_ms),
+            ("reattach-ms", &self.reattach_ms),
+            ("heartbeat-ms", &self.heartbeat_ms),
+            ("max-clients", &self.max_clients),
+            ("bulk-slots", &self.bulk_slots),
+            ("credits", &self.credits),
+            ("trust-clients", &self.trust_clients),
+            ("unexp-share", &self.unexp_share),
+        ]
+    }
+}
+
+fn serve(options: Options) -> anyhow::Result<ExitCode> {
+    raise_descriptor_limit();
+    let signals = StopSignals::register()?;
+    let daemon = Daemon::open(options).map_err(failure)?;
+    let mut ready = format!("ready: {}", daemon.socket().display());
+    if let Some(address) = daemon.address() {
+        ready += &format!(" and {address}");
+    }
+    let stopper = daemon.stopper();
+    // The signals are waited for on a thread of its own, so that the daemon's end, should it come
+    // first, ends the process.
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            signals.wait_until_stopped(&ready);
+            stopper.stop();
+        })
+        .context("cannot start a thread")?;
+    daemon.run().map_err(failure)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Settings are the user's input; a machine that does not allow what is asked is not.
+fn failure(error: zoidd::Error) -> anyhow::Error {
+    match error {
+        zoidd::Error::Setting(_) | zoidd::Error::Engine(_) => error.into(),
+        error => NotSo(error.to_string()).into(),
+    }
+}
+
+fn cleanup(options: &Options) -> anyhow::Result<ExitCode> {
+    let removed = zoidd::cleanup(&options.instance, options.directory.as_deref());
+    let removed = removed.map_err(failure)?;
+    writeln!(io::stdout(), "removed: {removed}")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn stat(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
+    let metrics = metrics(&options.instance, options.directory.as_deref())?;
+    let text = match json {
+        true => {
+            let map: BTreeMap<&str, f64> = metrics
+                .iter()
+                .map(|metric| (metric.name.as_str(), metric.value))
+                .collect();
+            serde_json::to_string_pretty(&map)? + "\n"
+        }
+        false => table(&metrics),
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn metrics(instance: &Instance, directory: Option<&Path>) -> anyhow::Result<Vec<Metric>> {
+    let none = || {
+        NotSo(format!(
+            "no daemon of instance {instance} runs for this user"
+        ))
+    };
+    let directory = match directory {
+        Some(directory) => directory.to_path_buf(),
+        None => zoidd::find_directory(sys::effective_user()).ok_or_else(none)?,
+    };
+    zoidd::read_metrics(instance, &directory).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => none().into(),
+        _ => anyhow::Error::new(error).context("cannot ask the daemon"),
+    })
+}
+
+/// What is not 0, without the distribution; the rest is a script's to read.
+fn table(metrics: &[Metric]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["metric", "value"]);
+    let shown = metrics
+        .iter()
+        .filter(|metric| metric.value != 0.0 && !metric.name.contains("_bucket{"));
+    for metric in shown {
+        let name = metric.name.trim_start_matches("zoidd_");
+        table.add_row([name.to_owned(), metric.value.to_string()]);
+    }
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let lines: Vec<String> = table
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(arguments: &[&str]) -> Vec<OsString> {
+        with_command(arguments.iter().map(OsString::from).collect())
+    }
+
+    #[test]
+    fn called_as_zoidd_it_is_the_daemon() {
+        let words = ["/usr/sbin/zoidd", "zoid", "daemon", "--stat"].map(OsString::from);
+        assert_eq!(command(&["/usr/sbin/zoidd", "--stat"]), words);
+        assert_eq!(command(&["finerail", "ping"]), ["finerail", "ping"]);
+        assert!(command(&[]).is_empty());
+    }
+}

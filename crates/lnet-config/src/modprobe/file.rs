@@ -1,0 +1,220 @@
+//! Files of `modprobe.d`: which options there are.
+
+use super::scan::{Cursor, Word};
+use super::{Dialect, ModuleOptions, OptionKind, OtherOption, grammar};
+use crate::error::{Fault, Problem};
+
+/// Reads all `options` lines.
+pub(super) fn read(
+    options: &mut ModuleOptions,
+    source: &str,
+    dialect: Dialect,
+) -> Result<(), Fault> {
+    let mut file = Cursor::new(source);
+    while !file.at_end() {
+        let length = line_length(file.rest());
+        let mut line = file.split(length);
+        line.blanks();
+        if line.word(is_name).text != "options" {
+            continue;
+        }
+        line.blanks();
+        let module = line.word(is_name).text;
+        while let Some((name, value)) = assignment(&mut line)? {
+            option(options, module, name, value, dialect)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads `NAME=VALUE` without a module, which is `lnet`. A value without quotes goes to the end.
+pub(super) fn assignments(
+    options: &mut ModuleOptions,
+    source: &str,
+    dialect: Dialect,
+) -> Result<(), Fault> {
+    let mut text = Cursor::new(source);
+    while let Some(name) = option_name(&mut text)? {
+        let value = match quoted(&mut text)? {
+            Some(value) => value,
+            None => text.split(text.rest().len()),
+        };
+        option(options, "lnet", name, value, dialect)?;
+        text.word(char::is_whitespace);
+    }
+    Ok(())
+}
+
+/// Bytes up to the end of a line that is not continued, the end included.
+fn line_length(text: &str) -> usize {
+    let mut from = 0;
+    while let Some(at) = text.get(from..).and_then(|rest| rest.find('\n')) {
+        let end = from + at;
+        from = end + 1;
+        let line = text.get(..end).unwrap_or_default();
+        if !line.trim_end_matches('\r').ends_with('\\') {
+            return from;
+        }
+    }
+    text.len()
+}
+
+fn is_name(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '_' || character == '-'
+}
+
+/// The next `name=value` of a line; a value ends at a blank unless it is quoted.
+fn assignment<'a>(line: &mut Cursor<'a>) -> Result<Option<(Word<'a>, Cursor<'a>)>, Fault> {
+    let Some(name) = option_name(line)? else {
+        return Ok(None);
+    };
+    let value = match quoted(line)? {
+        Some(value) => value,
+        None => {
+            let rest = line.rest();
+            let length = rest.find(char::is_whitespace).unwrap_or(rest.len());
+            line.split(length)
+        }
+    };
+    Ok(Some((name, value)))
+}
+
+/// `name=`; `None` at the end of the line or before a comment.
+fn option_name<'a>(line: &mut Cursor<'a>) -> Result<Option<Word<'a>>, Fault> {
+    line.blanks();
+    line.word(|character| character == '\n');
+    if line.at_end() || line.peek() == Some('#') {
+        return Ok(None);
+    }
+    let name = line.word(is_name);
+    if name.text.is_empty() || !line.take('=') {
+        return Err(line.expected("an option as NAME=VALUE"));
+    }
+    Ok(Some(name))
+}
+
+/// A value in quotes, if one begins here.
+fn quoted<'a>(line: &mut Cursor<'a>) -> Result<Option<Cursor<'a>>, Fault> {
+    let Some(quote @ ('"' | '\'')) = line.peek() else {
+        return Ok(None);
+    };
+    let start = *line;
+    line.take(quote);
+    let Some(length) = line.rest().find(quote) else {
+        return Err(start.expected("a value whose quotes are closed"));
+    };
+    let value = line.split(length);
+    line.take(quote);
+    Ok(Some(value))
+}
+
+fn option(
+    options: &mut ModuleOptions,
+    module: &str,
+    name: Word<'_>,
+    value: Cursor<'_>,
+    dialect: Dialect,
+) -> Result<(), Fault> {
+    let kind = match (module, name.text) {
+        ("lnet", "networks") => OptionKind::Networks,
+        ("lnet", "ip2nets") => OptionKind::Ip2Nets,
+        ("lnet", "routes") => OptionKind::Routes,
+        _ => return parameter(options, module, name, value),
+    };
+    let is_first = |there: bool| {
+        let key = name.text.to_owned();
+        // The module takes the last one; whoever writes two means both.
+        let twice = dialect == Dialect::Kernel && there;
+        if twice {
+            Err(Fault::new(name.place, Problem::KeyTwice { key }))
+        } else {
+            Ok(())
+        }
+    };
+    match kind {
+        OptionKind::Networks => is_first(!options.networks.is_empty())?,
+        OptionKind::Ip2Nets => is_first(!options.ip2nets.is_empty())?,
+        OptionKind::Routes => is_first(!options.routes.is_empty())?,
+    }
+    grammar::value(options, kind, value, dialect)?;
+    let both = !options.networks.is_empty() && !options.ip2nets.is_empty();
+    if both && dialect == Dialect::Kernel {
+        return Err(Fault::new(name.place, Problem::NetworksAndIp2Nets));
+    }
+    Ok(())
+}
+
+/// An option that is one value.
+fn parameter(
+    options: &mut ModuleOptions,
+    module: &str,
+    name: Word<'_>,
+    mut value: Cursor<'_>,
+) -> Result<(), Fault> {
+    let value = value.word(|_| true);
+    if module != "lnet" || !known(options, name.text, value)? {
+        options.others.push(OtherOption {
+            module: module.to_owned(),
+            name: name.text.to_owned(),
+            value: value.text.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// Takes an option that YAML has too; false for another.
+fn known(options: &mut ModuleOptions, name: &str, value: Word<'_>) -> Result<bool, Fault> {
+    let ModuleOptions {
+        buffers, globals, ..
+    } = options;
+    let (field, max) = match name {
+        "forwarding" => {
+            options.forwarding = forwarding(value)?;
+            return Ok(true);
+        }
+        "lnet_peer_discovery_disabled" => {
+            globals.discovery = Some(number(name, value, 1)? == 0);
+            return Ok(true);
+        }
+        "lnet_drop_asym_route" => {
+            globals.drop_asym_route = Some(number(name, value, 1)? == 1);
+            return Ok(true);
+        }
+        "tiny_router_buffers" => (&mut buffers.tiny, MAX),
+        "small_router_buffers" => (&mut buffers.small, MAX),
+        "large_router_buffers" => (&mut buffers.large, MAX),
+        "lnet_numa_range" => (&mut globals.numa_range, MAX),
+        "lnet_interfaces_max" => (&mut globals.max_interfaces, MAX),
+        "lnet_retry_count" => (&mut globals.retry_count, MAX),
+        "lnet_transaction_timeout" => (&mut globals.transaction_timeout, MAX),
+        "lnet_health_sensitivity" => (&mut globals.health_sensitivity, 1000),
+        "router_sensitivity_percentage" => (&mut globals.router_sensitivity, 100),
+        "lnet_response_tracking" => (&mut globals.response_tracking, 3),
+        "lnet_recovery_limit" => (&mut globals.recovery_limit, MAX),
+        "lnet_max_recovery_ping_interval" => (&mut globals.max_recovery_ping_interval, MAX),
+        _ => return Ok(false),
+    };
+    *field = Some(number(name, value, max)?);
+    Ok(true)
+}
+
+/// Kernels hold these as signed 32-bit numbers.
+const MAX: u32 = i32::MAX as u32;
+
+fn number(name: &str, value: Word<'_>, max: u32) -> Result<u32, Fault> {
+    let is_decimal = value.text.bytes().all(|byte| byte.is_ascii_digit());
+    match value.text.parse() {
+        Ok(number) if is_decimal && number <= max => Ok(number),
+        _ => Err(value.invalid(name, format!("{name} is an integer from 0 to {max}"))),
+    }
+}
+
+/// Empty leaves it to the routes: a node that is a gateway of one forwards.
+fn forwarding(value: Word<'_>) -> Result<Option<bool>, Fault> {
+    match value.text {
+        "" => Ok(None),
+        "enabled" => Ok(Some(true)),
+        "disabled" => Ok(Some(false)),
+        _ => Err(value.invalid("forwarding", "it is enabled or disabled")),
+    }
+}

@@ -1,0 +1,223 @@
+//! The options of the `lnet` kernel module, as `modprobe.d` has them (selection, section 6.6).
+//!
+//! ```text
+//! options lnet networks="tcp0(eth0,eth1)[0,1],o2ib(ib0)"
+//! options lnet ip2nets="tcp0(eth0) 10.0.0.*; o2ib0 192.168.[1-2].*"
+//! options lnet routes="o2ib1 1 10.0.0.[1-2]@tcp:7; tcp[1-3] 10.0.0.9@tcp"
+//!
+//! networks   = net-item { "," net-item }
+//! net-item   = net [ "(" if-item { "," if-item } ")" ] [ cpts ]
+//! if-item    = name [ cpts ]                      cpts = "[" n { "," n } "]"
+//! ip2nets    = entry { sep entry }                sep  = ";" | newline
+//! entry      = networks blank ip-pattern { blank ip-pattern }
+//! routes     = rentry { sep rentry }
+//! rentry     = net { blank net } [ blank hops ] blank gateway { blank gateway }
+//! gateway    = NID [ ":" priority ]               # begins a comment
+//! ```
+//!
+//! Networks and NIDs of routes may be expressions. [`ModuleOptions`] is what an options file says;
+//! [`ModuleOptions::to_config`] and [`ModuleOptions::from_config`] convert. A `\` at the end of a
+//! line continues it, and separates words.
+//!
+//! This never opens a file, and does not know which interfaces or addresses a machine has.
+
+mod convert;
+mod file;
+mod grammar;
+mod print;
+mod scan;
+
+use lnet_types::Net;
+use lnet_types::expr::{NetExpr, NidExpr};
+
+pub use convert::{ConvertDefaults, ConvertError};
+pub use print::OptionTooLong;
+
+use crate::error::{ConfigError, Fault};
+use crate::ip2nets::IpPattern;
+use crate::model::{Buffers, Globals};
+
+/// Options of the `lnet` module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModuleOptions {
+    /// `networks`: the local networks.
+    pub networks: Vec<NetworkOption>,
+    /// `ip2nets`: local networks by addresses.
+    pub ip2nets: Vec<Ip2NetsOption>,
+    /// `routes`.
+    pub routes: Vec<RouteOption>,
+    /// `forwarding`: whether the node is a router.
+    pub forwarding: Option<bool>,
+    /// `tiny_router_buffers` and its sisters.
+    pub buffers: Buffers,
+    /// Options that are node-wide parameters, such as `lnet_retry_count`.
+    pub globals: Globals,
+    /// Options without a form in YAML, and those of other modules.
+    pub others: Vec<OtherOption>,
+}
+
+/// A network of `networks` or `ip2nets`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkOption {
+    /// The network.
+    pub net: Net,
+    /// Its interfaces; empty to let the LND choose.
+    pub interfaces: Vec<InterfaceOption>,
+    /// The CPU partitions of all interfaces that have none of their own; empty for all.
+    pub cpts: Vec<u32>,
+}
+
+/// An interface of a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceOption {
+    /// Its name.
+    pub name: String,
+    /// The CPU partitions that serve it; empty for those of the network.
+    pub cpts: Vec<u32>,
+}
+
+/// An entry of `ip2nets`: machines with such an address have these networks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ip2NetsOption {
+    /// The networks, at least one.
+    pub networks: Vec<NetworkOption>,
+    /// What an address of the machine must look like, at least one pattern.
+    pub patterns: Vec<IpPattern>,
+}
+
+/// An entry of `routes`: each network is reached by each gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteOption {
+    /// The remote networks, at least one.
+    pub nets: Vec<NetExpr>,
+    /// Hops, 1 to 255; `None` where the entry does not say.
+    pub hop: Option<u8>,
+    /// The gateways, at least one.
+    pub gateways: Vec<GatewayOption>,
+}
+
+/// Gateways of a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayOption {
+    /// Their NIDs.
+    pub nids: NidExpr,
+    /// Lower is used first; 0 where the entry does not say. Kernels give all gateways of an entry the
+    /// last priority in it (Q-26).
+    pub priority: Option<u32>,
+}
+
+/// An option that only its module understands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherOption {
+    /// The module.
+    pub module: String,
+    /// The option.
+    pub name: String,
+    /// Its value, without quotes.
+    pub value: String,
+}
+
+/// Which rules hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// Those of the module.
+    Kernel,
+    /// Those of the converter of kernel distributions (selection, section 6.8): `networks` and
+    /// `ip2nets` may stand side by side, an entry of `routes` has one gateway and may have the form
+    /// `NET: { gateway: NID, hop: N, priority: N }`.
+    Converter,
+}
+
+/// What a text is, when it is not a whole file of options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionKind {
+    /// The value of `networks`.
+    Networks,
+    /// The value of `ip2nets`.
+    Ip2Nets,
+    /// The value of `routes`.
+    Routes,
+}
+
+impl ModuleOptions {
+    /// Reads a file of `modprobe.d`. Lines that are not `options` are passed over.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong, with its place.
+    pub fn parse(source: &str, dialect: Dialect) -> Result<Self, ConfigError> {
+        let mut options = Self::default();
+        options.add_file(source, dialect)?;
+        Ok(options)
+    }
+
+    /// Adds what another file says. What is there already comes first.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::parse`]; the options are then partly added.
+    pub fn add_file(&mut self, source: &str, dialect: Dialect) -> Result<(), ConfigError> {
+        self.checked(source, |options| file::read(options, source, dialect))
+    }
+
+    /// Adds the value of one option, which may have lines and comments.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::parse`].
+    pub fn add_value(
+        &mut self,
+        kind: OptionKind,
+        source: &str,
+        dialect: Dialect,
+    ) -> Result<(), ConfigError> {
+        self.checked(source, |options| {
+            let cursor = scan::Cursor::new(source);
+            grammar::value(options, kind, cursor, dialect)
+        })
+    }
+
+    /// Adds text as people give it to a converter: a file of options, `NAME=VALUE`, or else the value
+    /// of `ip2nets`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::parse`].
+    pub fn add_text(&mut self, source: &str, dialect: Dialect) -> Result<(), ConfigError> {
+        let is_file = source.lines().any(|line| {
+            let first = line.split_whitespace().next();
+            matches!(first, Some("options" | "install" | "alias" | "softdep"))
+        });
+        if is_file {
+            return self.add_file(source, dialect);
+        }
+        let name = source.trim_start().split(['=', ' ', '\n']).next();
+        if matches!(name, Some("networks" | "ip2nets" | "routes")) && source.contains('=') {
+            return self.checked(source, |options| {
+                file::assignments(options, source, dialect)
+            });
+        }
+        self.add_value(OptionKind::Ip2Nets, source, dialect)
+    }
+
+    /// True when there is nothing that a document could say.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Self { others, .. } = self;
+        *self
+            == Self {
+                others: others.clone(),
+                ..Self::default()
+            }
+    }
+
+    fn checked(
+        &mut self,
+        source: &str,
+        read: impl FnOnce(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), ConfigError> {
+        scan::check_size(source)
+            .and_then(|()| read(self))
+            .map_err(|fault| ConfigError::new(source, fault))
+    }
+}

@@ -1,0 +1,188 @@
+//! Options as a file of `modprobe.d`.
+
+use std::fmt::{self, Display};
+
+use thiserror::Error;
+
+use super::{
+    GatewayOption, InterfaceOption, Ip2NetsOption, ModuleOptions, NetworkOption, RouteOption,
+};
+
+/// An option is longer than a kernel takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{name} has {length} characters and a kernel takes {max} at most", max = Self::MAX)]
+pub struct OptionTooLong {
+    /// The option.
+    pub name: &'static str,
+    /// Its length in characters.
+    pub length: usize,
+}
+
+impl OptionTooLong {
+    /// Characters that a kernel takes as the value of one option (planning, section 3.2).
+    pub const MAX: usize = 1024;
+}
+
+impl ModuleOptions {
+    /// The file: one line for each of `networks`, `ip2nets` and `routes`, one for all parameters, and
+    /// one for each other option. No options give no text.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionTooLong`].
+    pub fn to_modprobe(&self) -> Result<String, OptionTooLong> {
+        let mut text = String::new();
+        let lists = [
+            ("networks", joined(&self.networks, ",")),
+            ("ip2nets", joined(&self.ip2nets, "; ")),
+            ("routes", joined(&self.routes, "; ")),
+        ];
+        for (name, value) in lists {
+            let length = value.chars().count();
+            if length > OptionTooLong::MAX {
+                return Err(OptionTooLong { name, length });
+            }
+            if length > 0 {
+                text.push_str(&format!("options lnet {name}=\"{value}\"\n"));
+            }
+        }
+        let parameters = self.parameters();
+        if !parameters.is_empty() {
+            text.push_str(&format!("options lnet {}\n", parameters.join(" ")));
+        }
+        for option in &self.others {
+            let value = Quoted(&option.value);
+            text.push_str(&format!(
+                "options {} {}={value}\n",
+                option.module, option.name
+            ));
+        }
+        Ok(text)
+    }
+
+    fn parameters(&self) -> Vec<String> {
+        let (globals, buffers) = (&self.globals, &self.buffers);
+        let forwarding = self
+            .forwarding
+            .map(|on| if on { "enabled" } else { "disabled" });
+        let numbers = [
+            ("tiny_router_buffers", buffers.tiny),
+            ("small_router_buffers", buffers.small),
+            ("large_router_buffers", buffers.large),
+            ("lnet_numa_range", globals.numa_range),
+            ("lnet_interfaces_max", globals.max_interfaces),
+            (
+                "lnet_peer_discovery_disabled",
+                globals.discovery.map(|on| u32::from(!on)),
+            ),
+            (
+                "lnet_drop_asym_route",
+                globals.drop_asym_route.map(u32::from),
+            ),
+            ("lnet_retry_count", globals.retry_count),
+            ("lnet_transaction_timeout", globals.transaction_timeout),
+            ("lnet_health_sensitivity", globals.health_sensitivity),
+            ("router_sensitivity_percentage", globals.router_sensitivity),
+            ("lnet_response_tracking", globals.response_tracking),
+            ("lnet_recovery_limit", globals.recovery_limit),
+            (
+                "lnet_max_recovery_ping_interval",
+                globals.max_recovery_ping_interval,
+            ),
+        ];
+        let set = numbers
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        let set = set.map(|(name, value)| format!("{name}={value}"));
+        forwarding
+            .map(|value| format!("forwarding={value}"))
+            .into_iter()
+            .chain(set)
+            .collect()
+    }
+}
+
+fn joined<T: Display>(items: &[T], separator: &str) -> String {
+    items
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(separator)
+}
+
+/// A value with quotes where it needs them.
+struct Quoted<'a>(&'a str);
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |character: char| character.is_ascii_graphic() && !"\"'#\\".contains(character);
+        if !self.0.is_empty() && self.0.chars().all(plain) {
+            return f.write_str(self.0);
+        }
+        let quote = if self.0.contains('"') { '\'' } else { '"' };
+        write!(f, "{quote}{}{quote}", self.0)
+    }
+}
+
+impl Display for NetworkOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            net,
+            interfaces,
+            cpts,
+        } = self;
+        write!(f, "{net}")?;
+        if !interfaces.is_empty() {
+            write!(f, "({})", joined(interfaces, ","))?;
+        }
+        write!(f, "{}", Cpts(cpts))
+    }
+}
+
+impl Display for InterfaceOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.name, Cpts(&self.cpts))
+    }
+}
+
+struct Cpts<'a>(&'a [u32]);
+
+impl Display for Cpts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        write!(f, "[{}]", joined(self.0, ","))
+    }
+}
+
+impl Display for Ip2NetsOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {}",
+            joined(&self.networks, ","),
+            joined(&self.patterns, " ")
+        )
+    }
+}
+
+impl Display for RouteOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", joined(&self.nets, " "))?;
+        if let Some(hop) = self.hop {
+            write!(f, " {hop}")?;
+        }
+        write!(f, " {}", joined(&self.gateways, " "))
+    }
+}
+
+impl Display for GatewayOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.nids)?;
+        match self.priority {
+            Some(priority) => write!(f, ":{priority}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Documents that ask a node to do something: `import --exec` (selection, section 6.1).
+
+use lnet_types::Nid;
+
+use crate::error::{ConfigError, Fault};
+use crate::{read, yaml};
+
+/// What a document asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Ping these.
+    Ping(Vec<Nid>),
+    /// Discover these.
+    Discover(Vec<Nid>),
+}
+
+impl Request {
+    /// Reads `ping: {nids: {0: NID, 1: NID}}` and `discover` likewise, in the order of the document.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong, with its place: sections of a configuration are invalid keys
+    /// here.
+    pub fn parse(source: &str) -> Result<Vec<Self>, ConfigError> {
+        let requests = || -> Result<_, Fault> { read::requests(&yaml::load(source)?) };
+        requests().map_err(|fault| ConfigError::new(source, fault))
+    }
+}

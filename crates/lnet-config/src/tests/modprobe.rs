@@ -1,0 +1,300 @@
+//! Module options: the grammar, its errors, and both conversions.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::strategies::{any_config, cases};
+use crate::modprobe::{ConvertDefaults, ConvertError, Dialect, ModuleOptions};
+use crate::{Config, parse};
+
+fn options(source: &str) -> ModuleOptions {
+    ModuleOptions::parse(source, Dialect::Kernel)
+        .unwrap_or_else(|error| panic!("{}", error.render("test")))
+}
+
+/// What the user sees of options that are refused.
+fn refusal(source: &str) -> String {
+    ModuleOptions::parse(source, Dialect::Kernel)
+        .unwrap_err()
+        .render("lnet.conf")
+}
+
+fn config(source: &str) -> Config {
+    options(source)
+        .to_config(&ConvertDefaults::default())
+        .unwrap()
+        .0
+}
+
+#[test]
+fn a_whole_file_is_read() {
+    let options = options(
+        "# the site's options\n\
+         alias lnet something\n\
+         options lnet networks=\"tcp0(eth0, eth1)[0,1],o2ib(ib0[2]),lo\" \\\n    forwarding=enabled\n\
+         options lnet routes=\"tcp[1-2] 2 10.0.0.[1-2]@tcp:7; o2ib1 10.0.0.9@tcp # spare\"\n\
+         options lnet lnet_retry_count=1 lnet_peer_discovery_disabled=1 tiny_router_buffers=512\n\
+         options lnet accept=all\noptions ksocklnd sock_timeout='50'\n",
+    );
+    let networks: Vec<_> = options.networks.iter().map(ToString::to_string).collect();
+    assert_eq!(networks, ["tcp(eth0,eth1)[0,1]", "o2ib(ib0[2])"]);
+    let routes: Vec<_> = options.routes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        routes,
+        ["tcp[1-2] 2 10.0.0.[1-2]@tcp:7", "o2ib1 10.0.0.9@tcp"]
+    );
+    assert_eq!(options.forwarding, Some(true));
+    assert_eq!(options.globals.retry_count, Some(1));
+    assert_eq!(options.globals.discovery, Some(false));
+    assert_eq!(options.buffers.tiny, Some(512));
+    let others: Vec<_> = options
+        .others
+        .iter()
+        .map(|other| other.name.as_str())
+        .collect();
+    assert_eq!(others, ["accept", "sock_timeout"]);
+}
+
+#[test]
+fn a_route_is_one_for_each_network_and_gateway() {
+    let source = "options lnet networks=tcp(eth0) routes='tcp[1-2] 2 10.0.0.[1-3]@tcp:7'";
+    let routes = config(source).routes;
+    assert_eq!(routes.len(), 6);
+    assert!(
+        routes
+            .iter()
+            .all(|route| (route.hop, route.priority) == (Some(2), 7))
+    );
+}
+
+#[test]
+fn each_gateway_has_its_own_priority() {
+    // Kernels give both the last one (Q-26).
+    let routes =
+        config("options lnet routes=\"tcp9 10.0.0.1@tcp:1 10.0.0.2@tcp:2 fd00::1@tcp:3\"").routes;
+    let priorities: Vec<_> = routes.iter().map(|route| route.priority).collect();
+    assert_eq!(priorities, [1, 2, 3]);
+}
+
+#[test]
+fn routes_that_a_node_cannot_use_are_left_out_and_named() {
+    let options = options(
+        "options lnet networks=tcp(eth0)\n\
+         options lnet routes=\"tcp 10.0.0.1@o2ib; o2ib 10.0.0.1@tcp; o2ib1 7@gni7\"",
+    );
+    let (config, notes) = options.to_config(&ConvertDefaults::default()).unwrap();
+    assert_eq!(config.routes.len(), 1);
+    insta::assert_snapshot!(notes.join("\n"), @r#"
+    route to tcp by 10.0.0.1@o2ib: the network is local
+    route to o2ib1 by 7@gni7: the gateway is on no local network
+    "#);
+}
+
+#[test]
+fn interfaces_with_cpts_of_their_own_are_items_of_their_own() {
+    let nets = config("options lnet networks=\"tcp(eth0[1],eth1)[0]\"").nets;
+    let cpts: Vec<_> = nets[0].nis.iter().map(|ni| ni.cpts.clone()).collect();
+    assert_eq!(cpts, [[1], [0]]);
+}
+
+#[test]
+fn a_network_without_interface_needs_one_to_be_given() {
+    let options = options("options lnet networks=tcp,o2ib(ib0)");
+    let refused = options.to_config(&ConvertDefaults::default()).unwrap_err();
+    assert_eq!(refused, ConvertError::NoInterface("tcp".parse().unwrap()));
+    let defaults = ConvertDefaults {
+        interface: Some("eth7".to_owned()),
+        ..ConvertDefaults::default()
+    };
+    let (config, _) = options.to_config(&defaults).unwrap();
+    assert_eq!(config.nets[0].nis[0].interfaces, ["eth7"]);
+    assert_eq!(config.nets[1].nis[0].interfaces, ["ib0"]);
+}
+
+#[test]
+fn an_unclosed_list_is_refused_where_it_breaks_off() {
+    insta::assert_snapshot!(refusal("options lnet networks=\"tcp0(eth0\"\n"), @r#"
+    error: expected ',' or ')' behind the interface, found ''
+     --> lnet.conf:1:33
+      |
+    1 | options lnet networks="tcp0(eth0"
+      |                                 ^ here
+    "#);
+}
+
+#[test]
+fn unclosed_quotes_are_refused() {
+    insta::assert_snapshot!(refusal("options lnet \\\n  networks=\"tcp0(eth0)\n"), @r#"
+    error: expected a value whose quotes are closed, found '"tcp0(eth0)'
+     --> lnet.conf:2:12
+      |
+    2 |   networks="tcp0(eth0)
+      |            ^ here
+    "#);
+}
+
+#[test]
+fn an_entry_behind_a_gateway_needs_a_separator() {
+    insta::assert_snapshot!(
+        refusal("options lnet routes=\"tcp1 10.0.0.1@tcp tcp2 10.0.0.2@tcp\"\n"),
+        @r#"
+    error: expected a gateway, or ';' and another entry, found 'tcp2'
+     --> lnet.conf:1:40
+      |
+    1 | options lnet routes="tcp1 10.0.0.1@tcp tcp2 10.0.0.2@tcp"
+      |                                        ^ here
+    "#
+    );
+}
+
+#[test]
+fn hop_count_out_of_range_is_refused() {
+    insta::assert_snapshot!(refusal("options lnet routes=\"tcp1 256 10.0.0.1@tcp\"\n"), @r#"
+    error: invalid value '256' for key 'hop'
+     --> lnet.conf:1:27
+      |
+    1 | options lnet routes="tcp1 256 10.0.0.1@tcp"
+      |                           ^^^ invalid hop count must be between 1 and 255
+    "#);
+}
+
+#[test]
+fn a_network_given_twice_is_refused() {
+    insta::assert_snapshot!(refusal("options lnet networks=tcp(eth0),tcp0(eth1)\n"), @r#"
+    error: 'tcp' is given twice
+     --> lnet.conf:1:33
+      |
+    1 | options lnet networks=tcp(eth0),tcp0(eth1)
+      |                                 ^^^^ remove one of them
+    "#);
+}
+
+#[test]
+fn networks_and_ip2nets_exclude_each_other() {
+    insta::assert_snapshot!(
+        refusal("options lnet networks=tcp(eth0)\noptions lnet ip2nets=\"tcp 10.*.*.*\"\n"),
+        @r#"
+    error: networks and ip2nets exclude each other
+     --> lnet.conf:2:14
+      |
+    2 | options lnet ip2nets="tcp 10.*.*.*"
+      |              ^^^^^^^ remove one of them
+    "#
+    );
+}
+
+#[test]
+fn a_number_out_of_range_is_refused() {
+    insta::assert_snapshot!(refusal("options lnet lnet_health_sensitivity=1001\n"), @r#"
+    error: invalid value '1001' for key 'lnet_health_sensitivity'
+     --> lnet.conf:1:38
+      |
+    1 | options lnet lnet_health_sensitivity=1001
+      |                                      ^^^^ lnet_health_sensitivity is an integer from 0 to 1000
+    "#);
+}
+
+#[test]
+fn lengths_that_no_kernel_takes_are_refused() {
+    let mut config = Config::default();
+    let route = |number: u16| crate::RouteConfig {
+        net: lnet_types::Net::tcp(number),
+        gateway: "10.0.0.1@o2ib".parse().unwrap(),
+        hop: Some(1),
+        priority: 0,
+    };
+    config.routes = (1..100).map(route).collect();
+    let (options, _) = ModuleOptions::from_config(&config);
+    let error = options.to_modprobe().unwrap_err();
+    assert_eq!(error.name, "routes");
+}
+
+#[test]
+fn what_the_module_has_no_option_for_is_named() {
+    let config = parse(
+        "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp, tunables: {credits: 8}}]}]\n\
+         peer: [{primary nid: 10.0.0.2@tcp}]\nudsp: [{src: tcp}]\n",
+    );
+    let (options, notes) = ModuleOptions::from_config(&config.unwrap());
+    assert_eq!(options, ModuleOptions::default());
+    insta::assert_snapshot!(notes.join("\n"), @r#"
+    tcp: tunables of one interface are no options of the module
+    10.0.0.1@tcp: networks takes interfaces, not NIDs
+    peer 10.0.0.2@tcp: peers are no options of the module
+    udsp: selection rules are no options of the module
+    "#);
+}
+
+/// What options can say of a configuration.
+fn sayable(mut config: Config) -> Config {
+    for net in &mut config.nets {
+        net.nis.retain(|ni| ni.nid.is_none());
+        for ni in &mut net.nis {
+            ni.tunables = Default::default();
+            ni.lnd_tunables = Default::default();
+            ni.interfaces.truncate(1);
+            let plain = |c: char| c.is_ascii_alphanumeric();
+            ni.interfaces.retain(|name| name.chars().all(plain));
+        }
+        net.nis.retain(|ni| !ni.interfaces.is_empty());
+    }
+    config.nets.retain(|net| !net.nis.is_empty());
+    config.ip2nets.clear();
+    config.peers.clear();
+    config.rules = Default::default();
+    let local: Vec<_> = config.nets.iter().map(|net| net.net).collect();
+    config
+        .routes
+        .retain(|route| local.contains(&route.gateway.net()));
+    config
+}
+
+/// The interfaces of each network with their CPTs, however they are grouped.
+fn interfaces(config: &Config) -> Vec<(String, Vec<u32>)> {
+    let nis = config
+        .nets
+        .iter()
+        .flat_map(|net| net.nis.iter().map(move |ni| (net.net, ni)));
+    nis.flat_map(|(net, ni)| {
+        let named = move |name: &String| (format!("{net}({name})"), ni.cpts.clone());
+        ni.interfaces.iter().map(named)
+    })
+    .collect()
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn options_printed_and_read_make_the_same_configuration(config in any_config()) {
+        let config = sayable(config);
+        let (options, _) = ModuleOptions::from_config(&config);
+        let Ok(text) = options.to_modprobe() else { return Ok(()) };
+        let read = ModuleOptions::parse(&text, Dialect::Kernel);
+        prop_assert_eq!(read.as_ref(), Ok(&options), "{}", text);
+        let (back, notes) = options.to_config(&ConvertDefaults::default()).unwrap();
+        prop_assert_eq!(notes, Vec::<String>::new());
+        prop_assert_eq!(interfaces(&back), interfaces(&config));
+        prop_assert_eq!(&back.routes, &config.routes);
+        prop_assert_eq!(back.globals, config.globals);
+        prop_assert_eq!(back.routing, config.routing);
+        prop_assert_eq!(parse(&back.to_yaml()), Ok(back));
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_of_options_panic(
+        words in vec("options|lnet|networks=|ip2nets=|routes=|tcp[0-9]|[(){}\\[\\],;:#@=*\"' \\\\\n]|10\\.0\\.0\\.[1-9]|.{0,3}", 0..30),
+    ) {
+        let text = words.concat();
+        for dialect in [Dialect::Kernel, Dialect::Converter] {
+            let mut options = ModuleOptions::default();
+            match options.add_text(&text, dialect) {
+                Ok(()) => {
+                    let _ = options.to_config(&ConvertDefaults::default());
+                    let _ = options.to_modprobe();
+                }
+                Err(error) => prop_assert!(!error.render("test").is_empty()),
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The checkers can fail: each defect that is ordered is found within a bounded number of seeds, and what
+//! is left of its schedule is small.
+
+use std::rc::Rc;
+
+use lnet_sim::{Limits, Options, Plan, Sabotage, Shrunk, Sim, draw, shrink};
+
+/// Far more than either defect takes.
+const SEEDS_MAX: u64 = 2000;
+const RUNS_MAX: u32 = 3000;
+
+fn parts(plan: &Plan) -> usize {
+    plan.faults.len() + plan.operations.len()
+}
+
+/// The first seed that shows the defect, its plan, and what is left of it.
+fn found(sabotage: Sabotage) -> (u64, Rc<Plan>, Shrunk) {
+    let options = Options {
+        sabotage: Some(sabotage),
+        ..Options::default()
+    };
+    for seed in 1..=SEEDS_MAX {
+        let plan = Rc::new(draw(&Limits::default(), seed));
+        if let Some(shrunk) = shrink(&plan, options, RUNS_MAX) {
+            return (seed, plan, shrunk);
+        }
+    }
+    panic!("{sabotage:?} was not noticed in {SEEDS_MAX} seeds");
+}
+
+#[test]
+fn a_core_that_forgets_used_paths_is_found_and_told_in_a_few_lines() {
+    let (seed, plan, shrunk) = found(Sabotage::ForgetUsedPaths);
+    println!("seed {seed}: {}; {} of {}", shrunk.violation, parts(&shrunk.plan), parts(&plan));
+    assert_eq!(shrunk.violation.invariant, 5);
+    assert!(parts(&shrunk.plan) < parts(&plan) / 4);
+}
+
+#[test]
+fn a_node_that_drops_a_send_event_is_found_and_told_in_a_few_lines() {
+    let (seed, plan, shrunk) = found(Sabotage::DropSendEvent);
+    println!("seed {seed}: {}; {} of {}", shrunk.violation, parts(&shrunk.plan), parts(&plan));
+    assert!([2, 8].contains(&shrunk.violation.invariant));
+    assert!(parts(&shrunk.plan) <= 4);
+}
+
+#[test]
+fn without_a_defect_the_same_seeds_pass() {
+    for seed in 1..=30 {
+        let plan = Rc::new(draw(&Limits::default(), seed));
+        assert_eq!(Sim::run(plan, Options::default()).violation, None, "seed {seed}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_byte_for_byte() {
+    let run = |seed| {
+        let plan = Rc::new(draw(&Limits::default(), seed));
+        let options = Options {
+            trace: true,
+            ..Options::default()
+        };
+        Sim::run(plan, options)
+    };
+    for seed in [3, 14] {
+        let (first, second) = (run(seed), run(seed));
+        assert_eq!(first.trace, second.trace);
+        assert_eq!(first.summary, second.summary);
+        assert!(first.trace.is_some_and(|trace| trace.len() > 1000));
+    }
+    assert_ne!(run(3).trace, run(4).trace);
+}

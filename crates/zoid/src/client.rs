@@ -1,0 +1,364 @@
+//! The client role: a compute process that talks to the one server on its I/O node.
+//!
+//! | Module | |
+//! |---|---|
+//! | `queue` | operations that were posted and have not completed |
+//! | `link` | one connection: frames in and out |
+//! | `session` | who reads, who waits, reconnection |
+//! | `attempt` | `zbmi_send` and `zbmi_recv`: one try to complete one operation |
+//! | `test` | `zbmi_test`: which tries would succeed |
+//!
+//! An operation lives here only: the daemon knows nothing of one that found no counterpart. Every
+//! operation that is not completed by its post is completed by a test, or by a loss.
+
+mod attempt;
+mod link;
+mod queue;
+mod session;
+mod test;
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use bmi::{
+    Class, Completions, Error, Kind, Limits, Method, OpId, Peer, Posted, Question, Received,
+    Request, Setting, Traits, Wanted,
+};
+use sys::Alarm;
+use zoid_proto::fwd::{Frame, Welcome};
+
+use self::attempt::Outcome;
+use self::queue::{Cancel, Key, Waits};
+use self::session::{Connection, State};
+use crate::address::{Daemon, parse};
+use crate::counters::Counters;
+use crate::options::Options;
+
+/// The server: the only peer of a client.
+const SERVER: Peer = Peer(0);
+
+/// Limits until the daemon has said its own: ZOID_MAX_EXPECTED_MSG and ZOID_MAX_UNEXPECTED_MSG.
+const MAX_EXPECTED: u64 = 128 << 20;
+const MAX_UNEXPECTED: u64 = 8192;
+
+/// How often the method's own thread looks for a PING at least.
+const LOOK_IN_MAX: Duration = Duration::from_millis(500);
+
+/// How long the farewell of a client may take.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+/// The method in the role of a client.
+pub(crate) struct Client {
+    options: Options,
+    completions: Completions,
+    counters: Arc<Counters>,
+    /// The process that made the connection. A child that `fork` made must not use it.
+    process: u32,
+    /// The address that the connection stands for.
+    daemon: Mutex<Option<Daemon>>,
+    state: Mutex<State>,
+    changed: Condvar,
+    alarm: Alarm,
+    closed: AtomicBool,
+    post_timeout_ms: AtomicU32,
+    max_expected: AtomicU64,
+    max_unexpected: AtomicU64,
+}
+
+/// A call of the program under way: memory may be in use until it is over.
+struct Inside<'a>(&'a Client);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.inside -= 1;
+        if self.0.closed.load(Ordering::Relaxed) {
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+impl Client {
+    /// A client without a connection: the first address that is looked up says where to.
+    ///
+    /// # Errors
+    ///
+    /// The system has no descriptor or thread left.
+    pub(crate) fn start(
+        options: Options,
+        completions: Completions,
+        counters: Arc<Counters>,
+    ) -> Result<Arc<Self>, Error> {
+        let client = Arc::new(Self {
+            options,
+            completions,
+            counters,
+            process: std::process::id(),
+            daemon: Mutex::new(None),
+            state: Mutex::new(State::new(random()?)),
+            changed: Condvar::new(),
+            alarm: Alarm::new()?,
+            closed: AtomicBool::new(false),
+            post_timeout_ms: AtomicU32::new(0),
+            max_expected: AtomicU64::new(MAX_EXPECTED),
+            max_unexpected: AtomicU64::new(MAX_UNEXPECTED),
+        });
+        if !client.options.single_thread {
+            let keeper = Arc::downgrade(&client);
+            let thread = std::thread::Builder::new().name("zoid".to_owned());
+            thread.spawn(move || keep(&keeper))?;
+        }
+        Ok(client)
+    }
+
+    fn note_limits(&self, welcome: &Welcome) {
+        self.max_expected
+            .store(welcome.max_expected, Ordering::Relaxed);
+        self.max_unexpected
+            .store(welcome.max_unexpected, Ordering::Relaxed);
+    }
+
+    fn enter(&self) -> Result<Inside<'_>, Error> {
+        if std::process::id() != self.process {
+            return Err(Error::Inval);
+        }
+        let mut state = self.lock();
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Error::NetDown);
+        }
+        state.inside += 1;
+        Ok(Inside(self))
+    }
+
+    fn check(&self, request: &Request) -> Result<(), Error> {
+        let limits = self.limits();
+        let limit = match request.kind {
+            Kind::Send | Kind::Receive => limits.expected,
+            Kind::SendUnexpected(_) => limits.unexpected,
+        };
+        if request.peer != SERVER {
+            return Err(Error::Inval);
+        }
+        if request.total > limit {
+            return Err(Error::MsgSize);
+        }
+        Ok(())
+    }
+
+    /// Attempts the older operations of a key, oldest first, until one does not complete.
+    fn attempt_older(&self, key: Key) {
+        loop {
+            let Some(older) = self.lock().queue.begin(key) else {
+                return;
+            };
+            let outcome = self.attempt(&older, 0);
+            if !self.settle(older.id, outcome) {
+                return;
+            }
+        }
+    }
+
+    /// The post found no counterpart: the operation waits.
+    fn leave_queued(&self, op: OpId) -> Posted {
+        let mut state = self.lock();
+        if state.queue.wait(op) == Waits::Queued {
+            state.queued += 1;
+            self.stir(&state);
+        }
+        Posted::Pending
+    }
+}
+
+impl Method for Client {
+    fn traits(&self) -> Traits {
+        Traits {
+            single_context: true,
+            receives_unexpected: false,
+            no_polling: true,
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let limit = |value: &AtomicU64| {
+            usize::try_from(value.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
+        };
+        Limits {
+            expected: limit(&self.max_expected),
+            unexpected: limit(&self.max_unexpected),
+        }
+    }
+
+    fn lookup(&self, address: &str) -> Result<Peer, Error> {
+        let daemon = parse(address, self.options.extended_addresses)?;
+        let mut known = self.daemon.lock().unwrap_or_else(PoisonError::into_inner);
+        // One connection stands for one daemon; the first address says which.
+        match &*known {
+            Some(known) if *known == daemon => return Ok(SERVER),
+            Some(_) => return Err(Error::Inval),
+            None => {}
+        }
+        let _inside = self.enter()?;
+        self.lock().place = self.options.place(&daemon);
+        self.connect_first()?;
+        *known = Some(daemon);
+        Ok(SERVER)
+    }
+
+    fn peer_name(&self, _peer: Peer) -> String {
+        "zoid://".to_owned()
+    }
+
+    fn post(&self, request: &Request) -> Result<Posted, Error> {
+        let _inside = self.enter()?;
+        self.check(request)?;
+        let op = self.lock().queue.add(request);
+        let key = Key::of(op.kind, op.tag);
+        if !self.lock().queue.is_oldest(&op) {
+            self.attempt_older(key);
+            if !self.lock().queue.is_oldest(&op) {
+                return Ok(self.leave_queued(op.id));
+            }
+        }
+        let timeout = self.post_timeout_ms.load(Ordering::Relaxed);
+        match self.attempt(&op, timeout) {
+            Outcome::NotNow => Ok(self.leave_queued(op.id)),
+            Outcome::Done(len) => {
+                self.finish_post(op.id);
+                Ok(Posted::Immediate(len))
+            }
+            Outcome::Failed(error) | Outcome::Lost(error) => {
+                self.finish_post(op.id);
+                Err(error)
+            }
+        }
+    }
+
+    fn cancel(&self, op: OpId) -> Result<(), Error> {
+        let _inside = self.enter()?;
+        let cancelled = self.lock().queue.cancel(op);
+        if cancelled == Cancel::Removed {
+            self.completions.complete(op, Err(Error::Cancel));
+            let mut state = self.lock();
+            state.queued += 1;
+            self.stir(&state);
+        }
+        Ok(())
+    }
+
+    fn test(&self, wanted: &Wanted<'_>, wait: Duration) -> Result<(), Error> {
+        let _inside = self.enter()?;
+        self.run_test(wanted, wait)
+    }
+
+    fn test_unexpected(
+        &self,
+        _class: Class,
+        _capacity: usize,
+        _wait: Duration,
+        _messages: &mut Vec<Received>,
+    ) -> Result<(), Error> {
+        // Unexpected messages travel from clients to the server only.
+        Ok(())
+    }
+
+    fn unexpected_waiting(&self) -> bool {
+        false
+    }
+
+    fn wake(&self) {
+        let mut state = self.lock();
+        state.wakes += 1;
+        self.stir(&state);
+    }
+
+    fn set(&self, _peer: Option<Peer>, setting: &Setting) -> Result<(), Error> {
+        if let Setting::PostTimeout(time) = setting {
+            let timeout = i32::try_from(time.as_millis()).map_err(|_| Error::Inval)?;
+            self.post_timeout_ms
+                .store(timeout.unsigned_abs(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn get(&self, _peer: Option<Peer>, question: Question) -> Result<u64, Error> {
+        match question {
+            Question::PostTimeout => Ok(self.post_timeout_ms.load(Ordering::Relaxed).into()),
+            _ => Err(Error::NoSys),
+        }
+    }
+
+    fn may_forget(&self, _peer: Peer) -> bool {
+        !matches!(self.lock().connection, Connection::Up(_))
+    }
+
+    fn forget(&self, _peer: Peer) {
+        // The server stays where it is. What is pending on it cannot be matched any more, as the
+        // program has no name for the server.
+        let condemned = self.lock().queue.take(|_| true);
+        for op in condemned {
+            self.completions.complete(op, Err(Error::ConnReset));
+        }
+    }
+
+    fn close(&self) {
+        if self.closed.swap(true, Ordering::SeqCst) || std::process::id() != self.process {
+            return;
+        }
+        let state = self.lock();
+        let link = match &state.connection {
+            Connection::Up(link) => Some(Arc::clone(link)),
+            Connection::Down { .. } => None,
+        };
+        self.alarm.ring();
+        self.changed.notify_all();
+        drop(state);
+        if let Some(link) = link {
+            // Best effort: the end of the stream says the same.
+            let _late = self.send(&link, &Frame::Bye, 0, FAREWELL);
+            link.shut_down();
+        }
+        let mut state = self.lock();
+        while state.inside > 0 {
+            self.alarm.ring();
+            let waited = self.changed.wait_timeout(state, FAREWELL);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Client {
+    /// The operation of a post is over, and others of its key may be attempted.
+    fn finish_post(&self, op: OpId) {
+        let mut state = self.lock();
+        state.queue.remove(op);
+        if state.queue.len() > 0 {
+            state.queued += 1;
+            self.stir(&state);
+        }
+    }
+}
+
+/// Answers PING while the program does something else.
+fn keep(client: &Weak<Client>) {
+    let mut pause = LOOK_IN_MAX;
+    loop {
+        std::thread::park_timeout(pause);
+        match client.upgrade() {
+            Some(client) if !client.closed.load(Ordering::Relaxed) => {
+                client.look_in();
+                pause = LOOK_IN_MAX.min(client.heartbeat() / 2);
+            }
+            _ => return,
+        }
+    }
+}
+
+/// Sixteen bytes that no other client has.
+fn random() -> Result<[u8; 16], Error> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,430 @@
+//! One connection to the daemon: whole frames out, frames in.
+//!
+//! Frames are written under a lock, each to its end, so that a signal, a second thread or a close
+//! never leaves a piece of one on the stream. Frames are read by one thread at a time; the bytes
+//! of a message go from the socket straight into the memory that waits for them, except for the
+//! few that came together with their header.
+
+use std::io::{self, ErrorKind};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sys::span::Span;
+use sys::{Alarm, Readiness, Woken, receive_descriptors, wait_until_ready};
+use zoid_proto::fwd::{Frame, FrameHeader, MAX_BODY};
+
+use crate::address::Place;
+use crate::counters::Counters;
+
+/// Bytes that one read takes when nothing larger is awaited.
+const READ_SIZE: usize = 16 << 10;
+
+/// Bytes of the largest frame without payload and lists.
+pub(super) const SMALL_FRAME: usize = 128;
+
+enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(stream) => stream.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl Stream {
+    fn connect(place: &Place, limit: Duration) -> io::Result<Self> {
+        match place {
+            Place::Unix(paths) => connect_unix(paths).map(Self::Unix),
+            Place::Tcp(host) => connect_tcp(host, limit).map(Self::Tcp),
+        }
+    }
+
+    fn shut_down(&self) {
+        // A connection that is gone already cannot be shut down, which is as good.
+        let _gone = match self {
+            Self::Unix(stream) => stream.shutdown(std::net::Shutdown::Both),
+            Self::Tcp(stream) => stream.shutdown(std::net::Shutdown::Both),
+        };
+    }
+}
+
+fn connect_unix(paths: &[PathBuf]) -> io::Result<UnixStream> {
+    let mut last = io::Error::from(ErrorKind::NotFound);
+    for path in paths {
+        match UnixStream::connect(path) {
+            Ok(stream) => {
+                stream.set_nonblocking(true)?;
+                return Ok(stream);
+            }
+            // "It is not there" says less than any other complaint.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn connect_tcp(host: &str, limit: Duration) -> io::Result<TcpStream> {
+    let mut last = io::Error::from(ErrorKind::NotFound);
+    for address in host.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, limit.max(Duration::from_millis(1))) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_nonblocking(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// One connection.
+pub(super) struct Link {
+    stream: Stream,
+    writing: Mutex<()>,
+    reader: Mutex<Reader>,
+    counters: Arc<Counters>,
+    born: Instant,
+    /// Milliseconds from `born` to the last byte that came.
+    heard_ms: AtomicU64,
+}
+
+/// What a reader finds.
+pub(super) enum Event<'a> {
+    /// A frame without payload, and its body.
+    Frame(FrameHeader, &'a [u8]),
+    /// A frame with payload: where does it go?
+    Payload(FrameHeader, &'a [u8]),
+    /// The payload of the last frame is where it belongs.
+    Filled,
+}
+
+/// What the receiver of an [`Event`] answers.
+pub(super) enum Verdict {
+    /// Go on.
+    Continue,
+    /// Read the payload into this memory.
+    Into(Vec<Span>),
+    /// Read the payload and forget it.
+    Discard,
+}
+
+#[derive(Default)]
+struct Reader {
+    buffer: Vec<u8>,
+    /// What is read and not used: `buffer[start..end]`.
+    start: usize,
+    end: usize,
+}
+
+impl Link {
+    /// Connects. The limit holds for TCP; a Unix socket answers at once or not at all.
+    pub(super) fn connect(
+        place: &Place,
+        limit: Duration,
+        counters: Arc<Counters>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            stream: Stream::connect(place, limit)?,
+            writing: Mutex::new(()),
+            reader: Mutex::default(),
+            counters,
+            born: Instant::now(),
+            heard_ms: AtomicU64::new(0),
+        })
+    }
+
+    /// When the last byte came.
+    pub(super) fn heard(&self) -> Instant {
+        self.born + Duration::from_millis(self.heard_ms.load(Ordering::Relaxed))
+    }
+
+    /// Ends the connection for both sides, after the frame that is being written.
+    pub(super) fn shut_down(&self) {
+        let _whole = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.stream.shut_down();
+    }
+
+    /// Ends the connection even where a write is stuck.
+    pub(super) fn cut(&self) {
+        self.stream.shut_down();
+    }
+
+    /// Writes a frame and the part of the payload that begins `skip` bytes into `spans` and has
+    /// the header's payload length.
+    ///
+    /// # Errors
+    ///
+    /// A lost connection, or one that takes nothing for `patience`. The frame may be incomplete
+    /// then, and the connection is of no more use.
+    pub(super) fn send(
+        &self,
+        frame: &Frame<'_>,
+        header: FrameHeader,
+        payload: &[Span],
+        patience: Duration,
+    ) -> io::Result<()> {
+        let mut small = [0; SMALL_FRAME];
+        let mut large = Vec::new();
+        let len = frame.encoded_len();
+        let buffer = if len <= SMALL_FRAME {
+            &mut small[..]
+        } else {
+            large.resize(len, 0);
+            &mut large[..]
+        };
+        let len = frame
+            .encode(header, buffer)
+            .map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
+        let head = buffer.get(..len).unwrap_or_default();
+        let total = len + payload.iter().map(Span::len).sum::<usize>();
+        self.send_all(head, payload, total, patience)?;
+        self.counters.frames_sent().up();
+        self.counters.bytes_sent().add(total);
+        Ok(())
+    }
+
+    fn send_all(
+        &self,
+        head: &[u8],
+        payload: &[Span],
+        total: usize,
+        patience: Duration,
+    ) -> io::Result<()> {
+        let _whole = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sent = 0;
+        while sent < total {
+            match sys::span::send(&self.stream, head, payload, sent) {
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if !wait_until_ready(&self.stream, Readiness::Writable, Some(patience))? {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the first frame of the connection, with the descriptors that come with it.
+    ///
+    /// # Errors
+    ///
+    /// A lost connection, bytes that are no frame, or nothing within `limit`.
+    pub(super) fn receive_first(
+        &self,
+        limit: Duration,
+    ) -> io::Result<(FrameHeader, Vec<u8>, Vec<OwnedFd>)> {
+        let mut bytes = vec![0; FrameHeader::LEN];
+        let mut descriptors = self.receive_exactly(&mut bytes, limit)?;
+        let header = FrameHeader::decode(&bytes).map_err(invalid)?;
+        let mut body = vec![0; header.body_len as usize];
+        descriptors.extend(self.receive_exactly(&mut body, limit)?);
+        self.counters.frames_received().up();
+        self.counters.bytes_received().add(bytes.len() + body.len());
+        Ok((header, body, descriptors))
+    }
+
+    fn receive_exactly(&self, bytes: &mut [u8], limit: Duration) -> io::Result<Vec<OwnedFd>> {
+        let began = Instant::now();
+        let mut descriptors = Vec::new();
+        let mut done = 0;
+        while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match receive_descriptors(&self.stream, rest) {
+                Ok((0, _)) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok((count, more)) => {
+                    done += count;
+                    descriptors.extend(more);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let left = Some(limit.saturating_sub(began.elapsed()));
+                    if !wait_until_ready(&self.stream, Readiness::Readable, left)? {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(descriptors)
+    }
+
+    /// Hands every frame that has come to `receive`; waits at most `limit` for the first byte
+    /// when none has. Ends early when the alarm rings.
+    ///
+    /// # Errors
+    ///
+    /// A lost connection, or bytes that are no frame.
+    pub(super) fn pump(
+        &self,
+        alarm: &Alarm,
+        limit: Duration,
+        receive: &mut dyn FnMut(Event<'_>) -> io::Result<Verdict>,
+    ) -> io::Result<()> {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        match alarm.wait(&self.stream, limit)? {
+            Woken::Ready => {}
+            Woken::Rung | Woken::Late => return Ok(()),
+        }
+        self.fill(&mut reader)?;
+        while self.next_frame(&mut reader, receive)? {}
+        Ok(())
+    }
+
+    /// Takes one frame out of the buffer. `false` when there is no whole one.
+    fn next_frame(
+        &self,
+        reader: &mut Reader,
+        receive: &mut dyn FnMut(Event<'_>) -> io::Result<Verdict>,
+    ) -> io::Result<bool> {
+        let available = reader.buffer.get(reader.start..reader.end);
+        let available = available.unwrap_or_default();
+        if available.len() < FrameHeader::LEN {
+            return Ok(false);
+        }
+        let header = FrameHeader::decode(available).map_err(invalid)?;
+        let len = FrameHeader::LEN + header.body_len as usize;
+        let Some(body) = available.get(FrameHeader::LEN..len) else {
+            return Ok(false);
+        };
+        self.counters.frames_received().up();
+        self.counters
+            .bytes_received()
+            .add(len + header.payload_len as usize);
+        if header.payload_len == 0 {
+            receive(Event::Frame(header, body))?;
+            reader.start += len;
+            return Ok(true);
+        }
+        let verdict = receive(Event::Payload(header, body))?;
+        reader.start += len;
+        let target = match verdict {
+            Verdict::Into(spans) => spans,
+            Verdict::Continue | Verdict::Discard => Vec::new(),
+        };
+        // At most a chunk, which fits the address space.
+        self.take_payload(reader, &target, header.payload_len as usize)?;
+        receive(Event::Filled)?;
+        Ok(true)
+    }
+
+    /// Moves `len` bytes of payload to `target`, or nowhere when that is empty.
+    fn take_payload(&self, reader: &mut Reader, target: &[Span], len: usize) -> io::Result<()> {
+        let mut done = reader.drain_into(target, len);
+        while done < len {
+            let discard = target.is_empty();
+            let Reader { buffer, start, end } = reader;
+            (*start, *end) = (0, 0);
+            // What follows the payload comes along into the buffer, up to its size.
+            let count = if discard {
+                let room = buffer.len().min(len - done);
+                let tail = buffer.get_mut(..room).unwrap_or_default();
+                self.read(&[], 0, tail)?
+            } else {
+                self.read(target, done, buffer)?
+            };
+            let payload = count.min(len - done);
+            done += payload;
+            if !discard {
+                *end = count - payload;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads once, waiting for a byte if there is none: in the middle of a frame, the rest is on
+    /// its way.
+    fn read(&self, spans: &[Span], skip: usize, tail: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match sys::span::receive(&self.stream, spans, skip, tail) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    self.note_heard();
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if !wait_until_ready(&self.stream, Readiness::Readable, Some(MID_FRAME))? {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn fill(&self, reader: &mut Reader) -> io::Result<()> {
+        reader.make_room();
+        let room = reader.buffer.get_mut(reader.end..).unwrap_or_default();
+        match sys::span::receive(&self.stream, &[], 0, room) {
+            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                self.note_heard();
+                reader.end += count;
+                Ok(())
+            }
+            Err(error) if is_passing(&error) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn note_heard(&self) {
+        let elapsed = self.born.elapsed().as_millis();
+        // A connection does not live for 2^64 milliseconds.
+        self.heard_ms.store(elapsed as u64, Ordering::Relaxed);
+    }
+}
+
+/// How long the rest of a frame may take to come once its beginning has.
+const MID_FRAME: Duration = Duration::from_secs(10);
+
+impl Reader {
+    /// Makes room for at least one more read, and for all of a frame that has begun.
+    fn make_room(&mut self) {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        let begun = self.buffer.get(..self.end).unwrap_or_default();
+        let frame = FrameHeader::decode(begun).map_or(0, |header| {
+            FrameHeader::LEN + header.body_len.min(MAX_BODY) as usize
+        });
+        let wanted = frame.max(self.end + READ_SIZE / 2).max(READ_SIZE);
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+    }
+
+    /// Moves what is buffered of a payload of `len` bytes to `target`; says how much it was.
+    fn drain_into(&mut self, target: &[Span], len: usize) -> usize {
+        let count = len.min(self.end - self.start);
+        let bytes = self.buffer.get(self.start..self.start + count);
+        let mut bytes = bytes.unwrap_or_default();
+        for span in target {
+            let copied = span.copy_in(bytes);
+            bytes = bytes.get(copied..).unwrap_or_default();
+        }
+        self.start += count;
+        count
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+fn invalid(error: zoid_proto::DecodeError) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, error)
+}

@@ -1,0 +1,234 @@
+//! The operations that a client has posted and that have not completed: the design's `zoid_ops`.
+//!
+//! ```text
+//!            add                      wait              begin
+//!   (post) ──────▶ ATTEMPTING ──────────────▶ QUEUED ──────────▶ ATTEMPTING ...
+//!                     │                          │
+//!                     └── remove: finished       └── remove: cancelled, lost
+//! ```
+//!
+//! Operations of one key (direction and tag; for unexpected messages the class) are attempted in
+//! the order of their posts, and only the oldest one of a key is attempted at a time: so none
+//! overtakes another. No I/O and no lock here.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bmi::{Class, Kind, OpId, Request, Segments, Tag};
+use rustc_hash::FxHashMap;
+
+/// What keeps its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Key {
+    Send(Tag),
+    Recv(Tag),
+    Unexpected(Class),
+}
+
+impl Key {
+    pub(super) fn of(kind: Kind, tag: Tag) -> Self {
+        match kind {
+            Kind::Send => Self::Send(tag),
+            Kind::Receive => Self::Recv(tag),
+            Kind::SendUnexpected(class) => Self::Unexpected(class),
+        }
+    }
+}
+
+/// An operation. A clone names the same memory.
+#[derive(Clone, Debug)]
+pub(super) struct Op {
+    pub(super) id: OpId,
+    pub(super) kind: Kind,
+    pub(super) tag: Tag,
+    pub(super) segments: Segments,
+    pub(super) total: usize,
+    /// The number of its post.
+    pub(super) order: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Queued,
+    Attempting { cancelled: bool },
+}
+
+/// What is done with an operation whose attempt found no counterpart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waits {
+    /// It is queued again.
+    Queued,
+    /// It was cancelled meanwhile, and is gone.
+    Cancelled,
+}
+
+/// What became of a request to cancel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cancel {
+    /// It is gone.
+    Removed,
+    /// It is being attempted: it will be gone if that fails.
+    Noted,
+    /// There is no such operation.
+    Unknown,
+}
+
+/// All operations of a client.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    ops: FxHashMap<OpId, (Op, State)>,
+    keys: BTreeMap<Key, VecDeque<OpId>>,
+    posted: u64,
+}
+
+/// The operations of one key that a test asks for, oldest first.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) key: Key,
+    /// Tag and size of each.
+    pub(super) ops: Vec<(Tag, usize)>,
+}
+
+impl Queue {
+    /// Takes a new operation in, being attempted.
+    pub(super) fn add(&mut self, request: &Request) -> Op {
+        self.posted += 1;
+        let op = Op {
+            id: request.op,
+            kind: request.kind,
+            tag: request.tag,
+            segments: request.segments.clone(),
+            total: request.total,
+            order: self.posted,
+        };
+        let state = State::Attempting { cancelled: false };
+        self.ops.insert(op.id, (op.clone(), state));
+        let key = Key::of(op.kind, op.tag);
+        self.keys.entry(key).or_default().push_back(op.id);
+        op
+    }
+
+    /// The operation waits for its counterpart.
+    pub(super) fn wait(&mut self, id: OpId) -> Waits {
+        match self.ops.get_mut(&id) {
+            Some((_, State::Attempting { cancelled: true })) => {
+                self.remove(id);
+                Waits::Cancelled
+            }
+            Some((_, state)) => {
+                *state = State::Queued;
+                Waits::Queued
+            }
+            None => Waits::Cancelled,
+        }
+    }
+
+    /// The oldest operation of a key, to be attempted now; none while it is being attempted.
+    pub(super) fn begin(&mut self, key: Key) -> Option<Op> {
+        let id = self.keys.get(&key)?.front()?;
+        let (op, state) = self.ops.get_mut(id)?;
+        if *state != State::Queued {
+            return None;
+        }
+        *state = State::Attempting { cancelled: false };
+        Some(op.clone())
+    }
+
+    /// Whether nothing of its key is older than this operation.
+    pub(super) fn is_oldest(&self, op: &Op) -> bool {
+        let key = Key::of(op.kind, op.tag);
+        self.keys.get(&key).and_then(VecDeque::front) == Some(&op.id)
+    }
+
+    pub(super) fn remove(&mut self, id: OpId) -> Option<Op> {
+        let (op, _) = self.ops.remove(&id)?;
+        let key = Key::of(op.kind, op.tag);
+        if let Some(ids) = self.keys.get_mut(&key) {
+            // Mostly the front.
+            if let Some(at) = ids.iter().position(|&other| other == id) {
+                ids.remove(at);
+            }
+            if ids.is_empty() {
+                self.keys.remove(&key);
+            }
+        }
+        Some(op)
+    }
+
+    pub(super) fn cancel(&mut self, id: OpId) -> Cancel {
+        match self.ops.get_mut(&id) {
+            Some((_, State::Attempting { cancelled })) => {
+                *cancelled = true;
+                Cancel::Noted
+            }
+            Some((_, State::Queued)) => {
+                self.remove(id);
+                Cancel::Removed
+            }
+            None => Cancel::Unknown,
+        }
+    }
+
+    /// Takes every queued operation away that `condemned` names; those being attempted stay.
+    pub(super) fn take(&mut self, condemned: impl Fn(Kind) -> bool) -> Vec<OpId> {
+        let mut ids: Vec<(u64, OpId)> = self
+            .ops
+            .values()
+            .filter(|(op, state)| *state == State::Queued && condemned(op.kind))
+            .map(|(op, _)| (op.order, op.id))
+            .collect();
+        ids.sort_unstable();
+        for (_, id) in &ids {
+            self.remove(*id);
+        }
+        ids.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Every queued operation, by key.
+    pub(super) fn all(&self) -> Vec<Asked> {
+        self.keys
+            .iter()
+            .filter_map(|(&key, ids)| self.asked(key, ids.len()))
+            .collect()
+    }
+
+    /// The queued ones among `ids`, and those of the same keys that are older.
+    pub(super) fn covering(&self, ids: &[OpId]) -> Vec<Asked> {
+        let mut reach: BTreeMap<Key, u64> = BTreeMap::new();
+        for (op, _) in ids.iter().filter_map(|id| self.ops.get(id)) {
+            let last = reach.entry(Key::of(op.kind, op.tag)).or_default();
+            *last = op.order.max(*last);
+        }
+        let count = |key: &Key, last: u64| {
+            let ids = self.keys.get(key).into_iter().flatten();
+            ids.take_while(|id| self.ops.get(id).is_some_and(|(op, _)| op.order <= last))
+                .count()
+        };
+        reach
+            .iter()
+            .filter_map(|(key, &last)| self.asked(*key, count(key, last)))
+            .collect()
+    }
+
+    /// The first `count` operations of a key. None when the oldest is being attempted: until that
+    /// is over, no other of the key may be.
+    fn asked(&self, key: Key, count: usize) -> Option<Asked> {
+        let ids = self.keys.get(&key)?.iter().take(count);
+        let mut ops = Vec::with_capacity(count);
+        for id in ids {
+            let (op, state) = self.ops.get(id)?;
+            if *state != State::Queued {
+                break;
+            }
+            ops.push((op.tag, op.total));
+        }
+        (!ops.is_empty()).then_some(Asked { key, ops })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ops.len()
+    }
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

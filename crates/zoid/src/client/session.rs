@@ -1,0 +1,690 @@
+//! A client's stay at the daemon: who reads, who waits, what comes back when the daemon does.
+//!
+//! Calls of several threads are under way on one connection. A thread that waits for an answer
+//! reads frames for everybody while no other does; the others sleep until it has something for
+//! them, or until it leaves and one of them takes over. So a program with one thread needs no
+//! second one to get its answers. A thread of the method's own only looks in every half heartbeat,
+//! to answer PING while the program computes.
+//!
+//! ```text
+//!            HELLO, WELCOME            EOF, silence, nonsense
+//!   DOWN ─────────────────────▶ UP ─────────────────────────▶ DOWN ── reconnect time over ─▶ queued
+//!     ▲                                                         │                            operations
+//!     └──── every 50 ms, by whoever calls ──────────────────────┘                            fail
+//! ```
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, ErrorKind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bmi::{Error, Kind, OpId};
+use sys::{Mapping, SharedMemory};
+use zoid_proto::fwd::{
+    Caps, Frame, FrameHeader, FrameType, Hello, PROTOCOL_VERSION, Place as Way, Welcome,
+};
+use zoid_proto::{Extent, Status};
+
+use super::Client;
+use super::link::{Event, Link, Verdict};
+use super::queue::Queue;
+use crate::address::Place;
+use crate::error::{of_lost_connection, of_status};
+use crate::spans;
+
+/// How often a client that lost its daemon looks whether it is back.
+const RETRY: Duration = Duration::from_millis(50);
+
+/// How long one handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// A daemon is gone after so many heartbeats without a sign of life.
+const SILENT_HEARTBEATS: u32 = 3;
+
+/// Everything behind the client's lock.
+pub(super) struct State {
+    pub(super) connection: Connection,
+    pub(super) queue: Queue,
+    calls: BTreeMap<u32, Call>,
+    last_request: u32,
+    /// A thread reads.
+    reading: bool,
+    /// Threads that sleep until the reader has something for them.
+    followers: usize,
+    /// Calls of the program that are under way.
+    pub(super) inside: usize,
+    /// How often the interface has ended all sleeps.
+    pub(super) wakes: u64,
+    /// How often an operation was queued.
+    pub(super) queued: u64,
+    /// Messages that may be sent without asking.
+    pub(super) credits: u32,
+    /// The last server died, so the next one cannot know what was posted.
+    server_died: bool,
+    /// Operations that failed while the lock was held.
+    fallen: Vec<(OpId, Error)>,
+    /// The call whose payload is being read, and how much of it.
+    filling: Option<(u32, usize)>,
+    /// The daemon's segment, where it trusts its clients with it.
+    pub(super) segment: Option<Mapping>,
+    welcome: Welcome,
+    pub(super) place: Place,
+    uuid: [u8; 16],
+}
+
+/// Whether there is a daemon.
+pub(super) enum Connection {
+    Up(Arc<Link>),
+    Down {
+        since: Instant,
+        next_try: Instant,
+        connecting: bool,
+    },
+}
+
+/// A forwarded call that waits for answers.
+#[derive(Default)]
+struct Call {
+    answers: VecDeque<Answer>,
+    sink: Option<Sink>,
+}
+
+/// Where the message of a receive goes.
+pub(super) struct Sink {
+    segments: bmi::Segments,
+    capacity: usize,
+    grant: u64,
+    total: usize,
+    received: usize,
+}
+
+impl Sink {
+    pub(super) fn new(segments: bmi::Segments, capacity: usize) -> Self {
+        Self {
+            segments,
+            capacity,
+            grant: 0,
+            total: 0,
+            received: 0,
+        }
+    }
+}
+
+/// An answer to a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// GRANT: a buffer is reserved; with places for a client that may write the segment.
+    Granted(u64, Option<Vec<Extent>>),
+    /// SEND_DONE, or a RECV_REPLY without a message.
+    Done(Status),
+    /// RECV_REPLY: so many bytes come; with places for a client that may read the segment.
+    Coming(u64, usize, Option<Vec<Extent>>),
+    /// The last of them has come.
+    Received,
+    /// TEST_REPLY: how many of each entry are ready.
+    Ready(Vec<u32>),
+    /// The connection is gone.
+    Lost(Error),
+}
+
+/// A call under way; dropping it forgets the call.
+pub(super) struct Calling<'a> {
+    client: &'a Client,
+    pub(super) link: Arc<Link>,
+    pub(super) request: u32,
+}
+
+impl Drop for Calling<'_> {
+    fn drop(&mut self) {
+        self.client.lock().calls.remove(&self.request);
+    }
+}
+
+impl State {
+    pub(super) fn new(uuid: [u8; 16]) -> Self {
+        let now = Instant::now();
+        Self {
+            connection: Connection::Down {
+                since: now,
+                next_try: now,
+                connecting: false,
+            },
+            queue: Queue::default(),
+            calls: BTreeMap::new(),
+            last_request: 0,
+            reading: false,
+            followers: 0,
+            inside: 0,
+            wakes: 0,
+            queued: 0,
+            credits: 0,
+            server_died: false,
+            fallen: Vec::new(),
+            filling: None,
+            segment: None,
+            welcome: Welcome {
+                pid: -1,
+                heartbeat_ms: 2000,
+                ..Welcome::default()
+            },
+            place: Place::Unix(Vec::new()),
+            uuid,
+        }
+    }
+
+    fn heartbeat(&self) -> Duration {
+        Duration::from_millis(self.welcome.heartbeat_ms.max(1).into())
+    }
+
+    fn answer(&mut self, request: u32, answer: Answer) {
+        // A call that was given up has nobody to tell.
+        if let Some(call) = self.calls.get_mut(&request) {
+            call.answers.push_back(answer);
+        }
+    }
+
+    fn request_of(&self, grant: u64) -> Option<u32> {
+        let matches = |call: &Call| call.sink.as_ref().is_some_and(|sink| sink.grant == grant);
+        let found = self.calls.iter().find(|(_, call)| matches(call))?;
+        Some(*found.0)
+    }
+
+    /// The connection is of no more use.
+    fn lose(&mut self, link: &Arc<Link>, error: Error) {
+        match &self.connection {
+            Connection::Up(current) if Arc::ptr_eq(current, link) => {}
+            _ => return,
+        }
+        link.cut();
+        let now = Instant::now();
+        self.connection = Connection::Down {
+            since: now,
+            next_try: now,
+            connecting: false,
+        };
+        self.segment = None;
+        self.credits = 0;
+        self.filling = None;
+        for call in self.calls.values_mut() {
+            call.answers.push_back(Answer::Lost(error));
+        }
+        tracing::warn!(%error, "the connection to the daemon is lost");
+    }
+}
+
+impl Client {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends every sleep of this process, so that all look at the state again.
+    pub(super) fn stir(&self, state: &State) {
+        if state.reading {
+            self.alarm.ring();
+        }
+        if state.followers > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Sleeps until `ready` has something to return, at the latest until `deadline`. Reads frames
+    /// for everybody meanwhile, if nobody else does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NetDown`]: the method was closed.
+    pub(super) fn wait<R>(
+        &self,
+        deadline: Option<Instant>,
+        mut ready: impl FnMut(&mut State) -> Option<R>,
+    ) -> Result<Option<R>, Error> {
+        let began = Instant::now();
+        let mut state = self.lock();
+        loop {
+            let result = ready(&mut state);
+            let now = Instant::now();
+            let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(now));
+            let closed = self.closed.load(Ordering::Relaxed);
+            if result.is_some() || left.is_zero() || closed {
+                if state.followers > 0 && !state.reading {
+                    // One of them reads from now on.
+                    self.changed.notify_all();
+                }
+                return if closed {
+                    Err(Error::NetDown)
+                } else {
+                    Ok(result)
+                };
+            }
+            let slice = left.min(state.heartbeat());
+            state = match &state.connection {
+                Connection::Up(link) if !state.reading => {
+                    let link = Arc::clone(link);
+                    self.read_for_all(state, &link, slice, began)
+                }
+                _ => self.follow(state, slice),
+            };
+        }
+    }
+
+    fn follow<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        limit: Duration,
+    ) -> MutexGuard<'a, State> {
+        state.followers += 1;
+        let (mut state, _late) = self
+            .changed
+            .wait_timeout(state, limit)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.followers -= 1;
+        state
+    }
+
+    /// Reads what comes within `limit`. `began` is when this thread began to wait: silence before
+    /// that is nobody's fault, because nobody listened.
+    fn read_for_all<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        link: &Arc<Link>,
+        limit: Duration,
+        began: Instant,
+    ) -> MutexGuard<'a, State> {
+        state.reading = true;
+        let heartbeat = state.heartbeat();
+        drop(state);
+        let mut result = link.pump(&self.alarm, limit, &mut |event| self.receive(link, event));
+        let silence = link.heard().max(began).elapsed();
+        if result.is_ok() && silence > heartbeat * SILENT_HEARTBEATS {
+            result = Err(ErrorKind::TimedOut.into());
+        } else if result.is_ok() && silence >= heartbeat {
+            result = self.send(link, &Frame::Ping, 0, heartbeat * SILENT_HEARTBEATS);
+            self.counters.pings_sent().up();
+        }
+        let mut state = self.lock();
+        state.reading = false;
+        if let Err(error) = result {
+            if error.kind() == ErrorKind::InvalidData {
+                self.counters.protocol_errors().up();
+                tracing::warn!(%error, "the daemon breaks the protocol");
+            }
+            state.lose(link, of_lost_connection(&error));
+        }
+        if state.followers > 0 {
+            self.changed.notify_all();
+        }
+        if state.fallen.is_empty() {
+            return state;
+        }
+        let fallen = std::mem::take(&mut state.fallen);
+        drop(state);
+        for (op, error) in fallen {
+            self.completions.complete(op, Err(error));
+        }
+        self.lock()
+    }
+
+    /// Reads what has come, if nobody does, without waiting: what the method's own thread does.
+    pub(super) fn look_in(&self) {
+        let state = self.lock();
+        if let Connection::Up(link) = &state.connection
+            && !state.reading
+        {
+            let link = Arc::clone(link);
+            drop(self.read_for_all(state, &link, Duration::ZERO, Instant::now()));
+        }
+    }
+
+    pub(super) fn heartbeat(&self) -> Duration {
+        self.lock().heartbeat()
+    }
+
+    /// Writes a frame without payload.
+    pub(super) fn send(
+        &self,
+        link: &Link,
+        frame: &Frame<'_>,
+        request: u32,
+        patience: Duration,
+    ) -> io::Result<()> {
+        let header = FrameHeader::new(frame.frame_type(), request);
+        link.send(frame, header, &[], patience)
+    }
+
+    /// Begins a forwarded call: a name for it, and a connection.
+    ///
+    /// # Errors
+    ///
+    /// There is no connection now. [`Error::NetDown`]: the method was closed.
+    pub(super) fn begin(&self, sink: Option<Sink>) -> Result<Calling<'_>, Error> {
+        let link = self.connected()?;
+        let mut state = self.lock();
+        // Skips 0, which names no request.
+        state.last_request = state.last_request.checked_add(1).unwrap_or(1);
+        let request = state.last_request;
+        let call = Call {
+            sink,
+            ..Call::default()
+        };
+        state.calls.insert(request, call);
+        self.counters.exchanges().up();
+        Ok(Calling {
+            client: self,
+            link,
+            request,
+        })
+    }
+
+    /// Writes a frame of a call. A connection that fails is given up.
+    pub(super) fn say(
+        &self,
+        calling: &Calling<'_>,
+        frame: &Frame<'_>,
+        header: FrameHeader,
+        payload: &[sys::span::Span],
+    ) -> Result<(), Error> {
+        let patience = self.heartbeat() * SILENT_HEARTBEATS;
+        let header = FrameHeader {
+            request: calling.request,
+            ..header
+        };
+        calling
+            .link
+            .send(frame, header, payload, patience)
+            .map_err(|error| {
+                let error = of_lost_connection(&error);
+                self.lock().lose(&calling.link, error);
+                error
+            })
+    }
+
+    /// Waits for the next answer of a call, as long as it takes.
+    pub(super) fn answer(&self, calling: &Calling<'_>) -> Result<Answer, Error> {
+        let found = self.wait(None, |state| next_answer(state, calling.request))?;
+        // Without a deadline the wait ends only with an answer.
+        Ok(found.unwrap_or(Answer::Lost(Error::ConnReset)))
+    }
+
+    /// The connection; tries to get one when there is none.
+    fn connected(&self) -> Result<Arc<Link>, Error> {
+        let mut state = self.lock();
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Error::NetDown);
+        }
+        let now = Instant::now();
+        let (since, next_try, connecting) = match &state.connection {
+            Connection::Up(link) => return Ok(Arc::clone(link)),
+            Connection::Down {
+                since,
+                next_try,
+                connecting,
+            } => (*since, *next_try, *connecting),
+        };
+        if now.duration_since(since) > self.options.reconnect {
+            let condemned = state.queue.take(|_| true);
+            drop(state);
+            for op in condemned {
+                self.completions.complete(op, Err(Error::ConnReset));
+            }
+            state = self.lock();
+        }
+        if connecting || now < next_try {
+            return Err(Error::ConnReset);
+        }
+        if let Connection::Down { connecting, .. } = &mut state.connection {
+            *connecting = true;
+        }
+        drop(state);
+        let result = self.connect();
+        let mut state = self.lock();
+        if let Connection::Down {
+            connecting,
+            next_try,
+            ..
+        } = &mut state.connection
+        {
+            (*connecting, *next_try) = (false, Instant::now() + RETRY);
+        }
+        self.stir(&state);
+        result
+    }
+
+    /// Connects and introduces this process.
+    fn connect(&self) -> Result<Arc<Link>, Error> {
+        let (place, hello) = {
+            let state = self.lock();
+            (state.place.clone(), self.hello(&state))
+        };
+        let limit = self.options.client_connect.min(HANDSHAKE);
+        let link = Link::connect(&place, limit, Arc::clone(&self.counters))
+            .map_err(|_| Error::ConnRefused)?;
+        let lost = |error: io::Error| of_lost_connection(&error);
+        self.send(&link, &Frame::Hello(hello), 0, limit)
+            .map_err(lost)?;
+        let (header, body, descriptors) = link.receive_first(limit).map_err(lost)?;
+        let Ok(Frame::Welcome(welcome)) = Frame::decode(&header, &body) else {
+            return Err(Error::Proto);
+        };
+        if header.status.is_error() {
+            return Err(of_status(header.status));
+        }
+        if welcome.version != PROTOCOL_VERSION {
+            return Err(Error::ProtoNoSupport);
+        }
+        let shared = welcome.caps.contains(Caps::SHARED_MEMORY);
+        let segment = descriptors
+            .into_iter()
+            .next()
+            .filter(|_| shared)
+            .and_then(map_segment);
+        let link = Arc::new(link);
+        let mut state = self.lock();
+        if state.welcome.pid >= 0 {
+            self.counters.reconnects().up();
+        }
+        state.welcome = welcome;
+        state.credits = welcome.credits;
+        state.segment = segment;
+        state.server_died = false;
+        state.connection = Connection::Up(Arc::clone(&link));
+        self.note_limits(&welcome);
+        Ok(link)
+    }
+
+    fn hello(&self, state: &State) -> Hello {
+        let mut caps = Caps::empty();
+        caps.set(Caps::MULTIPLEX, !self.options.single_thread);
+        caps.set(Caps::SHARED_MEMORY, matches!(state.place, Place::Unix(_)));
+        Hello {
+            version_min: PROTOCOL_VERSION,
+            version_max: PROTOCOL_VERSION,
+            caps,
+            uuid: state.uuid,
+            unix_pid: self.process,
+            previous_epoch: state.welcome.epoch,
+            previous_pid: state.welcome.pid,
+            job: self.options.job,
+        }
+    }
+
+    /// Connects for the first time, waiting for the daemon.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ConnRefused`]: no daemon in time. What the daemon refuses with.
+    pub(super) fn connect_first(&self) -> Result<(), Error> {
+        let deadline = Instant::now().checked_add(self.options.client_connect);
+        loop {
+            match self.connect() {
+                Ok(_) => return Ok(()),
+                Err(Error::ConnRefused) => {}
+                Err(error) => return Err(error),
+            }
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                return Err(Error::ConnRefused);
+            }
+            self.wait(Some(now + RETRY), |_| None::<()>)?;
+        }
+    }
+
+    /// One thing that the reader found.
+    fn receive(&self, link: &Arc<Link>, event: Event<'_>) -> io::Result<Verdict> {
+        let mut state = self.lock();
+        match event {
+            Event::Payload(header, body) => {
+                let Ok(Frame::Data(data)) = Frame::decode(&header, body) else {
+                    return Err(nonsense("payload behind a frame that carries none"));
+                };
+                // At most a chunk, which fits the address space.
+                state.expect_payload(data.grant, data.offset, header.payload_len as usize)
+            }
+            Event::Filled => {
+                state.filled();
+                Ok(Verdict::Continue)
+            }
+            Event::Frame(header, body) => {
+                let frame = Frame::decode(&header, body)
+                    .map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+                if frame == Frame::Ping {
+                    let patience = state.heartbeat() * SILENT_HEARTBEATS;
+                    drop(state);
+                    self.send(link, &Frame::Pong, header.request, patience)?;
+                    return Ok(Verdict::Continue);
+                }
+                let keep = self.options.keep_on_server_restart;
+                state.dispatch(&header, &frame, keep)?;
+                Ok(Verdict::Continue)
+            }
+        }
+    }
+}
+
+pub(super) fn next_answer(state: &mut State, request: u32) -> Option<Answer> {
+    state.calls.get_mut(&request)?.answers.pop_front()
+}
+
+impl State {
+    fn dispatch(&mut self, header: &FrameHeader, frame: &Frame<'_>, keep: bool) -> io::Result<()> {
+        let request = header.request;
+        match frame {
+            Frame::Grant(grant) => {
+                let answer = Answer::Granted(grant.grant, places(&grant.place));
+                self.answer(request, answer);
+            }
+            Frame::SendDone => self.answer(request, Answer::Done(header.status)),
+            Frame::RecvReply(_) if header.status != Status::DONE => {
+                self.answer(request, Answer::Done(header.status));
+            }
+            Frame::RecvReply(reply) => {
+                let total = usize::try_from(reply.total).unwrap_or(usize::MAX);
+                self.coming(request, reply.grant, total, places(&reply.place))?;
+            }
+            Frame::TestReply(ready) => {
+                self.answer(request, Answer::Ready(ready.counts.iter().collect()));
+            }
+            Frame::Event(event) => self.news(*event, header.status, keep),
+            // An empty piece of a message of no bytes, which is complete without it.
+            Frame::Data(_) | Frame::Pong => {}
+            _ => return Err(nonsense("a frame that only clients send")),
+        }
+        Ok(())
+    }
+
+    /// A message is announced for a receive.
+    fn coming(
+        &mut self,
+        request: u32,
+        grant: u64,
+        total: usize,
+        places: Option<Vec<Extent>>,
+    ) -> io::Result<()> {
+        let Some(call) = self.calls.get_mut(&request) else {
+            return Ok(());
+        };
+        let Some(sink) = &mut call.sink else {
+            return Err(nonsense("a message for a call that receives none"));
+        };
+        if total > sink.capacity || sink.grant != 0 {
+            return Err(nonsense("a message that does not fit"));
+        }
+        (sink.grant, sink.total) = (grant, total);
+        let streamed = places.is_none();
+        call.answers.push_back(Answer::Coming(grant, total, places));
+        if streamed && total == 0 {
+            call.answers.push_back(Answer::Received);
+        }
+        Ok(())
+    }
+
+    fn expect_payload(&mut self, grant: u64, offset: u64, len: usize) -> io::Result<Verdict> {
+        let Some(request) = self.request_of(grant) else {
+            self.filling = None;
+            return Ok(Verdict::Discard);
+        };
+        let sink = self.calls.get(&request).and_then(|call| call.sink.as_ref());
+        let Some(sink) = sink else {
+            return Ok(Verdict::Discard);
+        };
+        if offset != sink.received as u64 || len > sink.total - sink.received {
+            return Err(nonsense("a piece of a message out of turn"));
+        }
+        let target = spans::part(&sink.segments, sink.received, len);
+        self.filling = Some((request, len));
+        Ok(Verdict::Into(target))
+    }
+
+    fn filled(&mut self) {
+        let Some((request, len)) = self.filling.take() else {
+            return;
+        };
+        let Some(call) = self.calls.get_mut(&request) else {
+            return;
+        };
+        if let Some(sink) = &mut call.sink {
+            sink.received += len;
+            if sink.received == sink.total {
+                call.answers.push_back(Answer::Received);
+            }
+        }
+    }
+
+    fn news(&mut self, event: zoid_proto::fwd::Event, status: Status, keep: bool) {
+        use zoid_proto::fwd::Event;
+        match event {
+            Event::ServerGone(_) => self.server_died = status.is_error(),
+            Event::ServerAttached(_) if self.server_died && !keep => {
+                self.server_died = false;
+                let expected = |kind| !matches!(kind, Kind::SendUnexpected(_));
+                let condemned = self.queue.take(expected);
+                let fall = |op| (op, Error::ConnReset);
+                self.fallen.extend(condemned.into_iter().map(fall));
+            }
+            Event::Credits(more) => self.credits = self.credits.saturating_add(more),
+            Event::ServerAttached(_) | Event::Draining | Event::Unknown(..) => {}
+        }
+    }
+}
+
+fn places(way: &Way<'_>) -> Option<Vec<Extent>> {
+    match way {
+        Way::Stream => None,
+        Way::Shared(places) => Some(places.iter().collect()),
+    }
+}
+
+fn map_segment(descriptor: std::os::fd::OwnedFd) -> Option<Mapping> {
+    let object = SharedMemory::from_descriptor(descriptor);
+    let size = usize::try_from(object.size().ok()?).ok()?;
+    object.map(size).ok()
+}
+
+fn nonsense(what: &'static str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, what)
+}
+
+/// The type of a frame without payload, for headers that have no other content.
+pub(super) fn header(frame_type: FrameType) -> FrameHeader {
+    FrameHeader::new(frame_type, 0)
+}

@@ -1,0 +1,260 @@
+//! Testing: which queued operations would succeed now, and completing these: the forwarded call
+//! `zbmi_test`, then `zbmi_send` and `zbmi_recv`.
+//!
+//! One test is one exchange with the daemon while nothing is ready, however long it sleeps. What
+//! another thread does meanwhile ends the sleep: a wake, a completion that the test waits for, a
+//! new operation in a test of all.
+
+use std::time::{Duration, Instant};
+
+use bmi::{Error, OpId, Wanted, Which};
+use zoid_proto::List;
+use zoid_proto::fwd::{Frame, FrameType, TestEntry, TestReq};
+
+use super::Client;
+use super::attempt::Outcome;
+use super::queue::{Asked, Key, Waits};
+use super::session::{Answer, header, next_answer};
+
+/// How long a test waits before it asks again, when what was ready no longer is.
+const BACK_OFF: Duration = Duration::from_millis(1);
+
+/// How long a test waits before it asks again, when there is no daemon.
+const NO_DAEMON: Duration = Duration::from_millis(20);
+
+/// What a test goes by.
+struct Plan {
+    asked: Vec<Asked>,
+    /// The state's counts when the plan was made.
+    wakes: u64,
+    queued: u64,
+    /// A newly queued operation is part of the test too.
+    open: bool,
+}
+
+/// What the daemon answered.
+enum Reply {
+    /// So many of each key are ready.
+    Ready(Vec<(Key, usize)>),
+    /// None in time, or something else ended the sleep.
+    Nothing,
+    /// There is no daemon now.
+    Lost,
+}
+
+impl Client {
+    pub(super) fn run_test(&self, wanted: &Wanted<'_>, wait: Duration) -> Result<(), Error> {
+        let deadline = Instant::now().checked_add(wait);
+        let wakes = self.lock().wakes;
+        loop {
+            let met = wanted.is_met();
+            let left = match deadline {
+                _ if met => Duration::ZERO,
+                Some(deadline) => deadline.saturating_duration_since(Instant::now()),
+                None => wait,
+            };
+            let Some(plan) = self.plan(wanted.which(), wakes) else {
+                return Ok(());
+            };
+            let pause = match self.ask(&plan, wanted, left)? {
+                Reply::Ready(ready) if self.satisfy(&ready) => Duration::ZERO,
+                Reply::Ready(_) => BACK_OFF,
+                Reply::Nothing => Duration::ZERO,
+                Reply::Lost => NO_DAEMON,
+            };
+            let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if met || over || left.is_zero() || wanted.is_met() {
+                return Ok(());
+            }
+            if !pause.is_zero() {
+                let until = Instant::now() + pause.min(left);
+                self.wait(Some(until), |state| (state.wakes != wakes).then_some(()))?;
+            }
+        }
+    }
+
+    /// None when the interface wants all tests to end.
+    fn plan(&self, which: Which<'_>, wakes: u64) -> Option<Plan> {
+        let state = self.lock();
+        if state.wakes != wakes {
+            return None;
+        }
+        let (asked, open) = match which {
+            Which::Any { .. } => (state.queue.all(), true),
+            Which::These(ids) => {
+                let asked = state.queue.covering(ids);
+                let covered: usize = asked.iter().map(|asked| asked.ops.len()).sum();
+                (asked, covered < ids.len())
+            }
+        };
+        Some(Plan {
+            asked,
+            wakes,
+            queued: state.queued,
+            open,
+        })
+    }
+
+    /// Asks the daemon, and sleeps until it answers or the plan is out of date.
+    fn ask(&self, plan: &Plan, wanted: &Wanted<'_>, left: Duration) -> Result<Reply, Error> {
+        let outdated = |state: &super::session::State| {
+            state.wakes != plan.wakes || (plan.open && state.queued != plan.queued)
+        };
+        let deadline = Instant::now().checked_add(left);
+        if plan.asked.is_empty() {
+            let ended = |state: &mut super::session::State| {
+                (outdated(state) || wanted.is_met()).then_some(())
+            };
+            self.wait(deadline, ended)?;
+            return Ok(Reply::Nothing);
+        }
+        let calling = match self.begin(None) {
+            Ok(calling) => calling,
+            Err(Error::NetDown) => return Err(Error::NetDown),
+            Err(_) => return Ok(Reply::Lost),
+        };
+        let (entries, keys) = entries(&plan.asked);
+        let request = Frame::TestReq(TestReq {
+            timeout_ms: milliseconds(left),
+            entries: List::new(&entries),
+        });
+        self.counters.tests().up();
+        if self
+            .say(&calling, &request, header(FrameType::TEST_REQ), &[])
+            .is_err()
+        {
+            return Ok(Reply::Lost);
+        }
+        let answer = self.wait(None, |state| {
+            if let Some(answer) = next_answer(state, calling.request) {
+                return Some(Some(answer));
+            }
+            (!left.is_zero() && (outdated(state) || wanted.is_met())).then_some(None)
+        })?;
+        match answer.flatten() {
+            Some(Answer::Ready(counts)) if counts.len() == keys.len() => {
+                Ok(Reply::of(&keys, &counts))
+            }
+            Some(Answer::Lost(_)) => Ok(Reply::Lost),
+            Some(_) => {
+                self.counters.protocol_errors().up();
+                Ok(Reply::Lost)
+            }
+            None => {
+                // The call is forgotten here; the daemon need not keep it either.
+                let wake = self.say(&calling, &Frame::Wake, header(FrameType::WAKE), &[]);
+                Ok(wake.map_or(Reply::Lost, |()| Reply::Nothing))
+            }
+        }
+    }
+
+    /// Attempts what is ready, oldest first within each key. Says whether anything completed.
+    fn satisfy(&self, ready: &[(Key, usize)]) -> bool {
+        let mut any = false;
+        for &(key, count) in ready {
+            for _ in 0..count {
+                let Some(op) = self.lock().queue.begin(key) else {
+                    break;
+                };
+                let outcome = self.attempt(&op, 0);
+                if !self.settle(op.id, outcome) {
+                    break;
+                }
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Records how an attempt of a queued operation ended. Says whether it completed.
+    pub(super) fn settle(&self, op: OpId, outcome: Outcome) -> bool {
+        let mut state = self.lock();
+        let result = match outcome {
+            Outcome::Done(len) => Ok(len),
+            Outcome::Failed(error) => Err(error),
+            Outcome::NotNow | Outcome::Lost(_) => match state.queue.wait(op) {
+                Waits::Queued => {
+                    state.queued += 1;
+                    self.stir(&state);
+                    return false;
+                }
+                Waits::Cancelled => Err(Error::Cancel),
+            },
+        };
+        state.queue.remove(op);
+        drop(state);
+        self.completions.complete(op, result);
+        let mut state = self.lock();
+        // Others of its key may be attempted now, and somebody may wait for this one.
+        state.queued += 1;
+        self.stir(&state);
+        true
+    }
+}
+
+impl Reply {
+    fn of(keys: &[Key], counts: &[u32]) -> Self {
+        let mut ready: Vec<(Key, usize)> = Vec::new();
+        for (&key, &count) in keys.iter().zip(counts) {
+            let count = count as usize;
+            match ready.last_mut() {
+                Some((last, sum)) if *last == key => *sum += count,
+                _ => ready.push((key, count)),
+            }
+        }
+        ready.retain(|&(_, count)| count > 0);
+        if ready.is_empty() {
+            return Self::Nothing;
+        }
+        Self::Ready(ready)
+    }
+}
+
+/// What is written for the operations asked for, and the key that each entry stands for. So a
+/// count is never read against an operation that was not sent.
+fn entries(asked: &[Asked]) -> (Vec<TestEntry>, Vec<Key>) {
+    let mut entries = Vec::new();
+    let mut keys = Vec::new();
+    for Asked { key, ops } in asked {
+        let of_key: Vec<TestEntry> = match *key {
+            Key::Send(tag) => vec![TestEntry::Send {
+                tag: tag.0,
+                multiplicity: count(ops.len()),
+            }],
+            Key::Recv(tag) => vec![TestEntry::Recv {
+                tag: tag.0,
+                multiplicity: count(ops.len()),
+            }],
+            Key::Unexpected(class) => ops
+                .chunk_by(|a, b| a == b)
+                .map(|run| unexpected(class, run))
+                .collect(),
+        };
+        keys.extend(of_key.iter().map(|_| *key));
+        entries.extend(of_key);
+    }
+    entries.truncate(TestReq::MAX_ENTRIES);
+    keys.truncate(TestReq::MAX_ENTRIES);
+    (entries, keys)
+}
+
+/// A run of unexpected messages of one tag and size.
+fn unexpected(class: bmi::Class, run: &[(bmi::Tag, usize)]) -> TestEntry {
+    let (tag, size) = run.first().copied().unwrap_or_default();
+    TestEntry::Unexpected {
+        tag: tag.0,
+        class: class.0,
+        size: size as u64,
+        multiplicity: count(run.len()),
+    }
+}
+
+fn count(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// Rounded up, so that the daemon does not answer before the time is over.
+pub(super) fn milliseconds(time: Duration) -> u32 {
+    let rounded = time.saturating_add(Duration::from_nanos(999_999));
+    u32::try_from(rounded.as_millis().min(i32::MAX as u128)).unwrap_or(u32::MAX)
+}

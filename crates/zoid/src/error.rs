@@ -1,0 +1,44 @@
+//! From what the protocols and the system say to what BMI says.
+
+use std::io;
+
+use bmi::Error;
+use zoid_proto::Status;
+
+/// The error that a status names; one that BMI does not know is a violation of the protocol.
+pub(crate) fn of_status(status: Status) -> Error {
+    Error::from_number(status.0).unwrap_or(Error::Proto)
+}
+
+/// Why a connection that failed like this is of no more use.
+pub(crate) fn of_lost_connection(error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::InvalidData => Error::Proto,
+        io::ErrorKind::TimedOut => Error::TimedOut,
+        _ => Error::ConnReset,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r23_statuses_become_the_errors_of_the_same_name() {
+        let pairs = [
+            (Status::NO_MEMORY, Error::NoMem),
+            (Status::MESSAGE_SIZE, Error::MsgSize),
+            (Status::NO_SYSTEM, Error::NoSys),
+            (Status::INVALID, Error::Inval),
+            (Status::PROTOCOL, Error::Proto),
+            (Status::CONNECTION_RESET, Error::ConnReset),
+            (Status::NET_RESET, Error::NetReset),
+            (Status::BUSY, Error::Busy),
+            (Status::CANCELLED, Error::Cancel),
+            (Status(-5), Error::Proto),
+        ];
+        for (status, error) in pairs {
+            assert_eq!(of_status(status), error, "{status}");
+        }
+    }
+}

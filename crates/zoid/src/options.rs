@@ -1,0 +1,127 @@
+//! What a process tells the method besides the address.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use zoid_proto::Instance;
+
+/// How a process finds its daemon and what it does when that is away.
+///
+/// [`Options::from_environment`] reads:
+///
+/// | Variable | Meaning | Default |
+/// |---|---|---|
+/// | `ZOID_INSTANCE` | the daemon's instance | `default` |
+/// | `ZOID_SOCKET` | path of the daemon's Unix socket | by instance |
+/// | `ZOID_CONNECT_TIMEOUT_MS` | how long a client waits for the daemon at its start | 5000 |
+/// | `ZBMI_CONNECT_TIMEOUT_MS` | how long a server waits for the daemon at its start | for ever |
+/// | `ZOID_EXTENDED_ADDR` | `1`: addresses with an instance or a host are accepted | off |
+/// | `ZOID_JOB` | number of the job, for fairness between jobs | 0 |
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The daemon's instance.
+    pub instance: Instance,
+    /// Where the daemon's Unix socket is, when not where the instance says.
+    pub socket: Option<PathBuf>,
+    /// How long a client waits for the daemon at its start.
+    pub client_connect: Duration,
+    /// How long a server waits for the daemon at its start; without a limit when `None`.
+    pub server_connect: Option<Duration>,
+    /// How long a client's pending operations survive the loss of the daemon.
+    pub reconnect: Duration,
+    /// Accept `zoid://INSTANCE` and `zoid+tcp://HOST:PORT/INSTANCE`.
+    pub extended_addresses: bool,
+    /// One call at a time, no thread of the method's own. The program promises to call only from
+    /// one thread at a time.
+    pub single_thread: bool,
+    /// A client's pending expected operations survive the death of the server, for the next one to
+    /// match.
+    pub keep_on_server_restart: bool,
+    /// A server's memory has guards around every piece, checked when the piece is released.
+    pub guards: bool,
+    /// The job, for fairness between jobs.
+    pub job: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            instance: Instance::default(),
+            socket: None,
+            client_connect: Duration::from_secs(5),
+            server_connect: None,
+            reconnect: Duration::from_secs(5),
+            extended_addresses: false,
+            single_thread: false,
+            keep_on_server_restart: false,
+            guards: false,
+            job: 0,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults, changed by what the environment says. A variable that makes no sense is
+    /// reported in the log and has no effect.
+    #[must_use]
+    pub fn from_environment() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let milliseconds = |name| number(name, variable(name)).map(Duration::from_millis);
+        let mut options = Self::default();
+        if let Some(text) = variable("ZOID_INSTANCE") {
+            match text.parse() {
+                Ok(instance) => options.instance = instance,
+                Err(error) => tracing::warn!("ZOID_INSTANCE has no effect: {error}"),
+            }
+        }
+        options.socket = variable("ZOID_SOCKET").map(PathBuf::from);
+        options.client_connect =
+            milliseconds("ZOID_CONNECT_TIMEOUT_MS").unwrap_or(options.client_connect);
+        options.server_connect = milliseconds("ZBMI_CONNECT_TIMEOUT_MS");
+        options.extended_addresses = variable("ZOID_EXTENDED_ADDR").as_deref() == Some("1");
+        let job = number("ZOID_JOB", variable("ZOID_JOB"));
+        options.job = job.and_then(|job| u32::try_from(job).ok()).unwrap_or(0);
+        options
+    }
+}
+
+fn number(name: &str, text: Option<String>) -> Option<u64> {
+    let text = text?;
+    let number = text.parse().ok();
+    if number.is_none() {
+        tracing::warn!("{name} has no effect: {text:?} is no number");
+    }
+    number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_overrides_the_defaults_where_it_makes_sense() {
+        let options = Options::from_variables(|name| {
+            let value = match name {
+                "ZOID_INSTANCE" => "blue",
+                "ZBMI_CONNECT_TIMEOUT_MS" => "250",
+                "ZOID_CONNECT_TIMEOUT_MS" => "soon",
+                "ZOID_EXTENDED_ADDR" => "1",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        });
+        assert_eq!(options.instance.to_string(), "blue");
+        assert_eq!(options.server_connect, Some(Duration::from_millis(250)));
+        assert_eq!(options.client_connect, Duration::from_secs(5));
+        assert!(options.extended_addresses);
+    }
+
+    #[test]
+    fn a_server_waits_for_the_daemon_without_a_limit_unless_told_otherwise() {
+        assert_eq!(Options::from_variables(|_| None), Options::default());
+        assert_eq!(Options::default().server_connect, None);
+    }
+}

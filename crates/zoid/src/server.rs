@@ -1,0 +1,435 @@
+//! The server role: the one process on an I/O node that clients talk to.
+//!
+//! | Module | |
+//! |---|---|
+//! | `attachment` | one stay at a daemon: session, segment, who sleeps |
+//! | `control` | commands and replies over message queues |
+//! | `watch` | whether the daemon lives |
+//! | `pool` | memory of the expected region |
+//! | `ops` | operations that were posted and have not completed |
+//! | `waiting` | those that wait for a temporary buffer |
+//! | `peers` | clients |
+//! | `post`, `test` | what the names say |
+//!
+//! Locks: `attachment`, `ops`, `waiting`, `peers`, the pool, the gate of sleepers, the reply slots.
+//! None is taken while another of these is held, except reply slots' descriptors by a call under
+//! the gate; and none is held while a command is answered, while memory is released, or while the
+//! interface is told of a completion.
+
+mod attachment;
+mod control;
+mod ops;
+mod peers;
+mod pool;
+mod post;
+mod test;
+mod waiting;
+mod watch;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bmi::{
+    Class, Completions, Error, Limits, Method, OpId, Peer, Posted, Question, Received, Request,
+    Setting, Traits, Wanted,
+};
+use sys::span::Span;
+use zoid_proto::Instance;
+use zoid_proto::ctl::Request as Command;
+
+use self::attachment::{Attachment, NotAttached};
+use self::ops::Ops;
+use self::peers::{ITSELF, Peers};
+use self::waiting::Waiting;
+use crate::address::{Daemon, parse};
+use crate::counters::Counters;
+use crate::options::Options;
+
+/// How often a server without a daemon looks for one.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Instances with a server in this process: their reply queues would have the same names.
+static SERVED: Mutex<BTreeSet<Instance>> = Mutex::new(BTreeSet::new());
+
+/// The method in the role of the server.
+pub(crate) struct Server {
+    options: Options,
+    completions: Completions,
+    counters: Arc<Counters>,
+    process: u32,
+    attachment: Mutex<Link>,
+    /// Something changed that a thread without a daemon may wait for.
+    changed: Condvar,
+    ops: Mutex<Ops>,
+    waiting: Mutex<Waiting>,
+    /// A thread looks through those that wait for memory; another one asked it to look again.
+    walking: AtomicBool,
+    walk_again: AtomicBool,
+    peers: Mutex<Peers>,
+    closed: AtomicBool,
+    /// How often the interface has ended all sleeps, or an operation was registered late.
+    wakes: AtomicU64,
+    _served: Served,
+}
+
+/// The server's daemon, if it has one.
+#[derive(Default)]
+struct Link {
+    current: Option<Arc<Attachment>>,
+    next_try: Option<Instant>,
+    attaching: bool,
+}
+
+/// Keeps a second server of this process away from an instance.
+struct Served(Instance);
+
+impl Served {
+    fn claim(instance: &Instance) -> Result<Self, Error> {
+        let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
+        if !served.insert(instance.clone()) {
+            return Err(Error::Busy);
+        }
+        Ok(Self(instance.clone()))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
+        served.remove(&self.0);
+    }
+}
+
+impl Server {
+    /// Waits for the daemon and attaches to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ConnRefused`]: no daemon in time. [`Error::Busy`]: it has a server.
+    pub(crate) fn start(
+        options: Options,
+        completions: Completions,
+        counters: Arc<Counters>,
+    ) -> Result<Arc<Self>, Error> {
+        let server = Arc::new(Self {
+            _served: Served::claim(&options.instance)?,
+            options,
+            completions,
+            counters,
+            process: std::process::id(),
+            attachment: Mutex::default(),
+            changed: Condvar::new(),
+            ops: Mutex::default(),
+            waiting: Mutex::default(),
+            walking: AtomicBool::new(false),
+            walk_again: AtomicBool::new(false),
+            peers: Mutex::default(),
+            closed: AtomicBool::new(false),
+            wakes: AtomicU64::new(0),
+        });
+        server.attach_first()?;
+        Ok(server)
+    }
+
+    fn attach_first(self: &Arc<Self>) -> Result<(), Error> {
+        let began = Instant::now();
+        let mut told = false;
+        loop {
+            match Attachment::attach(&self.options, self.process, &self.counters) {
+                Ok(attachment) => {
+                    self.adopt(attachment);
+                    return Ok(());
+                }
+                Err(NotAttached::Refused(error)) => return Err(error),
+                Err(NotAttached::NotYet) => {}
+            }
+            let limit = self.options.server_connect;
+            if limit.is_some_and(|limit| began.elapsed() >= limit) {
+                return Err(Error::ConnRefused);
+            }
+            if !told {
+                let instance = &self.options.instance;
+                tracing::info!(%instance, "waiting for the daemon");
+                told = true;
+            }
+            let link = self.link();
+            drop(self.changed.wait_timeout(link, RETRY));
+        }
+    }
+
+    fn link(&self) -> MutexGuard<'_, Link> {
+        self.attachment
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn adopt(self: &Arc<Self>, attachment: Attachment) -> Arc<Attachment> {
+        let server = Arc::downgrade(self);
+        attachment.pool.on_free(move || {
+            if let Some(server) = server.upgrade() {
+                server.memory_freed();
+            }
+        });
+        let attachment = Arc::new(attachment);
+        self.link().current = Some(Arc::clone(&attachment));
+        self.changed.notify_all();
+        attachment
+    }
+
+    /// The attachment; without one, attaches again if the daemon is back.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NetDown`]: there is no daemon now, or the method is closed.
+    fn attached(&self) -> Result<Arc<Attachment>, Error> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Error::NetDown);
+        }
+        match &self.link().current {
+            Some(attachment) => Ok(Arc::clone(attachment)),
+            None => Err(Error::NetDown),
+        }
+    }
+
+    /// What `attached` says, after an attempt to attach anew where there is no daemon.
+    fn reattached(self: &Arc<Self>) -> Result<Arc<Attachment>, Error> {
+        if let Ok(attachment) = self.attached() {
+            return Ok(attachment);
+        }
+        let mut link = self.link();
+        let now = Instant::now();
+        let early = link.next_try.is_some_and(|at| now < at);
+        if link.attaching || early || self.closed.load(Ordering::SeqCst) {
+            return Err(Error::NetDown);
+        }
+        link.attaching = true;
+        drop(link);
+        let attached = Attachment::attach(&self.options, self.process, &self.counters);
+        let mut link = self.link();
+        link.attaching = false;
+        link.next_try = Some(Instant::now() + RETRY);
+        drop(link);
+        match attached {
+            Ok(attachment) => {
+                self.counters.reconnects().up();
+                Ok(self.adopt(attachment))
+            }
+            Err(_) => Err(Error::NetDown),
+        }
+    }
+
+    /// An answer of the daemon, or what its loss means. When the daemon is gone, so is everything
+    /// that was registered there.
+    fn judge<T>(&self, attachment: &Arc<Attachment>, result: Result<T, Error>) -> Result<T, Error> {
+        match result {
+            Err(Error::NetReset) => {
+                self.lose(attachment, Error::NetReset);
+                Err(Error::NetReset)
+            }
+            Err(Error::NetDown) if !self.closed.load(Ordering::SeqCst) => {
+                self.lose(attachment, Error::NetDown);
+                Err(Error::NetDown)
+            }
+            other => other,
+        }
+    }
+
+    fn lose(&self, attachment: &Arc<Attachment>, error: Error) {
+        let mut link = self.link();
+        match &link.current {
+            Some(current) if Arc::ptr_eq(current, attachment) => link.current = None,
+            _ => return,
+        }
+        drop(link);
+        tracing::warn!(%error, "the daemon is gone");
+        attachment.forsake();
+        lock(&self.waiting).clear();
+        let fallen = lock(&self.ops).take_all();
+        for (id, op) in fallen {
+            // The memory goes back before the interface hears of it.
+            drop(op);
+            self.completions.complete(id, Err(error));
+        }
+        attachment.wake();
+        self.changed.notify_all();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the interface calls. It holds the server so that pieces of the pool can find it.
+pub(crate) struct Handle(pub(crate) Arc<Server>);
+
+impl Handle {
+    fn enter(&self) -> Result<&Arc<Server>, Error> {
+        let server = &self.0;
+        if std::process::id() != server.process {
+            return Err(Error::Inval);
+        }
+        if server.closed.load(Ordering::SeqCst) {
+            return Err(Error::NetDown);
+        }
+        Ok(server)
+    }
+}
+
+impl Method for Handle {
+    fn traits(&self) -> Traits {
+        Traits {
+            single_context: true,
+            receives_unexpected: true,
+            no_polling: true,
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let limit = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+        let attached = self.0.attached();
+        let limits = attached.map(|it| (it.max_expected, it.max_unexpected));
+        let (expected, unexpected) = limits.unwrap_or((0, 0));
+        Limits {
+            expected: limit(expected),
+            unexpected: limit(unexpected),
+        }
+    }
+
+    fn lookup(&self, address: &str) -> Result<Peer, Error> {
+        match parse(address, self.0.options.extended_addresses)? {
+            Daemon::Own => Ok(ITSELF),
+            Daemon::Instance(_) | Daemon::Tcp { .. } => Err(Error::Inval),
+        }
+    }
+
+    fn peer_name(&self, peer: Peer) -> String {
+        match lock(&self.0.peers).client(peer) {
+            Some(client) => format!("zoid://#{}", client.pid),
+            None => "zoid://".to_owned(),
+        }
+    }
+
+    fn post(&self, request: &Request) -> Result<Posted, Error> {
+        self.enter()?.post(request)
+    }
+
+    fn cancel(&self, op: OpId) -> Result<(), Error> {
+        self.enter()?.cancel(op);
+        Ok(())
+    }
+
+    fn test(&self, wanted: &Wanted<'_>, wait: Duration) -> Result<(), Error> {
+        self.enter()?.test(wanted, wait)
+    }
+
+    fn test_unexpected(
+        &self,
+        class: Class,
+        capacity: usize,
+        wait: Duration,
+        messages: &mut Vec<Received>,
+    ) -> Result<(), Error> {
+        self.enter()?
+            .test_unexpected(class, capacity, wait, messages)
+    }
+
+    fn unexpected_waiting(&self) -> bool {
+        self.0
+            .attached()
+            .is_ok_and(|attachment| attachment.unexpected_waiting())
+    }
+
+    fn wake(&self) {
+        self.0.wake_all();
+    }
+
+    fn allocate(&self, _peer: Peer, len: usize) -> Result<Span, Error> {
+        let attachment = self.enter()?.attached()?;
+        attachment.lease(len).ok_or(Error::NoMem)
+    }
+
+    fn set(&self, peer: Option<Peer>, setting: &Setting) -> Result<(), Error> {
+        let server = self.enter()?;
+        if let (Some(peer), Setting::CloseConnection) = (peer, setting) {
+            server.drop_peer(peer);
+        }
+        Ok(())
+    }
+
+    fn get(&self, _peer: Option<Peer>, question: Question) -> Result<u64, Error> {
+        match question {
+            // Posts of a server never wait for a client.
+            Question::PostTimeout => Ok(0),
+            _ => Err(Error::NoSys),
+        }
+    }
+
+    fn may_forget(&self, peer: Peer) -> bool {
+        let session = self.0.attached().ok().map(|it| it.session);
+        lock(&self.0.peers).is_gone(peer, session)
+    }
+
+    fn forget(&self, peer: Peer) {
+        self.0.drop_peer(peer);
+        lock(&self.0.peers).forget(peer);
+    }
+
+    fn close(&self) {
+        if std::process::id() == self.0.process {
+            self.0.close();
+        }
+    }
+}
+
+impl Server {
+    fn wake_all(&self) {
+        self.wakes.fetch_add(1, Ordering::SeqCst);
+        if let Ok(attachment) = self.attached() {
+            attachment.wake();
+        }
+        self.changed.notify_all();
+    }
+
+    /// The interface has no address for a client any more.
+    fn drop_peer(&self, peer: Peer) {
+        let client = lock(&self.peers).client(peer);
+        let (Some(client), Ok(attachment)) = (client, self.attached()) else {
+            return;
+        };
+        if client.session != attachment.session {
+            return;
+        }
+        let fallen = lock(&self.ops).take_of(peer);
+        for (id, op) in fallen {
+            if let Some(plugin_id) = op.plugin_id() {
+                let told = attachment.tell(&Command::Cancel { plugin_id });
+                let _judged = self.judge(&attachment, told);
+            }
+            lock(&self.waiting).remove(id);
+            drop(op);
+            self.completions.complete(id, Err(Error::ConnReset));
+        }
+        let dropped = attachment.call(&Command::DropPeer { peer: client.pid });
+        let dropped = dropped.and_then(|answer| answer.reply().map(|_| ()));
+        if let Err(error) = self.judge(&attachment, dropped) {
+            tracing::debug!(%error, "the daemon keeps the address of a client");
+        }
+    }
+
+    fn close(&self) {
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let attachment = self.link().current.take();
+        if let Some(attachment) = attachment {
+            attachment.wake();
+            attachment.detach();
+        }
+        lock(&self.waiting).clear();
+        let fallen = lock(&self.ops).take_all();
+        drop(fallen);
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,332 @@
+//! One stay of the server at a daemon: session, segment, memory, queues.
+//!
+//! An attachment ends with its daemon; the memory that programs still hold keeps the old segment
+//! mapped until they let go of it.
+
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bmi::Error;
+use sys::span::{Leases, Span};
+use sys::{Mapping, SharedMemory};
+use zoid_proto::ctl::{InitReply, Reply, Request};
+use zoid_proto::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader};
+
+use super::control::{AT_ONCE, Answer, Control};
+use super::pool::{Piece, Pool};
+use super::watch::Watch;
+use crate::counters::Counters;
+use crate::options::Options;
+
+/// The version that INIT tells, for the daemon's log.
+const LIBRARY_VERSION: u32 = 1;
+
+/// How long a daemon may take to answer INIT before it is looked for anew.
+const INIT: Duration = Duration::from_secs(2);
+
+/// How long the farewell may take.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// An attachment.
+pub(super) struct Attachment {
+    pub(super) session: u64,
+    pub(super) max_expected: u64,
+    pub(super) max_unexpected: u64,
+    control: Control,
+    mapping: Mapping,
+    pub(super) watch: Watch,
+    /// The expected region: where it is in this process and in the segment.
+    expected: Span,
+    expected_offsets: Range<u64>,
+    unexpected_offsets: Range<u64>,
+    expected_leases: Arc<Leases>,
+    unexpected_leases: Arc<Leases>,
+    pub(super) pool: Arc<Pool>,
+    gate: Mutex<Gate>,
+    /// The count of unexpected messages when the last test found no more.
+    seen: AtomicU32,
+    /// A test was told that an unexpected message waits.
+    told: AtomicBool,
+}
+
+/// Who sleeps in the plugin.
+#[derive(Debug, Default)]
+struct Gate {
+    sleepers: usize,
+    wakes: u64,
+}
+
+/// Why there is no attachment.
+pub(super) enum NotAttached {
+    /// The daemon is not there yet.
+    NotYet,
+    /// It will not have us.
+    Refused(Error),
+}
+
+impl From<Error> for NotAttached {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<io::Error> for NotAttached {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound => Self::NotYet,
+            _ => Self::Refused(error.into()),
+        }
+    }
+}
+
+impl Attachment {
+    /// Attaches to the daemon, if it is there.
+    pub(super) fn attach(
+        options: &Options,
+        process: u32,
+        counters: &Arc<Counters>,
+    ) -> Result<Self, NotAttached> {
+        let (mapping, header) = map_segment(options)?;
+        let watch = Watch::new(mapping.clone(), header.daemon_pid);
+        if header.state != DaemonState::READY || !watch.lives() {
+            return Err(NotAttached::NotYet);
+        }
+        let instance = &options.instance;
+        let control = Control::open(instance, process, Arc::clone(counters))?;
+        let init = introduce(&control, instance, process, &watch);
+        let init = init.inspect_err(|_| control.unlink())?;
+        if (init.total, init.unexpected, init.epoch)
+            != (header.total, header.unexpected, header.epoch)
+        {
+            control.unlink();
+            return Err(NotAttached::NotYet);
+        }
+        let region = |range: Range<u64>| span_of(&mapping, &range).ok_or(Error::Proto);
+        let expected = region(header.expected_region())?;
+        let unexpected = region(header.unexpected_region())?;
+        let arrived = mapping.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
+        Ok(Self {
+            session: init.session,
+            max_expected: init.max_expected,
+            max_unexpected: init.max_unexpected,
+            control,
+            watch,
+            pool: Pool::new(expected.clone(), options.guards, Arc::clone(counters)),
+            expected_leases: Leases::new(expected.clone()),
+            expected,
+            expected_offsets: header.expected_region(),
+            unexpected_offsets: header.unexpected_region(),
+            unexpected_leases: Leases::new(unexpected),
+            mapping,
+            gate: Mutex::default(),
+            // Whether messages wait from before, the first test will be told.
+            seen: AtomicU32::new(arrived.unwrap_or(0)),
+            told: AtomicBool::new(false),
+        })
+    }
+
+    /// Sends a command that is answered at once.
+    pub(super) fn call(&self, request: &Request<'_>) -> Result<Answer, Error> {
+        self.control
+            .call(self.session, request, &self.watch, AT_ONCE)
+    }
+
+    /// Sends a command that is not answered.
+    pub(super) fn tell(&self, request: &Request<'_>) -> Result<(), Error> {
+        self.control.tell(self.session, request, &self.watch)
+    }
+
+    /// Sends a command that may sleep in the plugin for `limit`, unless something has woken
+    /// everybody since [`wakes`](Self::wakes) was `wakes`; then there is no answer.
+    pub(super) fn sleep(
+        &self,
+        request: &Request<'_>,
+        limit: Duration,
+        wakes: u64,
+    ) -> Result<Option<Answer>, Error> {
+        let slot = self.control.slot(&self.watch)?;
+        let mut gate = self.gate();
+        if gate.wakes != wakes {
+            return Ok(None);
+        }
+        // Under the lock, so that a wake that sees the sleeper comes behind it in the queue.
+        let call = slot.ask(self.session, request, &self.watch)?;
+        gate.sleepers += 1;
+        drop(gate);
+        let answer = call.answer(&self.watch, limit.saturating_add(AT_ONCE));
+        self.gate().sleepers -= 1;
+        answer.map(Some)
+    }
+
+    /// How often sleepers have been woken.
+    pub(super) fn wakes(&self) -> u64 {
+        self.gate().wakes
+    }
+
+    /// Ends every sleep in the plugin.
+    pub(super) fn wake(&self) {
+        let mut gate = self.gate();
+        gate.wakes += 1;
+        if gate.sleepers > 0
+            && let Err(error) = self.tell(&Request::Wake)
+        {
+            // Then the sleepers notice by themselves.
+            tracing::debug!(%error, "sleepers could not be woken");
+        }
+    }
+
+    fn gate(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory for a program: a lease of the expected region that goes back by itself.
+    pub(super) fn lease(&self, len: usize) -> Option<Span> {
+        let piece = self.pool.allocate(len)?;
+        let range = piece.start..piece.start + len;
+        let span = self.expected_leases.lease(range, piece)?;
+        zero(&span);
+        Some(span)
+    }
+
+    /// Where a span of the expected region is in the segment.
+    pub(super) fn extent_of(&self, span: &Span) -> Option<Extent> {
+        let region = self.expected.addresses();
+        if !span.is_inside(&region) {
+            return None;
+        }
+        let offset = span.addresses().start - region.start;
+        Some(Extent {
+            offset: self.expected_offsets.start + offset as u64,
+            len: span.len() as u64,
+        })
+    }
+
+    /// Where a piece of the pool is in the segment.
+    pub(super) fn extent_of_piece(&self, piece: &Piece, len: usize) -> Extent {
+        Extent {
+            offset: self.expected_offsets.start + piece.start as u64,
+            len: len as u64,
+        }
+    }
+
+    /// The memory of an unexpected message, which `keeper` gives back; none when the plugin names
+    /// a place that is not one, or one that it named already.
+    pub(super) fn unexpected(
+        &self,
+        place: Extent,
+        keeper: impl Send + Sync + 'static,
+    ) -> Option<Span> {
+        if !place.is_inside(&self.unexpected_offsets) {
+            return None;
+        }
+        let start = usize::try_from(place.offset).ok()?;
+        let len = usize::try_from(place.len).ok()?;
+        self.unexpected_leases.lease(start..start + len, keeper)
+    }
+
+    /// Whether unexpected messages have come that no test was told to be the last.
+    pub(super) fn unexpected_waiting(&self) -> bool {
+        self.told.load(Ordering::Relaxed) || self.arrived() != self.seen.load(Ordering::Relaxed)
+    }
+
+    /// How many unexpected messages have come, modulo 2^32.
+    pub(super) fn arrived(&self) -> u32 {
+        let arrived = self.mapping.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
+        arrived.unwrap_or(0)
+    }
+
+    /// A test that began at the count `before` took `found` messages and left none.
+    pub(super) fn note_drained(&self, before: u32, found: usize) {
+        let waited = self.seen.load(Ordering::Relaxed) != before;
+        // If none waited before, the found ones came after. Otherwise some may be counted already.
+        let later = if waited { 0 } else { found as u32 };
+        self.seen
+            .store(before.wrapping_add(later), Ordering::Relaxed);
+        self.told.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_told(&self) {
+        self.told.store(true, Ordering::Relaxed);
+    }
+
+    /// Says farewell and removes the queues' names.
+    pub(super) fn detach(&self) {
+        let farewell = self
+            .control
+            .call(self.session, &Request::Fini, &self.watch, FAREWELL);
+        if let Err(error) = farewell {
+            tracing::debug!(%error, "the daemon did not hear the farewell");
+        }
+        self.forsake();
+    }
+
+    /// Removes the queues' names, and ends every wait.
+    pub(super) fn forsake(&self) {
+        self.watch.close();
+        self.control.unlink();
+    }
+}
+
+fn map_segment(options: &Options) -> Result<(Mapping, SegmentHeader), NotAttached> {
+    let object = SharedMemory::open(&options.instance.segment())?;
+    let size = usize::try_from(object.size()?).map_err(|_| Error::NoMem)?;
+    if size <= SEGMENT_HEADER_LEN {
+        return Err(NotAttached::NotYet);
+    }
+    let mapping = object.map(size)?;
+    let mut bytes = [0; SegmentHeader::LEN];
+    let page = mapping.span(0, SegmentHeader::LEN).ok_or(Error::Proto)?;
+    page.copy_out(&mut bytes);
+    // A daemon that is just starting has not written it yet.
+    let header = SegmentHeader::decode(&bytes).map_err(|_| NotAttached::NotYet)?;
+    let needed = header.total.checked_add(SEGMENT_HEADER_LEN as u64);
+    if needed.is_none_or(|needed| needed > size as u64) {
+        return Err(NotAttached::NotYet);
+    }
+    Ok((mapping, header))
+}
+
+fn introduce(
+    control: &Control,
+    instance: &zoid_proto::Instance,
+    process: u32,
+    watch: &Watch,
+) -> Result<InitReply, NotAttached> {
+    let name = instance.reply_queue(process, 0);
+    let request = Request::Init(zoid_proto::ctl::Init {
+        unix_pid: process,
+        uid: sys::effective_user(),
+        library_version: LIBRARY_VERSION,
+        reply_queue: &name,
+    });
+    let answer = match control.call(0, &request, watch, INIT) {
+        Ok(answer) => answer,
+        // A queue that nobody reads any more, or a daemon that has just died.
+        Err(Error::TimedOut | Error::NetReset | Error::NetDown) => {
+            return Err(NotAttached::NotYet);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    match answer.reply()? {
+        Reply::Init(init) => Ok(init),
+        _ => Err(Error::Proto.into()),
+    }
+}
+
+/// A region in this process.
+fn span_of(mapping: &Mapping, range: &Range<u64>) -> Option<Span> {
+    let start = usize::try_from(range.start).ok()?;
+    let len = usize::try_from(range.end - range.start).ok()?;
+    mapping.span(start.checked_add(SEGMENT_HEADER_LEN)?, len)
+}
+
+fn zero(span: &Span) {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let mut at = 0;
+    while let Some(rest) = span.part(at..span.len()).filter(|rest| !rest.is_empty()) {
+        at += rest.copy_in(&ZEROS);
+    }
+}

@@ -1,0 +1,322 @@
+//! Commands to the plugin and their replies, over message queues.
+//!
+//! Each call that is under way has a reply queue of its own, so that a test that sleeps delays
+//! nobody. Queues are made when a call finds none free, up to the protocol's limit, and kept.
+//! Every wait is cut into slices, between which the daemon's life is checked.
+
+use std::io::{self, ErrorKind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bmi::Error;
+use sys::{MessageQueue, QueueAccess, QueueShape, explain_queue_error, unlink_queue};
+use zoid_proto::ctl::{
+    CTL_MESSAGE_LEN, Opcode, REPLY_QUEUE_DEPTH, REPLY_SLOTS, Reply, ReplyHeader, Request,
+    RequestHeader,
+};
+use zoid_proto::{Instance, Status};
+
+use super::watch::Watch;
+use crate::counters::Counters;
+use crate::error::of_status;
+
+/// How long a wait goes on before the daemon's life is checked.
+const SLICE: Duration = Duration::from_millis(200);
+
+/// How long a command that is answered at once may take, while the daemon lives.
+pub(super) const AT_ONCE: Duration = Duration::from_secs(30);
+
+/// The queues of one attachment.
+pub(super) struct Control {
+    queue: MessageQueue,
+    instance: Instance,
+    process: u32,
+    counters: Arc<Counters>,
+    slots: Mutex<Slots>,
+    released: Condvar,
+}
+
+struct Slots {
+    free: Vec<Slot>,
+    /// Those made so far have the indices below.
+    made: u32,
+}
+
+/// A reply queue and the number of its last command.
+struct Slot {
+    index: u32,
+    queue: MessageQueue,
+    sequence: u64,
+}
+
+/// A slot in use.
+pub(super) struct InUse<'a> {
+    control: &'a Control,
+    slot: Option<Slot>,
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            self.control.lock().free.push(slot);
+            self.control.released.notify_one();
+        }
+    }
+}
+
+/// A command whose reply is awaited.
+pub(super) struct Call<'a> {
+    slot: InUse<'a>,
+    sequence: u64,
+    opcode: Opcode,
+}
+
+/// A reply as it came.
+pub(super) struct Answer {
+    bytes: Box<[u8; CTL_MESSAGE_LEN]>,
+    len: usize,
+    header: ReplyHeader,
+}
+
+impl Answer {
+    /// What it says.
+    ///
+    /// # Errors
+    ///
+    /// The error that the plugin answers, or [`Error::Proto`] for a reply that makes no sense.
+    pub(super) fn reply(&self) -> Result<Reply<'_>, Error> {
+        if self.header.status.is_error() {
+            return Err(of_status(self.header.status));
+        }
+        let bytes = self.bytes.get(..self.len).unwrap_or_default();
+        Reply::decode(&self.header, bytes).map_err(|error| {
+            tracing::warn!(%error, "a reply of the plugin makes no sense");
+            Error::Proto
+        })
+    }
+}
+
+impl Control {
+    /// Opens the control queue and makes the first reply queue.
+    ///
+    /// # Errors
+    ///
+    /// There is no such queue, or no more may be made.
+    pub(super) fn open(
+        instance: &Instance,
+        process: u32,
+        counters: Arc<Counters>,
+    ) -> io::Result<Self> {
+        let control = Self {
+            queue: MessageQueue::open(&instance.control_queue(), QueueAccess::Send)?,
+            instance: instance.clone(),
+            process,
+            counters,
+            slots: Mutex::new(Slots {
+                free: Vec::new(),
+                made: 0,
+            }),
+            released: Condvar::new(),
+        };
+        let first = control.make_slot(0)?;
+        let mut slots = control.lock();
+        slots.free.push(first);
+        slots.made = 1;
+        drop(slots);
+        Ok(control)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn make_slot(&self, index: u32) -> io::Result<Slot> {
+        let name = self.instance.reply_queue(self.process, index);
+        let shape = QueueShape {
+            messages: REPLY_QUEUE_DEPTH,
+            message_bytes: CTL_MESSAGE_LEN,
+        };
+        let mut made = MessageQueue::create(&name, QueueAccess::Receive, shape);
+        if matches!(&made, Err(error) if error.kind() == ErrorKind::AlreadyExists) {
+            // Left by a dead process that had our number: no living one has.
+            unlink_queue(&name)?;
+            made = MessageQueue::create(&name, QueueAccess::Receive, shape);
+        }
+        let slot = Slot {
+            index,
+            queue: made?,
+            sequence: 0,
+        };
+        self.counters.reply_queues().up();
+        Ok(slot)
+    }
+
+    /// A reply queue for a call, made or waited for.
+    pub(super) fn slot(&self, watch: &Watch) -> Result<InUse<'_>, Error> {
+        let mut slots = self.lock();
+        loop {
+            if let Some(slot) = slots.free.pop() {
+                return Ok(InUse {
+                    control: self,
+                    slot: Some(slot),
+                });
+            }
+            if slots.made < REPLY_SLOTS {
+                match self.make_slot(slots.made) {
+                    Ok(slot) => {
+                        slots.made += 1;
+                        slots.free.push(slot);
+                        continue;
+                    }
+                    Err(error) => {
+                        let why = explain_queue_error(&error);
+                        tracing::warn!(%error, ?why, "no further reply queue; calls take turns");
+                    }
+                }
+            }
+            watch.check()?;
+            let waited = self.released.wait_timeout(slots, SLICE);
+            slots = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Sends a command that is not answered.
+    pub(super) fn tell(
+        &self,
+        session: u64,
+        request: &Request<'_>,
+        watch: &Watch,
+    ) -> Result<(), Error> {
+        let header = RequestHeader {
+            opcode: request.opcode(),
+            len: 0,
+            slot: None,
+            session,
+            sequence: 0,
+            spilled: false,
+        };
+        self.put(request, header, watch)
+    }
+
+    /// Sends a command and waits for its reply.
+    pub(super) fn call(
+        &self,
+        session: u64,
+        request: &Request<'_>,
+        watch: &Watch,
+        limit: Duration,
+    ) -> Result<Answer, Error> {
+        let slot = self.slot(watch)?;
+        slot.ask(session, request, watch)?.answer(watch, limit)
+    }
+
+    fn put(
+        &self,
+        request: &Request<'_>,
+        header: RequestHeader,
+        watch: &Watch,
+    ) -> Result<(), Error> {
+        let mut bytes = [0; CTL_MESSAGE_LEN];
+        let len = request
+            .encode(header, &mut bytes)
+            .map_err(|_| Error::Inval)?;
+        let message = bytes.get(..len).unwrap_or_default();
+        loop {
+            match self.queue.send(message, SLICE) {
+                Ok(()) => {
+                    self.counters.commands().up();
+                    return Ok(());
+                }
+                Err(error) if error.kind() == ErrorKind::TimedOut => watch.check()?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Removes the reply queues' names.
+    pub(super) fn unlink(&self) {
+        let made = self.lock().made;
+        for index in 0..made {
+            let name = self.instance.reply_queue(self.process, index);
+            if let Err(error) = unlink_queue(&name) {
+                tracing::debug!(%error, name, "a reply queue was gone already");
+            }
+        }
+    }
+}
+
+impl<'a> InUse<'a> {
+    /// Sends a command, and returns what to await its reply with.
+    pub(super) fn ask(
+        mut self,
+        session: u64,
+        request: &Request<'_>,
+        watch: &Watch,
+    ) -> Result<Call<'a>, Error> {
+        let (index, sequence) = match &mut self.slot {
+            Some(slot) => {
+                slot.sequence += 1;
+                (slot.index, slot.sequence)
+            }
+            // A slot is in use until it is dropped.
+            None => return Err(Error::Proto),
+        };
+        let header = RequestHeader {
+            opcode: request.opcode(),
+            len: 0,
+            slot: Some(index),
+            session,
+            sequence,
+            spilled: false,
+        };
+        self.control.put(request, header, watch)?;
+        Ok(Call {
+            slot: self,
+            sequence,
+            opcode: request.opcode(),
+        })
+    }
+}
+
+impl Call<'_> {
+    /// Waits for the reply. One to an earlier command, whose call had given up, is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`]: none within `limit`. What the watch says when the daemon is gone.
+    pub(super) fn answer(mut self, watch: &Watch, limit: Duration) -> Result<Answer, Error> {
+        let began = Instant::now();
+        let mut bytes = Box::new([0; CTL_MESSAGE_LEN]);
+        loop {
+            let left = limit.saturating_sub(began.elapsed());
+            let Some(slot) = &mut self.slot.slot else {
+                return Err(Error::Proto);
+            };
+            match slot.queue.receive(&mut bytes[..], SLICE.min(left)) {
+                Ok(len) => {
+                    let message = bytes.get(..len).unwrap_or_default();
+                    match ReplyHeader::decode(message) {
+                        Ok(header) if self.is_answered_by(&header) => {
+                            return Ok(Answer { bytes, len, header });
+                        }
+                        Ok(_) => {}
+                        Err(error) => tracing::warn!(%error, "a message that is no reply"),
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::TimedOut => {
+                    watch.check()?;
+                    if began.elapsed() >= limit {
+                        return Err(Error::TimedOut);
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn is_answered_by(&self, header: &ReplyHeader) -> bool {
+        // A plugin that does not understand a command may answer with the opcode alone right.
+        header.sequence == self.sequence
+            && (header.opcode == self.opcode || header.status != Status::NONE)
+    }
+}

@@ -1,0 +1,198 @@
+//! Memory of the expected region: which bytes are whose.
+//!
+//! A thin layer over an offset allocator, whose metadata stands in this process: a stray write
+//! into the segment cannot corrupt it. Pieces are multiples of 64 bytes and begin at one, so that
+//! every piece is aligned better than the 16 bytes that BMI promises.
+//!
+//! ```text
+//!          guard 64         piece                 guard 64      guards on demand only
+//!  ... ┌────────────┬───────────────────────┬────────────┐ ...
+//!      │ C5 C5 ...  │ the program's         │ C5 C5 ...  │
+//!      └────────────┴───────────────────────┴────────────┘
+//! ```
+//!
+//! The allocator sorts free memory into size classes an eighth apart, so that it may refuse a
+//! piece for which a free stretch would just be long enough. A whole region that is free is
+//! therefore handed out here: what fits the region can always be had once everything is free.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use offset_allocator::{Allocation, Allocator};
+use sys::span::Span;
+
+use crate::counters::Counters;
+
+/// Bytes of the allocator's unit, and alignment of every piece.
+pub(super) const UNIT: usize = 64;
+
+/// What guards are filled with.
+const CANARY: u8 = 0xC5;
+
+/// The expected region's allocator.
+pub(super) struct Pool {
+    region: Span,
+    guards: bool,
+    counters: Arc<Counters>,
+    inner: Mutex<Inner>,
+    freed: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+struct Inner {
+    allocator: Allocator,
+    /// Pieces that are out.
+    pieces: usize,
+    /// The whole region is out as one piece.
+    whole: bool,
+}
+
+/// A piece of the region. It is given back when dropped.
+pub(super) struct Piece {
+    pool: Arc<Pool>,
+    /// None for the whole region.
+    allocation: Option<Allocation>,
+    /// Bytes from the region's start to the program's first byte.
+    pub(super) start: usize,
+    /// The program's bytes.
+    pub(super) len: usize,
+    /// Bytes from the region's start, and bytes, of all that was taken.
+    taken: (usize, usize),
+}
+
+impl fmt::Debug for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Piece({}+{})", self.start, self.len)
+    }
+}
+
+impl Pool {
+    /// The allocator of a region that is all free. With `guards` every piece is followed and
+    /// preceded by bytes that are checked when it is given back.
+    pub(super) fn new(region: Span, guards: bool, counters: Arc<Counters>) -> Arc<Self> {
+        // A region of 2^38 bytes or more is used up to there.
+        let units = u32::try_from(region.len() / UNIT).unwrap_or(u32::MAX - 1);
+        let inner = Inner {
+            allocator: Allocator::new(units),
+            pieces: 0,
+            whole: false,
+        };
+        Arc::new(Self {
+            region,
+            guards,
+            counters,
+            inner: Mutex::new(inner),
+            freed: OnceLock::new(),
+        })
+    }
+
+    /// Has `hook` called after each piece that is given back, without a lock.
+    pub(super) fn on_free(&self, hook: impl Fn() + Send + Sync + 'static) {
+        // There is one owner, which calls this once.
+        let _again = self.freed.set(Box::new(hook));
+    }
+
+    /// The longest piece that could ever be had.
+    pub(super) fn capacity(&self) -> usize {
+        let guards = if self.guards { 2 * UNIT } else { 0 };
+        (self.region.len() / UNIT * UNIT).saturating_sub(guards)
+    }
+
+    /// A piece of `len` bytes, at least one unit; its contents are whatever was there.
+    pub(super) fn allocate(self: &Arc<Self>, len: usize) -> Option<Piece> {
+        let guard = if self.guards { UNIT } else { 0 };
+        let taken = len.max(1).checked_next_multiple_of(UNIT)?;
+        let taken = taken.checked_add(2 * guard)?;
+        let mut inner = self.lock();
+        let (allocation, at) = inner.take(taken, self.region.len())?;
+        inner.pieces += 1;
+        drop(inner);
+        self.counters.memory_taken().add(taken);
+        let piece = Piece {
+            pool: Arc::clone(self),
+            allocation,
+            start: at + guard,
+            len,
+            taken: (at, taken),
+        };
+        piece.fill_guards();
+        Some(piece)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// So many bytes, a multiple of the unit: where they begin.
+    fn take(&mut self, bytes: usize, region: usize) -> Option<(Option<Allocation>, usize)> {
+        if self.whole {
+            return None;
+        }
+        let units = u32::try_from(bytes / UNIT).ok()?;
+        if let Some(allocation) = self.allocator.allocate(units) {
+            return Some((Some(allocation), allocation.offset as usize * UNIT));
+        }
+        if self.pieces == 0 && bytes <= region {
+            self.whole = true;
+            return Some((None, 0));
+        }
+        None
+    }
+}
+
+impl Piece {
+    /// The piece's bytes.
+    pub(super) fn span(&self) -> Option<Span> {
+        self.pool.region.part(self.start..self.start + self.len)
+    }
+
+    /// Everything in front of and behind the program's bytes that was taken with them.
+    fn guards(&self) -> Option<[Span; 2]> {
+        let (at, taken) = self.taken;
+        let region = &self.pool.region;
+        let before = region.part(at..self.start)?;
+        let behind = region.part(self.start + self.len..at + taken)?;
+        self.pool.guards.then_some([before, behind])
+    }
+
+    fn fill_guards(&self) {
+        for guard in self.guards().into_iter().flatten() {
+            guard.copy_in(&vec![CANARY; guard.len()]);
+        }
+    }
+
+    fn check_guards(&self) {
+        let broken = |guard: &Span| guard.to_vec().iter().any(|&byte| byte != CANARY);
+        if self
+            .guards()
+            .into_iter()
+            .flatten()
+            .any(|guard| broken(&guard))
+        {
+            self.pool.counters.broken_guards().up();
+            tracing::error!(piece = ?self, "memory beside a piece of the pool was overwritten");
+        }
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        self.check_guards();
+        let mut inner = self.pool.lock();
+        match self.allocation {
+            Some(allocation) => inner.allocator.free(allocation),
+            None => inner.whole = false,
+        }
+        inner.pieces -= 1;
+        drop(inner);
+        self.pool.counters.memory_returned().add(self.taken.1);
+        if let Some(hook) = self.pool.freed.get() {
+            hook();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn pool(len: usize, guards: bool) -> Arc<Pool> {
+    Pool::new(Span::zeroed(len).unwrap(), guards, Arc::default())
+}
+
+/// Bytes that are out.
+fn used(pool: &Pool) -> usize {
+    let counts = pool.counters.read();
+    usize::try_from(counts.memory_taken - counts.memory_returned).unwrap()
+}
+
+#[test]
+fn r18_a_free_region_can_be_had_as_one_piece() {
+    for units in [1, 7, 100, 1000, 8191, 8192 * 1023] {
+        let pool = pool(units * UNIT, false);
+        let whole = pool.allocate(units * UNIT).unwrap();
+        assert_eq!((whole.start, whole.len), (0, units * UNIT));
+        assert!(pool.allocate(1).is_none());
+        drop(whole);
+        assert!(pool.allocate(1).is_some());
+        assert_eq!(used(&pool), 0);
+    }
+}
+
+#[test]
+fn r18_more_than_the_region_is_refused() {
+    let pool = pool(4096, false);
+    for len in [4097, usize::MAX, usize::MAX - 63] {
+        assert!(pool.allocate(len).is_none());
+    }
+    assert_eq!(pool.capacity(), 4096);
+}
+
+#[test]
+fn r18_a_write_beyond_a_piece_is_noticed_when_it_is_given_back() {
+    for (from, broken) in [(0, 0), (1, 1)] {
+        let counters = Arc::new(Counters::default());
+        let region = Span::zeroed(4096).unwrap();
+        let pool = Pool::new(region.clone(), true, Arc::clone(&counters));
+        let piece = pool.allocate(100).unwrap();
+        let at = piece.start + from;
+        region.part(at..at + 100).unwrap().copy_in(&[1; 100]);
+        drop(piece);
+        assert_eq!(counters.read().broken_guards, broken);
+    }
+}
+
+#[test]
+fn r18_with_guards_the_longest_piece_is_two_units_shorter() {
+    let pool = pool(4096, true);
+    assert_eq!(pool.capacity(), 4096 - 2 * UNIT);
+    assert!(pool.allocate(pool.capacity()).is_some());
+    assert!(pool.allocate(pool.capacity() + 1).is_none());
+}
+
+#[test]
+fn r56_whoever_waits_for_memory_hears_of_each_piece_that_is_given_back() {
+    let heard = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let pool = pool(4096, false);
+    let count = Arc::clone(&heard);
+    pool.on_free(move || {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    });
+    drop(pool.allocate(1));
+    drop(pool.allocate(1));
+    assert_eq!(heard.load(std::sync::atomic::Ordering::Relaxed), 2);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Allocate(usize),
+    Free(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        (0..20_000_usize).prop_map(Step::Allocate),
+        any::<usize>().prop_map(Step::Free),
+    ];
+    prop::collection::vec(step, 0..200)
+}
+
+proptest! {
+    #[test]
+    fn r18_pieces_never_overlap_and_stay_inside_and_are_aligned(guards: bool, steps in steps()) {
+        let pool = pool(1 << 17, guards);
+        let mut pieces: Vec<Piece> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Allocate(len) => pieces.extend(pool.allocate(len)),
+                Step::Free(index) if !pieces.is_empty() => {
+                    pieces.swap_remove(index % pieces.len());
+                }
+                Step::Free(_) => {}
+            }
+            let mut places: Vec<(usize, usize)> = pieces.iter().map(|piece| piece.taken).collect();
+            places.sort_unstable();
+            for pair in places.windows(2) {
+                prop_assert!(pair[0].0 + pair[0].1 <= pair[1].0);
+            }
+            for piece in &pieces {
+                let (at, taken) = piece.taken;
+                prop_assert!(at + taken <= 1 << 17);
+                prop_assert!(piece.start >= at && piece.start + piece.len <= at + taken);
+                prop_assert_eq!(piece.start % UNIT, 0);
+            }
+            prop_assert_eq!(used(&pool), places.iter().map(|place| place.1).sum::<usize>());
+        }
+        pieces.clear();
+        prop_assert!(pool.allocate(pool.capacity()).is_some());
+        prop_assert_eq!(pool.counters.read().broken_guards, 0);
+    }
+}

@@ -1,0 +1,351 @@
+//! Posting, and finishing what was posted.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use bmi::{Error, Kind, Memory, OpId, Posted, Request};
+use zoid_proto::ctl::{INLINE_SEGMENTS, Post, PostOutcome, Reply, Request as Command};
+use zoid_proto::{Array, Extent, List};
+
+use super::attachment::Attachment;
+use super::ops::{Op, State};
+use super::pool::Piece;
+use super::{Server, lock};
+
+/// What became of an operation that was posted to the plugin.
+enum Outcome {
+    Immediate(usize),
+    Registered,
+    Failed(Error),
+}
+
+impl Server {
+    pub(super) fn post(self: &Arc<Self>, request: &Request) -> Result<Posted, Error> {
+        let receives = match request.kind {
+            Kind::Send => false,
+            Kind::Receive => true,
+            Kind::SendUnexpected(_) => return Err(Error::OpNotSupp),
+        };
+        let attachment = self.reattached()?;
+        self.check_peer(request, &attachment)?;
+        if request.total as u64 > attachment.max_expected {
+            return Err(Error::MsgSize);
+        }
+        let inside = |span: &sys::span::Span| attachment.extent_of(span).is_some();
+        let own = request.memory == Memory::PreAllocated;
+        if own && !request.segments.iter().all(inside) {
+            return Err(Error::Inval);
+        }
+        let op = Op {
+            peer: request.peer,
+            tag: request.tag.0,
+            receives,
+            segments: request.segments.clone(),
+            total: request.total,
+            external: !own,
+            temporary: None,
+            state: State::Posting { cancelled: false },
+        };
+        self.admit(request.op, op, &attachment)
+    }
+
+    fn check_peer(&self, request: &Request, attachment: &Attachment) -> Result<(), Error> {
+        let client = lock(&self.peers).client(request.peer).ok_or(Error::Inval)?;
+        if client.session != attachment.session {
+            return Err(Error::ConnReset);
+        }
+        Ok(())
+    }
+
+    /// Takes an operation in: to the plugin, or to those that wait for memory.
+    fn admit(
+        self: &Arc<Self>,
+        id: OpId,
+        mut op: Op,
+        attachment: &Arc<Attachment>,
+    ) -> Result<Posted, Error> {
+        if op.external && op.total > 0 {
+            if op.total > attachment.pool.capacity() {
+                return Err(Error::NoMem);
+            }
+            let now = Instant::now();
+            let mut waiting = lock(&self.waiting);
+            let must_wait = waiting.has(op.key()) || waiting.holds_back(op.total, now);
+            let piece = (!must_wait).then(|| attachment.pool.allocate(op.total));
+            let Some(piece) = piece.flatten() else {
+                op.state = State::Waiting;
+                let (key, total) = (op.key(), op.total);
+                // Before it waits: whoever finds it there finds the operation.
+                lock(&self.ops).insert(id, op);
+                waiting.add(id, key, total, now);
+                drop(waiting);
+                self.counters.waited_for_memory().up();
+                // Memory that was freed meanwhile had nobody to look for.
+                self.memory_freed();
+                return Ok(Posted::Pending);
+            };
+            drop(waiting);
+            op.temporary = Some(piece);
+            self.counters.temporary_buffers().up();
+        }
+        op.copy_in(&self.counters);
+        lock(&self.ops).insert(id, op);
+        match self.register(id, attachment, false) {
+            Outcome::Immediate(len) => Ok(Posted::Immediate(len)),
+            Outcome::Registered => Ok(Posted::Pending),
+            Outcome::Failed(error) => Err(error),
+        }
+    }
+
+    /// Posts an operation to the plugin. When it is not registered, it is gone from the table.
+    fn register(&self, id: OpId, attachment: &Arc<Attachment>, not_immediate: bool) -> Outcome {
+        let outcome = self.exchange(id, attachment, not_immediate);
+        match self.judge(attachment, outcome) {
+            Ok(PostOutcome::Registered { plugin_id }) => {
+                self.note_registered(id, plugin_id, attachment);
+                Outcome::Registered
+            }
+            Ok(PostOutcome::Immediate { len }) => match lock(&self.ops).remove(id) {
+                Some(op) => {
+                    let len = usize::try_from(len).unwrap_or(usize::MAX).min(op.total);
+                    op.copy_back(len, &self.counters);
+                    Outcome::Immediate(len)
+                }
+                // The daemon was lost meanwhile, and the operation with it.
+                None => Outcome::Registered,
+            },
+            Ok(PostOutcome::NoMemory) => self.unregistered(id, Error::NoMem),
+            Err(error) => self.unregistered(id, error),
+        }
+    }
+
+    /// The post failed; or the operation has failed already, because the daemon is gone.
+    fn unregistered(&self, id: OpId, error: Error) -> Outcome {
+        let removed = lock(&self.ops).remove(id);
+        match removed {
+            Some(op) => {
+                if error == Error::ConnReset {
+                    lock(&self.peers).note_gone(op.peer);
+                }
+                Outcome::Failed(error)
+            }
+            None => Outcome::Registered,
+        }
+    }
+
+    fn exchange(
+        &self,
+        id: OpId,
+        attachment: &Attachment,
+        not_immediate: bool,
+    ) -> Result<PostOutcome, Error> {
+        let (extents, mut post, receives) = self.descriptor(id, attachment)?;
+        post.not_immediate = not_immediate;
+        let scratch = spill(&extents, attachment)?;
+        post.segments = match &scratch {
+            Some(piece) => Array::Spilled(attachment.extent_of_piece(piece, piece.len)),
+            None => Array::inline(&extents),
+        };
+        let command = if receives {
+            Command::PostRecv(post)
+        } else {
+            Command::PostSend(post)
+        };
+        let answer = attachment.call(&command)?;
+        match answer.reply()? {
+            Reply::Post(outcome) => Ok(outcome),
+            _ => Err(Error::Proto),
+        }
+    }
+
+    /// What the plugin is told of an operation, without its segments, and these.
+    fn descriptor(
+        &self,
+        id: OpId,
+        attachment: &Attachment,
+    ) -> Result<(Vec<Extent>, Post<'static>, bool), Error> {
+        let ops = lock(&self.ops);
+        let op = ops.get(id).ok_or(Error::NetReset)?;
+        let extents = match &op.temporary {
+            Some(piece) => vec![attachment.extent_of_piece(piece, op.total)],
+            None => {
+                let parts = op.segments.iter().filter(|span| !span.is_empty());
+                let extents: Option<_> = parts.map(|span| attachment.extent_of(span)).collect();
+                extents.ok_or(Error::Inval)?
+            }
+        };
+        let (peer, receives) = (op.peer, op.receives);
+        let post = Post {
+            bmi_id: id.number().unsigned_abs(),
+            peer: 0,
+            tag: op.tag,
+            not_immediate: false,
+            total: op.total as u64,
+            segments: Array::inline(&[]),
+        };
+        drop(ops);
+        let client = lock(&self.peers).client(peer).ok_or(Error::ConnReset)?;
+        let peer = client.pid;
+        Ok((extents, Post { peer, ..post }, receives))
+    }
+
+    /// The plugin has an operation. It may have reported it done already: then there is nothing
+    /// to note.
+    fn note_registered(&self, id: OpId, plugin_id: u64, attachment: &Arc<Attachment>) {
+        let mut ops = lock(&self.ops);
+        let Some(op) = ops.get_mut(id) else {
+            return;
+        };
+        let cancelled = op.state == State::Posting { cancelled: true };
+        op.state = State::Registered(plugin_id);
+        drop(ops);
+        if cancelled {
+            let told = attachment.tell(&Command::Cancel { plugin_id });
+            let _judged = self.judge(attachment, told);
+        }
+    }
+
+    /// The plugin reports an operation done.
+    pub(super) fn finish(&self, id: OpId, outcome: Result<u64, Error>) {
+        let Some(op) = lock(&self.ops).remove(id) else {
+            self.counters.protocol_errors().up();
+            return;
+        };
+        let result = outcome.and_then(|len| {
+            let len = usize::try_from(len).ok().filter(|len| *len <= op.total);
+            len.ok_or(Error::Proto)
+        });
+        match result {
+            Ok(len) => op.copy_back(len, &self.counters),
+            Err(Error::ConnReset) => lock(&self.peers).note_gone(op.peer),
+            Err(_) => {}
+        }
+        // Memory goes back before the interface hears of the end.
+        drop(op);
+        self.completions.complete(id, result);
+    }
+
+    pub(super) fn cancel(&self, id: OpId) {
+        let mut ops = lock(&self.ops);
+        let Some(op) = ops.get_mut(id) else {
+            return;
+        };
+        match op.state {
+            State::Waiting => {
+                drop(ops);
+                self.cancel_waiting(id);
+            }
+            State::Posting { .. } => op.state = State::Posting { cancelled: true },
+            State::Registered(plugin_id) => {
+                drop(ops);
+                if let Ok(attachment) = self.attached() {
+                    let told = attachment.tell(&Command::Cancel { plugin_id });
+                    let _judged = self.judge(&attachment, told);
+                }
+            }
+        }
+    }
+
+    /// An operation that the plugin does not know is cancelled here.
+    fn cancel_waiting(&self, id: OpId) {
+        if !lock(&self.waiting).remove(id) {
+            // Its turn has just come.
+            if let Some(op) = lock(&self.ops).get_mut(id) {
+                op.state = State::Posting { cancelled: true };
+            }
+            return;
+        }
+        let op = lock(&self.ops).remove(id);
+        drop(op);
+        self.completions.complete(id, Err(Error::Cancel));
+        self.wake_all();
+    }
+
+    /// Looks through those that wait for memory. Called by whoever gives some back, and does not
+    /// wait for any transfer.
+    pub(super) fn memory_freed(&self) {
+        self.walk_again.store(true, Ordering::SeqCst);
+        while self.walk_again.load(Ordering::SeqCst) {
+            if self.walking.swap(true, Ordering::SeqCst) {
+                // That thread looks again.
+                return;
+            }
+            while self.walk_again.swap(false, Ordering::SeqCst) {
+                while self.serve_one_waiting() {}
+            }
+            self.walking.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Registers one operation that waits, if there is memory for one. The lock is not held while
+    /// the plugin is asked.
+    fn serve_one_waiting(&self) -> bool {
+        let Ok(attachment) = self.attached() else {
+            return false;
+        };
+        let mut waiting = lock(&self.waiting);
+        let turn = waiting.next(Instant::now(), |size| attachment.pool.allocate(size));
+        drop(waiting);
+        let Some((turn, piece)) = turn else {
+            return false;
+        };
+        let registered = self.give_memory(turn.op, piece)
+            && match self.register(turn.op, &attachment, true) {
+                Outcome::Failed(error) => {
+                    self.completions.complete(turn.op, Err(error));
+                    false
+                }
+                Outcome::Immediate(len) => {
+                    // The plugin was told not to; the operation is done all the same.
+                    self.completions.complete(turn.op, Ok(len));
+                    false
+                }
+                Outcome::Registered => true,
+            };
+        lock(&self.waiting).registered(turn);
+        if registered {
+            // Tests that could not name it to the plugin can now.
+            self.wake_all();
+        }
+        true
+    }
+
+    /// Says whether the operation still exists.
+    fn give_memory(&self, id: OpId, piece: Piece) -> bool {
+        let mut ops = lock(&self.ops);
+        let Some(op) = ops.get_mut(id) else {
+            drop(ops);
+            drop(piece);
+            return false;
+        };
+        if op.state == State::Waiting {
+            op.state = State::Posting { cancelled: false };
+        }
+        op.temporary = Some(piece);
+        op.copy_in(&self.counters);
+        self.counters.temporary_buffers().up();
+        true
+    }
+}
+
+/// A list of segments that a command has no room for, in memory of the pool.
+fn spill(extents: &[Extent], attachment: &Attachment) -> Result<Option<Piece>, Error> {
+    if extents.len() <= INLINE_SEGMENTS {
+        return Ok(None);
+    }
+    write_list(&List::new(extents), attachment).map(Some)
+}
+
+/// Writes a list into memory of the pool.
+pub(super) fn write_list<T: zoid_proto::Item>(
+    list: &List<'_, T>,
+    attachment: &Attachment,
+) -> Result<Piece, Error> {
+    let mut bytes = vec![0; list.encoded_len()];
+    list.encode(&mut bytes).map_err(|_| Error::Inval)?;
+    let piece = attachment.pool.allocate(bytes.len()).ok_or(Error::NoMem)?;
+    let span = piece.span().ok_or(Error::NoMem)?;
+    span.copy_in(&bytes);
+    Ok(piece)
+}

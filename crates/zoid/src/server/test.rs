@@ -1,0 +1,242 @@
+//! Testing: which operations the plugin has completed, and which unexpected messages have come.
+//!
+//! The interface collects what failed here before it asks, so that a test with something to
+//! collect never reaches the plugin. A test without operation ids is the plugin's own: it reports
+//! whatever is done, for whichever thread asks.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bmi::{Class, Error, OpId, Received, Tag, Wanted, Which};
+use zoid_proto::ctl::{
+    COMPLETIONS_PER_REPLY, INLINE_IDS, Reply, Request as Command, Test, TestSelection,
+    UNEXPECTED_PER_REPLY, UnexpectedMessage, UnexpectedTest,
+};
+use zoid_proto::{Array, Extent, List};
+
+use super::attachment::Attachment;
+use super::peers::Client;
+use super::pool::Piece;
+use super::post::write_list;
+use super::{Server, lock};
+use crate::error::of_status;
+
+/// How long a test without a daemon sleeps before it looks for one.
+const NO_DAEMON: Duration = Duration::from_millis(50);
+
+impl Server {
+    pub(super) fn test(self: &Arc<Self>, wanted: &Wanted<'_>, wait: Duration) -> Result<(), Error> {
+        let wakes = self.wakes.load(Ordering::SeqCst);
+        let Ok(attachment) = self.reattached() else {
+            return self.pause(wait.min(NO_DAEMON), wakes);
+        };
+        let asleep = attachment.wakes();
+        if self.wakes.load(Ordering::SeqCst) != wakes || wanted.is_met() {
+            return Ok(());
+        }
+        let ids = match wanted.which() {
+            Which::Any { .. } => Vec::new(),
+            Which::These(ids) => {
+                let ops = lock(&self.ops);
+                let known = ids.iter().filter(|id| ops.is_registered(**id));
+                known.map(|id| id.number().unsigned_abs()).collect()
+            }
+        };
+        let scratch = match (wanted.which(), ids.len()) {
+            (Which::Any { .. }, _) => None,
+            // None is known to the plugin yet: somebody's freeing of memory will say more.
+            (Which::These(_), 0) => return self.pause(wait, wakes),
+            (Which::These(_), 1..=INLINE_IDS) => None,
+            (Which::These(_), _) => write_list(&List::new(&ids), &attachment).ok(),
+        };
+        let selection = select(wanted.which(), &ids, scratch.as_ref(), &attachment);
+        let command = Command::Test(Test {
+            timeout_ms: milliseconds(wait),
+            wake_on_unexpected: wanted.unexpected_ends_wait(),
+            selection,
+        });
+        let tested = self.ask_test(&attachment, &command, wait, asleep);
+        match self.judge(&attachment, tested) {
+            // The interface finds what has become of the operations.
+            Err(Error::NetReset | Error::NetDown) if !self.is_closed() => Ok(()),
+            // All ids were unknown: another thread has just been told of their end.
+            Err(Error::Inval) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    fn ask_test(
+        &self,
+        attachment: &Arc<Attachment>,
+        command: &Command<'_>,
+        wait: Duration,
+        asleep: u64,
+    ) -> Result<(), Error> {
+        let Some(answer) = attachment.sleep(command, wait, asleep)? else {
+            return Ok(());
+        };
+        let Reply::Test(reply) = answer.reply()? else {
+            return Err(Error::Proto);
+        };
+        if reply.unexpected_pending {
+            attachment.note_told();
+        }
+        let mut any = false;
+        for completion in reply.completions.iter() {
+            any = true;
+            let number = i64::try_from(completion.bmi_id).ok();
+            match number.and_then(OpId::from_number) {
+                Some(id) => self.finish(id, completion.outcome.map_err(of_status)),
+                None => self.counters.protocol_errors().up(),
+            }
+        }
+        if any {
+            // Others may wait for one of these by its id.
+            self.changed.notify_all();
+        }
+        Ok(())
+    }
+
+    /// Sleeps here, because the plugin can say nothing; a wake ends it.
+    fn pause(&self, wait: Duration, wakes: u64) -> Result<(), Error> {
+        let deadline = Instant::now().checked_add(wait);
+        let mut link = self.link();
+        loop {
+            let left = deadline.map_or(wait, |at| at.saturating_duration_since(Instant::now()));
+            if self.is_closed() {
+                return Err(Error::NetDown);
+            }
+            if left.is_zero() || self.wakes.load(Ordering::SeqCst) != wakes {
+                return Ok(());
+            }
+            let waited = self.changed.wait_timeout(link, left);
+            link = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+    }
+
+    pub(super) fn test_unexpected(
+        self: &Arc<Self>,
+        class: Class,
+        capacity: usize,
+        wait: Duration,
+        messages: &mut Vec<Received>,
+    ) -> Result<(), Error> {
+        let wakes = self.wakes.load(Ordering::SeqCst);
+        if capacity == 0 {
+            return Ok(());
+        }
+        let Ok(attachment) = self.reattached() else {
+            return self.pause(wait.min(NO_DAEMON), wakes);
+        };
+        let asleep = attachment.wakes();
+        if self.wakes.load(Ordering::SeqCst) != wakes {
+            return Ok(());
+        }
+        // At most what one reply holds.
+        let capacity = capacity.min(UNEXPECTED_PER_REPLY) as u32;
+        let command = Command::UnexpectedTest(UnexpectedTest {
+            capacity,
+            class: class.0,
+            idle_ms: milliseconds(wait),
+        });
+        let arrived = attachment.arrived();
+        let tested = attachment.sleep(&command, wait, asleep).and_then(|answer| {
+            let Some(answer) = answer else { return Ok(()) };
+            let Reply::UnexpectedTest(found) = answer.reply()? else {
+                return Err(Error::Proto);
+            };
+            if found.len() < capacity as usize {
+                attachment.note_drained(arrived, found.len());
+            }
+            for message in found.iter() {
+                messages.extend(self.received(&attachment, &message));
+            }
+            Ok(())
+        });
+        match self.judge(&attachment, tested) {
+            Err(Error::NetReset | Error::NetDown) if !self.is_closed() => Ok(()),
+            other => other,
+        }
+    }
+
+    /// An unexpected message in the program's terms: its memory is the segment's.
+    fn received(
+        self: &Arc<Self>,
+        attachment: &Arc<Attachment>,
+        message: &UnexpectedMessage,
+    ) -> Option<Received> {
+        let peer = lock(&self.peers).number(Client {
+            session: attachment.session,
+            pid: message.peer,
+            generation: message.generation,
+        });
+        let place = Extent {
+            offset: message.offset,
+            len: message.size,
+        };
+        let keeper = Outstanding {
+            attachment: Arc::clone(attachment),
+            offset: message.offset,
+        };
+        let Some(data) = attachment.unexpected(place, keeper) else {
+            self.counters.protocol_errors().up();
+            tracing::error!(
+                ?message,
+                "the plugin names memory that is not there or in use"
+            );
+            return None;
+        };
+        self.counters.unexpected_received().up();
+        Some(Received {
+            peer,
+            tag: Tag(message.tag),
+            data,
+        })
+    }
+}
+
+/// An unexpected message's memory, until the program lets go of it.
+struct Outstanding {
+    attachment: Arc<Attachment>,
+    offset: u64,
+}
+
+impl Drop for Outstanding {
+    fn drop(&mut self) {
+        let offset = self.offset;
+        if let Err(error) = self.attachment.tell(&Command::UnexpectedFree { offset }) {
+            tracing::debug!(%error, "the plugin did not hear that a message is free");
+        }
+    }
+}
+
+fn select<'a>(
+    which: Which<'_>,
+    ids: &'a [u64],
+    scratch: Option<&Piece>,
+    attachment: &Attachment,
+) -> TestSelection<'a> {
+    if let Which::Any { capacity } = which {
+        return TestSelection::Any {
+            // At most what one reply holds.
+            capacity: capacity.clamp(1, COMPLETIONS_PER_REPLY) as u32,
+        };
+    }
+    let ids = match scratch {
+        Some(piece) => Array::Spilled(attachment.extent_of_piece(piece, piece.len)),
+        // Without memory for all of them, the oldest are asked for.
+        None => Array::inline(ids.get(..ids.len().min(INLINE_IDS)).unwrap_or_default()),
+    };
+    TestSelection::These(ids)
+}
+
+/// Rounded up, so that the plugin does not answer before the time is over.
+fn milliseconds(time: Duration) -> u32 {
+    let rounded = time.saturating_add(Duration::from_nanos(999_999));
+    u32::try_from(rounded.as_millis().min(i32::MAX as u128)).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,234 @@
+//! Operations that wait for a temporary buffer: the design's `no_mem`.
+//!
+//! Whoever frees memory looks through all of them, the largest first, and takes the first that
+//! fits. An operation that was passed over by smaller ones too often or for too long holds them
+//! back until it fits, so that none starves. Operations of one key keep their order.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use bmi::OpId;
+
+/// An operation holds smaller ones back after it was passed over this often ...
+const PASSED_MAX: u32 = 1000;
+
+/// ... or for this long.
+const AGE_MAX: Duration = Duration::from_secs(5);
+
+/// Peer, tag and direction: what keeps its order.
+pub(super) type Key = (u64, i32, bool);
+
+/// Who waits.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// By size, the largest first, then by age.
+    ops: BTreeMap<(Reverse<usize>, u64), Waiter>,
+    /// Those that wait or are being registered, by key and age.
+    keys: BTreeMap<Key, BTreeSet<u64>>,
+    arrivals: u64,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    op: OpId,
+    key: Key,
+    since: Instant,
+    passed: u32,
+}
+
+/// An operation whose turn it is; tell [`Waiting::registered`] afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    pub(super) op: OpId,
+    key: Key,
+    arrival: u64,
+}
+
+impl Waiting {
+    /// An operation waits.
+    pub(super) fn add(&mut self, op: OpId, key: Key, size: usize, now: Instant) {
+        self.arrivals += 1;
+        let waiter = Waiter {
+            op,
+            key,
+            since: now,
+            passed: 0,
+        };
+        self.ops.insert((Reverse(size), self.arrivals), waiter);
+        self.keys.entry(key).or_default().insert(self.arrivals);
+    }
+
+    /// Whether a new operation of this key would overtake one that waits.
+    pub(super) fn has(&self, key: Key) -> bool {
+        self.keys.contains_key(&key)
+    }
+
+    /// Whether an operation has waited so long that nobody smaller may take memory.
+    pub(super) fn holds_back(&self, size: usize, now: Instant) -> bool {
+        self.ops
+            .iter()
+            .take_while(|((Reverse(larger), _), _)| *larger > size)
+            .any(|(_, waiter)| waiter.is_aged(now))
+    }
+
+    /// The first that gets memory from `allocate`, which is given its size, with the memory.
+    pub(super) fn next<M>(
+        &mut self,
+        now: Instant,
+        mut allocate: impl FnMut(usize) -> Option<M>,
+    ) -> Option<(Turn, M)> {
+        let mut passed = Vec::new();
+        let mut found = None;
+        for (&(Reverse(size), arrival), waiter) in &self.ops {
+            let oldest = self.keys.get(&waiter.key).and_then(BTreeSet::first);
+            if oldest != Some(&arrival) {
+                continue;
+            }
+            if let Some(memory) = allocate(size) {
+                found = Some(((Reverse(size), arrival), memory));
+                break;
+            }
+            if waiter.is_aged(now) {
+                break;
+            }
+            passed.push((Reverse(size), arrival));
+        }
+        let (place, memory) = found?;
+        for place in passed {
+            if let Some(waiter) = self.ops.get_mut(&place) {
+                waiter.passed += 1;
+            }
+        }
+        let waiter = self.ops.remove(&place)?;
+        let turn = Turn {
+            op: waiter.op,
+            key: waiter.key,
+            arrival: place.1,
+        };
+        Some((turn, memory))
+    }
+
+    /// An operation is registered, or never will be: the next of its key may be.
+    pub(super) fn registered(&mut self, turn: Turn) {
+        self.leave(turn.key, turn.arrival);
+    }
+
+    /// Takes an operation away. Says whether it waited.
+    pub(super) fn remove(&mut self, op: OpId) -> bool {
+        let place = self.ops.iter().find(|(_, waiter)| waiter.op == op);
+        let Some(place) = place.map(|(place, _)| *place) else {
+            return false;
+        };
+        if let Some(waiter) = self.ops.remove(&place) {
+            self.leave(waiter.key, place.1);
+        }
+        true
+    }
+
+    fn leave(&mut self, key: Key, arrival: u64) {
+        if let Some(arrivals) = self.keys.get_mut(&key) {
+            arrivals.remove(&arrival);
+            if arrivals.is_empty() {
+                self.keys.remove(&key);
+            }
+        }
+    }
+
+    /// Nobody waits any more.
+    pub(super) fn clear(&mut self) {
+        self.ops.clear();
+        self.keys.clear();
+    }
+}
+
+impl Waiter {
+    fn is_aged(&self, now: Instant) -> bool {
+        self.passed >= PASSED_MAX || now.saturating_duration_since(self.since) >= AGE_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: i64) -> OpId {
+        OpId::from_number(number).unwrap()
+    }
+
+    fn waiting(ops: &[(i64, i32, usize)]) -> (Waiting, Instant) {
+        let now = Instant::now();
+        let mut waiting = Waiting::default();
+        for &(number, tag, size) in ops {
+            waiting.add(id(number), (0, tag, true), size, now);
+        }
+        (waiting, now)
+    }
+
+    fn fits(limit: usize) -> impl FnMut(usize) -> Option<usize> {
+        move |size| (size <= limit).then_some(size)
+    }
+
+    #[test]
+    fn r56_the_largest_that_fits_is_next() {
+        let (mut waiting, now) = waiting(&[(1, 1, 10), (2, 2, 30), (3, 3, 20)]);
+        let mut order = Vec::new();
+        for limit in [25, 5, 30, 30] {
+            let turn = waiting.next(now, fits(limit)).map(|(turn, _)| turn);
+            order.push(turn.map(|turn| turn.op));
+            turn.into_iter().for_each(|turn| waiting.registered(turn));
+        }
+        assert_eq!(order, [Some(id(3)), None, Some(id(2)), Some(id(1))]);
+    }
+
+    #[test]
+    fn r56_a_key_keeps_its_order_until_the_older_one_is_registered() {
+        let (mut waiting, now) = waiting(&[(1, 7, 30), (2, 7, 10)]);
+        assert_eq!(waiting.next(now, fits(20)), None);
+        let (turn, _) = waiting.next(now, fits(30)).unwrap();
+        assert_eq!(waiting.next(now, fits(20)), None);
+        assert!(waiting.has((0, 7, true)));
+        waiting.registered(turn);
+        assert_eq!(waiting.next(now, fits(20)).unwrap().0.op, id(2));
+    }
+
+    #[test]
+    fn r56_who_was_passed_over_a_thousand_times_holds_smaller_ones_back() {
+        let (mut waiting, now) = waiting(&[(1, 1, 100)]);
+        for number in 0..1000 {
+            assert!(!waiting.holds_back(10, now));
+            waiting.add(id(number + 2), (0, 2, true), 10, now);
+            let (turn, _) = waiting.next(now, fits(10)).unwrap();
+            waiting.registered(turn);
+        }
+        waiting.add(id(5000), (0, 2, true), 10, now);
+        assert_eq!(waiting.next(now, fits(10)), None);
+        assert!(waiting.holds_back(10, now));
+        assert_eq!(waiting.next(now, fits(100)).unwrap().0.op, id(1));
+    }
+
+    #[test]
+    fn r56_who_has_waited_five_seconds_holds_smaller_ones_back() {
+        let (mut waiting, now) = waiting(&[(1, 1, 100), (2, 2, 10)]);
+        let later = now + AGE_MAX;
+        assert_eq!(waiting.next(later, fits(10)), None);
+        assert_eq!(waiting.next(now, fits(10)).unwrap().0.op, id(2));
+    }
+
+    #[test]
+    fn r62_any_of_three_can_be_taken_away() {
+        for gone in 1..=3 {
+            let (mut waiting, now) = waiting(&[(1, 1, 10), (2, 2, 20), (3, 3, 30)]);
+            assert!(waiting.remove(id(gone)));
+            assert!(!waiting.remove(id(gone)));
+            let mut left = Vec::new();
+            while let Some((turn, _)) = waiting.next(now, fits(100)) {
+                left.push(turn.op.number());
+                waiting.registered(turn);
+            }
+            left.sort_unstable();
+            let expected: Vec<i64> = (1..=3).filter(|number| *number != gone).collect();
+            assert_eq!(left, expected);
+        }
+    }
+}

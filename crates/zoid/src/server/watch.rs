@@ -1,0 +1,110 @@
+//! Whether the daemon lives.
+//!
+//! Its signs of life are a word in the segment's first page, which it stores every 100 ms, and its
+//! process. Dead is a daemon that says so, or whose process has ended; one that is silent and has a
+//! process, as under a debugger, is waited for.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bmi::Error;
+use sys::{Mapping, ProcessHandle, process_start};
+use zoid_proto::{DaemonState, SegmentHeader};
+
+/// Silence that is worth a warning.
+const STALE: Duration = Duration::from_secs(2);
+
+/// How often a daemon that is silent and lives is reported.
+const WARNING: Duration = Duration::from_secs(10);
+
+/// Looks after one daemon.
+pub(super) struct Watch {
+    mapping: Mapping,
+    process: Process,
+    /// The last sign of life: the word, and when it was seen to change.
+    last: Mutex<(u64, Instant)>,
+    warned_s: AtomicU64,
+    began: Instant,
+    closed: AtomicBool,
+}
+
+/// How the daemon's process is told from a later one with its number.
+enum Process {
+    Handle(ProcessHandle),
+    Started(u32, Option<u64>),
+}
+
+impl Watch {
+    pub(super) fn new(mapping: Mapping, daemon: u32) -> Self {
+        let process = match ProcessHandle::open(daemon) {
+            Ok(handle) => Process::Handle(handle),
+            Err(_) => Process::Started(daemon, process_start(daemon)),
+        };
+        let now = Instant::now();
+        Self {
+            mapping,
+            process,
+            last: Mutex::new((0, now)),
+            warned_s: AtomicU64::new(0),
+            began: now,
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// This side closes: every check fails from now on.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::NetReset`]: the daemon is dead. [`Error::NetDown`]: this side has closed, or the
+    /// daemon went down in good order.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Error::NetDown);
+        }
+        let state = self.mapping.load_u32(SegmentHeader::STATE_AT);
+        if state == Some(DaemonState::DEAD.0) {
+            return Err(Error::NetDown);
+        }
+        let beat = self.mapping.load_u64(SegmentHeader::HEARTBEAT_AT);
+        if !self.lives() {
+            return Err(Error::NetReset);
+        }
+        let silence = self.silence(beat.unwrap_or(0));
+        if silence > STALE {
+            self.warn(silence);
+        }
+        Ok(())
+    }
+
+    /// Whether the process exists.
+    pub(super) fn lives(&self) -> bool {
+        match &self.process {
+            Process::Handle(handle) => !handle.has_ended().unwrap_or(true),
+            Process::Started(id, start) => start.is_some() && process_start(*id) == *start,
+        }
+    }
+
+    fn silence(&self, beat: u64) -> Duration {
+        let mut last = self
+            .last
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if last.0 != beat {
+            *last = (beat, Instant::now());
+        }
+        last.1.elapsed()
+    }
+
+    fn warn(&self, silence: Duration) {
+        let now = self.began.elapsed().as_secs();
+        let warned = self.warned_s.load(Ordering::Relaxed);
+        if now >= warned + WARNING.as_secs() {
+            self.warned_s.store(now, Ordering::Relaxed);
+            tracing::warn!(?silence, "the daemon is silent but lives; waiting for it");
+        }
+    }
+}
