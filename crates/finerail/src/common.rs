@@ -268,9 +268,14 @@ pub(crate) fn read_config(path: &Path) -> anyhow::Result<Config> {
 
 /// Reads a file up to one byte more than a configuration may have, which is enough to refuse it.
 pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    limited(File::open(path)?)
+}
+
+/// The same of anything that can be read.
+pub(crate) fn limited(source: impl Read) -> io::Result<String> {
     let mut text = String::new();
     let limit = lnet_config::MAX_BYTES as u64 + 1;
-    File::open(path)?.take(limit).read_to_string(&mut text)?;
+    source.take(limit).read_to_string(&mut text)?;
     Ok(text)
 }
 

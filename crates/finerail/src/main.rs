@@ -5,6 +5,7 @@
 
 mod bench;
 mod common;
+mod convert;
 mod ctl;
 mod demo;
 mod dump;
@@ -52,6 +53,8 @@ enum Command {
     Dump(dump::DumpArgs),
     /// Explain why a message takes its path, and try what would change it
     Explain(Box<explain::ExplainArgs>),
+    /// Turn options of the lnet module into YAML, and back
+    Convert(convert::ConvertArgs),
     /// Keep files on a storage node, and reach them from others
     Store(store::StoreArgs),
     /// Forward I/O between compute processes and a server on their I/O node
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Ping(args) => ping::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Convert(args) => convert::run(args),
         Command::Store(args) => store::run(args),
         Command::Zoid(args) => zoid::run(args),
         Command::Demo(args) => demo::run(args),

@@ -56,16 +56,16 @@ fn alternatives(
     };
     match assumed {
         Assumed::Sequences => asked.turns(&first),
-        Assumed::NiLoad => asked.with_ni(&first, "its credits were all in use", |ni| {
+        Assumed::NiLoad => asked.with_ni(&first, "all credits of NID were in use", |ni| {
             ni.in_flight = ni.tunables.credits;
         }),
-        Assumed::NiHealth => asked.with_ni(&first, "it had failed once", |ni| {
+        Assumed::NiHealth => asked.with_ni(&first, "NID had failed once", |ni| {
             ni.health = lowered();
         }),
-        Assumed::PeerLoad => asked.with_hop(&first, "its credits were all in use", |ni| {
+        Assumed::PeerLoad => asked.with_hop(&first, "all credits of NID were in use", |ni| {
             ni.in_flight = 1 << 16;
         }),
-        Assumed::PeerHealth => asked.with_hop(&first, "it had failed once", |ni| {
+        Assumed::PeerHealth => asked.with_hop(&first, "NID had failed once", |ni| {
             ni.health = lowered();
         }),
         Assumed::RouteState => asked.without_gateway(&first),
@@ -137,7 +137,7 @@ impl Asking<'_> {
         let mut state = self.node.state.clone();
         let chosen = state.nis.iter_mut().find(|ni| ni.nid == first[0]);
         chosen.into_iter().for_each(change);
-        let condition = format!("{}: {what}", first[0]);
+        let condition = what.replace("NID", &first[0].to_string());
         Ok(self.told(&condition, first, self.pick(&state)?))
     }
 
@@ -150,7 +150,7 @@ impl Asking<'_> {
         let mut state = self.node.state.clone();
         let chosen = state.peer_nis.iter_mut().find(|ni| ni.nid == first[1]);
         chosen.into_iter().for_each(change);
-        let condition = format!("{}: {what}", first[1]);
+        let condition = what.replace("NID", &first[1].to_string());
         Ok(self.told(&condition, first, self.pick(&state)?))
     }
 
@@ -182,7 +182,7 @@ impl Asking<'_> {
             if let Some(target) = target {
                 target.pinned = Some(ni.nid);
             }
-            let condition = format!("it knew this node as {}", ni.nid);
+            let condition = format!("{} knew this node as {}", self.question.to, ni.nid);
             told.extend(self.told(&condition, first, self.pick(&state)?));
         }
         Ok(told)

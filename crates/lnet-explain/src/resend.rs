@@ -1,7 +1,8 @@
 //! What happens when tries fail, by really failing a message in a core made from the state.
 //!
 //! Each branch fails every try in the same way. A failure that is noticed by its absence (a timeout) takes as
-//! long as the LND gives a try, any other is taken to be noticed at once.
+//! long as the LND gives a try, any other is taken to be noticed at once. Recovery pings that go out meanwhile
+//! are not answered.
 
 use std::time::Duration;
 

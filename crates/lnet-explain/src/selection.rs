@@ -153,6 +153,10 @@ fn way_to_lose(by: Criterion, mine: i64, its: i64) -> Option<String> {
     }
     match by {
         Criterion::Fatal if its == 0 => return Some("a fatal error".to_owned()),
+        // Nothing is below 0.
+        Criterion::Health | Criterion::PeerNetHealth | Criterion::LocalNetHealth if its == 0 => {
+            return None;
+        }
         Criterion::Used | Criterion::PreferredGateway | Criterion::Device if mine == its => {
             return None;
         }
@@ -201,7 +205,7 @@ fn because(
         clauses.push(pinned);
     }
     if !alone.is_empty() {
-        clauses.push(format!("there is no other {} to choose", alone.join(", ")));
+        clauses.push(format!("there is no choice of {}", alone.join(", ")));
     }
     clauses
 }

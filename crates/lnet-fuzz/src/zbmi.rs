@@ -279,14 +279,15 @@ impl Run {
 
     fn call(&mut self, bytes: &mut Bytes<'_>) -> CallId {
         // Now and then a name that is in use.
-        self.calls += u64::from(bytes.next() % 8 != 0);
+        self.calls += u64::from(!bytes.next().is_multiple_of(8));
         CallId(self.calls)
     }
 
     fn post(&mut self, bytes: &mut Bytes<'_>) {
         let (call, peer) = (self.call(bytes), self.peer(bytes));
         let direction = bytes.direction();
-        let (bmi, tag, not_immediate) = (BmiId(call.0), bytes.tag(), bytes.next() % 4 == 0);
+        let (bmi, tag, not_immediate) =
+            (BmiId(call.0), bytes.tag(), bytes.next().is_multiple_of(4));
         let count = bytes.next() % 4;
         let segments: Vec<Segment> = (0..count)
             .map(|_| Segment {
@@ -381,9 +382,7 @@ impl Run {
                 Output::Reply { .. } | Output::Credits { .. } | Output::Drained => {}
             }
         }
-        if let Err(broken) = self.engine.audit() {
-            panic!("{broken}");
-        }
+        assert_eq!(self.engine.audit(), Ok(()));
     }
 
     /// Both sides go: no transfer, no request, no operation is left, and no memory but that of messages

@@ -30,8 +30,10 @@ impl Page {
 
     /// The answer, which stands out.
     pub(super) fn answer(&mut self, text: &str) {
-        let bold = self.styled("1", text);
-        self.line(&bold);
+        for line in wrapped(0, INDENT, text) {
+            let bold = self.styled("1", &line);
+            self.line(&bold);
+        }
     }
 
     /// A heading, after an empty line.
@@ -43,24 +45,9 @@ impl Page {
 
     /// A paragraph; its lines but the first are indented by `hang` more.
     pub(super) fn paragraph(&mut self, indent: usize, hang: usize, text: &str) {
-        let mut width = 0;
-        for word in text.split_whitespace() {
-            let length = word.chars().count();
-            if width == 0 {
-                self.pad(indent);
-                width = indent;
-            } else if width + 1 + length > WIDTH {
-                self.text.push('\n');
-                self.pad(indent + hang);
-                width = indent + hang;
-            } else {
-                self.text.push(' ');
-                width += 1;
-            }
-            self.text.push_str(word);
-            width += length;
+        for line in wrapped(indent, hang, text) {
+            self.line(&line);
         }
-        self.text.push('\n');
     }
 
     /// A paragraph under a heading.
@@ -123,6 +110,26 @@ impl Page {
         }
         text.to_owned()
     }
+}
+
+/// The lines of a paragraph; a word that is longer than a line has one of its own.
+fn wrapped(indent: usize, hang: usize, text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = " ".repeat(indent);
+    let mut is_empty = true;
+    for word in text.split_whitespace() {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent + hang)));
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    lines.push(line);
+    lines
 }
 
 /// Items in one line.

@@ -120,7 +120,12 @@ fn level(page: &mut Page, number: usize, table: &LevelTable) {
     page.heading(&format!("{number}. {}: {winner}{by}", table.level));
     if !table.candidates.is_empty() {
         let mut header = vec!["candidate".to_owned()];
-        header.extend(table.criteria.iter().map(ToString::to_string));
+        header.extend(
+            table
+                .criteria
+                .iter()
+                .map(|&criterion| short(criterion).to_owned()),
+        );
         header.push("outcome".to_owned());
         let rows = table.candidates.iter().map(|row| cells(table, row));
         page.table(&header, &rows.collect::<Vec<_>>(), 1);
@@ -130,6 +135,26 @@ fn level(page: &mut Page, number: usize, table: &LevelTable) {
     }
     if let Some(margin) = &table.margin {
         page.item(margin);
+    }
+}
+
+/// A criterion as it fits above a column of numbers.
+fn short(criterion: &str) -> &str {
+    match criterion {
+        "used before" => "used",
+        "priority" => "prio",
+        "preference" => "pref",
+        "device" => "dev",
+        "distance" => "dist",
+        "credits" => "cred",
+        "sequence" => "seq",
+        "local net sequence" => "local net seq",
+        "peer net priority" => "peer net prio",
+        "local net priority" => "local net prio",
+        "not preferred" => "not pref",
+        "route priority" => "route prio",
+        "queued bytes" => "queued",
+        other => other,
     }
 }
 

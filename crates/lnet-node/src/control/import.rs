@@ -270,15 +270,19 @@ fn carry_out(
     partial: bool,
     now: Time,
 ) -> Result<(), Failure> {
+    engine.side.core.hold_rules();
+    let mut refused = Ok(());
     for change in changes {
         if let Err(error) = change::make(engine, change, now) {
-            if !partial {
-                undo(engine, before, now);
-            }
-            return Err(super::failure::of_error(change, &error));
+            refused = Err(super::failure::of_error(change, &error));
+            break;
         }
     }
-    Ok(())
+    if refused.is_err() && !partial {
+        undo(engine, before, now);
+    }
+    engine.side.core.release_rules();
+    refused
 }
 
 /// Back to the configuration before. What was there a moment ago can be there again, unless the

@@ -264,9 +264,6 @@ impl Run {
     }
 
     fn call(&mut self, step: &Step) {
-        let request = self.name();
-        let (now, id) = (self.time(), RequestId(request));
-        let ms = Duration::from_millis;
         match *step {
             Step::Call {
                 client,
@@ -275,72 +272,74 @@ impl Run {
                 size,
                 wait,
             } => {
-                let (number, peer) = self.clients[client];
-                self.open.push((request, number));
-                match way {
-                    Direction::ToServer => {
-                        let kind = SendKind::Expected;
-                        let send = SendRequest {
-                            kind,
-                            tag: Tag(tag),
-                            total: size,
-                            timeout: ms(wait),
-                            order: 0,
-                        };
-                        self.engine.send(now, peer, id, send);
-                    }
-                    Direction::ToClient => {
-                        let recv = RecvRequest {
-                            tag: Tag(tag),
-                            capacity: size,
-                            timeout: ms(wait),
-                        };
-                        self.engine.recv(now, peer, id, recv);
-                    }
-                }
-                self.reference
-                    .call(number, request, What::Message { way, tag, size }, wait);
+                self.message(client, What::Message { way, tag, size }, wait);
             }
             Step::Unexpected {
                 client,
                 class,
                 wait,
             } => {
-                let (number, peer) = self.clients[client];
-                self.open.push((request, number));
-                let tag = request as i32;
-                let kind = SendKind::Unexpected {
-                    class: Class(class),
-                    inline: false,
-                };
-                let send = SendRequest {
-                    kind,
-                    tag: Tag(tag),
-                    total: 8,
-                    timeout: ms(wait),
-                    order: 0,
-                };
-                self.engine.send(now, peer, id, send);
-                self.reference
-                    .call(number, request, What::Memory { tag, class }, wait);
+                let tag = self.names as i32;
+                self.message(client, What::Memory { tag, class }, wait);
             }
             Step::Test {
                 client,
                 ref entries,
                 wait,
             } => {
-                let (number, peer) = self.clients[client];
-                self.open.push((request, number));
-                let test = TestRequest {
-                    entries: entries.clone(),
-                    timeout: ms(wait),
-                };
-                self.engine.test(now, peer, id, test);
-                self.reference
-                    .call(number, request, What::Test(entries.clone()), wait);
+                self.message(client, What::Test(entries.clone()), wait);
             }
             _ => unreachable!("not a call"),
         }
+    }
+
+    fn message(&mut self, client: usize, what: What, wait: Ms) {
+        let name = self.name();
+        let (now, request, timeout) = (self.time(), RequestId(name), Duration::from_millis(wait));
+        let (number, peer) = self.clients[client];
+        self.open.push((name, number));
+        let send = |kind, tag, total| SendRequest {
+            kind,
+            tag: Tag(tag),
+            total,
+            timeout,
+            order: 0,
+        };
+        match what {
+            What::Message {
+                way: Direction::ToServer,
+                tag,
+                size,
+            } => {
+                let send = send(SendKind::Expected, tag, size);
+                self.engine.send(now, peer, request, send);
+            }
+            What::Message {
+                way: Direction::ToClient,
+                tag,
+                size,
+            } => {
+                let recv = RecvRequest {
+                    tag: Tag(tag),
+                    capacity: size,
+                    timeout,
+                };
+                self.engine.recv(now, peer, request, recv);
+            }
+            What::Memory { tag, class } => {
+                let kind = SendKind::Unexpected {
+                    class: Class(class),
+                    inline: false,
+                };
+                self.engine.send(now, peer, request, send(kind, tag, 8));
+            }
+            What::Test(ref entries) => {
+                let entries = entries.clone();
+                self.engine
+                    .test(now, peer, request, TestRequest { entries, timeout });
+            }
+        }
+        self.reference.call(number, name, what, wait);
     }
 
     fn client_step(&mut self, step: &Step) {
@@ -397,6 +396,41 @@ impl Run {
         self.open.retain(|open| open.0 != request);
     }
 
+    fn post(&mut self, client: usize, key: (Direction, i32), size: u64, not_immediate: bool) {
+        let call = u64::from(self.name());
+        let (number, peer) = self.clients[client];
+        let post = Post {
+            direction: key.0,
+            bmi: BmiId(call),
+            peer,
+            tag: Tag(key.1),
+            segments: vec![Segment {
+                offset: 4096,
+                len: size,
+            }],
+            total: size,
+            not_immediate,
+        };
+        self.posts.push((call, call, None));
+        self.engine
+            .post(self.time(), self.session, CallId(call), post);
+        self.reference
+            .post_new(call, number, key, size, not_immediate);
+    }
+
+    fn fetch(&mut self, class: u8, capacity: usize, wait: Ms) {
+        let call = u64::from(self.name());
+        let timeout = Duration::from_millis(wait);
+        let test = UnexpTest {
+            capacity,
+            class: Class(class),
+            timeout,
+        };
+        self.engine
+            .unexp_test(self.time(), self.session, CallId(call), test);
+        self.reference.fetch(call, class, capacity, wait);
+    }
+
     fn server_step(&mut self, step: &Step) {
         let (now, session) = (self.time(), self.session);
         match *step {
@@ -407,26 +441,7 @@ impl Run {
                 size,
                 not_immediate,
             } => {
-                let call = u64::from(self.name());
-                let (number, peer) = self.clients[client];
-                let bmi = BmiId(call);
-                let segments = vec![Segment {
-                    offset: 4096,
-                    len: size,
-                }];
-                let post = Post {
-                    direction: way,
-                    bmi,
-                    peer,
-                    tag: Tag(tag),
-                    segments,
-                    total: size,
-                    not_immediate,
-                };
-                self.posts.push((call, call, None));
-                self.engine.post(now, session, CallId(call), post);
-                self.reference
-                    .post_new(call, call, number, (way, tag), size, not_immediate);
+                self.post(client, (way, tag), size, not_immediate);
             }
             Step::Cancel { nth } => {
                 if let Some(&(_, bmi, Some(plugin))) = pick(&self.posts, nth) {
@@ -446,17 +461,7 @@ impl Run {
                 class,
                 capacity,
                 wait,
-            } => {
-                let call = u64::from(self.name());
-                let timeout = Duration::from_millis(wait);
-                let test = UnexpTest {
-                    capacity,
-                    class: Class(class),
-                    timeout,
-                };
-                self.engine.unexp_test(now, session, CallId(call), test);
-                self.reference.fetch(call, class, capacity, wait);
-            }
+            } => self.fetch(class, capacity, wait),
             Step::Free { nth } => {
                 if let Some(message) = pick(&self.held, nth).copied() {
                     self.held.retain(|other| *other != message);
@@ -609,7 +614,7 @@ impl Run {
 
     /// Ends everything; then nothing may be left.
     fn wind_up(&mut self) -> Result<(), TestCaseError> {
-        self.pass(2000);
+        self.pass(300);
         self.compare()?;
         for nth in 0..self.posts.len() {
             self.server_step(&Step::Cancel { nth });
@@ -662,12 +667,12 @@ fn run(hold: Ms, steps: &[Step], fault: Option<Fault>) -> Result<(), TestCaseErr
     run.wind_up()
 }
 
-/// `FINERAIL_LONG=1` runs a hundred times as many schedules.
+/// `FINERAIL_LONG=1` runs 40 times as many schedules.
 fn cases() -> u32 {
     if std::env::var_os("FINERAIL_LONG").is_some() {
-        40_000
+        10_000
     } else {
-        400
+        256
     }
 }
 

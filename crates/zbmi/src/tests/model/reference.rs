@@ -465,15 +465,16 @@ impl Reference {
         self.posts.iter_mut().find(|post| post.bmi == bmi).unwrap()
     }
 
+    /// An operation that is named like the call that posted it.
     pub(super) fn post_new(
         &mut self,
         call: u64,
-        bmi: u64,
         peer: usize,
         key: (Direction, i32),
         size: u64,
         not_immediate: bool,
     ) {
+        let bmi = call;
         let (way, tag) = key;
         let unanswered = (!not_immediate).then_some(call);
         self.posts.push(Posted {

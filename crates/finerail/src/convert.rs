@@ -1,0 +1,167 @@
+//! `finerail convert`: options of the lnet module to the YAML that lnetctl imports, and back.
+//!
+//! Exit codes are those of the converter of kernel distributions: 0 done, 1 there was nothing to
+//! convert, 2 it could not be understood.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow, bail};
+use clap::ValueEnum;
+use lnet_config::ConfigError;
+use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, OptionKind};
+
+use crate::common::{NotSo, complaint, limited, print_bytes, read_text};
+
+/// Arguments of `finerail convert`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  finerail convert /etc/modprobe.d/lnet.conf > /etc/lnet.conf
+  finerail convert 'tcp0(eth0) 10.0.0.*; o2ib0(ib0) 192.168.[1-2].*'
+  finerail convert --to modprobe /etc/lnet.conf")]
+pub(crate) struct ConvertArgs {
+    /// What to convert: a file of modprobe.d, `networks=…`, `routes=…`, the value of ip2nets, or
+    /// YAML with `--to modprobe`. Without it and without other files, standard input
+    #[arg(value_name = "FILE|TEXT")]
+    input: Option<String>,
+    /// What to make of it
+    #[arg(long, value_enum, default_value_t = Form::Yaml, value_name = "FORM")]
+    to: Form,
+    /// A file of modprobe.d; again for more
+    #[arg(short, long, value_name = "FILE")]
+    modprobe: Vec<PathBuf>,
+    /// A file with the value of `networks`; again for more
+    #[arg(short, long, value_name = "FILE")]
+    networks: Vec<PathBuf>,
+    /// A file with the value of `ip2nets`; again for more
+    #[arg(short, long, value_name = "FILE")]
+    ip2nets: Vec<PathBuf>,
+    /// A file with the value of `routes`; again for more
+    #[arg(short, long, value_name = "FILE")]
+    routes: Vec<PathBuf>,
+    /// Hops of routes that have none; 1 without a number, undefined without this
+    #[arg(
+        long,
+        value_name = "HOPS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1",
+        value_parser = clap::value_parser!(u8).range(1..)
+    )]
+    default_hop: Option<u8>,
+    /// The interface of networks that name none: the module would take the first it finds
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// YAML for `lnetctl import` and for a node of Finerail
+    Yaml,
+    /// Lines for a file of modprobe.d
+    Modprobe,
+}
+
+pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
+    let (text, notes) = match args.to {
+        Form::Yaml => to_yaml(args)?,
+        Form::Modprobe => to_modprobe(args)?,
+    };
+    for note in notes {
+        complaint(&format!("left out: {note}"));
+    }
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn to_yaml(args: &ConvertArgs) -> anyhow::Result<(String, Vec<String>)> {
+    let mut options = ModuleOptions::default();
+    let kinds = [
+        (OptionKind::Networks, &args.networks),
+        (OptionKind::Ip2Nets, &args.ip2nets),
+        (OptionKind::Routes, &args.routes),
+    ];
+    for (kind, files) in kinds {
+        for file in files {
+            let source = Source::of_file(file)?;
+            source.read(|text| options.add_value(kind, text, Dialect::Converter))?;
+        }
+    }
+    for file in &args.modprobe {
+        let source = Source::of_file(file)?;
+        source.read(|text| options.add_file(text, Dialect::Converter))?;
+    }
+    if args.input.is_some() || !args.has_files() {
+        let source = Source::of_input(args.input.as_deref())?;
+        source.read(|text| options.add_text(text, Dialect::Converter))?;
+    }
+    if options.is_empty() {
+        bail!(NotSo(
+            "there is no networks, ip2nets or routes data".to_owned()
+        ));
+    }
+    let defaults = ConvertDefaults {
+        hop: args.default_hop,
+        interface: args.interface.clone(),
+    };
+    let (config, notes) = options.to_config(&defaults)?;
+    Ok((config.to_yaml(), notes))
+}
+
+fn to_modprobe(args: &ConvertArgs) -> anyhow::Result<(String, Vec<String>)> {
+    if args.has_files() || args.default_hop.is_some() || args.interface.is_some() {
+        bail!("--to modprobe takes YAML, and none of the files and defaults of module options");
+    }
+    let source = Source::of_input(args.input.as_deref())?;
+    let config = source.read(lnet_config::parse)?;
+    let (options, notes) = ModuleOptions::from_config(&config);
+    if options.is_empty() {
+        bail!(NotSo(
+            "there is nothing that options of the module could say".to_owned()
+        ));
+    }
+    Ok((options.to_modprobe()?, notes))
+}
+
+impl ConvertArgs {
+    fn has_files(&self) -> bool {
+        let files = [&self.modprobe, &self.networks, &self.ip2nets, &self.routes];
+        files.iter().any(|files| !files.is_empty())
+    }
+}
+
+/// Text, and what complaints call it.
+struct Source {
+    name: String,
+    text: String,
+}
+
+impl Source {
+    fn of_file(path: &Path) -> anyhow::Result<Self> {
+        let name = path.display().to_string();
+        let text = read_text(path).with_context(|| format!("cannot read {name}"))?;
+        Ok(Self { name, text })
+    }
+
+    /// Text has blanks or a `=`, and the names of configuration files have neither.
+    fn of_input(input: Option<&str>) -> anyhow::Result<Self> {
+        let Some(input) = input else {
+            let name = "standard input".to_owned();
+            let text = limited(io::stdin().lock()).context("cannot read standard input")?;
+            return Ok(Self { name, text });
+        };
+        let is_text = input.is_empty() || input.contains(|c: char| c.is_whitespace() || c == '=');
+        if is_text && !Path::new(input).is_file() {
+            return Ok(Self {
+                name: "argument".to_owned(),
+                text: input.to_owned(),
+            });
+        }
+        Self::of_file(Path::new(input))
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&str) -> Result<T, ConfigError>) -> anyhow::Result<T> {
+        read(&self.text).map_err(|error| anyhow!("{}", error.render(&self.name)))
+    }
+}

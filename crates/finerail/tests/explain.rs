@@ -1,0 +1,113 @@
+//! `finerail explain`: what it prints, written down, and what it says of bad input.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// One example of a theme of user reports.
+fn theme(name: &str) -> String {
+    let themes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lnet-explain/tests/themes");
+    themes.join(name).join("node.yaml").display().to_string()
+}
+
+fn explain(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_finerail"));
+    command.arg("explain").args(arguments).output().unwrap()
+}
+
+/// After a change that is meant: `TRYCMD=overwrite cargo test -p finerail --test explain`, and look at the difference.
+#[test]
+fn pages_are_those_written_down() {
+    let cases = trycmd::TestCases::new();
+    cases.case("tests/explain/*.trycmd").run();
+}
+
+#[test]
+fn no_line_of_a_page_is_longer_than_a_terminal() {
+    let config = theme("gateway-as-a-peer");
+    let page = explain(&["--config", &config, "--to", "10.1.0.7@tcp1"]).stdout;
+    let page = String::from_utf8(page).unwrap();
+    let longest = page.lines().map(|line| line.chars().count()).max();
+    assert!(longest <= Some(100), "{longest:?}");
+    assert!(!page.contains('\x1b'), "colours without a terminal");
+}
+
+#[test]
+fn json_holds_what_the_page_tells() {
+    let config = theme("dead-remote-rail");
+    let ended = explain(&[
+        "--config",
+        &config,
+        "--to",
+        "10.0.1.7@tcp",
+        "--json",
+        "--fail",
+        "eth0",
+    ]);
+    assert_eq!(ended.status.code(), Some(0));
+    let report: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let explanation = &report["explanation"];
+    assert_eq!(explanation["answer"]["path"]["source"], "10.0.1.1@tcp");
+    assert_eq!(explanation["findings"][0]["code"], "rail-mismatch");
+    assert_eq!(explanation["classification"]["case"], "B1C");
+    let after = &report["difference"]["after"]["answer"]["path"];
+    assert_eq!(after["interface"], "eth1");
+}
+
+#[test]
+fn bad_input_ends_with_2_and_says_where() {
+    let config = theme("dead-remote-rail");
+    let cases: [(&[&str], &str); 7] = [
+        (
+            &["--config", "/missing.yaml", "--to", "1.2.3.4@tcp"],
+            "cannot read /missing.yaml",
+        ),
+        (
+            &["--config", "Cargo.toml", "--to", "1.2.3.4@tcp"],
+            "Cargo.toml:2:1",
+        ),
+        (&["--config", &config, "--to", "1.2.3.4"], "--to"),
+        (
+            &["--config", &config, "--to", "1.2.3.4@tcp", "--fail", "eth9"],
+            "no interface eth9",
+        ),
+        (
+            &[
+                "--config",
+                &config,
+                "--to",
+                "1.2.3.4@tcp",
+                "--del-rule",
+                "3",
+            ],
+            "no rule 3",
+        ),
+        (
+            &["--config", &config, "--to", "1.2.3.4@tcp", "--set", "mtu=9"],
+            "is not health_sensitivity=N",
+        ),
+        (
+            &[
+                "--config",
+                &config,
+                "--to",
+                "1.2.3.4@tcp",
+                "--interfaces",
+                "Cargo.toml",
+            ],
+            "ip -j addr",
+        ),
+    ];
+    for (arguments, expected) in cases {
+        let ended = explain(arguments);
+        let complaint = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {complaint}");
+        assert!(complaint.contains(expected), "{arguments:?}: {complaint}");
+    }
+}
