@@ -259,6 +259,18 @@ impl ConfigArgs {
     }
 }
 
+/// Reads a node's configuration again and makes the differences. One that cannot be made or read
+/// leaves the node as it is, with a warning.
+pub(crate) fn reload(node: &Node, config: &ConfigArgs) {
+    let done = config
+        .read()
+        .and_then(|wanted| Ok(node.reconfigure(&wanted)?));
+    match done {
+        Ok(changes) => tracing::info!(changes, "the configuration was read again"),
+        Err(error) => tracing::warn!("the configuration was read again: {error:#}"),
+    }
+}
+
 /// Reads a configuration file; complaints name file, line and key.
 pub(crate) fn read_config(path: &Path) -> anyhow::Result<Config> {
     let name = path.display().to_string();

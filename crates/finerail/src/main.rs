@@ -70,7 +70,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(zoid::with_command(std::env::args_os().collect()));
+    let arguments = ctl::with_command(zoid::with_command(std::env::args_os().collect()));
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) if ctl::is_called(&arguments) => return ctl::usage(&error),
+        Err(error) => error.exit(),
+    };
     cli.log.start();
     let result = match &cli.command {
         Command::Node(args) => node::run(args),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use lnet_node::Node;
 
-use crate::common::{ConfigArgs, ControlArgs, StatsArgs, TransportArgs};
+use crate::common::{ConfigArgs, ControlArgs, StatsArgs, TransportArgs, reload};
 use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
 /// Arguments of `finerail node`.
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     let control = args.control.open(&node)?;
     let nids: Vec<String> = node.nids().iter().map(ToString::to_string).collect();
     let ready = format!("ready: {} on port {}", nids.join(", "), args.transport.port);
-    signals.wait_until_stopped(&ready);
+    signals.wait_until_stopped(&ready, || reload(&node, &args.config));
     drop(control);
     let report = node.shutdown(GRACE);
     if !report.clean {

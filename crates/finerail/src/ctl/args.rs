@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 #[derive(Subcommand)]
 pub(crate) enum Group {
@@ -293,7 +293,7 @@ pub(crate) enum DebugCommand {
 }
 
 #[derive(Args)]
-#[group(required = true, multiple = false)]
+#[command(group(ArgGroup::new("which").required(true).args(["local", "peer"])))]
 pub(crate) struct RecoveryArgs {
     /// Local interfaces
     #[arg(long, short)]
@@ -488,7 +488,7 @@ pub(crate) enum FaultRuleCommand {
 }
 
 #[derive(Args)]
-#[group(id = "pace", required = true, multiple = false, args = ["rate", "interval"])]
+#[command(group(ArgGroup::new("pace").required(true).args(["rate", "interval"])))]
 pub(crate) struct FaultAddArgs {
     /// From where: a NID, *@NET or *
     #[arg(long, short)]

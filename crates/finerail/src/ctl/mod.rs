@@ -7,12 +7,14 @@
 //! ```
 
 mod args;
+mod change;
 mod fault;
 mod local;
 mod talk;
 mod udsp;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lnet_control::{HealthTarget, Request, Section, Show};
@@ -48,6 +50,38 @@ pub(crate) struct CtlArgs {
     group: Group,
 }
 
+/// Called by this name, the program is `finerail ctl`.
+const SHORT_NAME: &str = "lnetctl";
+
+/// The arguments, with what a call as `lnetctl` leaves out put in.
+pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let name = arguments.first().map(Path::new).and_then(Path::file_stem);
+    if name.is_some_and(|name| name == SHORT_NAME) {
+        arguments.insert(1, OsString::from("ctl"));
+    }
+    arguments
+}
+
+/// Whether these arguments are for this command.
+pub(crate) fn is_called(arguments: &[OsString]) -> bool {
+    arguments.get(1).is_some_and(|word| word == "ctl")
+}
+
+/// Says what is wrong with the arguments, with the exit codes of `lnetctl` (section 11.12 of
+/// lnet-selection): 0 for help, 255 for a command that does not exist, 234 for the rest.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    use clap::error::{ContextKind, ErrorKind};
+    // Nothing can be done when nobody reads what is wrong.
+    let _unprinted = error.print();
+    ExitCode::from(match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
+        ErrorKind::InvalidSubcommand => 255,
+        // A word where a subcommand belongs.
+        ErrorKind::UnknownArgument if error.get(ContextKind::SuggestedSubcommand).is_some() => 255,
+        _ => 234,
+    })
+}
+
 pub(crate) fn run(args: &CtlArgs) -> anyhow::Result<ExitCode> {
     let mut talk = Talk::new(args.node.as_deref());
     let done = carry_out(&args.group, &mut talk);
@@ -57,6 +91,15 @@ pub(crate) fn run(args: &CtlArgs) -> anyhow::Result<ExitCode> {
 fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
     match group {
         Group::Lnet(LnetCommand::Configure(_)) => talk.reach(),
+        Group::Lnet(LnetCommand::Unconfigure) => change::unconfigure(talk),
+        Group::Set(args) => change::set(args, talk),
+        Group::Import(args) => change::import_file(args, talk),
+        Group::Net(NetCommand::Add(args)) => change::net_add(args, talk),
+        Group::Net(NetCommand::Del(args)) => change::net_del(args, talk),
+        Group::Route(RouteCommand::Add(args)) => change::route_add(args, talk),
+        Group::Route(RouteCommand::Del(args)) => change::route_del(args, talk),
+        Group::Peer(PeerCommand::Add(args)) => change::peer_add(args, talk),
+        Group::Peer(PeerCommand::Del(args)) => change::peer_del(args, talk),
         Group::Net(NetCommand::Show(args)) => {
             let show = shown(Section::Net, &args.show);
             let net = args.net.clone();

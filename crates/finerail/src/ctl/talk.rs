@@ -27,6 +27,12 @@ pub(super) enum Failed {
     Blocks(Vec<Failure>),
     /// A line without a number; the exit code of -22.
     Plain(String),
+    /// A document that cannot be read, with the place; the exit code of -22.
+    Place(String),
+    /// A file that cannot be opened.
+    Unreadable(Failure),
+    /// A command or parameter that does not exist.
+    Unknown(String),
     /// The node cannot be reached, or does not understand.
     Node(DlcError),
     /// A file, or standard output.
@@ -35,12 +41,32 @@ pub(super) enum Failed {
 
 /// The exit code that `lnetctl` gives to most errors: -22 modulo 256.
 const USAGE: u8 = 234;
+/// The exit code of a file that is not there.
+const NO_FILE: u8 = 254;
+/// The exit code of an unknown command.
+const UNKNOWN: u8 = 255;
 /// The exit code of what is not so, such as a peer that does not answer.
 const NOT_SO: u8 = 1;
 
 impl Failed {
     pub(super) fn plain(text: &str) -> Self {
         Self::Plain(text.to_owned())
+    }
+
+    pub(super) fn unknown(name: &str) -> Self {
+        Self::Unknown(name.to_owned())
+    }
+
+    pub(super) fn unreadable(name: &str, error: &io::Error) -> Self {
+        let why = error.to_string();
+        let why = why.split(" (os error").next().unwrap_or(&why);
+        Self::Unreadable(Failure {
+            verb: "yaml".to_owned(),
+            entity: "builder".to_owned(),
+            errno: -1,
+            descr: format!("cannot open '{name}': {why}"),
+            seq_no: None,
+        })
     }
 
     pub(super) fn block(verb: &str, entity: &str, errno: i32, descr: impl Into<String>) -> Self {
@@ -142,6 +168,22 @@ pub(super) fn exit(done: Result<(), Failed>) -> anyhow::Result<ExitCode> {
         Err(Failed::Plain(text)) => {
             writeln!(io::stdout(), "{text}")?;
             USAGE
+        }
+        Err(Failed::Place(text)) => {
+            complaint(&text);
+            USAGE
+        }
+        Err(Failed::Unreadable(failure)) => {
+            blocks(&[failure])?;
+            NO_FILE
+        }
+        Err(Failed::Unknown(name)) => {
+            let help = "See 'lnetctl --list-commands'.";
+            writeln!(
+                io::stderr(),
+                "lnetctl: '{name}' is not a valid command. {help}"
+            )?;
+            UNKNOWN
         }
         Err(Failed::Blocks(failures)) => blocks(&failures)?,
         Err(Failed::Node(error)) => {

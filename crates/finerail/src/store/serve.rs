@@ -9,7 +9,7 @@ use lnet_node::Node;
 use lnet_rpc::{Entropy, Server, ServerOptions};
 use lnet_store::{Service, ServiceOptions, Sync};
 
-use crate::common::{ConfigArgs, ControlArgs, StatsArgs, TransportArgs};
+use crate::common::{ConfigArgs, ControlArgs, StatsArgs, TransportArgs, reload};
 use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
 /// Arguments of `finerail store serve`.
@@ -87,7 +87,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         "ready: {nids} on port {port} serves {}",
         args.directory.display()
     );
-    signals.wait_until_stopped(&ready);
+    signals.wait_until_stopped(&ready, || reload(&node, &args.config));
     tracing::info!(counters = ?server.counters(), "calls");
     drop(control);
     server.shutdown(GRACE);
