@@ -15,6 +15,7 @@ mod generate;
 mod node;
 mod ping;
 mod service;
+mod sim;
 mod store;
 mod zoid;
 
@@ -61,6 +62,8 @@ enum Command {
     Zoid(zoid::ZoidArgs),
     /// Plan, prove and configure fine-grained routing: which routers every client uses
     Fgr(fgr::FgrArgs),
+    /// Run nodes on a virtual fabric, break things, and see what happens
+    Sim(sim::SimArgs),
     /// Measure Finerail beside this machine's own limit, in the same run
     Bench(bench::BenchArgs),
     /// Print the completion script of a shell
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Command::Zoid(args) => zoid::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Fgr(args) => fgr::run(args),
+        Command::Sim(args) => sim::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Completions(args) => generate::completions(args),
         Command::Man(args) => generate::man_pages(args),

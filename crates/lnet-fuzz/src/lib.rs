@@ -21,7 +21,7 @@ pub use capture::capture;
 pub use planning::{machine_file, site_lists};
 pub use policy::rule_block;
 pub use services::{rpc_message, store_body};
-pub use text::{config_yaml, nid_expression};
+pub use text::{config_shown, config_yaml, module_options, nid_expression};
 pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
 pub use zbmi::zbmi_inputs;
 
@@ -31,12 +31,14 @@ pub type Body = fn(&[u8]);
 /// Every body by the name of its target, which is also that of its seeds' directory.
 pub const BODIES: &[(&str, Body)] = &[
     ("capture", capture),
+    ("config_shown", config_shown),
     ("config_yaml", config_yaml),
     ("connreq", connreq),
     ("hello", hello),
     ("ksock_frame", ksock_frame),
     ("lnet_header", lnet_header),
     ("machine_file", machine_file),
+    ("module_options", module_options),
     ("nid_expression", nid_expression),
     ("ping_info", ping_info),
     ("rpc_message", rpc_message),

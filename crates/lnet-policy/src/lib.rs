@@ -47,7 +47,7 @@ mod topology;
 pub use audit::{Inert, RuleState, Side, audit};
 pub use block::{
     BlockError, BlockProblem, Expr, IndexedRule, NetDescr, NetRule, NidDescr, NidRule, P2pRule,
-    Place, RuleBlock, RuleBlockHeader, RuleType, lnet_sel_rule_deserialize,
+    Place, RuleBlock, RuleBlockHeader, RuleType, kernel_rule, lnet_sel_rule_deserialize,
     lnet_sel_rule_serialize,
 };
 pub use design::{DesignRules, NetPolicy, NidPolicy, PeerPolicy};

@@ -11,6 +11,7 @@ use fgr::{Machine, Metric, Options, Plan, Policy, assign, preset};
 use serde::Serialize;
 use topology::Fabric;
 
+use super::verdict;
 use crate::fgr::MachineArgs;
 
 /// Largest memory of all of it.
@@ -242,8 +243,4 @@ impl Report {
         }
         text
     }
-}
-
-const fn verdict(met: bool) -> &'static str {
-    if met { "met" } else { "missed" }
 }

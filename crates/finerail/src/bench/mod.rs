@@ -22,6 +22,7 @@ mod peer;
 mod placement;
 mod raw;
 mod report;
+mod select;
 mod workload;
 
 use std::io;
@@ -47,6 +48,8 @@ enum Subject {
     Lnet(LnetArgs),
     /// Fine-grained routing: plans, link loads, failures, beside a naive loop
     Fgr(fgr::FgrArgs),
+    /// Path selection: one choice beside a loop over all pairs, and rules applied to 100,000 peers
+    Select(select::SelectArgs),
     /// The other end of a measurement, started by the bench itself
     #[command(hide = true)]
     Peer(peer::PeerArgs),
@@ -103,6 +106,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     match &args.subject {
         Subject::Lnet(args) => bench_lnet(args).map_err(|error| NotSo(format!("{error:#}")))?,
         Subject::Fgr(args) => print_bytes(fgr::run(args)?.as_bytes(), &mut io::stdout())?,
+        Subject::Select(args) => print_bytes(select::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Peer(args) => return Ok(peer::run(args)),
     }
     Ok(ExitCode::SUCCESS)
@@ -117,4 +121,9 @@ fn bench_lnet(args: &LnetArgs) -> anyhow::Result<()> {
     };
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     Ok(())
+}
+
+/// What is said of a target.
+const fn verdict(met: bool) -> &'static str {
+    if met { "met" } else { "missed" }
 }

@@ -172,6 +172,11 @@ impl<'a> View<'a> {
             .iter()
             .filter(|on| self.check_net(quest, on).is_ok())
             .filter(|on| only.is_none_or(|only| only == on.net));
+        // Of one net nothing needs to be known but that it can be used.
+        let mut rest = usable.clone();
+        if let (false, Some(on), None) = (O::WATCHES, rest.next(), rest.next()) {
+            return Some(on);
+        }
         let contenders = usable.filter_map(|on| self.net_contender(on));
         NET.best(contenders, |on| Subject::Net(on.net), observer)
             .map(|best| best.item)
@@ -277,7 +282,7 @@ impl<'a> View<'a> {
                 }
             }
         }
-        let mut allowed = known.filter(|&(id, peer_ni)| check(id, peer_ni).is_ok());
+        let allowed = known.filter(|&(id, peer_ni)| check(id, peer_ni).is_ok());
         if let Some(named) = limits.named()
             && let Some((id, peer_ni)) = allowed.clone().find(|&(id, _)| id == named)
         {
@@ -286,14 +291,30 @@ impl<'a> View<'a> {
             }
             return Some(id);
         }
-        let contenders = allowed
-            .by_ref()
-            .map(|(id, peer_ni)| self.peer_contender(quest, id, peer_ni, ni));
+        let mut limit = self.credit_limit();
+        let contenders = allowed.map(|(id, peer_ni)| {
+            let limit = limit(peer_ni.nid.net());
+            self.peer_contender(quest, id, peer_ni, ni, limit)
+        });
         let contest = Contest { level, ..PEER_NI };
         let subject = |id| Subject::PeerNi(self.nid_of(id));
         contest
             .best(contenders, subject, observer)
             .map(|best| best.item)
+    }
+
+    /// The credits of peer interfaces by net, looked up when the net changes: mostly all of them are on
+    /// one net.
+    fn credit_limit(&self) -> impl FnMut(Net) -> i64 {
+        let mut known: Option<(Net, i64)> = None;
+        move |net| match known {
+            Some((of, limit)) if of == net => limit,
+            _ => {
+                let limit = self.peer_limit(net);
+                known = Some((net, limit));
+                limit
+            }
+        }
     }
 
     fn peer_contender(
@@ -302,6 +323,7 @@ impl<'a> View<'a> {
         id: PeerNiId,
         peer_ni: &PeerNi,
         ni: Option<&Ni>,
+        limit: i64,
     ) -> Contender<PeerNiId, 6> {
         let rank = ni.map_or(u32::MAX, |ni| {
             self.policies.rank(peer_ni.sources, ni).value()
@@ -313,7 +335,7 @@ impl<'a> View<'a> {
                 quest.limits.has_used_peer_ni(id).into(),
                 peer_ni.priority.priority.value().into(),
                 rank.into(),
-                by_credits(self.peer_limit(peer_ni.nid.net()) - peer_ni.load()),
+                by_credits(limit - peer_ni.load()),
                 peer_ni.seq,
             ],
         }

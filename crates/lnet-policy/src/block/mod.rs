@@ -19,11 +19,13 @@
 
 mod convert;
 mod error;
+mod kernel;
 mod record;
 mod v1;
 mod v2;
 
 pub use error::{BlockError, BlockProblem, Place};
+pub use kernel::kernel_rule;
 pub use record::{Expr, NetDescr, NetRule, NidDescr, NidRule, P2pRule};
 pub use v2::IndexedRule;
 

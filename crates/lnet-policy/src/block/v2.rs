@@ -38,7 +38,7 @@ const RULE_LEN_MIN: usize = FIXED_LEN + 3 * DESCRIPTOR_LEN;
 const TAGS: [[u8; 4]; 3] = [*b"SRC\0", *b"DST\0", *b"RTE\0"];
 const DISABLED: u32 = 1;
 const ACTION_PRIORITY: u32 = 1;
-const ACTION_PREFERRED: u32 = 2;
+pub(super) const ACTION_PREFERRED: u32 = 2;
 /// The index that stands for the end of the list.
 const APPEND: i32 = -1;
 
@@ -176,14 +176,13 @@ fn read_fields(reader: &mut Reader<'_>) -> Result<IndexedRule, Fault> {
     };
     let action = reader.word()?;
     let priority = Priority::from_wire(reader.word()?);
-    let [src, dst, rte] = TAGS.map(|tag| reader.descriptor(tag));
-    let rule = rule(action, priority, [src?, dst?, rte?])?;
+    let rule = rule_of(action, priority, reader.descriptors()?)?;
     let rule = rule.disabled(flags & DISABLED != 0);
     Ok(IndexedRule { index, rule })
 }
 
 /// The rule of these fields. What shipping kernels store without effect is refused.
-fn rule(
+pub(super) fn rule_of(
     action: u32,
     priority: Priority,
     descriptors: [Option<Descriptor>; 3],
@@ -206,13 +205,13 @@ fn rule(
 }
 
 /// The bytes of one rule.
-struct Reader<'a> {
-    bytes: &'a [u8],
-    offset: usize,
+pub(super) struct Reader<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) offset: usize,
 }
 
 impl Reader<'_> {
-    fn word(&mut self) -> Result<u32, Fault> {
+    pub(super) fn word(&mut self) -> Result<u32, Fault> {
         let end = self.offset.saturating_add(4);
         let word = self
             .bytes
@@ -244,6 +243,12 @@ impl Reader<'_> {
             ranges.push(range.ok_or((at, bad))?);
         }
         NumberExpr::new(ranges, max).ok_or((at, BlockProblem::BadCount(count)))
+    }
+
+    /// SRC, DST, RTE.
+    pub(super) fn descriptors(&mut self) -> Result<[Option<Descriptor>; 3], Fault> {
+        let [src, dst, rte] = TAGS.map(|tag| self.descriptor(tag));
+        Ok([src?, dst?, rte?])
     }
 
     fn descriptor(&mut self, tag: [u8; 4]) -> Result<Option<Descriptor>, Fault> {

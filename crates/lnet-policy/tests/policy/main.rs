@@ -15,6 +15,7 @@ mod catalogue;
 mod design;
 mod equivalence;
 mod hostile;
+mod kernel;
 mod refusals;
 mod strategies;
 mod triggers;

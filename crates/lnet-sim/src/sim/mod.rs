@@ -464,8 +464,10 @@ impl Sim {
                 Some((spec.name.as_str(), what))
             });
         if quiet && unrest.is_none() {
-            self.tally
-                .recovered(self.now.saturating_sub(self.calm_since));
+            if !plan.faults.is_empty() {
+                let span = self.now.saturating_sub(self.calm_since);
+                self.tally.recovered(span);
+            }
             return true;
         }
         if self.now < self.calm_since + self.patience() {
