@@ -75,8 +75,9 @@ impl Site {
             .arg(self.path(format!("{node}.yaml")));
         command.args(["--port", &self.port.to_string()]);
         command.args(["--router-check-interval", "1"]);
-        let is_service = |word: &S| ["node", "serve"].iter().any(|name| word.as_ref() == *name);
-        if words.iter().any(is_service) {
+        let words = || words.iter().map(|word| word.as_ref().to_string_lossy());
+        let is_service = words().any(|word| word == "node" || word == "serve");
+        if is_service && !words().any(|word| word.starts_with("--control")) {
             command.arg("--no-control");
         }
         command
