@@ -12,7 +12,9 @@ use sys::span::Span;
 
 /// The methods that this library has, for [`Builder::method`]: one line each.
 pub(crate) fn with_methods(builder: Builder) -> Builder {
-    builder.method(bmi::tcp::Tcp::new())
+    builder
+        .method(bmi::tcp::Tcp::new())
+        .method(zoid::Zoid::from_environment())
 }
 
 /// The interface while it is initialised.

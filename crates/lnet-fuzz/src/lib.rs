@@ -16,6 +16,7 @@ mod services;
 mod text;
 mod wire;
 mod zbmi;
+mod zoid;
 
 pub use capture::capture;
 pub use planning::{machine_file, site_lists};
@@ -24,6 +25,7 @@ pub use services::{rpc_message, store_body};
 pub use text::{config_shown, config_yaml, module_options, nid_expression};
 pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
 pub use zbmi::zbmi_inputs;
+pub use zoid::{zoid_command, zoid_frame};
 
 /// The body of a fuzz target.
 pub type Body = fn(&[u8]);
@@ -46,4 +48,6 @@ pub const BODIES: &[(&str, Body)] = &[
     ("site_lists", site_lists),
     ("store_body", store_body),
     ("zbmi_inputs", zbmi_inputs),
+    ("zoid_command", zoid_command),
+    ("zoid_frame", zoid_frame),
 ];

@@ -1,6 +1,11 @@
 //! The checkers can fail: each defect that is ordered is found within a bounded number of seeds, and what
 //! is left of its schedule is small.
 
+#![expect(
+    clippy::panic,
+    reason = "clippy knows only functions with #[test] as tests"
+)]
+
 use std::rc::Rc;
 
 use lnet_sim::{Limits, Options, Plan, Sabotage, Shrunk, Sim, draw, shrink};

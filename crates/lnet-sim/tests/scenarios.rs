@@ -1,6 +1,11 @@
 //! What comes of each scenario that ships, at a fixed seed. A snapshot that changes says that selection,
 //! health or the simulator itself does something else than before.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy knows only functions with #[test] as tests"
+)]
+
 use std::rc::Rc;
 
 use lnet_sim::{BUILTIN, Options, Rail, Scenario, Sim, Summary};

@@ -131,6 +131,7 @@ const EDGES: [(&str, &[&str]); 28] = [
             "lnet-wire",
             "lnet-types",
             "zbmi",
+            "zoid-proto",
         ],
     ),
 ];

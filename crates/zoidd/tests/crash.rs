@@ -1,14 +1,22 @@
 //! Deaths: of clients, of servers, of the daemon at every step; what is left, and who notices.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
-use common::client::{Client, introduction};
-use common::server::Server;
-use common::{Process, alone, be_a_daemon, files, has_segment, idle_process, queues};
 use nix::sys::signal::Signal;
 use zoid_proto::fwd::{Event, Frame, Hello, Kind};
 use zoid_proto::{Extent, Status};
 use zoidd::{Daemon, Options};
+
+use common::client::{Client, introduction};
+use common::server::Server;
+use common::{Process, alone, be_a_daemon, files, has_segment, idle_process, queues};
 
 #[test]
 fn daemon_for_the_other_tests() {

@@ -1,16 +1,24 @@
 //! Parties that break every rule, beside one that keeps them and must not notice.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
 use std::io::Read;
 use std::time::Duration;
 
-use common::client::{Client, encode, introduction};
-use common::server::Server;
-use common::{Process, alone, be_a_daemon, eventually};
 use zoid_proto::ctl::{Request, RequestHeader, Test, TestSelection};
 use zoid_proto::fwd::{Data, Frame, FrameHeader, FrameType, Kind, MAX_CHUNK, RecvReply, SendReq};
 use zoid_proto::{Extent, Status};
+
+use common::client::{Client, encode, introduction};
+use common::server::Server;
+use common::{Process, alone, be_a_daemon, eventually};
 
 #[test]
 fn daemon_for_the_other_tests() {

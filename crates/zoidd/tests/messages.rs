@@ -1,13 +1,21 @@
 //! Handshakes and messages between a raw client, a raw server and a daemon, three real parties.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
+
+use zoid_proto::ctl::PostOutcome;
+use zoid_proto::fwd::{Caps, Event, Frame, Hello, Kind, TestEntry};
+use zoid_proto::{DaemonState, Extent, Status};
 
 use common::client::{Client, introduction};
 use common::server::Server;
 use common::{Process, alone, be_a_daemon, eventually};
-use zoid_proto::ctl::PostOutcome;
-use zoid_proto::fwd::{Caps, Event, Frame, Hello, Kind, TestEntry};
-use zoid_proto::{DaemonState, Extent, Status};
 
 #[test]
 fn daemon_for_the_other_tests() {

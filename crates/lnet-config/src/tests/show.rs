@@ -4,7 +4,8 @@ use lnet_policy::{Priority, Profile};
 
 use super::reference::outputs;
 use crate::{
-    DIFFERENCES, Document, Reply, RouteType, Status, UdspAction, UdspEntry, Verbosity, parse, read,
+    DIFFERENCES, Document, PeerShow, Reply, RouteType, Status, UdspAction, UdspEntry, Verbosity,
+    parse, read,
 };
 
 fn document(source: &str) -> Document {
@@ -41,6 +42,16 @@ fn each_verbosity_is_a_part_of_the_next() {
             assert_eq!(limited.to_yaml(), printed(&command).unwrap(), "{command}");
         }
     }
+}
+
+#[test]
+fn peers_printed_one_by_one_make_the_list() {
+    let Some(all) = printed("peer show -v 4") else {
+        return;
+    };
+    let items = document(&all).peers;
+    let items: String = items.iter().map(PeerShow::to_yaml_item).collect();
+    assert_eq!(format!("peer:\n{items}"), all);
 }
 
 #[test]

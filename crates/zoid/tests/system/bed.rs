@@ -36,7 +36,7 @@ pub(crate) struct Bed {
     stopper: Stopper,
     running: Option<JoinHandle<()>>,
     over_tcp: Option<std::net::SocketAddr>,
-    pub(crate) directory: TempDir,
+    _directory: TempDir,
     _turn: File,
 }
 
@@ -68,7 +68,7 @@ impl Bed {
             stopper,
             running: Some(running),
             over_tcp,
-            directory,
+            _directory: directory,
             _turn: turn,
         }
     }
@@ -118,15 +118,17 @@ impl Drop for Bed {
 
 impl bmi::conformance::Bed for Bed {
     fn server(&self) -> Bmi {
-        self.serve().bmi
+        let zoid = Zoid::new(self.options());
+        let server = Bmi::builder().method(zoid).listen("zoid://");
+        server.start().unwrap()
     }
 
     fn client(&self) -> Bmi {
-        let extended = Options {
-            extended_addresses: self.over_tcp.is_some(),
-            ..self.options()
+        let zoid = match self.over_tcp {
+            Some(_) => Zoid::over_tcp(self.options()),
+            None => Zoid::new(self.options()),
         };
-        Bmi::builder().method(Zoid::new(extended)).start().unwrap()
+        Bmi::builder().method(zoid).start().unwrap()
     }
 
     fn address(&self, _server: &Bmi) -> String {

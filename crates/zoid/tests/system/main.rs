@@ -12,3 +12,4 @@
 
 mod bed;
 mod conformance;
+mod requirements;
