@@ -6,6 +6,7 @@
 mod bench;
 mod common;
 mod convert;
+mod ctl;
 mod demo;
 mod dump;
 mod explain;
@@ -45,6 +46,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Run an LNet node in the foreground
     Node(node::NodeArgs),
+    /// Look at a running node and change it: the commands of lnetctl
+    Ctl(ctl::CtlArgs),
     /// Ask LNet nodes for their interfaces; needs no daemon and no module
     Ping(ping::PingArgs),
     /// Print the LNet traffic in a packet capture, message by message
@@ -70,10 +73,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(zoid::with_command(std::env::args_os().collect()));
+    let arguments = ctl::with_command(zoid::with_command(std::env::args_os().collect()));
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) if ctl::is_called(&arguments) => return ctl::usage(&error),
+        Err(error) => error.exit(),
+    };
     cli.log.start();
     let result = match &cli.command {
         Command::Node(args) => node::run(args),
+        Command::Ctl(args) => ctl::run(args),
         Command::Ping(args) => ping::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Explain(args) => explain::run(args),

@@ -94,6 +94,8 @@ const EDGES: [(&str, &[&str]); 28] = [
     (
         "finerail",
         &[
+            "lnet-control",
+            "lnet-dlc",
             "lnet-explain",
             "lnet-sim",
             "lnet-policy",
