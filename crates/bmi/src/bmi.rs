@@ -73,6 +73,12 @@ impl Bmi {
         self.ops.close_context(context);
     }
 
+    /// Whether a context is open.
+    #[must_use]
+    pub fn is_open(&self, context: ContextId) -> bool {
+        self.ops.is_open(context)
+    }
+
     /// The address of a string such as `tcp://node7:3334`. The same string has the same address.
     /// Starts the method of its scheme, if it has not started.
     ///

@@ -31,6 +31,13 @@ impl Builder {
         self
     }
 
+    /// The methods that were added, without the prefix `bmi_`.
+    pub fn method_names(&self) -> impl Iterator<Item = &'static str> {
+        self.factories
+            .iter()
+            .map(|factory| factory.name().trim_start_matches("bmi_"))
+    }
+
     /// Names the methods that are used, separated by commas, such as `bmi_tcp,bmi_zoid`; they
     /// start at once. Without it all that were added may be.
     #[must_use]

@@ -1,5 +1,7 @@
 //! The behaviours of every method, over `tcp`.
 
+#![expect(clippy::unwrap_used, reason = "test code")]
+
 use bmi::conformance::Bed;
 use bmi::tcp::Tcp;
 use bmi::{Bmi, Question};

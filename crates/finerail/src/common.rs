@@ -1,5 +1,6 @@
 //! What several commands share: logging, errors, the arguments that describe a node.
 
+use std::env;
 use std::fmt::{self, Write as _};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read, Write};
@@ -10,8 +11,9 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 use lnet_config::Config;
-use lnet_node::{AcceptMode, Node, NodeOptions, SourcePorts};
+use lnet_node::{AcceptMode, ControlEndpoint, ControlOptions, Node, NodeOptions, SourcePorts};
 use lnet_store::Printable;
+use nix::unistd::Group;
 use tracing_subscriber::EnvFilter;
 
 /// The thing asked about is not so.
@@ -171,6 +173,58 @@ impl TransportArgs {
     }
 }
 
+/// Where a node is controlled.
+#[derive(clap::Args, Clone)]
+pub(crate) struct ControlArgs {
+    /// Unix socket over which the node is controlled [default: finerail/control.sock in
+    /// $XDG_RUNTIME_DIR, or in /run]
+    #[arg(long, value_name = "SOCKET")]
+    control: Option<PathBuf>,
+    /// Members of this group may control the node, too
+    #[arg(long, value_name = "GROUP")]
+    control_group: Option<String>,
+    /// Do not let the node be controlled
+    #[arg(long, conflicts_with_all = ["control", "control_group"])]
+    no_control: bool,
+}
+
+impl ControlArgs {
+    /// Opens the node's control endpoint. At a path that was asked for it must succeed; the default one
+    /// may belong to another node, or to root.
+    pub(crate) fn open(&self, node: &Node) -> anyhow::Result<Option<ControlEndpoint>> {
+        if self.no_control {
+            return Ok(None);
+        }
+        let options = ControlOptions {
+            path: self.control.clone().unwrap_or_else(default_control_path),
+            group: self.control_group.as_deref().map(group).transpose()?,
+        };
+        match node.open_control(&options) {
+            Ok(endpoint) => Ok(Some(endpoint)),
+            Err(error) if self.control.is_none() && self.control_group.is_none() => {
+                tracing::info!(%error, "the node cannot be controlled; see --control");
+                Ok(None)
+            }
+            Err(error) => Err(error).context("cannot let the node be controlled"),
+        }
+    }
+}
+
+/// Where a node of this user is controlled when nobody says where.
+pub(crate) fn default_control_path() -> PathBuf {
+    lnet_control::default_socket_path(env::var_os("XDG_RUNTIME_DIR").as_deref())
+}
+
+/// A group by its name or number.
+fn group(name: &str) -> anyhow::Result<u32> {
+    if let Ok(number) = name.parse() {
+        return Ok(number);
+    }
+    let group = Group::from_name(name).with_context(|| format!("cannot look up group {name}"))?;
+    let group = group.with_context(|| format!("there is no group '{name}'"))?;
+    Ok(group.gid.as_raw())
+}
+
 /// Where a node writes what it counted.
 #[derive(clap::Args, Clone)]
 pub(crate) struct StatsArgs {
@@ -202,6 +256,18 @@ impl ConfigArgs {
     /// Reads the configuration; complaints name file, line and key.
     pub(crate) fn read(&self) -> anyhow::Result<Config> {
         read_config(&self.config)
+    }
+}
+
+/// Reads a node's configuration again and makes the differences. One that cannot be made or read
+/// leaves the node as it is, with a warning.
+pub(crate) fn reload(node: &Node, config: &ConfigArgs) {
+    let done = config
+        .read()
+        .and_then(|wanted| Ok(node.reconfigure(&wanted)?));
+    match done {
+        Ok(changes) => tracing::info!(changes, "the configuration was read again"),
+        Err(error) => tracing::warn!("the configuration was read again: {error:#}"),
     }
 }
 

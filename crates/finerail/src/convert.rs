@@ -106,7 +106,10 @@ fn to_yaml(args: &ConvertArgs) -> anyhow::Result<(String, Vec<String>)> {
         interface: args.interface.clone(),
     };
     let (config, notes) = options.to_config(&defaults)?;
-    Ok((config.to_yaml(), notes))
+    let yaml = config.to_yaml();
+    // Options may contradict each other in ways that only an import looks for.
+    lnet_config::parse(&yaml).map_err(|error| anyhow!("{}", error.render("result")))?;
+    Ok((yaml, notes))
 }
 
 fn to_modprobe(args: &ConvertArgs) -> anyhow::Result<(String, Vec<String>)> {

@@ -6,6 +6,7 @@
 mod bench;
 mod common;
 mod convert;
+mod ctl;
 mod demo;
 mod dump;
 mod explain;
@@ -14,6 +15,7 @@ mod generate;
 mod node;
 mod ping;
 mod service;
+mod sim;
 mod store;
 mod zoid;
 
@@ -44,6 +46,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Run an LNet node in the foreground
     Node(node::NodeArgs),
+    /// Look at a running node and change it: the commands of lnetctl
+    Ctl(ctl::CtlArgs),
     /// Ask LNet nodes for their interfaces; needs no daemon and no module
     Ping(ping::PingArgs),
     /// Print the LNet traffic in a packet capture, message by message
@@ -58,6 +62,8 @@ enum Command {
     Zoid(zoid::ZoidArgs),
     /// Plan, prove and configure fine-grained routing: which routers every client uses
     Fgr(fgr::FgrArgs),
+    /// Run nodes on a virtual fabric, break things, and see what happens
+    Sim(sim::SimArgs),
     /// Measure Finerail beside this machine's own limit, in the same run
     Bench(bench::BenchArgs),
     /// Print the completion script of a shell
@@ -67,10 +73,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(zoid::with_command(std::env::args_os().collect()));
+    let arguments = ctl::with_command(zoid::with_command(std::env::args_os().collect()));
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) if ctl::is_called(&arguments) => return ctl::usage(&error),
+        Err(error) => error.exit(),
+    };
     cli.log.start();
     let result = match &cli.command {
         Command::Node(args) => node::run(args),
+        Command::Ctl(args) => ctl::run(args),
         Command::Ping(args) => ping::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Explain(args) => explain::run(args),
@@ -79,6 +91,7 @@ fn main() -> ExitCode {
         Command::Zoid(args) => zoid::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Fgr(args) => fgr::run(args),
+        Command::Sim(args) => sim::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Completions(args) => generate::completions(args),
         Command::Man(args) => generate::man_pages(args),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sd_notify::NotifyState;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use tracing::{debug, info, warn};
@@ -31,20 +31,27 @@ pub(crate) fn raise_descriptor_limit() {
 pub(crate) struct StopSignals(Signals);
 
 impl StopSignals {
-    /// Takes SIGINT and SIGTERM. A second one during the clean end kills the process as usual.
+    /// Takes SIGINT and SIGTERM. A second one during the clean end kills the process as usual. SIGHUP
+    /// asks for the configuration to be read again.
     pub(crate) fn register() -> anyhow::Result<Self> {
-        let signals = Signals::new([SIGINT, SIGTERM]).context("cannot take signals")?;
+        let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot take signals")?;
         Ok(Self(signals))
     }
 
-    /// Says on standard output and to the service manager that the service is ready, then waits.
-    pub(crate) fn wait_until_stopped(mut self, ready: &str) {
+    /// Says on standard output and to the service manager that the service is ready, then waits, and
+    /// calls `reload` at every SIGHUP.
+    pub(crate) fn wait_until_stopped(mut self, ready: &str, mut reload: impl FnMut()) {
         // A service serves whether or not anybody reads what it prints.
         let _unprinted = writeln!(io::stdout(), "{ready}");
         notify(NotifyState::Ready);
-        if let Some(signal) = self.0.forever().next() {
+        for signal in self.0.forever() {
+            if signal == SIGHUP {
+                reload();
+                continue;
+            }
             info!(signal, "stopping");
             restore_default(signal);
+            break;
         }
         notify(NotifyState::Stopping);
     }

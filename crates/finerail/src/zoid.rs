@@ -208,7 +208,9 @@ fn serve(options: Options) -> anyhow::Result<ExitCode> {
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
-            signals.wait_until_stopped(&ready);
+            signals.wait_until_stopped(&ready, || {
+                tracing::info!("no setting can change while the daemon runs")
+            });
             stopper.stop();
         })
         .context("cannot start a thread")?;

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -58,6 +59,26 @@ fn json_holds_what_the_page_tells() {
     assert_eq!(explanation["classification"]["case"], "B1C");
     let after = &report["difference"]["after"]["answer"]["path"];
     assert_eq!(after["interface"], "eth1");
+}
+
+#[test]
+fn nothing_is_assumed_of_a_state_that_a_node_sent() {
+    let text = fs::read_to_string(theme("dead-remote-rail")).unwrap();
+    let source = lnet_explain::Source {
+        name: "node",
+        text: &text,
+    };
+    let node = lnet_explain::import(&[source], &lnet_explain::Settings::default())
+        .unwrap()
+        .node;
+    let sent = lnet_explain::state_to_json(&node.state, node.now).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("state.json");
+    fs::write(&file, sent).unwrap();
+    let ended = explain(&["--state", file.to_str().unwrap(), "--to", "10.0.1.7@tcp"]);
+    let page = String::from_utf8(ended.stdout).unwrap();
+    assert!(page.starts_with("10.0.1.1@tcp → 10.0.2.7@tcp\n"), "{page}");
+    assert!(!page.contains("Assumed"), "{page}");
 }
 
 #[test]

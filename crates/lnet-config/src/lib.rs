@@ -41,7 +41,7 @@ mod udsp;
 mod write;
 mod yaml;
 
-pub use diff::{ApplyError, Change, NiName, diff};
+pub use diff::{ApplyError, Change, NiName, deletion, diff};
 pub use document::{
     CptPools, DeadRule, DerivedGlobals, Document, NetShow, NiShow, PeerNiShow, PeerShow, RouteShow,
     RouteType, Status, UdspInfo,
@@ -57,6 +57,8 @@ pub use request::Request;
 pub use stats::{MessageStats, NiHealth, NodeStats, PeerCredits, PeerNiHealth, Pool, Traffic};
 pub use udsp::{UdspAction, UdspEntry};
 pub use write::{DIFFERENCES, Difference, Verbosity};
+
+use lnet_policy::RuleList;
 
 use error::Fault;
 use read::{Purpose, Reader};
@@ -75,20 +77,33 @@ pub const MAX_BYTES: usize = 16 << 20;
 /// The first thing that is wrong, with its place: the text is not YAML, has a key or value that is not
 /// understood, or says something that cannot be (a route to a local network, one NID twice).
 pub fn parse(source: &str) -> Result<Config, ConfigError> {
-    import(source).map_err(|fault| ConfigError::new(source, fault))
+    let (document, rules) = import(source).map_err(|fault| ConfigError::new(source, fault))?;
+    let document = Document {
+        udsp: Vec::new(),
+        ..document
+    };
+    let (config, _) = document.config();
+    Ok(Config { rules, ..config })
 }
 
-fn import(source: &str) -> Result<Config, Fault> {
+/// Reads a document that is to be put in force on a node that has a configuration already, as
+/// [`parse`] does: with the places where rules are to be inserted, and the NIDs of peers as they are
+/// listed, which [`deletion`] looks at.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_document(source: &str) -> Result<Document, ConfigError> {
+    let (document, _) = import(source).map_err(|fault| ConfigError::new(source, fault))?;
+    Ok(document)
+}
+
+fn import(source: &str) -> Result<(Document, RuleList), Fault> {
     let root = yaml::load(source)?;
     let mut sections = read::sections(&root, &mut Reader::new(Purpose::Import))?;
     routes::check(&sections)?;
     let rules = std::mem::take(&mut sections.rules);
-    let (config, _) = Document {
-        udsp: Vec::new(),
-        ..sections.into_document()
-    }
-    .config();
-    Ok(Config { rules, ..config })
+    Ok((sections.into_document(), rules))
 }
 
 /// What [`read`] found.

@@ -141,3 +141,57 @@ pub struct Globals {
     /// Seconds between recovery pings at most; at least 1.
     pub max_recovery_ping_interval: Option<u32>,
 }
+
+impl Globals {
+    /// These parameters with those of `other` that it sets in their place.
+    #[must_use]
+    pub fn with(self, other: &Self) -> Self {
+        Self {
+            numa_range: other.numa_range.or(self.numa_range),
+            max_interfaces: other.max_interfaces.or(self.max_interfaces),
+            discovery: other.discovery.or(self.discovery),
+            drop_asym_route: other.drop_asym_route.or(self.drop_asym_route),
+            retry_count: other.retry_count.or(self.retry_count),
+            transaction_timeout: other.transaction_timeout.or(self.transaction_timeout),
+            health_sensitivity: other.health_sensitivity.or(self.health_sensitivity),
+            router_sensitivity: other.router_sensitivity.or(self.router_sensitivity),
+            response_tracking: other.response_tracking.or(self.response_tracking),
+            recovery_limit: other.recovery_limit.or(self.recovery_limit),
+            max_recovery_ping_interval: other
+                .max_recovery_ping_interval
+                .or(self.max_recovery_ping_interval),
+        }
+    }
+
+    /// Those of these parameters that `other` sets, too.
+    #[must_use]
+    pub fn only(self, other: &Self) -> Self {
+        Self {
+            numa_range: other.numa_range.and(self.numa_range),
+            max_interfaces: other.max_interfaces.and(self.max_interfaces),
+            discovery: other.discovery.and(self.discovery),
+            drop_asym_route: other.drop_asym_route.and(self.drop_asym_route),
+            retry_count: other.retry_count.and(self.retry_count),
+            transaction_timeout: other.transaction_timeout.and(self.transaction_timeout),
+            health_sensitivity: other.health_sensitivity.and(self.health_sensitivity),
+            router_sensitivity: other.router_sensitivity.and(self.router_sensitivity),
+            response_tracking: other.response_tracking.and(self.response_tracking),
+            recovery_limit: other.recovery_limit.and(self.recovery_limit),
+            max_recovery_ping_interval: other
+                .max_recovery_ping_interval
+                .and(self.max_recovery_ping_interval),
+        }
+    }
+}
+
+impl Buffers {
+    /// These sizes with those that `other` sets in their place.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            tiny: other.tiny.or(self.tiny),
+            small: other.small.or(self.small),
+            large: other.large.or(self.large),
+        }
+    }
+}

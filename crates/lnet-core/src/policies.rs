@@ -53,6 +53,8 @@ pub(crate) struct Policies {
     compiled: Policy,
     lists: Vec<SourceList>,
     by_content: FxHashMap<ListKey, SourceListId>,
+    /// Several changes are being made; the rules are applied after the last one.
+    held: bool,
 }
 
 impl Policies {
@@ -63,6 +65,7 @@ impl Policies {
             rules,
             lists: Vec::new(),
             by_content: FxHashMap::default(),
+            held: false,
         }
     }
 
@@ -156,8 +159,25 @@ impl Core {
         self.apply_rules();
     }
 
+    /// Several changes follow that are to be one: the rules are not applied until
+    /// [`Core::release_rules`]. Nothing may be sent meanwhile. Without this, a thousand routes apply a
+    /// thousand rules a thousand times.
+    pub fn hold_rules(&mut self) {
+        self.policies.held = true;
+    }
+
+    /// The changes are made: the rules are applied to everything.
+    pub fn release_rules(&mut self) {
+        self.policies.held = false;
+        self.apply_rules();
+        self.apply_rules_to_peers();
+    }
+
     /// A rule, the profile, a local interface or a gateway has changed.
     pub(crate) fn apply_rules(&mut self) {
+        if self.policies.held {
+            return;
+        }
         let profile = self.config.globals.profile;
         let nids: Vec<Nid> = self.nis.real().iter().map(|ni| ni.nid).collect();
         let gateways = self.gateways_for_rules();
@@ -206,6 +226,9 @@ impl Core {
         let Some(peer) = self.peers.peer(primary) else {
             return;
         };
+        if self.policies.held {
+            return;
+        }
         let (nets, is_gateway) = (peer.nets.clone(), peer.routes > 0);
         if is_gateway {
             self.apply_rules();
@@ -217,6 +240,9 @@ impl Core {
 
     /// A peer NI is new, or its peer has become another one.
     pub(crate) fn apply_rules_to(&mut self, id: PeerNiId) {
+        if self.policies.held {
+            return;
+        }
         let Some(peer_ni) = self.peers.get(id) else {
             return;
         };

@@ -35,6 +35,7 @@ mod policies;
 mod resend;
 mod reverse;
 mod selection;
+mod state_json;
 mod watch;
 mod whatif;
 
@@ -51,6 +52,7 @@ pub use import::{ImportError, Imported, Settings, Source, import};
 pub use machine::{Address, Interface, Machine, MachineError};
 pub use node::{Assumed, Facts, Node, ShownPriority};
 pub use reverse::{Reverse, reverse};
+pub use state_json::{StateJsonError, node_from_json, state_to_json};
 pub use whatif::{Change, ChangeError, Parameter, Switch, Target};
 
 /// What is asked of a node.

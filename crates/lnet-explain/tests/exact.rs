@@ -236,6 +236,13 @@ proptest! {
     }
 
     #[test]
+    fn a_state_that_was_sent_is_the_state_that_is_explained(history in history()) {
+        let state = core(&history).selection_state();
+        let sent = lnet_explain::state_to_json(&state, NOW).unwrap();
+        prop_assert_eq!(lnet_explain::node_from_json(&sent).unwrap(), Node::exact(state, NOW));
+    }
+
+    #[test]
     fn the_levels_lead_to_the_answer(history in history(), target in 0..REMOTE.len()) {
         let node = Node::exact(core(&history).selection_state(), NOW);
         let told = explain(&node, &ask(nid(REMOTE[target]), 0, 1)).unwrap();

@@ -16,14 +16,16 @@ mod services;
 mod text;
 mod wire;
 mod zbmi;
+mod zoid;
 
 pub use capture::capture;
 pub use planning::{machine_file, site_lists};
 pub use policy::rule_block;
 pub use services::{rpc_message, store_body};
-pub use text::{config_yaml, nid_expression};
+pub use text::{config_shown, config_yaml, module_options, nid_expression};
 pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
 pub use zbmi::zbmi_inputs;
+pub use zoid::{zoid_command, zoid_frame};
 
 /// The body of a fuzz target.
 pub type Body = fn(&[u8]);
@@ -31,12 +33,14 @@ pub type Body = fn(&[u8]);
 /// Every body by the name of its target, which is also that of its seeds' directory.
 pub const BODIES: &[(&str, Body)] = &[
     ("capture", capture),
+    ("config_shown", config_shown),
     ("config_yaml", config_yaml),
     ("connreq", connreq),
     ("hello", hello),
     ("ksock_frame", ksock_frame),
     ("lnet_header", lnet_header),
     ("machine_file", machine_file),
+    ("module_options", module_options),
     ("nid_expression", nid_expression),
     ("ping_info", ping_info),
     ("rpc_message", rpc_message),
@@ -44,4 +48,6 @@ pub const BODIES: &[(&str, Body)] = &[
     ("site_lists", site_lists),
     ("store_body", store_body),
     ("zbmi_inputs", zbmi_inputs),
+    ("zoid_command", zoid_command),
+    ("zoid_frame", zoid_frame),
 ];

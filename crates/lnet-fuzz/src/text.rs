@@ -1,5 +1,6 @@
 //! The parsers of text that people write.
 
+use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions};
 use lnet_types::Nid;
 use lnet_types::expr::NidExpr;
 
@@ -18,6 +19,53 @@ pub fn config_yaml(data: &[u8]) {
         }
         // What people see of a refusal is made of the text that was refused.
         Err(error) => assert!(!error.render("lnet.conf").is_empty()),
+    }
+}
+
+/// Anything that lnetctl prints.
+pub fn config_shown(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else {
+        return;
+    };
+    match lnet_config::read(text) {
+        Ok(reading) => {
+            let written = reading.document.to_yaml();
+            // Several answers are several documents.
+            if reading.document.replies.is_empty() {
+                let again = lnet_config::read(&written).map(|reading| reading.document);
+                assert_eq!(again, Ok(reading.document), "{written}");
+            }
+            for warning in &reading.warnings {
+                assert!(!warning.render_warning("export").is_empty());
+            }
+        }
+        Err(error) => assert!(!error.render("export").is_empty()),
+    }
+}
+
+/// Options of the kernel module, as a file or as values.
+pub fn module_options(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else {
+        return;
+    };
+    for dialect in [Dialect::Kernel, Dialect::Converter] {
+        let mut options = ModuleOptions::default();
+        if let Err(error) = options.add_text(text, dialect) {
+            assert!(!error.render("lnet.conf").is_empty());
+            continue;
+        }
+        if let Ok((config, _)) = options.to_config(&ConvertDefaults::default()) {
+            let _yaml = config.to_yaml();
+        }
+        // Values of other modules may have quotes of both kinds.
+        options.others.clear();
+        if let Ok(written) = options.to_modprobe() {
+            assert_eq!(
+                ModuleOptions::parse(&written, dialect),
+                Ok(options),
+                "{written}"
+            );
+        }
     }
 }
 

@@ -23,6 +23,7 @@ use tracing::{debug, info};
 use crate::links::Links;
 use crate::loopback::{self, Parked};
 use crate::memory::MemoryTable;
+use crate::options::NodeOptions;
 use crate::queue::{NodeEvent, QueueState};
 
 /// Core, LND, memory and links.
@@ -32,6 +33,9 @@ pub(crate) struct Engine {
     pub(crate) links: Links,
     /// What the configuration says of each interface that the core does not keep.
     pub(crate) configured: BTreeMap<NiId, NiConfig>,
+    /// By what peers tell this life of the node from an earlier one.
+    pub(crate) incarnation: u64,
+    pub(crate) options: NodeOptions,
 }
 
 /// The engine without the LND: what the LND calls back into.
@@ -52,7 +56,7 @@ pub(crate) struct Side {
 }
 
 impl Engine {
-    pub(crate) fn new(lnd: Socklnd, core: Core) -> Self {
+    pub(crate) fn new(lnd: Socklnd, core: Core, incarnation: u64, options: NodeOptions) -> Self {
         let side = Side {
             core,
             memory: MemoryTable::default(),
@@ -69,6 +73,8 @@ impl Engine {
             side,
             links: Links::default(),
             configured: BTreeMap::new(),
+            incarnation,
+            options,
         }
     }
 

@@ -25,6 +25,7 @@
 //! ([`Progress::Thread`]) or the program's own thread while it waits ([`Progress::Caller`]). Programs
 //! that are async wrap [`EventQueue::wait`] in a thread of their own.
 
+mod change;
 mod clock;
 mod control;
 mod engine;
@@ -45,7 +46,7 @@ pub use lnet_core::{
 };
 pub use lnet_tcp::{AcceptMode, SourcePorts};
 
-pub use control::{ControlEndpoint, ControlError, ControlOptions};
+pub use control::{ControlEndpoint, ControlError, ControlOptions, ReconfigureError};
 pub use memory::{Md, Memory};
 pub use node::{MatchEntry, Node, NodeError, ShutdownReport};
 pub use options::{NodeOptions, Progress};

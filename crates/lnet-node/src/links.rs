@@ -59,6 +59,11 @@ impl Links {
         Some(interface)
     }
 
+    /// Forgets an NI that is gone.
+    pub(crate) fn remove(&mut self, ni: NiId) {
+        self.nis.retain(|linked| linked.ni != ni);
+    }
+
     /// Takes the news off the socket and passes them on.
     pub(crate) fn ready(&mut self, core: &mut Core, now: Time) {
         let Some(watch) = &self.watch else { return };

@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use lnet_config::{Config, Ip2Nets, NetConfig, NiConfig, NoRuleApplies};
+use lnet_config::{Buffers, Config, Ip2Nets, NetConfig, NiConfig, NoRuleApplies, RouteConfig};
 use lnet_core::{Core, CoreConfig, Globals, NiId, Route, RouterBuffers, Tunables};
 use lnet_tcp::{AddNiError, LndNi, NiKey, Socklnd, SocklndConfig, SourcePorts};
 use lnet_types::{LndType, Net, Nid, Time};
@@ -65,83 +65,108 @@ pub(crate) fn engine(
     now: Time,
 ) -> Result<Engine, StartError> {
     warn_of_settings_without_effect(config);
-    let globals = globals(config, options);
+    let globals = globals(&config.globals, options);
     let incarnation = wall_clock_nanos();
     let core = CoreConfig {
         interface_cookie: incarnation,
         seed: options.seed,
         globals,
-        buffers: router_buffers(config),
+        buffers: router_buffers(config.buffers),
         routing: config.routing.unwrap_or(false),
         pid: lnet_types::ProcessId::LUSTRE_PID,
     };
     let lnd = socklnd_config(options, &globals);
     let watched = registry.try_clone().map_err(StartError::EventLoop)?;
     let socklnd = Socklnd::new(lnd, registry, FIRST_LND_TOKEN, options.seed);
-    let mut engine = Engine::new(socklnd, Core::new(core, now));
+    let mut engine = Engine::new(socklnd, Core::new(core, now), incarnation, options.clone());
     // A one-shot node is gone before a link could change.
     if !options.one_shot {
         engine.links.watch(&watched, LINKS);
     }
-    add_interfaces(&mut engine, config, incarnation, now)?;
+    add_interfaces(&mut engine, config, now)?;
     add_routes_and_peers(&mut engine.side.core, config, now)?;
     engine.side.core.set_rules(config.rules.clone());
     Ok(engine)
 }
 
-fn add_interfaces(
-    engine: &mut Engine,
-    config: &Config,
-    incarnation: u64,
-    now: Time,
-) -> Result<(), StartError> {
-    let system = sys::interface_addresses().map_err(StartError::Interfaces)?;
-    let by_address = nets_by_address(config, &system)?;
+fn add_interfaces(engine: &mut Engine, config: &Config, now: Time) -> Result<(), StartError> {
+    let by_address = nets_by_address(&config.ip2nets)?;
     for net in config.nets.iter().chain(&by_address) {
-        if net.net.lnd != LndType::TCP {
-            return Err(StartError::NotTcp(net.net));
-        }
         for ni in &net.nis {
-            for nid in nids(net, ni, &system)? {
-                let id = add_interface(engine, nid, ni, incarnation, now)?;
-                let interface = engine.links.add(id, nid, &system);
-                let configured = NiConfig {
-                    nid: Some(nid),
-                    interfaces: interface.into_iter().collect(),
-                    ..ni.clone()
-                };
-                engine.configured.insert(id, configured);
-            }
+            add_nis(engine, net.net, ni, now)?;
         }
     }
     if engine.side.core.primary_nid().is_none() {
         return Err(StartError::NoNetwork);
     }
+    Ok(())
+}
+
+/// Takes the interfaces of an entry into use: all of them, or none.
+pub(crate) fn add_nis(
+    engine: &mut Engine,
+    net: Net,
+    ni: &NiConfig,
+    now: Time,
+) -> Result<(), StartError> {
+    if net.lnd != LndType::TCP {
+        return Err(StartError::NotTcp(net));
+    }
+    let system = sys::interface_addresses().map_err(StartError::Interfaces)?;
+    let mut added = Vec::new();
+    for nid in nids(net, ni, &system)? {
+        match add_interface(engine, nid, ni, now) {
+            Ok(id) => added.push(id),
+            Err(error) => {
+                for id in added {
+                    remove_ni(engine, id, now);
+                }
+                return Err(error);
+            }
+        }
+        let Some(&id) = added.last() else { continue };
+        let interface = engine.links.add(id, nid, &system);
+        // Shown as its name, it must come back as the same NID.
+        let interface = interface.filter(|name| interface_address(name, &system) == nid.ip());
+        let configured = NiConfig {
+            nid: Some(nid),
+            interfaces: interface.into_iter().collect(),
+            ..ni.clone()
+        };
+        engine.configured.insert(id, configured);
+    }
     engine.links.refresh(&mut engine.side.core, now);
     Ok(())
 }
 
+/// Takes an interface out of use and closes its connections.
+pub(crate) fn remove_ni(engine: &mut Engine, id: NiId, now: Time) {
+    let Engine { lnd, side, .. } = engine;
+    lnd.remove_ni(NiKey(id.0), now, side);
+    // One that the core does not have is gone already.
+    let _gone = side.core.remove_ni(id, now);
+    engine.links.remove(id);
+    engine.configured.remove(&id);
+}
+
 /// The networks that `ip2nets` gives a machine with these addresses.
-fn nets_by_address(
-    config: &Config,
-    system: &[InterfaceAddress],
-) -> Result<Vec<NetConfig>, NoRuleApplies> {
-    if config.ip2nets.is_empty() {
+pub(crate) fn nets_by_address(rules: &[Ip2Nets]) -> Result<Vec<NetConfig>, StartError> {
+    if rules.is_empty() {
         return Ok(Vec::new());
     }
+    let system = sys::interface_addresses().map_err(StartError::Interfaces)?;
     // Loopback addresses say nothing of where a machine is.
     let local = system.iter().filter(|local| !local.address.is_loopback());
     let local: Vec<_> = local
         .map(|local| (local.name.as_str(), local.address))
         .collect();
-    Ip2Nets::nets(&config.ip2nets, &local)
+    Ok(Ip2Nets::nets(rules, &local)?)
 }
 
 fn add_interface(
     engine: &mut Engine,
     nid: Nid,
     ni: &NiConfig,
-    incarnation: u64,
     now: Time,
 ) -> Result<NiId, StartError> {
     let added = lnet_core::NiConfig {
@@ -151,29 +176,31 @@ fn add_interface(
     let id = engine.side.core.add_ni(added, now)?;
     // 0 means that the LND chooses; kernels choose by link speed, which loopback and tunnels do not have.
     let conns_per_peer = ni.lnd_tunables.conns_per_peer.unwrap_or(0).max(1);
-    engine.lnd.add_ni(LndNi {
+    let serving = engine.lnd.add_ni(LndNi {
         ni: NiKey(id.0),
         nid,
         conns_per_peer,
-        incarnation,
-    })?;
+        incarnation: engine.incarnation,
+    });
+    if let Err(error) = serving {
+        // The core got it just now.
+        let _gone = engine.side.core.remove_ni(id, now);
+        return Err(error.into());
+    }
     Ok(id)
 }
 
 /// The NIDs of one entry: the one it gives, or one an interface it names.
-fn nids(
-    net: &NetConfig,
-    ni: &NiConfig,
-    system: &[InterfaceAddress],
-) -> Result<Vec<Nid>, StartError> {
+fn nids(net: Net, ni: &NiConfig, system: &[InterfaceAddress]) -> Result<Vec<Nid>, StartError> {
     if let Some(nid) = ni.nid {
         return Ok(vec![nid]);
     }
-    let addresses = ni.interfaces.iter().map(|name| {
-        interface_address(name, system).ok_or_else(|| no_interface(net.net, name, system))
-    });
+    let addresses = ni
+        .interfaces
+        .iter()
+        .map(|name| interface_address(name, system).ok_or_else(|| no_interface(net, name, system)));
     addresses
-        .map(|address| address.map(|address| Nid::from_ip(net.net, address)))
+        .map(|address| address.map(|address| Nid::from_ip(net, address)))
         .collect()
 }
 
@@ -208,13 +235,7 @@ fn no_interface(net: Net, interface: &str, system: &[InterfaceAddress]) -> Start
 
 fn add_routes_and_peers(core: &mut Core, config: &Config, now: Time) -> Result<(), StartError> {
     for route in &config.routes {
-        let route = Route {
-            net: route.net,
-            gateway: route.gateway,
-            hops: route.hop,
-            priority: route.priority,
-        };
-        core.add_route(route, now)?;
+        core.add_route(self::route(route), now)?;
     }
     for peer in &config.peers {
         if let Some(&primary) = peer.nids.first() {
@@ -222,6 +243,15 @@ fn add_routes_and_peers(core: &mut Core, config: &Config, now: Time) -> Result<(
         }
     }
     Ok(())
+}
+
+pub(crate) fn route(route: &RouteConfig) -> Route {
+    Route {
+        net: route.net,
+        gateway: route.gateway,
+        hops: route.hop,
+        priority: route.priority,
+    }
 }
 
 fn tunables(ni: &NiConfig) -> Tunables {
@@ -237,9 +267,9 @@ fn tunables(ni: &NiConfig) -> Tunables {
     }
 }
 
-fn globals(config: &Config, options: &NodeOptions) -> Globals {
+/// The parameters of a node; what is not set has its default.
+pub(crate) fn globals(given: &lnet_config::Globals, options: &NodeOptions) -> Globals {
     let default = Globals::default();
-    let given = &config.globals;
     let tracking = given
         .response_tracking
         .and_then(|value| u8::try_from(value).ok());
@@ -250,7 +280,7 @@ fn globals(config: &Config, options: &NodeOptions) -> Globals {
         retry_count: given.retry_count.unwrap_or(default.retry_count),
         response_tracking: tracking.unwrap_or(default.response_tracking),
         numa_range: given.numa_range.unwrap_or(default.numa_range),
-        health_sensitivity: health_sensitivity(config, options),
+        health_sensitivity: health_sensitivity(given, options),
         recovery_limit: given.recovery_limit.map_or(default.recovery_limit, seconds),
         max_recovery_ping_interval: given
             .max_recovery_ping_interval
@@ -264,24 +294,24 @@ fn globals(config: &Config, options: &NodeOptions) -> Globals {
 }
 
 /// A one-shot node has one connection to one peer and nobody can ping it: no health, no recovery.
-fn health_sensitivity(config: &Config, options: &NodeOptions) -> u16 {
+fn health_sensitivity(given: &lnet_config::Globals, options: &NodeOptions) -> u16 {
     if options.one_shot {
         return 0;
     }
-    let given = config.globals.health_sensitivity;
     given
+        .health_sensitivity
         .and_then(|value| u16::try_from(value).ok())
         .unwrap_or(Globals::default().health_sensitivity)
 }
 
 /// 0 stands for the default size, as in the kernel (selection, section 6.2).
-fn router_buffers(config: &Config) -> RouterBuffers {
+pub(crate) fn router_buffers(given: Buffers) -> RouterBuffers {
     let default = RouterBuffers::default();
     let size = |given: Option<u32>, default| given.filter(|&size| size > 0).unwrap_or(default);
     RouterBuffers {
-        tiny: size(config.buffers.tiny, default.tiny),
-        small: size(config.buffers.small, default.small),
-        large: size(config.buffers.large, default.large),
+        tiny: size(given.tiny, default.tiny),
+        small: size(given.small, default.small),
+        large: size(given.large, default.large),
     }
 }
 

@@ -319,9 +319,28 @@ const KINDS: [OperationKind; 3] = [
 ];
 
 fn faults(limits: &Limits, world: &World, random: &mut Random) -> Vec<Fault> {
-    let span = u64::from(limits.seconds) * SECOND;
     let lies = random.one_in(4);
-    let count = random.within(0, limits.faults.into());
+    some_faults((limits.faults, limits.seconds), world, lies, random)
+}
+
+/// Faults of a world that somebody wrote: at most so many, within so many seconds. No driver lies.
+pub(crate) fn faults_for(
+    count: u32,
+    seconds: u32,
+    world: &World,
+    random: &mut Random,
+) -> Vec<Fault> {
+    some_faults((count, seconds), world, false, random)
+}
+
+fn some_faults(
+    (count, seconds): (u32, u32),
+    world: &World,
+    lies: bool,
+    random: &mut Random,
+) -> Vec<Fault> {
+    let span = u64::from(seconds) * SECOND;
+    let count = random.within(0, count.into());
     (0..count)
         .filter_map(|_| {
             let at = random.below(span);

@@ -21,6 +21,8 @@ mod fabric;
 pub mod lnd;
 mod plan;
 mod random;
+mod report;
+mod scenario;
 mod shrink;
 mod sim;
 mod summary;
@@ -33,6 +35,8 @@ pub use plan::{
     World,
 };
 pub use random::Random;
+pub use report::Failure;
+pub use scenario::{BUILTIN, Builtin, Scenario, ScenarioError};
 pub use shrink::{Shrunk, shrink};
 #[cfg(feature = "broken")]
 pub use sim::Sabotage;

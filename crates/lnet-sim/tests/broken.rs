@@ -1,6 +1,11 @@
 //! The checkers can fail: each defect that is ordered is found within a bounded number of seeds, and what
 //! is left of its schedule is small.
 
+#![expect(
+    clippy::panic,
+    reason = "clippy knows only functions with #[test] as tests"
+)]
+
 use std::rc::Rc;
 
 use lnet_sim::{Limits, Options, Plan, Sabotage, Shrunk, Sim, draw, shrink};
@@ -31,7 +36,12 @@ fn found(sabotage: Sabotage) -> (u64, Rc<Plan>, Shrunk) {
 #[test]
 fn a_core_that_forgets_used_paths_is_found_and_told_in_a_few_lines() {
     let (seed, plan, shrunk) = found(Sabotage::ForgetUsedPaths);
-    println!("seed {seed}: {}; {} of {}", shrunk.violation, parts(&shrunk.plan), parts(&plan));
+    println!(
+        "seed {seed}: {}; {} of {}",
+        shrunk.violation,
+        parts(&shrunk.plan),
+        parts(&plan)
+    );
     assert_eq!(shrunk.violation.invariant, 5);
     assert!(parts(&shrunk.plan) < parts(&plan) / 4);
 }
@@ -39,7 +49,12 @@ fn a_core_that_forgets_used_paths_is_found_and_told_in_a_few_lines() {
 #[test]
 fn a_node_that_drops_a_send_event_is_found_and_told_in_a_few_lines() {
     let (seed, plan, shrunk) = found(Sabotage::DropSendEvent);
-    println!("seed {seed}: {}; {} of {}", shrunk.violation, parts(&shrunk.plan), parts(&plan));
+    println!(
+        "seed {seed}: {}; {} of {}",
+        shrunk.violation,
+        parts(&shrunk.plan),
+        parts(&plan)
+    );
     assert!([2, 8].contains(&shrunk.violation.invariant));
     assert!(parts(&shrunk.plan) <= 4);
 }
@@ -48,7 +63,11 @@ fn a_node_that_drops_a_send_event_is_found_and_told_in_a_few_lines() {
 fn without_a_defect_the_same_seeds_pass() {
     for seed in 1..=30 {
         let plan = Rc::new(draw(&Limits::default(), seed));
-        assert_eq!(Sim::run(plan, Options::default()).violation, None, "seed {seed}");
+        assert_eq!(
+            Sim::run(plan, Options::default()).violation,
+            None,
+            "seed {seed}"
+        );
     }
 }
 

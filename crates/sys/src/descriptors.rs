@@ -75,12 +75,11 @@ pub fn receive_descriptors(
     let mut descriptors = Vec::new();
     for message in received.cmsgs()? {
         if let ControlMessageOwned::ScmRights(raw) = message {
-            // SAFETY: the kernel has just opened these descriptors for this process and told
-            // nobody else their numbers.
-            descriptors.extend(
-                raw.into_iter()
-                    .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
-            );
+            for fd in raw {
+                // SAFETY: the kernel has just opened this descriptor for this process and told
+                // nobody else its number.
+                descriptors.push(unsafe { OwnedFd::from_raw_fd(fd) });
+            }
         }
     }
     Ok((received.bytes, descriptors))

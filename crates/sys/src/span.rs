@@ -472,7 +472,7 @@ pub fn write(target: &impl AsFd, head: &[u8], spans: &[Span], skip: usize) -> io
     counted(count)
 }
 
-/// As [`write`], for sockets: never raises `SIGPIPE`.
+/// As [`write()`], for sockets: never raises `SIGPIPE`.
 ///
 /// # Errors
 ///

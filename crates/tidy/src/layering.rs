@@ -94,6 +94,8 @@ const EDGES: [(&str, &[&str]); 28] = [
     (
         "finerail",
         &[
+            "lnet-control",
+            "lnet-dlc",
             "lnet-explain",
             "lnet-sim",
             "lnet-policy",
@@ -129,6 +131,7 @@ const EDGES: [(&str, &[&str]); 28] = [
             "lnet-wire",
             "lnet-types",
             "zbmi",
+            "zoid-proto",
         ],
     ),
 ];

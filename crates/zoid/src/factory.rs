@@ -15,6 +15,7 @@ use crate::server::{Handle, Server};
 pub struct Zoid {
     options: Options,
     counters: Arc<Counters>,
+    over_tcp: bool,
 }
 
 impl Zoid {
@@ -24,6 +25,21 @@ impl Zoid {
         Self {
             options,
             counters: Arc::default(),
+            over_tcp: false,
+        }
+    }
+
+    /// The method for addresses of the extension that begin with `zoid+tcp://`: for clients
+    /// without a daemon on their own host. It is `bmi_zoid_tcp` in a list of methods.
+    #[must_use]
+    pub fn over_tcp(options: Options) -> Self {
+        let options = Options {
+            extended_addresses: true,
+            ..options
+        };
+        Self {
+            over_tcp: true,
+            ..Self::new(options)
         }
     }
 
@@ -42,11 +58,17 @@ impl Zoid {
 
 impl Factory for Zoid {
     fn name(&self) -> &'static str {
-        "bmi_zoid"
+        match self.over_tcp {
+            false => "bmi_zoid",
+            true => "bmi_zoid_tcp",
+        }
     }
 
     fn scheme(&self) -> &'static str {
-        "zoid"
+        match self.over_tcp {
+            false => "zoid",
+            true => "zoid+tcp",
+        }
     }
 
     fn start(&self, setup: Setup) -> Result<Arc<dyn Method>, Error> {

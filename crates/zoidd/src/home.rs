@@ -78,6 +78,8 @@ pub(crate) struct Home {
     /// Unlocked when closed, at the latest by the end of the process.
     _lock: File,
     journal: File,
+    /// What the journal says, so that a server that attaches again and again adds one line.
+    recorded: BTreeSet<Entry>,
 }
 
 impl Home {
@@ -107,6 +109,7 @@ impl Home {
             directory,
             _lock: lock,
             journal,
+            recorded: BTreeSet::new(),
         };
         for entry in kept {
             home.record(&entry)?;
@@ -121,6 +124,9 @@ impl Home {
 
     /// Writes a name down; to be called before it is created.
     pub(crate) fn record(&mut self, entry: &Entry) -> Result<(), Error> {
+        if !self.recorded.insert(entry.clone()) {
+            return Ok(());
+        }
         let path = self.directory.join(self.instance.journal_file());
         let line = format!("{entry}\n");
         self.journal
@@ -391,6 +397,18 @@ mod tests {
         let (_home, removed) = Home::take(&instance, Some(directory.path())).unwrap();
         assert!(removed.is_empty(), "{removed}");
         assert_eq!(remove_replies(&instance, own), 1);
+    }
+
+    #[test]
+    fn a_name_is_written_down_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let instance = instance("once");
+        let (mut home, _) = Home::take(&instance, Some(directory.path())).unwrap();
+        for entry in entries().iter().chain(&entries()) {
+            home.record(entry).unwrap();
+        }
+        let text = fs::read_to_string(directory.path().join(instance.journal_file())).unwrap();
+        assert_eq!(text.lines().count(), entries().len(), "{text}");
     }
 
     #[test]

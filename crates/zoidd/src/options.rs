@@ -457,5 +457,4 @@ fn prefault(value: &str) -> Result<Prefault, String> {
 }
 
 #[cfg(test)]
-#[path = "options_tests.rs"]
 mod tests;

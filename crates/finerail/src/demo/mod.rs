@@ -199,11 +199,14 @@ fn show_configuration(site: &Site) -> anyhow::Result<()> {
 }
 
 fn start_router(site: &Site) -> anyhow::Result<NodeProcess> {
-    NodeProcess::start(Role::Router, site.command(Role::Router, &["node"])?)
+    NodeProcess::start(
+        Role::Router,
+        site.command(Role::Router, &["node", "--no-control"])?,
+    )
 }
 
 fn start_storage(site: &Site) -> anyhow::Result<NodeProcess> {
-    let mut command = site.command(Role::Storage, &["store", "serve"])?;
+    let mut command = site.command(Role::Storage, &["store", "serve", "--no-control"])?;
     command.arg(site.directory.join("store"));
     NodeProcess::start(Role::Storage, command)
 }

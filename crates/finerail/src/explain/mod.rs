@@ -12,8 +12,8 @@ use anyhow::Context;
 use clap::ValueEnum;
 use lnet_core::UsedPaths;
 use lnet_explain::{
-    Difference, Explanation, Imported, Machine, Question, Reverse, Settings, Source, explain,
-    import, reverse, what_if,
+    Difference, Explanation, Imported, Machine, Node, Question, Reverse, Settings, Source, explain,
+    import, node_from_json, reverse, what_if,
 };
 use lnet_policy::Profile;
 use lnet_types::Nid;
@@ -39,8 +39,11 @@ Exit code: 0 there is a path, 1 there is none, 2 wrong usage or bad input.
 ")]
 pub(crate) struct ExplainArgs {
     /// What lnetctl printed on the node: an export, or outputs of show; several files are put together
-    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present = "state")]
     config: Vec<PathBuf>,
+    /// The complete state of a running node, as JSON: what is told of it is exact
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "interfaces"])]
+    state: Option<PathBuf>,
     /// The destination
     #[arg(long, value_name = "NID")]
     to: Nid,
@@ -63,12 +66,14 @@ pub(crate) struct ExplainArgs {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     sends: u32,
-    /// Select as the design documents say, or as shipping kernels do
-    #[arg(long, value_enum, default_value_t = ProfileName::Design)]
-    profile: ProfileName,
-    /// What a resend may not use again: the pair of interfaces, or each of the two
-    #[arg(long, value_enum, default_value_t = UsedPathsName::Pair)]
-    used_paths: UsedPathsName,
+    /// Select as the design documents say, or as shipping kernels do [default: design, or as the state
+    /// says]
+    #[arg(long, value_enum)]
+    profile: Option<ProfileName>,
+    /// What a resend may not use again: the pair of interfaces, or each of the two [default: pair, or
+    /// as the state says]
+    #[arg(long, value_enum)]
+    used_paths: Option<UsedPathsName>,
     /// The node's interfaces: the output of `ip -j addr`
     #[arg(long, value_name = "FILE")]
     interfaces: Option<PathBuf>,
@@ -110,10 +115,7 @@ struct Report<'a> {
 /// Runs `finerail explain`.
 pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let settings = args.settings()?;
-    let Imported { node, warnings } = read_node(&args.config, &settings)?;
-    for warning in warnings {
-        complaint(&warning);
-    }
+    let node = args.node(&settings)?;
     let question = Question {
         to: args.to,
         from: args.from,
@@ -121,7 +123,7 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         sends: args.sends,
     };
     let explanation = explain(&node, &question)?;
-    let changes = args.changes.read(settings.profile)?;
+    let changes = args.changes.read(node.state.config.globals.profile)?;
     let difference = match changes.as_slice() {
         [] => None,
         changes => Some(what_if(&node, &question, changes)?),
@@ -147,16 +149,39 @@ impl ExplainArgs {
     fn settings(&self) -> anyhow::Result<Settings> {
         let machine = self.interfaces.as_deref().map(read_machine).transpose()?;
         Ok(Settings {
-            profile: match self.profile {
-                ProfileName::Design => Profile::Design,
-                ProfileName::Lustre => Profile::Lustre,
-            },
-            used_paths: match self.used_paths {
-                UsedPathsName::Pair => UsedPaths::Pair,
-                UsedPathsName::Literal => UsedPaths::Literal,
-            },
+            profile: self.profile().unwrap_or_default(),
+            used_paths: self.used_paths().unwrap_or_default(),
             machine,
         })
+    }
+
+    fn profile(&self) -> Option<Profile> {
+        self.profile.map(|name| match name {
+            ProfileName::Design => Profile::Design,
+            ProfileName::Lustre => Profile::Lustre,
+        })
+    }
+
+    fn used_paths(&self) -> Option<UsedPaths> {
+        self.used_paths.map(|name| match name {
+            UsedPathsName::Pair => UsedPaths::Pair,
+            UsedPathsName::Literal => UsedPaths::Literal,
+        })
+    }
+
+    fn node(&self, settings: &Settings) -> anyhow::Result<Node> {
+        let Some(path) = &self.state else {
+            let Imported { node, warnings } = read_node(&self.config, settings)?;
+            warnings.iter().for_each(|warning| complaint(warning));
+            return Ok(node);
+        };
+        let name = path.display().to_string();
+        let text = read_text(path).with_context(|| format!("cannot read {name}"))?;
+        let mut node = node_from_json(&text).with_context(|| name)?;
+        let globals = &mut node.state.config.globals;
+        globals.profile = self.profile().unwrap_or(globals.profile);
+        globals.used_paths = self.used_paths().unwrap_or(globals.used_paths);
+        Ok(node)
     }
 
     fn way_back(

@@ -75,6 +75,11 @@ impl Site {
             .arg(self.path(format!("{node}.yaml")));
         command.args(["--port", &self.port.to_string()]);
         command.args(["--router-check-interval", "1"]);
+        let words = || words.iter().map(|word| word.as_ref().to_string_lossy());
+        let is_service = words().any(|word| word == "node" || word == "serve");
+        if is_service && !words().any(|word| word.starts_with("--control")) {
+            command.arg("--no-control");
+        }
         command
     }
 

@@ -15,6 +15,7 @@
 //! which they came. That of rules is one.
 
 mod apply;
+mod delete;
 mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,7 @@ use lnet_policy::Rule;
 use lnet_types::{Net, Nid};
 
 pub use apply::ApplyError;
+pub use delete::deletion;
 
 use crate::ip2nets::Ip2Nets;
 use crate::model::{Buffers, Config, Globals, NetConfig, NiConfig, PeerConfig, RouteConfig};

@@ -167,45 +167,45 @@ fn known(options: &mut ModuleOptions, name: &str, value: Word<'_>) -> Result<boo
     let ModuleOptions {
         buffers, globals, ..
     } = options;
-    let (field, max) = match name {
+    let (field, min, max) = match name {
         "forwarding" => {
             options.forwarding = forwarding(value)?;
             return Ok(true);
         }
         "lnet_peer_discovery_disabled" => {
-            globals.discovery = Some(number(name, value, 1)? == 0);
+            globals.discovery = Some(number(name, value, 0, 1)? == 0);
             return Ok(true);
         }
         "lnet_drop_asym_route" => {
-            globals.drop_asym_route = Some(number(name, value, 1)? == 1);
+            globals.drop_asym_route = Some(number(name, value, 0, 1)? == 1);
             return Ok(true);
         }
-        "tiny_router_buffers" => (&mut buffers.tiny, MAX),
-        "small_router_buffers" => (&mut buffers.small, MAX),
-        "large_router_buffers" => (&mut buffers.large, MAX),
-        "lnet_numa_range" => (&mut globals.numa_range, MAX),
-        "lnet_interfaces_max" => (&mut globals.max_interfaces, MAX),
-        "lnet_retry_count" => (&mut globals.retry_count, MAX),
-        "lnet_transaction_timeout" => (&mut globals.transaction_timeout, MAX),
-        "lnet_health_sensitivity" => (&mut globals.health_sensitivity, 1000),
-        "router_sensitivity_percentage" => (&mut globals.router_sensitivity, 100),
-        "lnet_response_tracking" => (&mut globals.response_tracking, 3),
-        "lnet_recovery_limit" => (&mut globals.recovery_limit, MAX),
-        "lnet_max_recovery_ping_interval" => (&mut globals.max_recovery_ping_interval, MAX),
+        "tiny_router_buffers" => (&mut buffers.tiny, 0, MAX),
+        "small_router_buffers" => (&mut buffers.small, 0, MAX),
+        "large_router_buffers" => (&mut buffers.large, 0, MAX),
+        "lnet_numa_range" => (&mut globals.numa_range, 0, MAX),
+        "lnet_interfaces_max" => (&mut globals.max_interfaces, 0, MAX),
+        "lnet_retry_count" => (&mut globals.retry_count, 0, MAX),
+        "lnet_transaction_timeout" => (&mut globals.transaction_timeout, 1, MAX),
+        "lnet_health_sensitivity" => (&mut globals.health_sensitivity, 0, 1000),
+        "router_sensitivity_percentage" => (&mut globals.router_sensitivity, 0, 100),
+        "lnet_response_tracking" => (&mut globals.response_tracking, 0, 3),
+        "lnet_recovery_limit" => (&mut globals.recovery_limit, 0, MAX),
+        "lnet_max_recovery_ping_interval" => (&mut globals.max_recovery_ping_interval, 1, MAX),
         _ => return Ok(false),
     };
-    *field = Some(number(name, value, max)?);
+    *field = Some(number(name, value, min, max)?);
     Ok(true)
 }
 
 /// Kernels hold these as signed 32-bit numbers.
 const MAX: u32 = i32::MAX as u32;
 
-fn number(name: &str, value: Word<'_>, max: u32) -> Result<u32, Fault> {
+fn number(name: &str, value: Word<'_>, min: u32, max: u32) -> Result<u32, Fault> {
     let is_decimal = value.text.bytes().all(|byte| byte.is_ascii_digit());
     match value.text.parse() {
-        Ok(number) if is_decimal && number <= max => Ok(number),
-        _ => Err(value.invalid(name, format!("{name} is an integer from 0 to {max}"))),
+        Ok(number) if is_decimal && (min..=max).contains(&number) => Ok(number),
+        _ => Err(value.invalid(name, format!("{name} is an integer from {min} to {max}"))),
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn value(
     while next_entry(&mut cursor) {
         match kind {
             OptionKind::Networks => networks(&mut cursor, &mut options.networks)?,
-            OptionKind::Ip2Nets => options.ip2nets.push(ip2nets(&mut cursor)?),
+            OptionKind::Ip2Nets => options.ip2nets.extend(ip2nets(&mut cursor)?),
             OptionKind::Routes => options.routes.push(route(&mut cursor, dialect)?),
         }
         let more_networks = kind == OptionKind::Networks && cursor.peek() == Some(';');
@@ -113,7 +113,8 @@ fn network(name: Word<'_>, cursor: &mut Cursor<'_>) -> Result<NetworkOption, Fau
 }
 
 fn interface(cursor: &mut Cursor<'_>) -> Result<InterfaceOption, Fault> {
-    let is_name = |character: char| !is_delimiter(character) && !character.is_control();
+    // Quotes and backslashes belong to the file, and cannot be written back.
+    let is_name = |c: char| !is_delimiter(c) && !c.is_control() && !"\"'\\".contains(c);
     let name = cursor.word(is_name).text;
     if name.is_empty() {
         return Err(cursor.expected("the name of an interface"));
@@ -142,8 +143,8 @@ fn cpts(cursor: &mut Cursor<'_>) -> Result<Vec<u32>, Fault> {
         .map_err(|error| list.invalid("CPT", error))
 }
 
-/// Networks, and patterns of addresses.
-fn ip2nets(cursor: &mut Cursor<'_>) -> Result<Ip2NetsOption, Fault> {
+/// Networks, and patterns of addresses; `None` for loopback alone, which is always there.
+fn ip2nets(cursor: &mut Cursor<'_>) -> Result<Option<Ip2NetsOption>, Fault> {
     let mut entry = Ip2NetsOption {
         networks: Vec::new(),
         patterns: Vec::new(),
@@ -165,7 +166,7 @@ fn ip2nets(cursor: &mut Cursor<'_>) -> Result<Ip2NetsOption, Fault> {
     if entry.patterns.is_empty() {
         return Err(cursor.expected("a pattern of addresses behind the networks, such as 10.0.0.*"));
     }
-    Ok(entry)
+    Ok(Some(entry).filter(|entry| !entry.networks.is_empty()))
 }
 
 /// Networks, hops, gateways.

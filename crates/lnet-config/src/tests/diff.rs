@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::strategies::{any_config, cases};
-use crate::{ApplyError, Change, Config, diff, parse};
+use crate::{ApplyError, Change, Config, deletion, diff, parse, parse_document};
 
 fn config(source: &str) -> Config {
     parse(source).unwrap_or_else(|error| panic!("{}", error.render("test")))
@@ -148,6 +148,41 @@ fn changes_come_in_an_order_that_a_running_node_can_make() {
     udsp add --src tcp --priority 5
     udsp add --idx 2 --dst tcp7 --rte 10.0.0.1@tcp
     "#);
+}
+
+#[test]
+fn a_deletion_names_what_goes_and_leaves_the_rest() {
+    let named = parse_document(
+        "net: [{net type: tcp, local NI(s): [{interfaces: {0: eth1}}]}]\n\
+         route: [{net: tcp9, gateway: 10.0.0.1@tcp}]\n\
+         global: {discovery: 1, retry_count: 3}\n\
+         udsp: [{dst: tcp}, {src: tcp}]\n",
+    );
+    let mut current = config(OLD);
+    current.globals.discovery = Some(false);
+    current.globals.retry_count = Some(1);
+    let changes = deletion(&current, &named.unwrap());
+    let shown: Vec<_> = changes.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    route del --net tcp9 --gateway 10.0.0.1@tcp
+    net del --net tcp --if eth1
+    set global parameters
+    udsp del --idx 2
+    udsp del --idx 0
+    "#);
+    let left = applied(current, &changes);
+    assert_eq!(
+        (left.globals.discovery, left.globals.retry_count),
+        (None, Some(1))
+    );
+    assert_eq!(
+        (
+            left.nets[0].nis.len(),
+            left.routes.len(),
+            left.rules.rules().len()
+        ),
+        (1, 2, 1)
+    );
 }
 
 #[test]

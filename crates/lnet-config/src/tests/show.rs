@@ -3,7 +3,10 @@
 use lnet_policy::{Priority, Profile};
 
 use super::reference::outputs;
-use crate::{Document, Reply, RouteType, Status, UdspAction, UdspEntry, Verbosity, parse, read};
+use crate::{
+    DIFFERENCES, Document, PeerShow, Reply, RouteType, Status, UdspAction, UdspEntry, Verbosity,
+    parse, read,
+};
 
 fn document(source: &str) -> Document {
     let reading = read(source).unwrap_or_else(|error| panic!("{}", error.render("test")));
@@ -39,6 +42,16 @@ fn each_verbosity_is_a_part_of_the_next() {
             assert_eq!(limited.to_yaml(), printed(&command).unwrap(), "{command}");
         }
     }
+}
+
+#[test]
+fn peers_printed_one_by_one_make_the_list() {
+    let Some(all) = printed("peer show -v 4") else {
+        return;
+    };
+    let items = document(&all).peers;
+    let items: String = items.iter().map(PeerShow::to_yaml_item).collect();
+    assert_eq!(format!("peer:\n{items}"), all);
 }
 
 #[test]
@@ -316,4 +329,20 @@ fn actions_are_read_in_all_their_forms() {
     }
     let document = document("udsp: [{src: 1@gni, dst: 2@gni, action: preferred}]");
     assert_eq!(document.udsp[0].action, Some(UdspAction::Preferred));
+}
+
+#[test]
+fn every_difference_has_a_name_of_its_own_and_a_reason() {
+    let mut codes: Vec<_> = DIFFERENCES
+        .iter()
+        .map(|difference| difference.code)
+        .collect();
+    codes.sort_unstable();
+    codes.dedup();
+    assert_eq!(codes.len(), DIFFERENCES.len());
+    assert!(
+        DIFFERENCES
+            .iter()
+            .all(|difference| !difference.reason.is_empty())
+    );
 }

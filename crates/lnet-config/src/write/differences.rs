@@ -1,4 +1,4 @@
-//! Where our output deliberately differs from that of kernel nodes.
+//! Where documents deliberately differ from those of kernel nodes.
 
 /// A deliberate difference between what kernel nodes of 2.16.1 print or take and what Finerail does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +16,110 @@ pub struct Difference {
 }
 
 /// All deliberate differences in documents: the documentation prints this table.
-pub const DIFFERENCES: &[Difference] = &[Difference {
-    code: "descr-quoted",
-    subject: "import of a file that cannot be opened",
-    kernel: "descr: cannot open 'F': No such file or directory",
-    finerail: "descr: \"cannot open 'F': No such file or directory\"",
-    reason: "a colon and a blank inside text without quotes is not YAML, and no parser reads it",
-}];
+pub const DIFFERENCES: &[Difference] = &[
+    Difference {
+        code: "descr-quoted",
+        subject: "import of a file that cannot be opened",
+        kernel: "descr: cannot open 'F': No such file or directory",
+        finerail: "descr: \"cannot open 'F': No such file or directory\"",
+        reason: "a colon and a blank inside text without quotes is not YAML, and no parser reads it",
+    },
+    Difference {
+        code: "udsp-lists",
+        subject: "udsp show",
+        kernel: "[1,3-5] prints as 1.3-5], [1,3] as 1.3 (Q-11)",
+        finerail: "[1,3-5] and [1,3]",
+        reason: "the kernel's text is no expression and cannot be imported",
+    },
+    Difference {
+        code: "udsp-any-number",
+        subject: "udsp show",
+        kernel: "tcp* prints as tcp[0-4294967295]",
+        finerail: "tcp*; the kernel's form is read",
+        reason: "networks have numbers up to 65535",
+    },
+    Difference {
+        code: "udsp-rank",
+        subject: "udsp show, import",
+        kernel: "a rule with src, dst and priority is stored without effect (Q-16)",
+        finerail: "the priority is the rank of the preferred NIDs, and printed as an action",
+        reason: "the design gives pairs a priority",
+    },
+    Difference {
+        code: "udsp-dead",
+        subject: "import",
+        kernel: "rules with rte alone, or rte and priority, are stored without effect (Q-16, Q-17)",
+        finerail: "refused with their place; outputs that have them are read",
+        reason: "a rule that does nothing is a mistake",
+    },
+    Difference {
+        code: "udsp-disabled",
+        subject: "udsp show, import",
+        kernel: "no rule can be kept without being in force",
+        finerail: "such a rule prints disabled: 1 behind its other keys",
+        reason: "the rule blocks of version 2 know it; no kernel prints the key",
+    },
+    Difference {
+        code: "udsp-import",
+        subject: "import",
+        kernel: "an exported udsp section is refused, or read wrongly (Q-21 to Q-24)",
+        finerail: "export and import give the same rules in the same order",
+        reason: "an export is there to be imported",
+    },
+    Difference {
+        code: "import-nested-keys",
+        subject: "import",
+        kernel: "unknown keys inside an entry are passed over without a message",
+        finerail: "refused with their place",
+        reason: "a configuration that is silently half in force is worse than none",
+    },
+    Difference {
+        code: "import-truncated",
+        subject: "import",
+        kernel: "truncated YAML never ends",
+        finerail: "refused with its place",
+        reason: "a defect",
+    },
+    Difference {
+        code: "import-backup",
+        subject: "import",
+        kernel: "a backup of two networks ends with -7 after the first",
+        finerail: "all of it is imported",
+        reason: "a defect",
+    },
+    Difference {
+        code: "expressions",
+        subject: "NIDs and networks everywhere",
+        kernel: "[5-1], tcp99999 and tcp1[2-3] are accepted and match something else or nothing",
+        finerail: "refused with their place",
+        reason: "what an expression does is what it says",
+    },
+    Difference {
+        code: "backup-nid",
+        subject: "export --backup",
+        kernel: "no interface has a nid",
+        finerail: "one that was configured by NID alone keeps it",
+        reason: "without it the entry would name nothing",
+    },
+    Difference {
+        code: "routes-priority",
+        subject: "routes= of modprobe.d",
+        kernel: "the last priority of an entry is that of all its gateways (Q-26)",
+        finerail: "each gateway has its own",
+        reason: "that is what the entry says",
+    },
+    Difference {
+        code: "networks-interface",
+        subject: "networks= of modprobe.d",
+        kernel: "a network without interface takes the first that is found",
+        finerail: "convert refuses it, or takes the interface of --interface",
+        reason: "which one is first changes from boot to boot",
+    },
+    Difference {
+        code: "routes-expanded",
+        subject: "convert",
+        kernel: "ranges of routes are kept, one entry each",
+        finerail: "one entry for each network and gateway; unusable ones are named and left out",
+        reason: "imports take one network an entry, and refuse what a module would skip",
+    },
+];

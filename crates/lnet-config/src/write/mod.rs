@@ -13,7 +13,7 @@ mod verbosity;
 pub use differences::{DIFFERENCES, Difference};
 pub use verbosity::Verbosity;
 
-use crate::document::{CptPools, Document, RouteShow, RouteType, Status, UdspInfo};
+use crate::document::{CptPools, Document, PeerShow, RouteShow, RouteType, Status, UdspInfo};
 use crate::ip2nets::Ip2Nets;
 use crate::model::{Buffers, Config};
 use crate::udsp::{UdspAction, UdspEntry};
@@ -47,6 +47,17 @@ impl Document {
         let mut text = String::new();
         write_document(&mut text, self, Unset::MinusOne);
         text
+    }
+}
+
+impl PeerShow {
+    /// The lines of this peer in a list whose heading `peer:` is printed already: for lists that are
+    /// too long to be held.
+    #[must_use]
+    pub fn to_yaml_item(&self) -> String {
+        let mut text = String::new();
+        Emitter::new(&mut text, Layout::SIX).list("peer", [self], peer::peer);
+        text.split_off("peer:\n".len().min(text.len()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use lnet_types::Nid;
 
-use super::emitter::{Emitter, Layout, Quoted};
+use super::emitter::{Emitter, Layout, Quoted, Scalar};
 use crate::reply::{ErrorBlock, ErrorLayout, PeerReply, Reply};
 
 pub(super) fn replies(text: &mut String, replies: &[Reply]) {
@@ -78,7 +78,7 @@ fn failure(text: &mut String, block: &ErrorBlock) {
 /// Number and reason beside the entity, which has no value.
 fn flat(text: &mut String, layout: Layout, block: &ErrorBlock, descr: impl Display + Copy) {
     Emitter::new(text, layout).list(&block.verb, [block], |out, block| {
-        out.null(&block.entity);
+        out.null(&Scalar(&block.entity).to_string());
         out.pair_if("seq_no", block.seq_no);
         out.pair("errno", block.errno);
         out.pair("descr", descr);
@@ -88,7 +88,7 @@ fn flat(text: &mut String, layout: Layout, block: &ErrorBlock, descr: impl Displ
 /// Number and reason under the entity.
 fn nested(text: &mut String, block: &ErrorBlock) {
     Emitter::new(text, Layout::FOUR).list(&block.verb, [block], |out, block| {
-        out.map(&block.entity, |out| {
+        out.map(&Scalar(&block.entity).to_string(), |out| {
             out.pair_if("seq_no", block.seq_no);
             out.pair("errno", block.errno);
             out.pair("descr", Quoted(&block.descr));
@@ -96,11 +96,14 @@ fn nested(text: &mut String, block: &ErrorBlock) {
     });
 }
 
-/// Text in single quotes, in which a quote is doubled.
+/// Text in single quotes, in which a quote is doubled; in double ones if it has what those cannot hold.
 struct SingleQuoted<'a>(&'a str);
 
 impl Display for SingleQuoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.contains(char::is_control) {
+            return Quoted(self.0).fmt(f);
+        }
         write!(f, "'{}'", self.0.replace('\'', "''"))
     }
 }

@@ -243,3 +243,37 @@ fn a_node_without_interfaces_talks_to_itself_only() {
     assert_eq!(net.core(0).primary_nid(), None);
     net.assert_at_rest();
 }
+
+#[test]
+fn changes_that_are_held_together_end_where_single_ones_end() {
+    let change = |core: &mut Core| {
+        core.add_ni(ni("10.0.5.1@tcp"), now()).unwrap();
+        core.add_route(route("tcp7", "10.0.0.9@tcp"), now())
+            .unwrap();
+        let peer = nid("10.0.0.77@tcp");
+        core.add_peer(peer, &[peer], true).unwrap();
+        for text in ["--dst 10.0.0.77@tcp --priority 3", "--dst tcp --priority 1"] {
+            core.add_rule(rule(text), None).unwrap();
+        }
+    };
+    let (mut single, mut together) = (core(), core());
+    change(&mut single);
+    together.hold_rules();
+    change(&mut together);
+    together.release_rules();
+    assert!(single.peers().eq(together.peers()));
+    assert!(single.nis().eq(together.nis()));
+}
+
+fn rule(text: &str) -> lnet_policy::Rule {
+    use lnet_policy::{Action, Priority, Profile, Rule, RuleText};
+    let words: Vec<&str> = text.split(' ').collect();
+    let text = RuleText {
+        dst: Some(words[1]),
+        action: Some(Action::Priority(
+            Priority::new(words[3].parse().unwrap()).unwrap(),
+        )),
+        ..RuleText::default()
+    };
+    Rule::from_text(&text, Profile::Design).unwrap()
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lnet_core::{
-    GatewaySelection, Globals, Health, NetSelection, NiDevice, NiHealthStats, NiSelection,
+    Core, GatewaySelection, Globals, Health, NetSelection, NiDevice, NiHealthStats, NiSelection,
     PeerHealthStats, PeerNiSelection, PeerSelection, RecoverySelection, Route, RouteSelection,
     SelectionState, Tunables,
 };
@@ -281,31 +281,40 @@ fn forget_idle_gateways(state: &mut SelectionState) {
 }
 
 fn set(state: &mut SelectionState, parameter: Parameter) -> Result<(), ChangeError> {
-    let globals = &mut state.config.globals;
     match parameter {
-        Parameter::HealthSensitivity(value) => set_sensitivity(globals, value),
-        Parameter::RetryCount(value) => globals.retry_count = value,
-        Parameter::TransactionTimeout(value) => {
-            globals.transaction_timeout = Duration::from_secs(value.into());
+        Parameter::HealthSensitivity(value) => {
+            set_globals(state, |globals| globals.health_sensitivity = value)
         }
-        Parameter::NumaRange(value) => globals.numa_range = value,
-        Parameter::RulePriority(index, value) => return set_rule_priority(state, index, value),
+        Parameter::RetryCount(value) => set_globals(state, |globals| globals.retry_count = value),
+        Parameter::TransactionTimeout(value) => {
+            let timeout = Duration::from_secs(value.into());
+            set_globals(state, |globals| globals.transaction_timeout = timeout)
+        }
+        Parameter::NumaRange(value) => set_globals(state, |globals| globals.numa_range = value),
+        Parameter::RulePriority(index, value) => set_rule_priority(state, index, value),
         Parameter::RoutePriority(net, by, value) => {
             let mut routes = state.routes.iter_mut();
             let route = routes.find(|one| one.route.net == net && one.route.gateway == by);
             let unknown = || ChangeError::unknown("route", format!("to {net} by {by}"));
             route.ok_or_else(unknown)?.route.priority = value;
+            Ok(())
         }
     }
-    Ok(())
 }
 
-/// Switching health off switches resends off, as it does in a node.
-fn set_sensitivity(globals: &mut Globals, value: u16) {
-    globals.health_sensitivity = value;
-    if value == 0 {
-        globals.retry_count = 0;
-    }
+/// The core knows which parameters go together, and what else one of them changes.
+fn set_globals(
+    state: &mut SelectionState,
+    change: impl FnOnce(&mut Globals),
+) -> Result<(), ChangeError> {
+    let mut globals = state.config.globals;
+    change(&mut globals);
+    let core = Core::from_selection_state(state, Time::ZERO);
+    let mut core = core.map_err(|error| ChangeError::Refused(error.to_string()))?;
+    let changed = core.change_globals(globals, Time::ZERO);
+    changed.map_err(|error| ChangeError::Refused(error.to_string()))?;
+    state.config.globals = core.selection_state().config.globals;
+    Ok(())
 }
 
 fn set_rule_priority(

@@ -115,6 +115,9 @@ pub enum ChangeError {
     /// The rules refuse it.
     #[error("{0}")]
     Rule(String),
+    /// No node takes it.
+    #[error("{0}")]
+    Refused(String),
 }
 
 impl ChangeError {

@@ -11,7 +11,9 @@
 //! Who may connect: this process's user, root, and the members of one group if that is allowed.
 
 mod connection;
+mod failure;
 mod fault;
+mod import;
 mod ping;
 mod request;
 mod rules;
@@ -33,6 +35,8 @@ use thiserror::Error;
 use tracing::{debug, warn};
 
 use crate::node::Node;
+
+pub use import::ReconfigureError;
 
 /// Where and for whom the endpoint listens.
 #[derive(Clone, Debug)]

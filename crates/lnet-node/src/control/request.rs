@@ -9,7 +9,7 @@ use lnet_core::{Core, Health, PeerCursor};
 use lnet_types::{Net, Nid};
 
 use super::connection::Pieces;
-use super::{fault, ping, show};
+use super::{fault, import, ping, show};
 use crate::engine::Engine;
 use crate::node::Node;
 
@@ -49,7 +49,20 @@ pub(super) fn carry_out(node: &Node, body: &[u8], send: Pieces<'_>) -> io::Resul
         }
         Request::Fault(fault) => fault::carry_out(node, &fault),
         Request::SetHealth { target, health } => set_health(node, &target, health),
-        other => refusal(-EOPNOTSUPP, format!("not supported: {other:?}")),
+        Request::Import {
+            yaml,
+            mode,
+            partial,
+            dry_run,
+        } => {
+            let how = import::How {
+                mode,
+                partial,
+                dry_run,
+            };
+            import::import(node, &yaml, how)
+        }
+        Request::SelectionState => refusal(-EOPNOTSUPP, "not yet".to_owned()),
     })
 }
 

@@ -3,9 +3,9 @@
 //! Each function takes a copy of what it needs under the engine's lock; text is made outside of it.
 
 use lnet_config::{
-    Buffers, CptPools, DerivedGlobals, Document, Globals, MessageStats, NetShow, NiHealth, NiShow,
-    NodeStats, PeerCredits, PeerNiHealth, PeerNiShow, PeerShow, Pool, Reply, RouteShow, RouteType,
-    Status, Traffic, Tunables, UdspEntry, UdspInfo,
+    Buffers, Config, CptPools, DerivedGlobals, Document, Globals, MessageStats, NetShow, NiHealth,
+    NiShow, NodeStats, PeerCredits, PeerNiHealth, PeerNiShow, PeerShow, Pool, Reply, RouteShow,
+    RouteType, Status, Traffic, Tunables, UdspEntry, UdspInfo,
 };
 use lnet_core::{
     Core, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView,
@@ -196,6 +196,26 @@ pub(super) fn peer_list(core: &Core) -> Document {
     reply(Reply::PeerList(
         core.peers().map(|peer| peer.primary).collect(),
     ))
+}
+
+/// What an import would need to make a node like this one: of the peers, those that are configured.
+pub(super) fn configuration(engine: &Engine) -> Config {
+    let core = &engine.side.core;
+    let peers = core.peers().filter(|peer| peer.configured);
+    let document = Document {
+        nets: nets(engine, None).nets,
+        routes: routes(core, None, None).routes,
+        peers: peers.map(|view| peer(core, &view)).collect(),
+        routing: Some(core.is_router()),
+        buffers: buffers(core),
+        globals: globals(core).globals,
+        ..Document::default()
+    };
+    let (config, _) = document.config();
+    Config {
+        rules: core.rules().clone(),
+        ..config
+    }
 }
 
 /// Pages of a buffer of 1 MiB.

@@ -20,23 +20,24 @@
 
 mod heap;
 mod node;
+mod program;
 mod trouble;
 mod wire;
 
 use std::rc::Rc;
 
-use lnet_core::{Event, GetRequest, MdOptions, MdSpec, Output, PutRequest, Transmit};
-use lnet_types::{Nid, ProcessId, Time};
+use lnet_core::{Event, Output, Transmit};
+use lnet_types::{Nid, Time};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
 use self::heap::{Happening, Heap};
-use self::node::{Node, PORTAL};
+use self::node::Node;
 use self::wire::{Dialling, Flight};
 use crate::check::Checker;
 use crate::fabric::Fabric;
 use crate::lnd::{Actions, Message};
-use crate::plan::{OperationKind, Plan, PortId};
+use crate::plan::{Plan, PortId};
 use crate::random::Random;
 use crate::summary::{Outcome, Tally};
 use crate::trace::Trace;
@@ -201,115 +202,6 @@ impl Sim {
         }
     }
 
-    // --- what programs do ---
-
-    fn operation(&mut self, index: u32) {
-        let plan = Rc::clone(&self.plan);
-        if let Some(next) = plan.operations.get(index as usize + 1) {
-            self.heap
-                .plan(next.at.max(self.now), Happening::Operation(index + 1));
-        }
-        self.operations_left = self.operations_left.saturating_sub(1);
-        let Some(operation) = plan.operations.get(index as usize) else {
-            return;
-        };
-        let to = plan
-            .world
-            .nodes
-            .get(operation.to as usize)
-            .and_then(|node| node.nis.first());
-        let Some(target) = to.map(|ni| ProcessId::lustre(ni.nid)) else {
-            return;
-        };
-        let now = self.time();
-        let Some(node) = self.nodes.get_mut(operation.from as usize) else {
-            return;
-        };
-        let Some(core) = node.core.as_deref_mut() else {
-            return;
-        };
-        let answered = operation.kind != OperationKind::Put;
-        let md = MdSpec {
-            length: operation.length,
-            threshold: Some(1 + u32::from(answered)),
-            max_size: 0,
-            options: MdOptions::empty(),
-            unlink_when_exhausted: true,
-            user: index.into(),
-        };
-        let Ok(md) = core.md_bind(md) else {
-            return;
-        };
-        let match_bits = u64::from(index);
-        let started = match operation.kind {
-            OperationKind::Get => core.get(
-                GetRequest {
-                    md,
-                    source: None,
-                    target,
-                    portal: PORTAL,
-                    match_bits,
-                    offset: 0,
-                },
-                now,
-            ),
-            OperationKind::Put | OperationKind::PutAck => core.put(
-                PutRequest {
-                    md,
-                    ack: answered,
-                    source: None,
-                    target,
-                    portal: PORTAL,
-                    match_bits,
-                    offset: 0,
-                    hdr_data: match_bits,
-                },
-                now,
-            ),
-        };
-        if started.is_err() {
-            return;
-        }
-        self.checker.started(index, self.now);
-        self.tally.started();
-        if operation.cancel_after > 0 {
-            node.cancellable.push((index, md));
-            self.heap
-                .plan(self.now + operation.cancel_after, Happening::Cancel(index));
-        }
-        self.trace
-            .operation(self.now, &plan.world, index, operation);
-        self.settle(operation.from);
-    }
-
-    fn cancel(&mut self, index: u32) {
-        let from = self
-            .plan
-            .operations
-            .get(index as usize)
-            .map(|operation| operation.from);
-        let now = self.time();
-        let Some((from, node)) =
-            from.and_then(|from| Some((from, self.nodes.get_mut(from as usize)?)))
-        else {
-            return;
-        };
-        let at = node
-            .cancellable
-            .iter()
-            .position(|(operation, _)| *operation == index);
-        let Some((_, md)) = at.map(|at| node.cancellable.swap_remove(at)) else {
-            return;
-        };
-        // It may have ended already.
-        if let Some(core) = node.core.as_deref_mut()
-            && core.md_unlink(md, now).is_ok()
-        {
-            self.checker.cancelled(index);
-            self.settle(from);
-        }
-    }
-
     // --- between a core and its drivers ---
 
     /// Carries out all that a core wants, until it wants nothing more.
@@ -464,8 +356,10 @@ impl Sim {
                 Some((spec.name.as_str(), what))
             });
         if quiet && unrest.is_none() {
-            self.tally
-                .recovered(self.now.saturating_sub(self.calm_since));
+            if !plan.faults.is_empty() {
+                let span = self.now.saturating_sub(self.calm_since);
+                self.tally.recovered(span);
+            }
             return true;
         }
         if self.now < self.calm_since + self.patience() {

@@ -46,8 +46,8 @@ pub(super) struct Attachment {
     unexpected_leases: Arc<Leases>,
     pub(super) pool: Arc<Pool>,
     gate: Mutex<Gate>,
-    /// The count of unexpected messages when the last test found no more.
-    seen: AtomicU32,
+    /// How many of the unexpected messages that have come were handed out, modulo 2^32.
+    taken: AtomicU32,
     /// A test was told that an unexpected message waits.
     told: AtomicBool,
 }
@@ -123,7 +123,7 @@ impl Attachment {
             mapping,
             gate: Mutex::default(),
             // Whether messages wait from before, the first test will be told.
-            seen: AtomicU32::new(arrived.unwrap_or(0)),
+            taken: AtomicU32::new(arrived.unwrap_or(0)),
             told: AtomicBool::new(false),
         })
     }
@@ -227,25 +227,29 @@ impl Attachment {
         self.unexpected_leases.lease(start..start + len, keeper)
     }
 
-    /// Whether unexpected messages have come that no test was told to be the last.
+    /// Whether unexpected messages have come that were not handed out.
     pub(super) fn unexpected_waiting(&self) -> bool {
-        self.told.load(Ordering::Relaxed) || self.arrived() != self.seen.load(Ordering::Relaxed)
+        self.told.load(Ordering::Relaxed) || self.arrived() != self.taken.load(Ordering::Relaxed)
     }
 
     /// How many unexpected messages have come, modulo 2^32.
-    pub(super) fn arrived(&self) -> u32 {
+    fn arrived(&self) -> u32 {
         let arrived = self.mapping.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
         arrived.unwrap_or(0)
     }
 
-    /// A test that began at the count `before` took `found` messages and left none.
-    pub(super) fn note_drained(&self, before: u32, found: usize) {
-        let waited = self.seen.load(Ordering::Relaxed) != before;
-        // If none waited before, the found ones came after. Otherwise some may be counted already.
-        let later = if waited { 0 } else { found as u32 };
-        self.seen
-            .store(before.wrapping_add(later), Ordering::Relaxed);
-        self.told.store(false, Ordering::Relaxed);
+    /// A test took `found` messages, and left none of its class unless it was `full`.
+    pub(super) fn note_taken(&self, found: usize, full: bool) {
+        let arrived = self.arrived();
+        let taken = self.taken.load(Ordering::Relaxed);
+        let ahead = arrived.wrapping_sub(taken);
+        // Messages from before this attachment are not counted: never count beyond what has come.
+        let step = u32::try_from(found).unwrap_or(u32::MAX).min(ahead);
+        self.taken
+            .store(taken.wrapping_add(step), Ordering::Relaxed);
+        if !full {
+            self.told.store(false, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn note_told(&self) {

@@ -110,9 +110,4 @@ impl Ops {
         taken.sort_unstable_by_key(|(id, _)| *id);
         taken
     }
-
-    /// Whether the plugin knows, or is about to know, this operation.
-    pub(super) fn is_registered(&self, id: OpId) -> bool {
-        self.get(id).is_some_and(|op| op.state != State::Waiting)
-    }
 }

@@ -200,6 +200,8 @@ impl Server {
         let cancelled = op.state == State::Posting { cancelled: true };
         op.state = State::Registered(plugin_id);
         drop(ops);
+        // A test that could not name it to the plugin can now.
+        self.changed.notify_all();
         if cancelled {
             let told = attachment.tell(&Command::Cancel { plugin_id });
             let _judged = self.judge(attachment, told);

@@ -25,6 +25,9 @@ use crate::error::of_status;
 /// How long a test without a daemon sleeps before it looks for one.
 const NO_DAEMON: Duration = Duration::from_millis(50);
 
+/// How long a test waits for what another thread is about to report.
+const BACK_OFF: Duration = Duration::from_millis(1);
+
 impl Server {
     pub(super) fn test(self: &Arc<Self>, wanted: &Wanted<'_>, wait: Duration) -> Result<(), Error> {
         let wakes = self.wakes.load(Ordering::SeqCst);
@@ -39,8 +42,12 @@ impl Server {
             Which::Any { .. } => Vec::new(),
             Which::These(ids) => {
                 let ops = lock(&self.ops);
-                let known = ids.iter().filter(|id| ops.is_registered(**id));
-                known.map(|id| id.number().unsigned_abs()).collect()
+                let plugin_id = |id: &OpId| ops.get(*id)?.plugin_id();
+                let mut known: Vec<u64> = ids.iter().filter_map(plugin_id).collect();
+                // A program may name one twice; the plugin reports it once.
+                known.sort_unstable();
+                known.dedup();
+                known
             }
         };
         let scratch = match (wanted.which(), ids.len()) {
@@ -61,7 +68,7 @@ impl Server {
             // The interface finds what has become of the operations.
             Err(Error::NetReset | Error::NetDown) if !self.is_closed() => Ok(()),
             // All ids were unknown: another thread has just been told of their end.
-            Err(Error::Inval) => Ok(()),
+            Err(Error::Inval) => self.pause(BACK_OFF.min(wait), wakes),
             other => other,
         }
     }
@@ -144,15 +151,12 @@ impl Server {
             class: class.0,
             idle_ms: milliseconds(wait),
         });
-        let arrived = attachment.arrived();
         let tested = attachment.sleep(&command, wait, asleep).and_then(|answer| {
             let Some(answer) = answer else { return Ok(()) };
             let Reply::UnexpectedTest(found) = answer.reply()? else {
                 return Err(Error::Proto);
             };
-            if found.len() < capacity as usize {
-                attachment.note_drained(arrived, found.len());
-            }
+            attachment.note_taken(found.len(), found.len() == capacity as usize);
             for message in found.iter() {
                 messages.extend(self.received(&attachment, &message));
             }

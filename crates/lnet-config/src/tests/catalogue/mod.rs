@@ -5,6 +5,7 @@ mod config;
 mod converter;
 mod coverage;
 mod peers;
+mod rules;
 
 use crate::Config;
 

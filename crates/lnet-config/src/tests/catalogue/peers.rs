@@ -1,7 +1,9 @@
 //! Peers and identity (section 7.5).
 
 use super::{config_of, refusal};
-use crate::{Document, PeerConfig, PeerListError, Request, parse};
+use crate::{
+    Config, Document, PeerConfig, PeerListError, Request, deletion, parse, parse_document,
+};
 
 fn peer(primary: &str, list: &str) -> PeerConfig {
     PeerConfig::from_lists(Some(primary), list, true).unwrap()
@@ -54,6 +56,52 @@ fn t_p03_ranges_with_strides_over_five_net_types_make_18_secondary_nids() {
     let expected = ["1.1.1.1@tcp", "1.1.1.2@tcp", "1.1.1.4@tcp", "1.1.1.6@tcp"];
     assert_eq!(texts(&peer)[..4], expected);
     assert_eq!(texts(&peer)[16..], ["5@kfi1", "9@kfi1", "12@kfi1"]);
+}
+
+/// What is left of a peer with these secondary NIDs when a document is taken from it.
+fn left(secondary: &str, deleted: &str) -> Vec<String> {
+    let mut config = Config {
+        peers: vec![peer("1.1.1.1@tcp", secondary)],
+        ..Config::default()
+    };
+    let named = parse_document(&format!("peer: [{{primary nid: 1.1.1.1@tcp, {deleted}}}]"));
+    for change in deletion(&config, &named.unwrap()) {
+        change.apply(&mut config).unwrap();
+    }
+    config.peers.first().map(texts).unwrap_or_default()
+}
+
+#[test]
+fn t_p04_a_peer_is_deleted_by_its_primary_nid() {
+    for secondary in ["", "1.1.1.2@tcp", "7@gni,2.2.2.[1-3]@o2ib"] {
+        assert_eq!(left(secondary, ""), [""; 0]);
+    }
+}
+
+#[test]
+fn t_p05_a_list_with_the_primary_nid_deletes_the_peer() {
+    let deleted = "peer ni: [{nid: 1.1.1.2@tcp}, {nid: 1.1.1.1@tcp}]";
+    assert_eq!(left("1.1.1.[2-4]@tcp", deleted), [""; 0]);
+}
+
+#[test]
+fn t_p06_secondary_nids_are_deleted_and_the_rest_stays() {
+    let rest = left("1.1.1.2@tcp,7@gni", "peer ni: [{nid: 7@gni}]");
+    assert_eq!(rest, ["1.1.1.1@tcp", "1.1.1.2@tcp"]);
+    let rest = left(
+        "1.1.1.2@tcp,7@gni",
+        "peer ni: [{nid: 7@gni}, {nid: 1.1.1.2@tcp}]",
+    );
+    assert_eq!(rest, ["1.1.1.1@tcp"]);
+}
+
+#[test]
+fn t_p08_an_import_that_deletes_some_nids_leaves_the_others() {
+    let rest = left(
+        "1.1.1.[2-5]@tcp",
+        "Multi-Rail: True, peer ni: [{nid: 1.1.1.3@tcp}, {nid: 1.1.1.5@tcp}]",
+    );
+    assert_eq!(rest, ["1.1.1.1@tcp", "1.1.1.2@tcp", "1.1.1.4@tcp"]);
 }
 
 #[test]

@@ -1,0 +1,426 @@
+//! Posts: what pointers and sizes say, checked and made into a payload.
+
+#![expect(
+    unsafe_code,
+    clippy::too_many_arguments,
+    reason = "functions that C programs call by these names, with these arguments"
+)]
+
+use std::ffi::{c_int, c_void};
+
+use bmi::{Class, Error, Memory, Payload, Post, Segments, Tag};
+use sys::span::Span;
+
+use crate::abi::{
+    self, Addr, BufferType, Context, EXT_ALLOC, Hint, MessageTag, Op, PRE_ALLOC, Size,
+};
+use crate::state::{ALLOCATED, interface};
+
+/// What a post says beside its memory.
+struct Envelope {
+    id: *mut Op,
+    address: Addr,
+    kind: Kind,
+    tag: MessageTag,
+    user: *mut c_void,
+    context: Context,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Send,
+    Unexpected(u8),
+    /// Where the size of a message goes that is there already.
+    Receive(*mut Size),
+}
+
+/// The memory of a post.
+enum Buffers {
+    One(*mut c_void, Size),
+    List {
+        starts: *const *mut c_void,
+        sizes: *const Size,
+        count: c_int,
+        total: Size,
+    },
+}
+
+/// Posts a message.
+///
+/// # Safety
+///
+/// The pointers of the envelope are null or valid for writes, the arrays of a list hold `count`
+/// elements or are null, and the buffers are valid until the operation is done.
+unsafe fn post(envelope: &Envelope, buffers: &Buffers, buffer_type: BufferType) -> c_int {
+    let posted = || {
+        if envelope.id.is_null() {
+            return Err(Error::Inval);
+        }
+        let interface = interface()?;
+        let memory = match buffer_type {
+            PRE_ALLOC => Memory::PreAllocated,
+            EXT_ALLOC => Memory::External,
+            _ => return Err(Error::Inval),
+        };
+        // SAFETY: as promised to this function.
+        let segments = unsafe { segments(buffers, memory) }?;
+        let payload = Payload::from_spans(segments, memory);
+        let (bmi, tag) = (&interface.bmi, Tag(envelope.tag));
+        let context = abi::context(envelope.context)?;
+        let address = abi::address(envelope.address).map_err(|_| Error::Proto)?;
+        let user = abi::user(envelope.user);
+        Ok(match envelope.kind {
+            Kind::Send => bmi.post_send(context, address, payload, tag, user),
+            Kind::Unexpected(class) => {
+                bmi.post_send_unexpected(context, address, payload, tag, Class(class), user)
+            }
+            Kind::Receive(_) => bmi.post_receive(context, address, payload, tag, user),
+        }?)
+    };
+    let (id, result) = match posted() {
+        Ok(Post::Pending(op)) => (op.number(), 0),
+        Ok(Post::Immediate(size, _)) => {
+            if let Kind::Receive(actual) = envelope.kind {
+                // SAFETY: null or valid for writes. A size is at most `i64::MAX`.
+                unsafe { abi::put(actual, 0, size as Size) };
+            }
+            (0, 1)
+        }
+        Err(error) => return error.code(),
+    };
+    // SAFETY: not null, or it would not have been posted; so valid for writes.
+    unsafe { abi::put(envelope.id, 0, id) };
+    result
+}
+
+/// The memory of a message.
+///
+/// # Safety
+///
+/// As for [`post`].
+unsafe fn segments(buffers: &Buffers, memory: Memory) -> Result<Segments, Error> {
+    let (starts, sizes, count, total) = match *buffers {
+        Buffers::One(start, size) => {
+            // SAFETY: as promised to this function.
+            let span = unsafe { segment(start, size, memory) }?;
+            return Ok(Segments::from_buf([span]));
+        }
+        Buffers::List {
+            starts,
+            sizes,
+            count,
+            total,
+        } => (starts, sizes, abi::count(count)?, total),
+    };
+    if count > 0 && (starts.is_null() || sizes.is_null()) {
+        return Err(Error::Inval);
+    }
+    let mut segments = Segments::new();
+    let mut sum: Size = 0;
+    for index in 0..count {
+        // SAFETY: not null, and with `count` elements.
+        let (start, size) = unsafe { (*starts.add(index), *sizes.add(index)) };
+        // SAFETY: as promised to this function.
+        segments.push(unsafe { segment(start, size, memory) }?);
+        sum = sum.checked_add(size).ok_or(Error::Inval)?;
+    }
+    if sum != total {
+        return Err(Error::Inval);
+    }
+    Ok(segments)
+}
+
+/// One piece of memory. One that the program says it has allocated here is looked up, so that it
+/// stays while it is needed; what was not is for the method to judge.
+///
+/// # Safety
+///
+/// `size` bytes at `start` are valid until the operation is done.
+unsafe fn segment(start: *mut c_void, size: Size, memory: Memory) -> Result<Span, Error> {
+    let len = usize::try_from(size).map_err(|_| Error::Inval)?;
+    if start.is_null() && len > 0 {
+        return Err(Error::Fault);
+    }
+    let start = start.cast::<u8>();
+    if memory == Memory::PreAllocated
+        && let Some(span) = ALLOCATED.part(start, len)
+    {
+        return Ok(span);
+    }
+    // SAFETY: as promised to this function; the program keeps its hands off what it has posted.
+    Ok(unsafe { Span::foreign(start, len) })
+}
+
+/// Sends a message to a receive of the same tag.
+///
+/// # Safety
+///
+/// `id` is null or valid for writes; the buffer is valid until the operation is done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn BMI_post_send(
+    id: *mut Op,
+    address: Addr,
+    buffer: *const c_void,
+    size: Size,
+    buffer_type: BufferType,
+    tag: MessageTag,
+    user: *mut c_void,
+    context: Context,
+    _hints: Hint,
+) -> c_int {
+    let envelope = Envelope {
+        id,
+        address,
+        kind: Kind::Send,
+        tag,
+        user,
+        context,
+    };
+    let buffers = Buffers::One(buffer.cast_mut(), size);
+    // SAFETY: as promised to this function. A method only reads what it sends.
+    unsafe { post(&envelope, &buffers, buffer_type) }
+}
+
+/// Sends a list of buffers as one message.
+///
+/// # Safety
+///
+/// As for [`BMI_post_send`]; the arrays are null or have `count` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn BMI_post_send_list(
+    id: *mut Op,
+    address: Addr,
+    starts: *const *const c_void,
+    sizes: *const Size,
+    count: c_int,
+    total: Size,
+    buffer_type: BufferType,
+    tag: MessageTag,
+    user: *mut c_void,
+    context: Context,
+    _hints: Hint,
+) -> c_int {
+    let envelope = Envelope {
+        id,
+        address,
+        kind: Kind::Send,
+        tag,
+        user,
+        context,
+    };
+    let buffers = Buffers::List {
+        starts: starts.cast(),
+        sizes,
+        count,
+        total,
+    };
+    // SAFETY: as promised to this function. A method only reads what it sends.
+    unsafe { post(&envelope, &buffers, buffer_type) }
+}
+
+/// Receives a message of at most `expected` bytes.
+///
+/// # Safety
+///
+/// `id` and `actual` are null or valid for writes; the buffer is valid, and not touched, until the
+/// operation is done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn BMI_post_recv(
+    id: *mut Op,
+    address: Addr,
+    buffer: *mut c_void,
+    expected: Size,
+    actual: *mut Size,
+    buffer_type: BufferType,
+    tag: MessageTag,
+    user: *mut c_void,
+    context: Context,
+    _hints: Hint,
+) -> c_int {
+    let envelope = Envelope {
+        id,
+        address,
+        kind: Kind::Receive(actual),
+        tag,
+        user,
+        context,
+    };
+    // SAFETY: as promised to this function.
+    unsafe { post(&envelope, &Buffers::One(buffer, expected), buffer_type) }
+}
+
+/// Receives one message into a list of buffers.
+///
+/// # Safety
+///
+/// As for [`BMI_post_recv`]; the arrays are null or have `count` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn BMI_post_recv_list(
+    id: *mut Op,
+    address: Addr,
+    starts: *const *mut c_void,
+    sizes: *const Size,
+    count: c_int,
+    total: Size,
+    actual: *mut Size,
+    buffer_type: BufferType,
+    tag: MessageTag,
+    user: *mut c_void,
+    context: Context,
+    _hints: Hint,
+) -> c_int {
+    let envelope = Envelope {
+        id,
+        address,
+        kind: Kind::Receive(actual),
+        tag,
+        user,
+        context,
+    };
+    let buffers = Buffers::List {
+        starts,
+        sizes,
+        count,
+        total,
+    };
+    // SAFETY: as promised to this function.
+    unsafe { post(&envelope, &buffers, buffer_type) }
+}
+
+/// Sends an unexpected message of a class.
+///
+/// # Safety
+///
+/// As for [`BMI_post_send`].
+#[cfg(not(feature = "orangefs"))]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn BMI_post_sendunexpected_class(
+    id: *mut Op,
+    address: Addr,
+    buffer: *const c_void,
+    size: Size,
+    buffer_type: BufferType,
+    tag: MessageTag,
+    class: u8,
+    user: *mut c_void,
+    context: Context,
+    _hints: Hint,
+) -> c_int {
+    let envelope = Envelope {
+        id,
+        address,
+        kind: Kind::Unexpected(class),
+        tag,
+        user,
+        context,
+    };
+    let buffers = Buffers::One(buffer.cast_mut(), size);
+    // SAFETY: as promised to this function. A method only reads what it sends.
+    unsafe { post(&envelope, &buffers, buffer_type) }
+}
+
+/// Sends a list of buffers as one unexpected message of a class.
+///
+/// # Safety
+///
+/// As for [`BMI_post_send_list`].
+#[cfg(not(feature = "orangefs"))]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn BMI_post_sendunexpected_list_class(
+    id: *mut Op,
+    address: Addr,
+    starts: *const *const c_void,
+    sizes: *const Size,
+    count: c_int,
+    total: Size,
+    buffer_type: BufferType,
+    tag: MessageTag,
+    class: u8,
+    user: *mut c_void,
+    context: Context,
+    _hints: Hint,
+) -> c_int {
+    let envelope = Envelope {
+        id,
+        address,
+        kind: Kind::Unexpected(class),
+        tag,
+        user,
+        context,
+    };
+    let buffers = Buffers::List {
+        starts: starts.cast(),
+        sizes,
+        count,
+        total,
+    };
+    // SAFETY: as promised to this function. A method only reads what it sends.
+    unsafe { post(&envelope, &buffers, buffer_type) }
+}
+
+/// Sends an unexpected message of class 0: a function, where the header has a macro.
+///
+/// # Safety
+///
+/// As for [`BMI_post_send`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn BMI_post_sendunexpected(
+    id: *mut Op,
+    address: Addr,
+    buffer: *const c_void,
+    size: Size,
+    buffer_type: BufferType,
+    tag: MessageTag,
+    user: *mut c_void,
+    context: Context,
+    _hints: Hint,
+) -> c_int {
+    let envelope = Envelope {
+        id,
+        address,
+        kind: Kind::Unexpected(0),
+        tag,
+        user,
+        context,
+    };
+    let buffers = Buffers::One(buffer.cast_mut(), size);
+    // SAFETY: as promised to this function. A method only reads what it sends.
+    unsafe { post(&envelope, &buffers, buffer_type) }
+}
+
+/// Sends a list of buffers as one unexpected message of class 0.
+///
+/// # Safety
+///
+/// As for [`BMI_post_send_list`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn BMI_post_sendunexpected_list(
+    id: *mut Op,
+    address: Addr,
+    starts: *const *const c_void,
+    sizes: *const Size,
+    count: c_int,
+    total: Size,
+    buffer_type: BufferType,
+    tag: MessageTag,
+    user: *mut c_void,
+    context: Context,
+    _hints: Hint,
+) -> c_int {
+    let envelope = Envelope {
+        id,
+        address,
+        kind: Kind::Unexpected(0),
+        tag,
+        user,
+        context,
+    };
+    let buffers = Buffers::List {
+        starts: starts.cast(),
+        sizes,
+        count,
+        total,
+    };
+    // SAFETY: as promised to this function. A method only reads what it sends.
+    unsafe { post(&envelope, &buffers, buffer_type) }
+}

@@ -1,0 +1,556 @@
+//! The command tree of `lnetctl`, with its flags (section 6.4 of lnet-selection).
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Subcommand};
+
+#[derive(Subcommand)]
+pub(crate) enum Group {
+    /// Start or stop LNet: a node runs as long as its process
+    #[command(subcommand, name = "lnet")]
+    Lnet(LnetCommand),
+    /// Networks and their interfaces
+    #[command(subcommand)]
+    Net(NetCommand),
+    /// Routes to remote networks
+    #[command(subcommand)]
+    Route(RouteCommand),
+    /// Router buffers
+    #[command(subcommand)]
+    Routing(RoutingCommand),
+    /// Change a node-wide parameter
+    Set(SetArgs),
+    /// Apply a configuration
+    Import(ImportArgs),
+    /// Print the configuration
+    Export(ExportArgs),
+    /// Counters
+    #[command(subcommand)]
+    Stats(StatsCommand),
+    /// What is being recovered, peers, NID lists
+    #[command(subcommand)]
+    Debug(DebugCommand),
+    /// Node-wide parameters
+    #[command(subcommand)]
+    Global(GlobalCommand),
+    /// Peers and their interfaces
+    #[command(subcommand)]
+    Peer(PeerCommand),
+    /// Ask peers for their interfaces
+    Ping(PingArgs),
+    /// Ask peers for their interfaces and remember them
+    Discover(DiscoverArgs),
+    /// User-defined selection policies
+    #[command(subcommand)]
+    Udsp(UdspCommand),
+    /// Injected faults
+    #[command(subcommand)]
+    Fault(FaultCommand),
+    /// CPU partitions of NIDs: one on every node of this kind
+    CptOfNid(CptOfNidArgs),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum LnetCommand {
+    /// Nothing to do: a node that can be reached is configured
+    Configure(ConfigureArgs),
+    /// Remove every network, route, peer and rule
+    Unconfigure,
+}
+
+#[derive(Args)]
+pub(crate) struct ConfigureArgs {
+    /// Module parameters: a node has none
+    #[arg(long, short)]
+    all: bool,
+    /// Large NIDs: always available
+    #[arg(long, short)]
+    large: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum NetCommand {
+    /// Add a network or an interface of one
+    Add(NetAddArgs),
+    /// Remove a network or an interface of one
+    Del(NetDelArgs),
+    /// Show networks
+    Show(NetShowArgs),
+    /// Set a parameter of interfaces
+    Set(NetSetArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct NetAddArgs {
+    /// The network, such as tcp1
+    #[arg(long, short)]
+    pub(crate) net: Option<String>,
+    /// Interfaces, such as eth0,eth1
+    #[arg(long = "if", value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) interfaces: Vec<String>,
+    /// The NID of the interface, instead of its name
+    #[arg(long, short = 'N')]
+    pub(crate) nid: Option<String>,
+    /// Seconds after which a silent peer counts as dead
+    #[arg(long, short = 't', value_name = "SECONDS")]
+    pub(crate) peer_timeout: Option<String>,
+    /// Messages under way to one peer
+    #[arg(long, short = 'c', value_name = "COUNT")]
+    pub(crate) peer_credits: Option<String>,
+    /// Router buffers for one peer
+    #[arg(long, short = 'b', value_name = "COUNT")]
+    pub(crate) peer_buffer_credits: Option<String>,
+    /// Messages under way on the interface
+    #[arg(long, short = 'r', value_name = "COUNT")]
+    pub(crate) credits: Option<String>,
+    /// CPU partitions, such as [0,1]
+    #[arg(long, short = 's', value_name = "LIST")]
+    pub(crate) cpt: Option<String>,
+    /// Connections of each type to one peer
+    #[arg(long, short = 'm', value_name = "COUNT")]
+    pub(crate) conns_per_peer: Option<String>,
+    /// IP type of service
+    #[arg(long, short = 'S', value_name = "VALUE", allow_hyphen_values = true)]
+    pub(crate) tos: Option<String>,
+    /// Do not advise on Linux routes
+    #[arg(long, short = 'k')]
+    pub(crate) skip_mr_route_setup: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct NetDelArgs {
+    /// The network
+    #[arg(long, short)]
+    pub(crate) net: Option<String>,
+    /// Only these of its interfaces
+    #[arg(long = "if", value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) interfaces: Vec<String>,
+    /// The interface with this NID
+    #[arg(long, short = 'N')]
+    pub(crate) nid: Option<String>,
+}
+
+/// How much is shown, and how often.
+#[derive(Args)]
+pub(crate) struct ShowArgs {
+    /// How much: 0 to 4; without a number 1
+    #[arg(long, short, value_name = "LEVEL", num_args = 0..=1, default_missing_value = "1")]
+    pub(crate) verbose: Option<u8>,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct WatchArgs {
+    /// Show it again every so many seconds, until interrupted
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
+        value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(crate) watch: Option<u32>,
+}
+
+#[derive(Args)]
+pub(crate) struct NetShowArgs {
+    /// Only this network
+    #[arg(long, short)]
+    pub(crate) net: Option<String>,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct NetSetArgs {
+    /// Of the interface with this NID
+    #[arg(long, short)]
+    pub(crate) nid: Option<String>,
+    /// Of all interfaces of this network
+    #[arg(long)]
+    pub(crate) net: Option<String>,
+    /// Of all interfaces
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// Health, 0 to 1000
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    pub(crate) health: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum RouteCommand {
+    /// Add a route
+    Add(RouteAddArgs),
+    /// Remove a route
+    Del(RouteDelArgs),
+    /// Show routes
+    Show(RouteShowArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct RouteAddArgs {
+    /// The remote network
+    #[arg(long, short)]
+    pub(crate) net: Option<String>,
+    /// The gateways' NIDs, such as 10.1.0.[1-4]@tcp
+    #[arg(long, short)]
+    pub(crate) gateway: Option<String>,
+    /// Hops to the remote network, 1 to 255
+    #[arg(
+        long,
+        short = 'c',
+        visible_alias = "hop-count",
+        allow_hyphen_values = true
+    )]
+    pub(crate) hop: Option<String>,
+    /// Lower is used first
+    #[arg(long, short, allow_hyphen_values = true)]
+    pub(crate) priority: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct RouteDelArgs {
+    /// The remote network
+    #[arg(long, short)]
+    pub(crate) net: Option<String>,
+    /// The gateways' NIDs
+    #[arg(long, short)]
+    pub(crate) gateway: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct RouteShowArgs {
+    /// Only to this network
+    #[arg(long, short)]
+    pub(crate) net: Option<String>,
+    /// Only by this gateway
+    #[arg(long, short)]
+    pub(crate) gateway: Option<String>,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum RoutingCommand {
+    /// Show router buffers
+    Show(WatchArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct SetArgs {
+    /// The parameter, such as retry_count
+    pub(crate) name: String,
+    /// Its value
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) value: String,
+}
+
+#[derive(Args)]
+pub(crate) struct ImportArgs {
+    /// Add what the document names (the default)
+    #[arg(long, short, conflicts_with_all = ["del", "show", "exec"])]
+    pub(crate) add: bool,
+    /// Remove what the document names
+    #[arg(long, short, conflicts_with_all = ["show", "exec"])]
+    pub(crate) del: bool,
+    /// Show what the document names
+    #[arg(long, short, conflicts_with = "exec")]
+    pub(crate) show: bool,
+    /// Carry out the pings and discoveries of the document
+    #[arg(long, short)]
+    pub(crate) exec: bool,
+    /// Keep what was done before an error, as kernels do; without it an import is all or nothing
+    #[arg(long)]
+    pub(crate) partial: bool,
+    /// Say what would be wrong, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The document; standard input if not given
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct ExportArgs {
+    /// Only what an import needs
+    #[arg(long, short)]
+    pub(crate) backup: bool,
+    /// Where to; standard output if not given
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum StatsCommand {
+    /// Show the node's counters
+    Show(WatchArgs),
+    /// Zero the node's counters
+    Reset,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum DebugCommand {
+    /// Show what is being recovered
+    Recovery(RecoveryArgs),
+    /// Show everything of one peer
+    Peer(DebugPeerArgs),
+    /// Show what a NID list means, or whether it holds a NID
+    Nidlist(NidlistArgs),
+}
+
+#[derive(Args)]
+#[command(group(ArgGroup::new("which").required(true).args(["local", "peer"])))]
+pub(crate) struct RecoveryArgs {
+    /// Local interfaces
+    #[arg(long, short)]
+    pub(crate) local: bool,
+    /// Interfaces of peers
+    #[arg(long, short)]
+    pub(crate) peer: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct DebugPeerArgs {
+    /// A NID of the peer
+    #[arg(long, short = 'k')]
+    pub(crate) nid: String,
+}
+
+#[derive(Args)]
+pub(crate) struct NidlistArgs {
+    /// The list, such as 10.1.0.[1-4]@tcp
+    pub(crate) list: String,
+    /// A NID that may be in it
+    pub(crate) nid: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum GlobalCommand {
+    /// Show node-wide parameters
+    Show(WatchArgs),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum PeerCommand {
+    /// Add a peer, or NIDs to one
+    Add(PeerAddArgs),
+    /// Remove a peer, or NIDs of one
+    Del(PeerDelArgs),
+    /// Show peers
+    Show(PeerShowArgs),
+    /// List the primary NIDs of peers
+    List(WatchArgs),
+    /// Set a parameter of peers
+    Set(PeerSetArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct PeerAddArgs {
+    /// The peer's primary NID
+    #[arg(
+        long = "prim_nid",
+        short = 'k',
+        visible_alias = "prim-nid",
+        value_name = "NID"
+    )]
+    pub(crate) prim_nid: Option<String>,
+    /// Its NIDs
+    #[arg(long, short, value_name = "NIDS")]
+    pub(crate) nid: Option<String>,
+    /// Its NIDs are not to be used side by side
+    #[arg(long = "non_mr", short = 'm', visible_alias = "non-mr")]
+    pub(crate) non_mr: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct PeerDelArgs {
+    /// The peer's primary NID
+    #[arg(
+        long = "prim_nid",
+        short = 'k',
+        visible_alias = "prim-nid",
+        value_name = "NID"
+    )]
+    pub(crate) prim_nid: Option<String>,
+    /// Only these of its NIDs
+    #[arg(long, short, value_name = "NIDS")]
+    pub(crate) nid: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct PeerShowArgs {
+    /// Only the peer with this NID
+    #[arg(long, short)]
+    pub(crate) nid: Option<String>,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct PeerSetArgs {
+    /// Of the interface with this NID
+    #[arg(long, short)]
+    pub(crate) nid: Option<String>,
+    /// Of all interfaces of all peers
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// Health, 0 to 1000
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    pub(crate) health: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct PingArgs {
+    /// From this interface of the node
+    #[arg(long, short, value_name = "NID")]
+    pub(crate) source: Option<String>,
+    /// How long each peer may take, in seconds
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(crate) timeout: u32,
+    /// Whom: NIDs, also several with commas
+    #[arg(required = true, value_name = "NID", value_delimiter = ',')]
+    pub(crate) nids: Vec<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct DiscoverArgs {
+    /// Ask again, whatever is known
+    #[arg(long, short)]
+    pub(crate) force: bool,
+    /// Whom: NIDs, also several with commas
+    #[arg(required = true, value_name = "NID", value_delimiter = ',')]
+    pub(crate) nids: Vec<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum UdspCommand {
+    /// Add a rule
+    Add(UdspAddArgs),
+    /// Remove a rule, or all
+    Del(UdspDelArgs),
+    /// Show rules
+    Show(UdspShowArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct UdspAddArgs {
+    /// The local side
+    #[arg(long, short, value_name = "NET|NIDS")]
+    pub(crate) src: Option<String>,
+    /// The remote side
+    #[arg(long, short, value_name = "NET|NIDS")]
+    pub(crate) dst: Option<String>,
+    /// The gateway
+    #[arg(long, short, value_name = "NIDS")]
+    pub(crate) rte: Option<String>,
+    /// The priority, 0 best
+    #[arg(long, short, allow_hyphen_values = true)]
+    pub(crate) priority: Option<String>,
+    /// Insert before the rule that is here now
+    #[arg(long, short, allow_hyphen_values = true)]
+    pub(crate) idx: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct UdspDelArgs {
+    /// The rule's index
+    #[arg(long, short, allow_hyphen_values = true)]
+    pub(crate) idx: Option<String>,
+    /// All rules
+    #[arg(long, short)]
+    pub(crate) all: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct UdspShowArgs {
+    /// Only the rule with this index
+    #[arg(long, short)]
+    pub(crate) idx: Option<u32>,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum FaultCommand {
+    /// Messages that are dropped
+    #[command(subcommand)]
+    Drop(FaultRuleCommand),
+    /// Messages that are delayed
+    #[command(subcommand)]
+    Delay(FaultRuleCommand),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum FaultRuleCommand {
+    /// Add a rule
+    Add(Box<FaultAddArgs>),
+    /// Remove rules
+    Del(FaultDelArgs),
+    /// Zero the rules' counters
+    Reset,
+    /// List the rules
+    Show,
+}
+
+#[derive(Args)]
+#[command(group(ArgGroup::new("pace").required(true).args(["rate", "interval"])))]
+pub(crate) struct FaultAddArgs {
+    /// From where: a NID, *@NET or *
+    #[arg(long, short)]
+    pub(crate) source: String,
+    /// To where: a NID, *@NET or *
+    #[arg(long, short)]
+    pub(crate) dest: String,
+    /// One of so many messages
+    #[arg(long, short)]
+    pub(crate) rate: Option<u32>,
+    /// Once in so many seconds
+    #[arg(long, short)]
+    pub(crate) interval: Option<u32>,
+    /// How long a message is held back, in seconds (delay rules)
+    #[arg(long, short)]
+    pub(crate) latency: Option<u32>,
+    /// Fail the send with this class of error, such as local_timeout or random; repeatable
+    #[arg(
+        long = "health_error",
+        short = 'e',
+        visible_alias = "health-error",
+        value_name = "CLASS"
+    )]
+    pub(crate) errors: Vec<String>,
+    /// Only PUT, ACK, GET or REPLY; repeatable
+    #[arg(long = "message", short, value_name = "TYPE")]
+    pub(crate) messages: Vec<String>,
+    /// Only this portal
+    #[arg(long, short)]
+    pub(crate) portal: Option<u32>,
+    /// Only over the interface with this NID
+    #[arg(
+        long = "local_nid",
+        short = 'o',
+        visible_alias = "local-nid",
+        value_name = "NID"
+    )]
+    pub(crate) local_nid: Option<String>,
+    /// Each message with a probability of one half
+    #[arg(long, short = 'n')]
+    pub(crate) random: bool,
+    /// Every message, in both directions
+    #[arg(long = "drop_all", short = 'x', visible_alias = "drop-all")]
+    pub(crate) drop_all: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct FaultDelArgs {
+    /// All rules
+    #[arg(long, short, conflicts_with_all = ["source", "dest"])]
+    pub(crate) all: bool,
+    /// The rules from here
+    #[arg(long, short, required_unless_present = "all", requires = "dest")]
+    pub(crate) source: Option<String>,
+    /// The rules to here
+    #[arg(long, short)]
+    pub(crate) dest: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct CptOfNidArgs {
+    /// NIDs
+    #[arg(required = true, value_name = "NID")]
+    pub(crate) nids: Vec<String>,
+}

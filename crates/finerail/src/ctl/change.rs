@@ -1,0 +1,369 @@
+//! Commands that change a node's configuration: each is a small document to be imported.
+//!
+//! The documents are written as JSON, which is YAML in which nothing that is typed on a command line
+//! can become anything but a value.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+use lnet_config::{PeerConfig, PeerListError};
+use lnet_control::{ImportMode, Request, Section, Show};
+use lnet_types::expr::NidList;
+use serde_json::{Map, Value, json};
+
+use super::args::{
+    ImportArgs, NetAddArgs, NetDelArgs, PeerAddArgs, PeerDelArgs, RouteAddArgs, RouteDelArgs,
+    SetArgs,
+};
+use super::show;
+use super::talk::{Failed, Talk};
+
+const ENOENT: i32 = 2;
+const EINVAL: i32 = 22;
+/// What `lnetctl` gives for a parameter that is refused.
+const ENODATA: i32 = 61;
+
+/// Parameters of the `global` section.
+const GLOBALS: [&str; 12] = [
+    "numa_range",
+    "max_interfaces",
+    "discovery",
+    "drop_asym_route",
+    "retry_count",
+    "transaction_timeout",
+    "health_sensitivity",
+    "recovery_interval",
+    "router_sensitivity",
+    "response_tracking",
+    "recovery_limit",
+    "max_recovery_ping_interval",
+];
+
+pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
+    let name = args.name.as_str();
+    let cannot = |what: String| Failed::block("add", name, -ENODATA, what);
+    let value: i64 = args
+        .value
+        .parse()
+        .map_err(|_| cannot(format!("cannot parse {name} value")))?;
+    let document = match name {
+        "tiny_buffers" | "small_buffers" | "large_buffers" => {
+            let pool = name.trim_end_matches("_buffers");
+            json!({ "buffers": { pool: value } })
+        }
+        "routing" => json!({ "routing": { "enable": value } }),
+        _ if GLOBALS.contains(&name) => json!({ "global": { name: value } }),
+        _ => return Err(Failed::unknown(name)),
+    };
+    let set = import(talk, &document, ImportMode::Add);
+    set.map_err(|failed| match failed {
+        Failed::Blocks(_) => {
+            let words = name.replace('_', " ");
+            cannot(format!("cannot configure {words}: Invalid argument"))
+        }
+        other => other,
+    })
+}
+
+pub(super) fn net_add(args: &NetAddArgs, talk: &mut Talk) -> Result<(), Failed> {
+    let mut nis = Vec::new();
+    let net = match (&args.net, &args.nid) {
+        (Some(_), Some(_)) => return Err(Failed::plain("--net is invalid with --nid option")),
+        (None, None) => {
+            let what = "missing mandatory parameters in NI config: 'network'";
+            return Err(Failed::plain(what));
+        }
+        (Some(_), None) if args.interfaces.is_empty() => {
+            let what = "creating a local NI needs at least one interface";
+            return Err(Failed::plain(what));
+        }
+        (Some(net), None) => {
+            let named = |name: &String| json!({ "interfaces": { "0": name } });
+            nis.extend(args.interfaces.iter().map(named));
+            net.clone()
+        }
+        (None, Some(nid)) => {
+            nis.push(json!({ "nid": nid }));
+            net_of(nid)?
+        }
+    };
+    if net.parse::<lnet_types::Net>().is_err() {
+        return Err(Failed::block("add", "net", -ENOENT, "cannot parse net"));
+    }
+    let settings = settings(args);
+    for ni in nis.iter_mut().filter_map(Value::as_object_mut) {
+        ni.extend(settings.clone());
+    }
+    let document = json!({ "net": [{ "net type": net, "local NI(s)": nis }] });
+    import(talk, &document, ImportMode::Add)
+}
+
+fn settings(args: &NetAddArgs) -> Map<String, Value> {
+    let map = |pairs: &[(&str, &Option<String>)]| {
+        let given = pairs.iter().filter_map(|(key, value)| {
+            let value = value.as_ref()?;
+            Some(((*key).to_owned(), number(value)))
+        });
+        given.collect::<Map<String, Value>>()
+    };
+    let tunables = map(&[
+        ("peer_timeout", &args.peer_timeout),
+        ("peer_credits", &args.peer_credits),
+        ("peer_buffer_credits", &args.peer_buffer_credits),
+        ("credits", &args.credits),
+    ]);
+    let lnd = map(&[("conns_per_peer", &args.conns_per_peer), ("tos", &args.tos)]);
+    let mut settings = Map::new();
+    if !tunables.is_empty() {
+        settings.insert("tunables".to_owned(), tunables.into());
+    }
+    if !lnd.is_empty() {
+        settings.insert("lnd tunables".to_owned(), lnd.into());
+    }
+    if let Some(cpt) = &args.cpt {
+        settings.insert("CPT".to_owned(), cpt.clone().into());
+    }
+    settings
+}
+
+/// A number where the text is one; the document's reader complains of anything else.
+fn number(text: &str) -> Value {
+    text.parse::<i64>()
+        .map_or_else(|_| text.into(), Value::from)
+}
+
+pub(super) fn net_del(args: &NetDelArgs, talk: &mut Talk) -> Result<(), Failed> {
+    let (net, nis) = match (&args.net, &args.nid) {
+        (_, Some(nid)) => (net_of(nid)?, vec![json!({ "nid": nid })]),
+        (Some(net), None) if args.interfaces.is_empty() => (net.clone(), all_of(net, talk)?),
+        (Some(net), None) => {
+            let named = |name: &String| json!({ "interfaces": { "0": name } });
+            (net.clone(), args.interfaces.iter().map(named).collect())
+        }
+        (None, None) => {
+            let what = "missing mandatory parameters in NI config: 'network'";
+            return Err(Failed::plain(what));
+        }
+    };
+    let document = json!({ "net": [{ "net type": net, "local NI(s)": nis }] });
+    import(talk, &document, ImportMode::Del)
+}
+
+/// The interfaces that a network has.
+fn all_of(net: &str, talk: &mut Talk) -> Result<Vec<Value>, Failed> {
+    let request = Request::Show(Show {
+        net: Some(net.to_owned()),
+        ..show(Section::Net, 0)
+    });
+    let unknown = || Failed::block("del", "net", -EINVAL, "cannot del network");
+    let shown = talk.dlc()?.request(&request).map_err(|_| unknown())?;
+    let document = lnet_config::read(&shown).map_err(|_| unknown())?.document;
+    let nis = document.nets.iter().flat_map(|net| &net.nis);
+    let nids = nis.filter_map(|ni| ni.config.nid);
+    Ok(nids.map(|nid| json!({ "nid": nid.to_string() })).collect())
+}
+
+fn net_of(nid: &str) -> Result<String, Failed> {
+    let net = nid.split_once('@').map(|(_, net)| net.to_owned());
+    net.ok_or_else(|| Failed::block("add", "net", -EINVAL, "bad NID list"))
+}
+
+pub(super) fn route_add(args: &RouteAddArgs, talk: &mut Talk) -> Result<(), Failed> {
+    let (net, gateway) = net_and_gateway(args.net.as_deref(), args.gateway.as_deref())?;
+    check_gateway("add", gateway)?;
+    let mut route = json!({ "net": net, "gateway": gateway });
+    if let Some(hop) = &args.hop {
+        let hop = hop.parse().ok().filter(|hop| (1..=255).contains(hop));
+        let what = "invalid hop count must be between 1 and 255";
+        let hop: i64 = hop.ok_or_else(|| Failed::block("add", "route", -EINVAL, what))?;
+        route["hop"] = hop.into();
+    }
+    if let Some(priority) = &args.priority {
+        let what = "invalid priority, must not be negative";
+        let priority: Option<u32> = priority.parse().ok();
+        let priority = priority.ok_or_else(|| Failed::block("add", "route", -EINVAL, what))?;
+        route["priority"] = priority.into();
+    }
+    import(talk, &json!({ "route": [route] }), ImportMode::Add)
+}
+
+pub(super) fn route_del(args: &RouteDelArgs, talk: &mut Talk) -> Result<(), Failed> {
+    let (net, gateway) = net_and_gateway(args.net.as_deref(), args.gateway.as_deref())?;
+    check_gateway("del", gateway)?;
+    let document = json!({ "route": [{ "net": net, "gateway": gateway }] });
+    import(talk, &document, ImportMode::Del)
+}
+
+fn net_and_gateway<'a>(
+    net: Option<&'a str>,
+    gateway: Option<&'a str>,
+) -> Result<(&'a str, &'a str), Failed> {
+    match (net, gateway) {
+        (Some(net), Some(gateway)) => Ok((net, gateway)),
+        (Some(_), None) => Err(Failed::plain("missing mandatory parameters:'gateway'")),
+        (None, Some(_)) => Err(Failed::plain("missing mandatory parameters:'net'")),
+        (None, None) => Err(Failed::plain(
+            "missing mandatory parameters:'net , gateway'",
+        )),
+    }
+}
+
+fn check_gateway(verb: &str, gateway: &str) -> Result<(), Failed> {
+    if gateway.contains('@') && gateway.parse::<NidList>().is_ok() {
+        return Ok(());
+    }
+    let what = "Unable to parse nidlist: no valid NIDs in string";
+    Err(Failed::block(verb, "route", -EINVAL, what))
+}
+
+pub(super) fn peer_add(args: &PeerAddArgs, talk: &mut Talk) -> Result<(), Failed> {
+    let peer = peer(
+        args.prim_nid.as_deref(),
+        args.nid.as_deref(),
+        "add",
+        !args.non_mr,
+    )?;
+    let nids: Vec<Value> = peer
+        .nids
+        .iter()
+        .map(|nid| json!({ "nid": nid.to_string() }))
+        .collect();
+    let primary = peer.nids.first().map(ToString::to_string);
+    let entry = json!({
+        "primary nid": primary,
+        "Multi-Rail": peer.multi_rail,
+        "peer ni": nids,
+    });
+    import(talk, &json!({ "peer": [entry] }), ImportMode::Add)
+}
+
+pub(super) fn peer_del(args: &PeerDelArgs, talk: &mut Talk) -> Result<(), Failed> {
+    let peer = peer(args.prim_nid.as_deref(), args.nid.as_deref(), "del", true)?;
+    let primary = peer.nids.first().map(ToString::to_string);
+    let mut entry = json!({ "primary nid": primary });
+    // Without NIDs, or with the primary one among them, the whole peer goes.
+    if let Some(list) = &args.nid {
+        let named: NidList = list.parse().map_err(|error| bad_nids("del", &error))?;
+        let named = named
+            .expand(PeerConfig::MAX_NIDS)
+            .map_err(|error| bad_nids("del", &error))?;
+        let nids = named.iter().map(|nid| json!({ "nid": nid.to_string() }));
+        entry["peer ni"] = nids.collect();
+    }
+    import(talk, &json!({ "peer": [entry] }), ImportMode::Del)
+}
+
+fn peer(
+    primary: Option<&str>,
+    nids: Option<&str>,
+    verb: &str,
+    multi_rail: bool,
+) -> Result<PeerConfig, Failed> {
+    let peer = PeerConfig::from_lists(primary, nids.unwrap_or(""), multi_rail);
+    peer.map_err(|error| match error {
+        PeerListError::NoPrimary => Failed::Plain(error.to_string()),
+        other => bad_nids(verb, &other),
+    })
+}
+
+fn bad_nids(verb: &str, error: &dyn std::fmt::Display) -> Failed {
+    Failed::block(verb, "peer", -EINVAL, error.to_string())
+}
+
+/// Removes everything that a document can add.
+pub(super) fn unconfigure(talk: &mut Talk) -> Result<(), Failed> {
+    import(
+        talk,
+        &json!({ "routing": { "enable": 0 } }),
+        ImportMode::Replace,
+    )
+}
+
+pub(super) fn import_file(args: &ImportArgs, talk: &mut Talk) -> Result<(), Failed> {
+    let (name, text) = read(args.file.as_deref())?;
+    if args.exec {
+        return execute(&name, &text, talk);
+    }
+    if args.show {
+        return show_named(&name, &text, talk);
+    }
+    let mode = if args.del {
+        ImportMode::Del
+    } else {
+        ImportMode::Add
+    };
+    // What is wrong with the text itself is best said here, with the line.
+    if mode == ImportMode::Add {
+        lnet_config::parse(&text).map_err(|error| Failed::Place(error.render(&name)))?;
+    }
+    talk.print(&Request::Import {
+        yaml: text,
+        mode,
+        partial: args.partial,
+        dry_run: args.dry_run,
+    })
+}
+
+/// `import --exec`: pings and discoveries.
+fn execute(name: &str, text: &str, talk: &mut Talk) -> Result<(), Failed> {
+    let requests = lnet_config::Request::parse(text);
+    for request in requests.map_err(|error| Failed::Place(error.render(name)))? {
+        let (nids, discover) = match request {
+            lnet_config::Request::Ping(nids) => (nids, false),
+            lnet_config::Request::Discover(nids) => (nids, true),
+        };
+        talk.print(&Request::Ping {
+            nids: nids.iter().map(ToString::to_string).collect(),
+            source: None,
+            timeout: super::DISCOVERY_SECONDS,
+            discover,
+        })?;
+    }
+    Ok(())
+}
+
+/// `import --show`: the sections that the document has, as the node has them.
+fn show_named(name: &str, text: &str, talk: &mut Talk) -> Result<(), Failed> {
+    let reading = lnet_config::read(text).map_err(|error| Failed::Place(error.render(name)))?;
+    let document = reading.document;
+    let sections = [
+        (Section::Net, !document.nets.is_empty()),
+        (Section::Route, !document.routes.is_empty()),
+        (Section::Peer, !document.peers.is_empty()),
+        (Section::Routing, document.routing.is_some()),
+        (
+            Section::Global,
+            document.globals != lnet_config::Globals::default(),
+        ),
+        (Section::Udsp, !document.udsp.is_empty()),
+    ];
+    for (section, _) in sections.into_iter().filter(|(_, named)| *named) {
+        talk.print(&Request::Show(Show { ..show(section, 2) }))?;
+    }
+    Ok(())
+}
+
+fn read(path: Option<&Path>) -> Result<(String, String), Failed> {
+    let limit = lnet_config::MAX_BYTES as u64 + 1;
+    let mut text = String::new();
+    let Some(path) = path else {
+        io::stdin().take(limit).read_to_string(&mut text)?;
+        return Ok(("standard input".to_owned(), text));
+    };
+    let name = path.display().to_string();
+    let opened = fs::File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text));
+    match opened {
+        Ok(_) => Ok((name, text)),
+        Err(error) => Err(Failed::unreadable(&name, &error)),
+    }
+}
+
+fn import(talk: &mut Talk, document: &Value, mode: ImportMode) -> Result<(), Failed> {
+    talk.print(&Request::Import {
+        yaml: document.to_string(),
+        mode,
+        partial: false,
+        dry_run: false,
+    })
+}

@@ -1,0 +1,48 @@
+//! `fault`: injected faults (section 6.9 of lnet-selection).
+
+use lnet_control::{Fault, FaultPace, FaultRule, Request};
+
+use super::args::{FaultAddArgs, FaultCommand, FaultRuleCommand};
+use super::talk::{Failed, Talk};
+
+pub(super) fn carry_out(command: &FaultCommand, talk: &mut Talk) -> Result<(), Failed> {
+    let (delay, command) = match command {
+        FaultCommand::Drop(command) => (false, command),
+        FaultCommand::Delay(command) => (true, command),
+    };
+    let fault = match command {
+        FaultRuleCommand::Add(args) => Fault::Add(rule(args, delay)?),
+        FaultRuleCommand::Del(args) => Fault::Del {
+            delay,
+            source: args.source.clone(),
+            dest: args.dest.clone(),
+        },
+        FaultRuleCommand::Reset => Fault::Reset { delay },
+        FaultRuleCommand::Show => Fault::Show { delay },
+    };
+    talk.print(&Request::Fault(fault))
+}
+
+fn rule(args: &FaultAddArgs, delay: bool) -> Result<FaultRule, Failed> {
+    if delay != args.latency.is_some() {
+        let what = "--latency is for delay rules, and delay rules need it";
+        return Err(Failed::plain(what));
+    }
+    let pace = match (args.rate, args.interval) {
+        (Some(messages), _) => FaultPace::Rate(messages),
+        (None, Some(seconds)) => FaultPace::Interval(seconds),
+        (None, None) => return Err(Failed::plain("--rate or --interval is needed")),
+    };
+    Ok(FaultRule {
+        source: args.source.clone(),
+        dest: args.dest.clone(),
+        pace,
+        random_interval: args.random,
+        all: args.drop_all,
+        messages: args.messages.clone(),
+        portal: args.portal,
+        local_nid: args.local_nid.clone(),
+        errors: args.errors.clone(),
+        delay: args.latency,
+    })
+}

@@ -1,0 +1,231 @@
+//! `finerail ctl`, and the binary when it is called `lnetctl`: the commands that administrators know,
+//! on a running node.
+//!
+//! ```text
+//!  args ── which request ──▶ talk ── control endpoint ──▶ the node
+//!                             └── document, or errors with lnetctl's layouts and exit codes
+//! ```
+
+mod args;
+mod change;
+mod fault;
+mod local;
+mod talk;
+mod udsp;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use lnet_control::{HealthTarget, Request, Section, Show};
+
+use self::args::{
+    DebugCommand, ExportArgs, GlobalCommand, Group, LnetCommand, NetCommand, NetSetArgs,
+    PeerCommand, PeerSetArgs, RecoveryArgs, RouteCommand, RoutingCommand, ShowArgs, StatsCommand,
+    WatchArgs,
+};
+use self::talk::{Failed, Talk};
+
+/// Arguments of `finerail ctl`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example: what a running node has
+
+  finerail ctl net show -v 2
+  finerail ctl peer show --watch
+  finerail ctl --node /run/finerail/control.sock export --backup
+
+Exit codes are those of lnetctl: 0, or an errno modulo 256 (234 is -22).
+")]
+pub(crate) struct CtlArgs {
+    /// Socket of the node [default: finerail/control.sock in $XDG_RUNTIME_DIR, or in /run]
+    #[arg(
+        long,
+        value_name = "SOCKET",
+        env = "FINERAIL_CONTROL",
+        hide_env_values = true
+    )]
+    node: Option<PathBuf>,
+    #[command(subcommand)]
+    group: Group,
+}
+
+/// Called by this name, the program is `finerail ctl`.
+const SHORT_NAME: &str = "lnetctl";
+
+/// The arguments, with what a call as `lnetctl` leaves out put in.
+pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let name = arguments.first().map(Path::new).and_then(Path::file_stem);
+    if name.is_some_and(|name| name == SHORT_NAME) {
+        arguments.insert(1, OsString::from("ctl"));
+    }
+    arguments
+}
+
+/// Whether these arguments are for this command.
+pub(crate) fn is_called(arguments: &[OsString]) -> bool {
+    arguments.get(1).is_some_and(|word| word == "ctl")
+}
+
+/// Says what is wrong with the arguments, with the exit codes of `lnetctl` (section 11.12 of
+/// lnet-selection): 0 for help, 255 for a command that does not exist, 234 for the rest.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    use clap::error::{ContextKind, ErrorKind};
+    // Nothing can be done when nobody reads what is wrong.
+    let _unprinted = error.print();
+    ExitCode::from(match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
+        ErrorKind::InvalidSubcommand => 255,
+        // A word where a subcommand belongs.
+        ErrorKind::UnknownArgument if error.get(ContextKind::SuggestedSubcommand).is_some() => 255,
+        _ => 234,
+    })
+}
+
+pub(crate) fn run(args: &CtlArgs) -> anyhow::Result<ExitCode> {
+    let mut talk = Talk::new(args.node.as_deref());
+    let done = carry_out(&args.group, &mut talk);
+    talk::exit(done)
+}
+
+fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
+    match group {
+        Group::Lnet(LnetCommand::Configure(_)) => talk.reach(),
+        Group::Lnet(LnetCommand::Unconfigure) => change::unconfigure(talk),
+        Group::Set(args) => change::set(args, talk),
+        Group::Import(args) => change::import_file(args, talk),
+        Group::Net(NetCommand::Add(args)) => change::net_add(args, talk),
+        Group::Net(NetCommand::Del(args)) => change::net_del(args, talk),
+        Group::Route(RouteCommand::Add(args)) => change::route_add(args, talk),
+        Group::Route(RouteCommand::Del(args)) => change::route_del(args, talk),
+        Group::Peer(PeerCommand::Add(args)) => change::peer_add(args, talk),
+        Group::Peer(PeerCommand::Del(args)) => change::peer_del(args, talk),
+        Group::Net(NetCommand::Show(args)) => {
+            let show = shown(Section::Net, &args.show);
+            let net = args.net.clone();
+            talk.watch(&args.show.watch, &Request::Show(Show { net, ..show }))
+        }
+        Group::Net(NetCommand::Set(args)) => net_set(args, talk),
+        Group::Route(RouteCommand::Show(args)) => {
+            let (net, gateway) = (args.net.clone(), args.gateway.clone());
+            let show = shown(Section::Route, &args.show);
+            talk.watch(
+                &args.show.watch,
+                &Request::Show(Show {
+                    net,
+                    gateway,
+                    ..show
+                }),
+            )
+        }
+        Group::Peer(PeerCommand::Show(args)) => {
+            let show = shown(Section::Peer, &args.show);
+            let nid = args.nid.clone();
+            talk.watch(&args.show.watch, &Request::Show(Show { nid, ..show }))
+        }
+        Group::Peer(PeerCommand::List(watch)) => section(Section::PeerList, watch, talk),
+        Group::Peer(PeerCommand::Set(args)) => peer_set(args, talk),
+        Group::Routing(RoutingCommand::Show(watch)) => section(Section::Routing, watch, talk),
+        Group::Global(GlobalCommand::Show(watch)) => section(Section::Global, watch, talk),
+        Group::Stats(StatsCommand::Show(watch)) => section(Section::Statistics, watch, talk),
+        Group::Stats(StatsCommand::Reset) => talk.print(&Request::ResetStatistics),
+        Group::Export(args) => export(args, talk),
+        Group::Ping(args) => talk.print(&Request::Ping {
+            nids: args.nids.clone(),
+            source: args.source.clone(),
+            timeout: args.timeout,
+            discover: false,
+        }),
+        Group::Discover(args) => talk.print(&Request::Ping {
+            nids: args.nids.clone(),
+            source: None,
+            timeout: DISCOVERY_SECONDS,
+            discover: true,
+        }),
+        Group::Debug(command) => debug(command, talk),
+        Group::Udsp(command) => udsp::carry_out(command, talk),
+        Group::Fault(command) => fault::carry_out(command, talk),
+        Group::CptOfNid(args) => local::cpt_of_nid(args),
+    }
+}
+
+/// How long a peer may take to answer a discovery.
+const DISCOVERY_SECONDS: u32 = 5;
+
+fn section(section: Section, watch: &WatchArgs, talk: &mut Talk) -> Result<(), Failed> {
+    talk.watch(watch, &Request::Show(show(section, 0)))
+}
+
+fn shown(section: Section, args: &ShowArgs) -> Show {
+    show(section, args.verbose.unwrap_or(0))
+}
+
+fn show(section: Section, verbosity: u8) -> Show {
+    Show {
+        section,
+        verbosity,
+        net: None,
+        nid: None,
+        gateway: None,
+        idx: None,
+    }
+}
+
+fn export(args: &ExportArgs, talk: &mut Talk) -> Result<(), Failed> {
+    let request = Request::Export {
+        backup: args.backup,
+    };
+    match &args.file {
+        None => talk.print(&request),
+        Some(path) => talk.write(&request, path),
+    }
+}
+
+fn debug(command: &DebugCommand, talk: &mut Talk) -> Result<(), Failed> {
+    match command {
+        DebugCommand::Recovery(RecoveryArgs { local, .. }) => {
+            let section = if *local {
+                Section::LocalRecovery
+            } else {
+                Section::PeerRecovery
+            };
+            talk.print(&Request::Show(show(section, 0)))
+        }
+        DebugCommand::Peer(args) => {
+            let nid = Some(args.nid.clone());
+            let everything = show(Section::Peer, EVERYTHING);
+            talk.print(&Request::Show(Show { nid, ..everything }))
+        }
+        DebugCommand::Nidlist(args) => local::nidlist(args),
+    }
+}
+
+/// The verbosity that shows all there is.
+const EVERYTHING: u8 = 4;
+
+fn net_set(args: &NetSetArgs, talk: &mut Talk) -> Result<(), Failed> {
+    let target = match (&args.nid, &args.net, args.all) {
+        (Some(nid), _, _) => HealthTarget::Ni(nid.clone()),
+        (None, Some(net), _) => HealthTarget::Net(net.clone()),
+        (None, None, true) => HealthTarget::AllNis,
+        (None, None, false) => return Err(Failed::plain("--nid, --net or --all is needed")),
+    };
+    set_health(target, args.health.as_deref(), talk)
+}
+
+fn peer_set(args: &PeerSetArgs, talk: &mut Talk) -> Result<(), Failed> {
+    let target = match (&args.nid, args.all) {
+        (Some(nid), _) => HealthTarget::PeerNi(nid.clone()),
+        (None, true) => HealthTarget::AllPeerNis,
+        (None, false) => return Err(Failed::plain("--nid or --all is needed")),
+    };
+    set_health(target, args.health.as_deref(), talk)
+}
+
+fn set_health(target: HealthTarget, health: Option<&str>, talk: &mut Talk) -> Result<(), Failed> {
+    let given = health.ok_or_else(|| Failed::plain("--health is needed: 0 to 1000"))?;
+    let health = given.parse().ok().filter(|value| *value <= 1000);
+    let health =
+        health.ok_or_else(|| Failed::plain(&format!("Invalid health \"{given}\": 0 to 1000")))?;
+    talk.print(&Request::SetHealth { target, health })
+}

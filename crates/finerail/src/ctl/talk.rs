@@ -1,0 +1,251 @@
+//! Talking to the node, and how what it says is printed.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use lnet_config::{Document, ErrorBlock, ErrorLayout, Reply};
+use lnet_control::{Failure, Request};
+use lnet_dlc::{Dlc, DlcError};
+
+use super::args::WatchArgs;
+use crate::common::{complaint, default_control_path};
+
+/// A connection that is made when it is first needed.
+pub(super) struct Talk {
+    path: PathBuf,
+    dlc: Option<Dlc>,
+}
+
+/// Why a command failed: what is printed where, and the exit code.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// Errors of the node, or of the request, in `lnetctl`'s layouts.
+    Blocks(Vec<Failure>),
+    /// A line without a number; the exit code of -22.
+    Plain(String),
+    /// A document that cannot be read, with the place; the exit code of -22.
+    Place(String),
+    /// A file that cannot be opened.
+    Unreadable(Failure),
+    /// A command or parameter that does not exist.
+    Unknown(String),
+    /// The node cannot be reached, or does not understand.
+    Node(DlcError),
+    /// A file, or standard output.
+    Io(anyhow::Error),
+}
+
+/// The exit code that `lnetctl` gives to most errors: -22 modulo 256.
+const USAGE: u8 = 234;
+/// The exit code of a file that is not there.
+const NO_FILE: u8 = 254;
+/// The exit code of an unknown command.
+const UNKNOWN: u8 = 255;
+/// The exit code of what is not so, such as a peer that does not answer.
+const NOT_SO: u8 = 1;
+
+impl Failed {
+    pub(super) fn plain(text: &str) -> Self {
+        Self::Plain(text.to_owned())
+    }
+
+    pub(super) fn unknown(name: &str) -> Self {
+        Self::Unknown(name.to_owned())
+    }
+
+    pub(super) fn unreadable(name: &str, error: &io::Error) -> Self {
+        let why = error.to_string();
+        let why = why.split(" (os error").next().unwrap_or(&why);
+        Self::Unreadable(Failure {
+            verb: "yaml".to_owned(),
+            entity: "builder".to_owned(),
+            errno: -1,
+            descr: format!("cannot open '{name}': {why}"),
+            seq_no: None,
+        })
+    }
+
+    pub(super) fn block(verb: &str, entity: &str, errno: i32, descr: impl Into<String>) -> Self {
+        Self::Blocks(vec![Failure {
+            verb: verb.to_owned(),
+            entity: entity.to_owned(),
+            errno,
+            descr: descr.into(),
+            seq_no: None,
+        }])
+    }
+}
+
+impl From<DlcError> for Failed {
+    fn from(error: DlcError) -> Self {
+        match error {
+            DlcError::Refused(failures) => Self::Blocks(failures),
+            other => Self::Node(other),
+        }
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+impl Talk {
+    pub(super) fn new(path: Option<&Path>) -> Self {
+        Self {
+            path: path.map_or_else(default_control_path, Path::to_owned),
+            dlc: None,
+        }
+    }
+
+    /// The connection.
+    pub(super) fn dlc(&mut self) -> Result<&mut Dlc, Failed> {
+        let dlc = match self.dlc.take() {
+            Some(dlc) => dlc,
+            None => Dlc::connect(&self.path)?,
+        };
+        Ok(self.dlc.insert(dlc))
+    }
+
+    /// Whether there is a node at all.
+    pub(super) fn reach(&mut self) -> Result<(), Failed> {
+        self.dlc().map(|_| ())
+    }
+
+    /// Makes a request and prints the answer as it comes.
+    pub(super) fn print(&mut self, request: &Request) -> Result<(), Failed> {
+        let mut out = io::stdout().lock();
+        let mut unprinted = None;
+        let done = self.dlc()?.request_pieces(request, |piece| {
+            if unprinted.is_none() {
+                unprinted = out.write_all(piece.as_bytes()).err();
+            }
+        });
+        if let Some(error) = unprinted {
+            return Err(error.into());
+        }
+        out.flush()?;
+        Ok(done?)
+    }
+
+    /// Makes a request and puts the answer into a file.
+    pub(super) fn write(&mut self, request: &Request, path: &Path) -> Result<(), Failed> {
+        let text = self.dlc()?.request(request)?;
+        fs::write(path, text).map_err(|error| {
+            Failed::Io(
+                anyhow::Error::from(error).context(format!("cannot write {}", path.display())),
+            )
+        })
+    }
+
+    /// Prints the answer, again and again if that is wanted.
+    pub(super) fn watch(&mut self, args: &WatchArgs, request: &Request) -> Result<(), Failed> {
+        let Some(seconds) = args.watch else {
+            return self.print(request);
+        };
+        loop {
+            if io::stdout().is_terminal() {
+                io::stdout().write_all(CLEAR)?;
+            }
+            self.print(request)?;
+            thread::sleep(Duration::from_secs(seconds.into()));
+        }
+    }
+}
+
+/// Clears the terminal and puts the cursor in its corner.
+const CLEAR: &[u8] = b"\x1b[2J\x1b[H";
+
+/// Prints why a command failed, and gives the exit code.
+pub(super) fn exit(done: Result<(), Failed>) -> anyhow::Result<ExitCode> {
+    let code = match done {
+        Ok(()) => 0,
+        Err(Failed::Plain(text)) => {
+            writeln!(io::stdout(), "{text}")?;
+            USAGE
+        }
+        Err(Failed::Place(text)) => {
+            complaint(&text);
+            USAGE
+        }
+        Err(Failed::Unreadable(failure)) => {
+            blocks(&[failure])?;
+            NO_FILE
+        }
+        Err(Failed::Unknown(name)) => {
+            let help = "See 'lnetctl --list-commands'.";
+            writeln!(
+                io::stderr(),
+                "lnetctl: '{name}' is not a valid command. {help}"
+            )?;
+            UNKNOWN
+        }
+        Err(Failed::Blocks(failures)) => blocks(&failures)?,
+        Err(Failed::Node(error)) => {
+            complaint(&format!("{error}"));
+            NOT_SO
+        }
+        Err(Failed::Io(error)) => return Err(error),
+    };
+    Ok(ExitCode::from(code))
+}
+
+/// Prints errors: what concerns a peer's answer beside the answers, the rest as errors.
+fn blocks(failures: &[Failure]) -> io::Result<u8> {
+    let mut code = 0;
+    for failure in failures {
+        let layout = layout(failure);
+        let text = match failure.descr.as_str() {
+            // `lnetctl` says nothing of a peer that is not there.
+            "" => String::new(),
+            _ => document(failure, layout).to_yaml(),
+        };
+        match layout {
+            ErrorLayout::Reply => io::stdout().write_all(text.as_bytes())?,
+            ErrorLayout::Flat | ErrorLayout::Nested => io::stderr().write_all(text.as_bytes())?,
+        }
+        code = exit_code(failure, layout);
+    }
+    Ok(code)
+}
+
+/// Rules and parameters nest their errors, answers to pings stand among the answers (section 11.12 of
+/// lnet-selection).
+fn layout(failure: &Failure) -> ErrorLayout {
+    match (failure.verb.as_str(), failure.entity.as_str()) {
+        ("manage", "ping" | "discover") if failure.descr.starts_with("failed to") => {
+            ErrorLayout::Reply
+        }
+        (_, "net" | "route" | "peer" | "import" | "ping" | "discover") => ErrorLayout::Flat,
+        _ => ErrorLayout::Nested,
+    }
+}
+
+fn exit_code(failure: &Failure, layout: ErrorLayout) -> u8 {
+    match layout {
+        ErrorLayout::Reply => NOT_SO,
+        ErrorLayout::Flat => USAGE,
+        // A remainder of a division by 256 fits.
+        ErrorLayout::Nested => failure.errno.rem_euclid(256) as u8,
+    }
+}
+
+fn document(failure: &Failure, layout: ErrorLayout) -> Document {
+    let block = ErrorBlock {
+        verb: failure.verb.clone(),
+        entity: failure.entity.clone(),
+        seq_no: failure.seq_no.and_then(|number| u32::try_from(number).ok()),
+        errno: failure.errno.into(),
+        descr: failure.descr.clone(),
+        layout,
+    };
+    Document {
+        replies: vec![Reply::Failure(block)],
+        ..Document::default()
+    }
+}

@@ -1,0 +1,387 @@
+//! `finerail sim`: a fabric, faults, and what happened.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use comfy_table::{CellAlignment, Table, presets};
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use lnet_sim::{BUILTIN, Failure, Options, Scenario, Sim, Summary};
+use serde_json::json;
+
+use crate::common::{NOT_SO, print_bytes};
+
+/// Enough for the smallest schedule of every run that is drawn; what is left of larger ones is not the
+/// smallest, but small.
+const SHRINK_RUNS_MAX: u32 = 5000;
+
+/// A scenario is a page or two.
+const SCENARIO_BYTES_MAX: u64 = 1 << 20;
+
+/// Run LNet nodes on a virtual fabric, break things, and check that nothing is lost, doubled or leaked
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  finerail sim --list
+  finerail sim failing-rail
+  finerail sim flapping-router --seed 7 --trace run.txt
+  finerail sim all-faults --for 60s --jobs 2
+  finerail sim mine.yaml --runs 100 --json")]
+pub(crate) struct SimArgs {
+    /// A scenario that ships (see --list), or a YAML file
+    #[arg(required_unless_present = "list")]
+    scenario: Option<String>,
+    /// The first seed; the same seed gives the same run to the byte
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Run this many seeds, counted up from the first
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    runs: u64,
+    /// Run seeds, counted up from the first, for this long, such as 60s, 5m or 2h
+    #[arg(long = "for", value_name = "TIME", value_parser = span, conflicts_with = "runs")]
+    span: Option<Duration>,
+    /// Run this many seeds at the same time
+    #[arg(long, value_name = "N", default_value = "1")]
+    jobs: NonZeroUsize,
+    /// Write a line for everything that happens in the first seed's run to this file
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+    /// Print the scenarios that ship; with a name, that one
+    #[arg(long)]
+    list: bool,
+}
+
+/// `90`, `90s`, `5m`, `2h`.
+fn span(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.char_indices().last() {
+        Some((at, 's')) => (&text[..at], 1),
+        Some((at, 'm')) => (&text[..at], 60),
+        Some((at, 'h')) => (&text[..at], 3600),
+        _ => (text, 1),
+    };
+    let number: Option<u64> = number.parse().ok();
+    let seconds = number.and_then(|number| number.checked_mul(unit));
+    let seconds = seconds.filter(|seconds| (1..=1_000_000_000).contains(seconds));
+    let seconds = seconds.ok_or_else(|| "write a time such as 60s, 5m or 2h".to_owned())?;
+    Ok(Duration::from_secs(seconds))
+}
+
+/// Runs a scenario.
+///
+/// # Errors
+///
+/// A scenario that cannot be read, or a trace that cannot be written.
+pub(crate) fn run(args: &SimArgs) -> anyhow::Result<ExitCode> {
+    if args.list {
+        return list(args.scenario.as_deref());
+    }
+    let scenario = read(args.scenario.as_deref().unwrap_or_default())?;
+    if let Some(path) = &args.trace {
+        write_trace(&scenario, args.seed, path)?;
+    }
+    let mut sweep = Sweep::new(args);
+    sweep.run(&scenario, args.jobs);
+    let summary = sweep.summary();
+    let failure = sweep
+        .failed()
+        .and_then(|seed| Failure::of(scenario.plan(seed), Options::default(), SHRINK_RUNS_MAX));
+    let text = if args.json {
+        as_json(&scenario, args.seed, &summary, failure.as_ref())
+    } else {
+        as_text(&scenario, args.seed, &summary, failure.as_ref())
+    };
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(match failure {
+        Some(_) => ExitCode::from(NOT_SO),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+fn list(name: Option<&str>) -> anyhow::Result<ExitCode> {
+    let mut text = String::new();
+    for builtin in BUILTIN
+        .iter()
+        .filter(|builtin| name.is_none_or(|name| name == builtin.name))
+    {
+        if name.is_some() {
+            text += builtin.text;
+        } else if let Some(scenario) = Scenario::builtin(builtin.name) {
+            text += &format!("{:<20} {}\n", scenario.name, scenario.summary);
+        }
+    }
+    if text.is_empty() {
+        bail!("{}", unknown(name.unwrap_or_default()));
+    }
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unknown(name: &str) -> String {
+    let names: Vec<&str> = BUILTIN.iter().map(|builtin| builtin.name).collect();
+    format!(
+        "no scenario '{name}'; those that ship are: {}",
+        names.join(", ")
+    )
+}
+
+fn read(name: &str) -> anyhow::Result<Scenario> {
+    if let Some(scenario) = Scenario::builtin(name) {
+        return Ok(scenario);
+    }
+    let is_file = name.contains(['.', '/']);
+    if !is_file && !fs::exists(name).unwrap_or(false) {
+        bail!("{}", unknown(name));
+    }
+    let mut text = String::new();
+    let file = fs::File::open(name).with_context(|| format!("cannot read {name}"))?;
+    let mut file = io::Read::take(file, SCENARIO_BYTES_MAX + 1);
+    io::Read::read_to_string(&mut file, &mut text)
+        .with_context(|| format!("cannot read {name}"))?;
+    if text.len() as u64 > SCENARIO_BYTES_MAX {
+        bail!("{name}: more than {SCENARIO_BYTES_MAX} bytes are no scenario");
+    }
+    Scenario::parse(&text).map_err(|error| {
+        let (line, column) = (error.line, error.column);
+        let help = if error.help.is_empty() {
+            String::new()
+        } else {
+            format!("; {}", error.help)
+        };
+        anyhow!("{name}:{line}:{column}: {}{help}", error.what)
+    })
+}
+
+fn write_trace(scenario: &Scenario, seed: u64, path: &PathBuf) -> anyhow::Result<()> {
+    let options = Options {
+        trace: true,
+        ..Options::default()
+    };
+    let outcome = Sim::run(Rc::new(scenario.plan(seed)), options);
+    let trace = outcome.trace.unwrap_or_default();
+    let mut file =
+        fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    file.write_all(trace.as_bytes())
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Seeds from one on, shared among threads.
+struct Sweep {
+    first: u64,
+    /// One past the last seed.
+    end: u64,
+    deadline: Option<Instant>,
+    next: AtomicU64,
+    done: Mutex<Done>,
+    bar: ProgressBar,
+}
+
+#[derive(Default)]
+struct Done {
+    summary: Summary,
+    /// The lowest seed that failed.
+    failed: Option<u64>,
+}
+
+impl Sweep {
+    fn new(args: &SimArgs) -> Self {
+        let end = match args.span {
+            Some(_) => u64::MAX,
+            None => args.seed.saturating_add(args.runs),
+        };
+        Self {
+            first: args.seed,
+            end,
+            deadline: args.span.map(|span| Instant::now() + span),
+            next: AtomicU64::new(args.seed),
+            done: Mutex::new(Done::default()),
+            bar: progress(args),
+        }
+    }
+
+    fn run(&mut self, scenario: &Scenario, jobs: NonZeroUsize) {
+        let shared = &*self;
+        std::thread::scope(|scope| {
+            for _ in 1..jobs.get() {
+                scope.spawn(|| shared.work(scenario));
+            }
+            shared.work(scenario);
+        });
+        self.bar.finish_and_clear();
+    }
+
+    fn work(&self, scenario: &Scenario) {
+        while let Some(seed) = self.take() {
+            let outcome = Sim::run(Rc::new(scenario.plan(seed)), Options::default());
+            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.summary.add(&outcome.summary);
+            if outcome.violation.is_some() {
+                done.failed = Some(done.failed.map_or(seed, |before| before.min(seed)));
+            }
+            drop(done);
+            self.bar.inc(1);
+        }
+    }
+
+    /// The next seed. The first one is always run; seeds above one that failed are not.
+    fn take(&self) -> Option<u64> {
+        let late = self
+            .deadline
+            .is_some_and(|deadline| Instant::now() >= deadline);
+        if late && self.next.load(Ordering::Relaxed) != self.first {
+            return None;
+        }
+        let failed = self
+            .done
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .failed;
+        if failed.is_some() {
+            return None;
+        }
+        let seed = self.next.fetch_add(1, Ordering::Relaxed);
+        (seed < self.end).then_some(seed)
+    }
+
+    /// The same whatever order the threads came in.
+    fn summary(&self) -> Summary {
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut summary = done.summary.clone();
+        if summary.runs > 1 {
+            summary.rails.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        summary
+    }
+
+    fn failed(&self) -> Option<u64> {
+        self.done
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .failed
+    }
+}
+
+fn progress(args: &SimArgs) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let (bar, template) = match args.span {
+        Some(_) => (
+            ProgressBar::no_length(),
+            "{spinner} {elapsed} {pos} seeds, {per_sec}",
+        ),
+        None => (
+            ProgressBar::new(args.runs),
+            "{bar:30} {pos}/{len} seeds, {eta} left",
+        ),
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn as_json(scenario: &Scenario, seed: u64, summary: &Summary, failure: Option<&Failure>) -> String {
+    let value = json!({
+        "scenario": scenario.name,
+        "first_seed": seed,
+        "summary": summary,
+        "failure": failure,
+    });
+    format!("{value:#}\n")
+}
+
+fn as_text(scenario: &Scenario, seed: u64, summary: &Summary, failure: Option<&Failure>) -> String {
+    let last = seed.saturating_add(summary.runs.saturating_sub(1));
+    let seeds = if summary.runs == 1 {
+        format!("seed {seed}")
+    } else {
+        format!("seeds {seed} to {last}")
+    };
+    let figures = figures(summary);
+    let rails = rails(summary);
+    let (name, what) = (&scenario.name, &scenario.summary);
+    let mut text = format!(
+        "{name}: {what}\n{seeds}\n\n{}\n\n{}\n",
+        figures.trim_fmt(),
+        rails.trim_fmt()
+    );
+    text += "\n";
+    text += &match failure {
+        Some(failure) => failure.to_string(),
+        None => "every invariant held\n".to_owned(),
+    };
+    text
+}
+
+fn figures(summary: &Summary) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let seconds = |nanoseconds: u64| format!("{:.3} s", nanoseconds as f64 / 1e9);
+    for (name, value) in [
+        ("runs", HumanCount(summary.runs).to_string()),
+        ("virtual time", seconds(summary.virtual_ns)),
+        ("operations", HumanCount(summary.operations).to_string()),
+        ("failed operations", HumanCount(summary.failed).to_string()),
+        ("messages", HumanCount(summary.messages).to_string()),
+        ("delivered", HumanCount(summary.delivered).to_string()),
+        ("resent", HumanCount(summary.resent).to_string()),
+        ("lost on the wire", HumanCount(summary.lost).to_string()),
+        ("dropped by nodes", HumanCount(summary.dropped).to_string()),
+        ("worst recovery", seconds(summary.worst_recovery_ns)),
+    ] {
+        table.add_row([name.to_owned(), value]);
+    }
+    right(&mut table, 1);
+    table
+}
+
+fn rails(summary: &Summary) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["rail", "messages", "bytes", "share"]);
+    let all: u64 = summary.rails.iter().map(|rail| rail.bytes).sum();
+    for rail in &summary.rails {
+        let share = 100.0 * rail.bytes as f64 / all.max(1) as f64;
+        table.add_row([
+            rail.name.clone(),
+            HumanCount(rail.messages).to_string(),
+            HumanBytes(rail.bytes).to_string(),
+            format!("{share:.1} %"),
+        ]);
+    }
+    (1..4).for_each(|column| right(&mut table, column));
+    table
+}
+
+fn right(table: &mut Table, column: usize) {
+    if let Some(column) = table.column_mut(column) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_have_units() {
+        let seconds = |text| span(text).map(|span| span.as_secs());
+        assert_eq!(seconds("60s"), Ok(60));
+        assert_eq!(seconds("90"), Ok(90));
+        assert_eq!(seconds("5m"), Ok(300));
+        assert_eq!(seconds("2h"), Ok(7200));
+        for wrong in ["", "s", "0s", "-1s", "1d", "é", "99999999999999999999h"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

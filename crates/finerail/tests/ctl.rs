@@ -1,0 +1,118 @@
+//! The commands of `lnetctl` on a running node: what each prints, and its exit code.
+//!
+//! `ctl/transcript.txt` has the commands, what they print on both outputs, and their exit codes, in the
+//! layout of a terminal session. With `FINERAIL_OVERWRITE=1` it is written anew.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+mod common;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::process::Process;
+use common::site::Site;
+
+const CONFIG: &str = "\
+net:
+- net type: tcp
+  local NI(s):
+  - nid: 127.0.0.1@tcp
+";
+
+const TRANSCRIPT: &str = "tests/ctl/transcript.txt";
+
+#[test]
+fn the_transcript_of_a_session_is_what_is_printed() {
+    let (site, node) = node();
+    let expected = fs::read_to_string(TRANSCRIPT).unwrap();
+    let commands = expected.lines().filter_map(|line| line.strip_prefix("### lnetctl"));
+    let mut printed = String::new();
+    for command in commands {
+        printed += &session(&site, command);
+    }
+    node.stop();
+    if env::var_os("FINERAIL_OVERWRITE").is_some() {
+        fs::write(TRANSCRIPT, &printed).unwrap();
+        return;
+    }
+    for (line, (printed, expected)) in printed.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(printed, expected, "line {} of {TRANSCRIPT}", line + 1);
+    }
+    assert_eq!(printed.lines().count(), expected.lines().count());
+}
+
+/// A node that is killed or was never there is said to be so at once.
+#[test]
+fn without_a_node_a_command_says_where_it_looked() {
+    let (site, node) = node();
+    node.stop();
+    let said = session(&site, " net show");
+    assert!(said.contains("no node is controlled at"), "{said}");
+    assert!(said.ends_with("[rc=1]\n"), "{said}");
+}
+
+/// What was exported goes in again, by file and by standard input.
+#[test]
+fn an_export_is_imported_again_by_another_node() {
+    let (site, node) = node();
+    session(&site, " peer add --prim_nid 127.0.0.5@tcp --nid 127.0.0.6@tcp");
+    session(&site, " udsp add --src tcp --priority 0");
+    session(&site, " export --backup out.yaml");
+    let before = session(&site, " export --backup");
+    session(&site, " peer del --prim_nid 127.0.0.5@tcp");
+    session(&site, " udsp del --all");
+    let text = fs::read_to_string(site.path("out.yaml")).unwrap();
+    let rest: String = section(&text, "peer") + &section(&text, "udsp");
+    fs::write(site.path("rest.yaml"), rest).unwrap();
+    assert!(session(&site, " import rest.yaml").ends_with("[rc=0]\n"));
+    assert_eq!(session(&site, " export --backup"), before);
+    node.stop();
+}
+
+fn node() -> (Site, Process) {
+    let site = Site::new();
+    site.write("node.yaml", CONFIG);
+    let control = format!("--control={}", socket(&site).display());
+    let command = site.command("node", &["node", &control]);
+    let node = Process::start(command);
+    node.wait_for_output("ready");
+    (site, node)
+}
+
+fn socket(site: &Site) -> PathBuf {
+    site.path("control.sock")
+}
+
+/// One command as a terminal shows it; quotes are not interpreted.
+fn session(site: &Site, command: &str) -> String {
+    let program = site.path("lnetctl");
+    if !program.exists() {
+        std::os::unix::fs::symlink(binary(), &program).unwrap();
+    }
+    let mut run = Command::new(&program);
+    run.args(command.split_whitespace());
+    run.env("FINERAIL_CONTROL", socket(site)).current_dir(site.path(""));
+    let output = run.output().unwrap_or_else(|error| panic!("{command}: {error}"));
+    let code = output.status.code().unwrap_or(-1);
+    let (out, err) = (output.stdout, output.stderr);
+    let text = [out, err].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    format!("### lnetctl{command}\n{text}[rc={code}]\n")
+}
+
+fn binary() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_finerail"))
+}
+
+/// A top-level section of a document.
+fn section(text: &str, key: &str) -> String {
+    let head = format!("{key}:");
+    let from = text.lines().skip_while(|line| **line != head);
+    let mut inside = from.clone().skip(1).take_while(|line| {
+        line.starts_with(['-', ' '])
+    });
+    let body: Vec<&str> = inside.by_ref().collect();
+    format!("{head}\n{}\n", body.join("\n"))
+}

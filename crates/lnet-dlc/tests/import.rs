@@ -1,0 +1,238 @@
+//! Changes of a running node's configuration.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+mod common;
+
+use lnet_control::{Failure, ImportMode, Request, Section, Show};
+use lnet_dlc::{Dlc, DlcError};
+
+use common::Bed;
+
+const BASE: &str = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n";
+
+fn import(dlc: &mut Dlc, yaml: &str, mode: ImportMode) -> Result<String, DlcError> {
+    dlc.request(&Request::Import {
+        yaml: yaml.to_owned(),
+        mode,
+        partial: false,
+        dry_run: false,
+    })
+}
+
+fn add(dlc: &mut Dlc, yaml: &str) -> Result<String, DlcError> {
+    import(dlc, yaml, ImportMode::Add)
+}
+
+fn failure(result: Result<String, DlcError>) -> Failure {
+    match result {
+        Err(DlcError::Refused(mut failures)) => failures.remove(0),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn shown(dlc: &mut Dlc, section: Section) -> String {
+    let show = Show {
+        section,
+        verbosity: 1,
+        net: None,
+        nid: None,
+        gateway: None,
+        idx: None,
+    };
+    dlc.request(&Request::Show(show)).unwrap()
+}
+
+/// What an import would need, without peers: a gateway that was used once stays known.
+fn backup(dlc: &mut Dlc) -> String {
+    let text = dlc.request(&Request::Export { backup: true }).unwrap();
+    let mut document = lnet_config::read(&text).unwrap().document;
+    document.peers.clear();
+    document.to_yaml()
+}
+
+#[test]
+fn each_section_is_added_and_removed_again() {
+    let (_bed, mut dlc) = Bed::with(BASE);
+    let before = backup(&mut dlc);
+    let yaml = "\
+net:
+- net type: tcp1
+  local NI(s):
+  - nid: 127.0.0.2@tcp1
+- net type: tcp
+  local NI(s):
+  - nid: 127.0.0.3@tcp
+route:
+- net: tcp9
+  gateway: 127.0.0.9@tcp1
+peer:
+- primary nid: 127.0.0.7@tcp
+  peer ni:
+  - nid: 127.0.0.7@tcp
+udsp:
+- dst: tcp9
+  action:
+    priority: 0
+";
+    add(&mut dlc, yaml).unwrap();
+    let nets = shown(&mut dlc, Section::Net);
+    assert!(
+        nets.contains("127.0.0.2@tcp1") && nets.contains("127.0.0.3@tcp"),
+        "{nets}"
+    );
+    assert!(shown(&mut dlc, Section::Route).contains("127.0.0.9@tcp1"));
+    assert!(shown(&mut dlc, Section::Peer).contains("127.0.0.7@tcp"));
+    assert!(shown(&mut dlc, Section::Udsp).contains("dst: tcp9"));
+    import(&mut dlc, yaml, ImportMode::Del).unwrap();
+    assert_eq!(backup(&mut dlc), before);
+}
+
+#[test]
+fn an_import_is_all_or_nothing_unless_it_may_be_partial() {
+    let (_bed, mut dlc) = Bed::with(BASE);
+    let before = backup(&mut dlc);
+    // The second interface cannot be: its address is not this machine's.
+    let half = "\
+global:
+  retry_count: 1
+net:
+- net type: tcp1
+  local NI(s):
+  - nid: 127.0.0.2@tcp1
+- net type: tcp2
+  local NI(s):
+  - nid: 192.0.2.7@tcp2
+";
+    let refused = failure(add(&mut dlc, half));
+    assert_eq!(
+        (refused.verb.as_str(), refused.entity.as_str()),
+        ("add", "net")
+    );
+    assert_eq!(backup(&mut dlc), before);
+
+    let partial = Request::Import {
+        yaml: half.to_owned(),
+        mode: ImportMode::Add,
+        partial: true,
+        dry_run: false,
+    };
+    failure(dlc.request(&partial));
+    assert!(shown(&mut dlc, Section::Net).contains("127.0.0.2@tcp1"));
+}
+
+#[test]
+fn a_dry_run_finds_what_is_there_already_and_changes_nothing() {
+    let (_bed, mut dlc) = Bed::with(BASE);
+    let before = backup(&mut dlc);
+    let dry = |yaml: &str| Request::Import {
+        yaml: yaml.to_owned(),
+        mode: ImportMode::Add,
+        partial: false,
+        dry_run: true,
+    };
+    let fine = "peer:\n- primary nid: 10.0.0.9@tcp\n  peer ni:\n  - nid: 10.0.0.9@tcp\n";
+    dlc.request(&dry(fine)).unwrap();
+    assert_eq!(backup(&mut dlc), before);
+    add(&mut dlc, fine).unwrap();
+    assert_eq!(failure(dlc.request(&dry(fine))).entity, "peer");
+}
+
+#[test]
+fn an_own_export_in_place_of_the_configuration_changes_nothing() {
+    let (_bed, mut dlc) = Bed::with(BASE);
+    for backup in [false, true] {
+        let export = dlc.request(&Request::Export { backup }).unwrap();
+        import(&mut dlc, &export, ImportMode::Replace).unwrap();
+        assert_eq!(
+            dlc.request(&Request::Export { backup: true }).unwrap(),
+            self::backup(&mut dlc)
+        );
+    }
+}
+
+#[test]
+fn another_configuration_takes_the_place_of_the_present_one() {
+    let (bed, _dlc) = Bed::with(BASE);
+    let wanted = "\
+net:
+- net type: tcp
+  local NI(s):
+  - nid: 127.0.0.1@tcp
+- net type: tcp3
+  local NI(s):
+  - nid: 127.0.0.4@tcp3
+global:
+  transaction_timeout: 60
+";
+    let wanted = lnet_config::parse(wanted).unwrap();
+    assert_eq!(bed.node.reconfigure(&wanted).unwrap(), 2);
+    assert_eq!(bed.node.reconfigure(&wanted).unwrap(), 0);
+    assert_eq!(bed.node.nids().len(), 2);
+}
+
+#[test]
+fn refusals_have_the_words_and_numbers_of_the_tool() {
+    let (_bed, mut dlc) = Bed::with(BASE);
+    let said = |failure: Failure| (failure.verb, failure.entity, failure.errno, failure.descr);
+    let text = |parts: (&str, &str, i32, &str)| {
+        (
+            parts.0.to_owned(),
+            parts.1.to_owned(),
+            parts.2,
+            parts.3.to_owned(),
+        )
+    };
+    let refused = failure(add(&mut dlc, BASE));
+    assert_eq!(
+        said(refused),
+        text(("add", "net", -17, "cannot add LNet NI"))
+    );
+    let unknown = "net:\n- net type: tcp9\n  local NI(s):\n  - nid: 10.0.0.1@tcp9\n";
+    let refused = failure(import(&mut dlc, unknown, ImportMode::Del));
+    assert_eq!(
+        said(refused),
+        text(("del", "net", -22, "cannot del network"))
+    );
+    let far = "route:\n- net: tcp9\n  gateway: 10.7.0.1@tcp7\n";
+    let refused = failure(add(&mut dlc, far));
+    let why = "No interface configured on the same net as gateway";
+    assert_eq!(said(refused), text(("add", "route", -113, why)));
+    let refused = failure(import(&mut dlc, far, ImportMode::Del));
+    assert_eq!(
+        said(refused),
+        text(("del", "route", -2, "failed to delete route"))
+    );
+    let refused = failure(add(&mut dlc, "net:\n  - wrong: here\n"));
+    assert!(refused.descr.contains("wrong"), "{}", refused.descr);
+}
+
+/// What the kernel does one after the other and with an order of its own is one step here.
+#[test]
+fn ten_thousand_routes_and_a_thousand_rules_are_one_import() {
+    let (_bed, mut dlc) = Bed::with(BASE);
+    let mut yaml = String::from("route:\n");
+    for number in 0..10_000_u32 {
+        let (net, host) = (1 + number % 100, 1 + number / 100);
+        yaml += &format!(
+            "- net: tcp{net}\n  gateway: 127.1.{}.{}@tcp\n",
+            host / 200,
+            2 + host % 200
+        );
+    }
+    yaml += "udsp:\n";
+    for number in 0..1000 {
+        yaml += &format!(
+            "- dst: 10.{}.{}.*@tcp\n  priority: {number}\n",
+            number / 250,
+            number % 250
+        );
+    }
+    let begin = std::time::Instant::now();
+    add(&mut dlc, &yaml).unwrap();
+    eprintln!("10,000 routes and 1,000 rules: {:?}", begin.elapsed());
+    assert_eq!(
+        shown(&mut dlc, Section::Route).matches("gateway:").count(),
+        10_000
+    );
+}

@@ -1,0 +1,162 @@
+//! The state of selection as JSON: what a running node sends to whoever explains it.
+//!
+//! NIDs, nets and rules are text, times and durations nanoseconds. Nothing is left out and nothing unknown is
+//! accepted, so that a state that was sent is the state that is explained.
+
+mod mirror;
+mod text;
+
+use lnet_core::{CoreConfig, SelectionState};
+use lnet_policy::{Action, Priority, Profile, Rule, RuleList, RuleText};
+use lnet_types::Time;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use self::mirror::{ConfigDef, GatewayJson, NetJson, NiJson, PeerJson, PeerNiJson, RouteJson};
+use crate::node::Node;
+
+/// A text that is no state.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StateJsonError {
+    /// It is not the JSON of a state; the message says where.
+    #[error("not the state of a node: {0}")]
+    Json(#[from] serde_json::Error),
+    /// One of its rules is none.
+    #[error("not the state of a node: rule {index}: {error}")]
+    Rule {
+        /// The rule's place.
+        index: usize,
+        /// Why.
+        error: lnet_policy::PolicyError,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    now: u64,
+    #[serde(with = "ConfigDef")]
+    config: CoreConfig,
+    sequence: u64,
+    nets: Vec<NetJson>,
+    nis: Vec<NiJson>,
+    peer_nis: Vec<PeerNiJson>,
+    peers: Vec<PeerJson>,
+    routes: Vec<RouteJson>,
+    gateways: Vec<GatewayJson>,
+    rules: Vec<RuleJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleJson {
+    src: Option<String>,
+    dst: Option<String>,
+    rte: Option<String>,
+    priority: Option<u32>,
+    disabled: bool,
+}
+
+/// The state of a node at this time, as JSON.
+///
+/// # Errors
+///
+/// None that a state can cause; serialization reports them all the same.
+pub fn state_to_json(state: &SelectionState, now: Time) -> Result<String, StateJsonError> {
+    let state = state.clone();
+    let document = Document {
+        now: now.as_nanos(),
+        config: state.config,
+        sequence: state.sequence,
+        nets: state.nets.into_iter().map(NetJson).collect(),
+        nis: state.nis.into_iter().map(NiJson).collect(),
+        peer_nis: state.peer_nis.into_iter().map(PeerNiJson).collect(),
+        peers: state.peers.into_iter().map(PeerJson).collect(),
+        routes: state.routes.into_iter().map(RouteJson).collect(),
+        gateways: state.gateways.into_iter().map(GatewayJson).collect(),
+        rules: state.rules.rules().iter().map(RuleJson::of).collect(),
+    };
+    Ok(serde_json::to_string(&document)?)
+}
+
+/// The node that sent this state; what is explained of it is exact.
+///
+/// # Errors
+///
+/// When the text is no state. Whether a node can be in it is seen when it is explained.
+pub fn node_from_json(text: &str) -> Result<Node, StateJsonError> {
+    let document: Document = serde_json::from_str(text)?;
+    let rules = rules(&document.rules)?;
+    let state = SelectionState {
+        config: document.config,
+        sequence: document.sequence,
+        nets: document.nets.into_iter().map(|NetJson(one)| one).collect(),
+        nis: document.nis.into_iter().map(|NiJson(one)| one).collect(),
+        peer_nis: document
+            .peer_nis
+            .into_iter()
+            .map(|PeerNiJson(one)| one)
+            .collect(),
+        peers: document
+            .peers
+            .into_iter()
+            .map(|PeerJson(one)| one)
+            .collect(),
+        routes: document
+            .routes
+            .into_iter()
+            .map(|RouteJson(one)| one)
+            .collect(),
+        gateways: document
+            .gateways
+            .into_iter()
+            .map(|GatewayJson(one)| one)
+            .collect(),
+        rules,
+    };
+    Ok(Node::exact(state, Time::from_nanos(document.now)))
+}
+
+impl RuleJson {
+    fn of(rule: &Rule) -> Self {
+        let [src, dst, rte] = rule.selector().descriptors();
+        let text =
+            |descriptor: Option<&lnet_types::expr::Descriptor>| descriptor.map(ToString::to_string);
+        Self {
+            src: text(src),
+            dst: text(dst),
+            rte: text(rte),
+            priority: match rule.action() {
+                Action::Priority(priority) => Some(priority.value()),
+                Action::Preferred => None,
+            },
+            disabled: rule.is_disabled(),
+        }
+    }
+
+    fn rule(&self) -> Result<Rule, lnet_policy::PolicyError> {
+        let priority = self.priority.map(|value| {
+            let bad = || lnet_policy::PolicyError::BadPriority(value.to_string());
+            Priority::new(value).ok_or_else(bad).map(Action::Priority)
+        });
+        let text = RuleText {
+            src: self.src.as_deref(),
+            dst: self.dst.as_deref(),
+            rte: self.rte.as_deref(),
+            action: priority.transpose()?,
+        };
+        // A node that changed its profile may hold rules that the new one would refuse.
+        let rule = Rule::from_text(&text, Profile::Design)?;
+        Ok(rule.disabled(self.disabled))
+    }
+}
+
+fn rules(given: &[RuleJson]) -> Result<RuleList, StateJsonError> {
+    let mut rules = RuleList::new();
+    for (index, one) in given.iter().enumerate() {
+        let added = one.rule().and_then(|rule| rules.add(rule, None));
+        added.map_err(|error| StateJsonError::Rule { index, error })?;
+    }
+    Ok(rules)
+}

@@ -1,0 +1,163 @@
+//! Changes of a running node's configuration.
+//!
+//! [`make`] makes one; whoever makes several holds the engine's lock meanwhile, so that a message sees
+//! the configuration before all of them or after.
+
+use lnet_config::{Change, NiName};
+use lnet_core::{ConfigError, NiId};
+use lnet_policy::PolicyError;
+use lnet_types::{Net, Time};
+use thiserror::Error;
+
+use crate::engine::Engine;
+use crate::setup::{self, StartError};
+
+/// Why a change was not made.
+#[derive(Debug, Error)]
+pub(crate) enum ChangeError {
+    /// An interface cannot be used.
+    #[error(transparent)]
+    Interface(#[from] StartError),
+    /// The core refused.
+    #[error(transparent)]
+    Core(#[from] ConfigError),
+    /// The list of rules refused.
+    #[error(transparent)]
+    Rule(#[from] PolicyError),
+    /// The network that was named is not there.
+    #[error("there is no network {0}")]
+    NoNet(Net),
+    /// The interface that was named is not there.
+    #[error("network {0} has no such interface")]
+    NoNi(Net),
+}
+
+/// Makes a change. An error leaves the node as it was, except that an interface whose settings were to
+/// change is gone when it cannot be taken into use with the new ones.
+pub(crate) fn make(engine: &mut Engine, change: &Change, now: Time) -> Result<(), ChangeError> {
+    match change {
+        Change::Globals(globals) => {
+            let globals = setup::globals(globals, &engine.options);
+            engine.side.core.change_globals(globals, now)?;
+        }
+        Change::DelNi { net, ni } => remove(engine, *net, Some(ni), now)?,
+        Change::DelNet(net) => remove(engine, *net, None, now)?,
+        Change::AddNet(net) => {
+            for ni in &net.nis {
+                setup::add_nis(engine, net.net, ni, now)?;
+            }
+        }
+        Change::AddNi { net, ni } => setup::add_nis(engine, *net, ni, now)?,
+        // Its connections know the old settings: it goes and comes.
+        Change::SetNi { net, ni } => {
+            remove(engine, *net, Some(&ni.name()), now)?;
+            setup::add_nis(engine, *net, ni, now)?;
+        }
+        Change::Ip2Nets(rules) => {
+            for net in setup::nets_by_address(rules)? {
+                make(engine, &Change::AddNet(net), now)?;
+            }
+        }
+        Change::DelRule { .. } | Change::AddRule { .. } | Change::SetRule { .. } => {
+            make_rule(engine, change)?;
+        }
+        _ => make_in_core(engine, change, now)?,
+    }
+    Ok(())
+}
+
+fn make_in_core(engine: &mut Engine, change: &Change, now: Time) -> Result<(), ConfigError> {
+    let core = &mut engine.side.core;
+    match change {
+        Change::DelRoute { net, gateway } => core.remove_route(*net, *gateway),
+        Change::AddRoute(route) => core.add_route(setup::route(route), now),
+        Change::SetRoute(route) => {
+            core.remove_route(route.net, route.gateway)?;
+            core.add_route(setup::route(route), now)
+        }
+        Change::DelPeer { primary } => core.remove_peer(*primary),
+        Change::DelPeerNids { primary, nids } => {
+            let peer = core.peer_with(*primary).filter(|peer| peer.configured);
+            let peer = peer.ok_or(ConfigError::UnknownPeer(*primary))?;
+            let kept = peer.nis.iter().map(|peer_ni| peer_ni.nid);
+            let kept: Vec<_> = kept.filter(|nid| !nids.contains(nid)).collect();
+            core.remove_peer(*primary)?;
+            core.add_peer(*primary, &kept, peer.multi_rail)
+        }
+        Change::AddPeer(peer) => match peer.nids.first() {
+            Some(&primary) => core.add_peer(primary, &peer.nids, peer.multi_rail),
+            None => Ok(()),
+        },
+        Change::AddPeerNids { primary, nids } => {
+            let peer = core.peer_with(*primary);
+            let multi_rail = peer.is_none_or(|peer| peer.multi_rail);
+            core.add_peer(*primary, nids, multi_rail)
+        }
+        Change::Routing(enabled) => {
+            core.set_routing(enabled.unwrap_or(false), now);
+            Ok(())
+        }
+        Change::Buffers(buffers) => {
+            core.set_router_buffers(setup::router_buffers(*buffers), now);
+            Ok(())
+        }
+        // The others are made elsewhere.
+        _ => Ok(()),
+    }
+}
+
+fn make_rule(engine: &mut Engine, change: &Change) -> Result<(), PolicyError> {
+    let core = &mut engine.side.core;
+    match change {
+        Change::DelRule { index } => core.delete_rule(*index).map(|_| ()),
+        Change::AddRule { index, rule } | Change::SetRule { index, rule } => {
+            core.add_rule(rule.clone(), Some(*index)).map(|_| ())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes the interfaces of a network that have this name, or all.
+fn remove(
+    engine: &mut Engine,
+    net: Net,
+    name: Option<&NiName>,
+    now: Time,
+) -> Result<(), ChangeError> {
+    let of_net = |ni: &lnet_core::NiView| ni.nid.net() == net && ni.id != NiId::LOOPBACK;
+    let there: Vec<NiId> = engine
+        .side
+        .core
+        .nis()
+        .filter(of_net)
+        .map(|ni| ni.id)
+        .collect();
+    if there.is_empty() {
+        return Err(ChangeError::NoNet(net));
+    }
+    let meant: Vec<NiId> = there
+        .into_iter()
+        .filter(|id| name.is_none_or(|name| is_named(engine, *id, name)))
+        .collect();
+    if meant.is_empty() {
+        return Err(ChangeError::NoNi(net));
+    }
+    for id in meant {
+        setup::remove_ni(engine, id, now);
+    }
+    Ok(())
+}
+
+/// A NID names one interface; names of the system's interfaces name those that stand on them.
+fn is_named(engine: &Engine, id: NiId, name: &NiName) -> bool {
+    let Some(configured) = engine.configured.get(&id) else {
+        return false;
+    };
+    match name.nid {
+        Some(nid) => configured.nid == Some(nid),
+        None => configured
+            .interfaces
+            .iter()
+            .any(|own| name.interfaces.contains(own)),
+    }
+}

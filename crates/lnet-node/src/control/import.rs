@@ -1,0 +1,296 @@
+//! `import`: a document's changes made to the node under one lock, all of them or none.
+//!
+//! ```text
+//!  document ─▶ plan: changes in an order that a node can make
+//!                 │ one after the other, under one lock
+//!                 ├─ all made ─▶ done
+//!                 └─ one refused ─▶ back to the configuration before, unless `partial`
+//! ```
+
+use lnet_config::{Change, Config, Document, Globals, NiName, diff};
+use lnet_control::{Failure, ImportMode, Reply};
+use lnet_types::Time;
+use thiserror::Error;
+use tracing::warn;
+
+use super::failure::of_change;
+use super::request::failure;
+use super::show;
+use crate::change;
+use crate::engine::Engine;
+use crate::node::Node;
+
+const EINVAL: i32 = 22;
+
+/// What is to be done with a document.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    pub(super) mode: ImportMode,
+    pub(super) partial: bool,
+    pub(super) dry_run: bool,
+}
+
+pub(super) fn import(node: &Node, yaml: &str, how: How) -> Reply {
+    let wanted = match Wanted::read(yaml, how.mode) {
+        Ok(wanted) => wanted,
+        Err(refused) => return refused,
+    };
+    let done = node.with_engine(|engine, now| {
+        let before = show::configuration(engine);
+        let changes = wanted.changes(&before);
+        if how.dry_run {
+            return check(&before, &changes);
+        }
+        carry_out(engine, &before, &changes, how.partial, now)
+    });
+    match done {
+        Ok(()) => Reply::Done,
+        Err(failure) => Reply::Failed(vec![failure]),
+    }
+}
+
+/// The node's configuration is not the new one.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("nothing was changed: {0}")]
+pub struct ReconfigureError(String);
+
+impl Node {
+    /// Makes the differences between the node's configuration and this one, all of them or none, and
+    /// says how many there were. What both have goes on undisturbed.
+    ///
+    /// # Errors
+    ///
+    /// What was refused, and why; the node is as before.
+    pub fn reconfigure(&self, wanted: &Config) -> Result<usize, ReconfigureError> {
+        let done = self.with_engine(|engine, now| {
+            let before = show::configuration(engine);
+            let changes = Wanted::Replace(with_defaults(wanted)).changes(&before);
+            carry_out(engine, &before, &changes, false, now)?;
+            Ok(changes.len())
+        });
+        done.map_err(|failure: Failure| ReconfigureError(failure.descr))
+    }
+}
+
+/// What a document wants of a node.
+enum Wanted {
+    Add(Config),
+    Del(Box<Document>),
+    Replace(Config),
+}
+
+impl Wanted {
+    fn read(yaml: &str, mode: ImportMode) -> Result<Self, Reply> {
+        let refused = |error: lnet_config::ConfigError| {
+            let verb = if mode == ImportMode::Del {
+                "del"
+            } else {
+                "add"
+            };
+            failure(verb, "import", -EINVAL, error.render("the document"))
+        };
+        Ok(match mode {
+            ImportMode::Add => Self::Add(lnet_config::parse(yaml).map_err(refused)?),
+            ImportMode::Replace => {
+                Self::Replace(with_defaults(&lnet_config::parse(yaml).map_err(refused)?))
+            }
+            ImportMode::Del => {
+                let reading = lnet_config::read(yaml).map_err(refused)?;
+                if let Some(unknown) = reading.warnings.into_iter().next() {
+                    return Err(refused(unknown));
+                }
+                Self::Del(Box::new(reading.document))
+            }
+        })
+    }
+
+    fn changes(&self, before: &Config) -> Vec<Change> {
+        match self {
+            Self::Add(config) => additions(before, config),
+            Self::Del(document) => removals(before, document),
+            Self::Replace(config) => diff(&comparable(before, config), config),
+        }
+    }
+}
+
+/// A configuration that says nothing of a parameter means its default.
+fn with_defaults(config: &Config) -> Config {
+    Config {
+        routing: Some(config.routing.unwrap_or(false)),
+        ..config.clone()
+    }
+}
+
+/// The node shows every parameter and both names of an interface; of those only what the other side
+/// says can differ.
+fn comparable(own: &Config, other: &Config) -> Config {
+    let mut own = own.clone();
+    for net in &mut own.nets {
+        let others = other.nets.iter().filter(|other| other.net == net.net);
+        let others: Vec<_> = others.flat_map(|net| &net.nis).collect();
+        for ni in &mut net.nis {
+            let same = others.iter().find(|other| match other.nid {
+                Some(nid) => ni.nid == Some(nid),
+                None => other.interfaces == ni.interfaces,
+            });
+            if let Some(same) = same {
+                ni.nid = same.nid;
+                ni.interfaces.clone_from(&same.interfaces);
+                shrink_to(ni, same);
+            }
+        }
+    }
+    own.globals = own.globals.only(&other.globals);
+    if other.buffers == lnet_config::Buffers::default() {
+        own.buffers = other.buffers;
+    }
+    own.ip2nets.clone_from(&other.ip2nets);
+    own
+}
+
+/// Settings that the other side leaves open do not differ.
+fn shrink_to(own: &mut lnet_config::NiConfig, other: &lnet_config::NiConfig) {
+    fn keep<T>(own: &mut Option<T>, other: Option<&T>) {
+        if other.is_none() {
+            *own = None;
+        }
+    }
+    let (tunables, wanted) = (&mut own.tunables, &other.tunables);
+    keep(&mut tunables.peer_timeout, wanted.peer_timeout.as_ref());
+    keep(&mut tunables.peer_credits, wanted.peer_credits.as_ref());
+    keep(
+        &mut tunables.peer_buffer_credits,
+        wanted.peer_buffer_credits.as_ref(),
+    );
+    keep(&mut tunables.credits, wanted.credits.as_ref());
+    let (lnd, wanted) = (&mut own.lnd_tunables, &other.lnd_tunables);
+    keep(&mut lnd.conns_per_peer, wanted.conns_per_peer.as_ref());
+    // Derived, whatever a document says.
+    lnd.timeout = wanted.timeout;
+    own.cpts.clone_from(&other.cpts);
+}
+
+/// What `import --add` does.
+fn additions(own: &Config, new: &Config) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let globals = own.globals.with(&new.globals);
+    if globals != own.globals {
+        changes.push(Change::Globals(Box::new(globals)));
+    }
+    for net in &new.nets {
+        let is_there = own.nets.iter().any(|known| known.net == net.net);
+        if is_there {
+            let nis = net.nis.iter().cloned();
+            changes.extend(nis.map(|ni| Change::AddNi { net: net.net, ni }));
+        } else {
+            changes.push(Change::AddNet(net.clone()));
+        }
+    }
+    if !new.ip2nets.is_empty() {
+        changes.push(Change::Ip2Nets(new.ip2nets.clone()));
+    }
+    changes.extend(new.peers.iter().cloned().map(Change::AddPeer));
+    changes.extend(new.routes.iter().copied().map(Change::AddRoute));
+    changes.extend(new.routing.map(|enabled| Change::Routing(Some(enabled))));
+    if new.buffers != lnet_config::Buffers::default() {
+        changes.push(Change::Buffers(own.buffers.with(new.buffers)));
+    }
+    let end = own.rules.rules().len();
+    let rules = new.rules.rules().iter().cloned();
+    changes.extend(
+        (end..)
+            .zip(rules)
+            .map(|(index, rule)| Change::AddRule { index, rule }),
+    );
+    changes
+}
+
+/// What `import --del` does. Of the parameters, three return to what `lnetctl` sets (section 6.1 of
+/// lnet-selection); the others stay.
+fn removals(own: &Config, old: &Document) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let (rules, _) = old.rules(lnet_policy::Profile::Design);
+    let gone = own.rules.rules().iter().enumerate().rev();
+    let gone = gone.filter(|(_, own)| {
+        let mut named = rules.rules().iter();
+        named.any(|rule| rule.selector() == own.selector())
+    });
+    changes.extend(gone.map(|(index, _)| Change::DelRule { index }));
+    for route in &old.routes {
+        let (net, gateway) = (route.net, route.gateway);
+        changes.push(Change::DelRoute { net, gateway });
+    }
+    for peer in &old.peers {
+        let primary = peer.primary;
+        let nids: Vec<_> = peer.nis.iter().map(|ni| ni.nid).collect();
+        changes.push(if nids.is_empty() || nids.contains(&primary) {
+            Change::DelPeer { primary }
+        } else {
+            Change::DelPeerNids { primary, nids }
+        });
+    }
+    for net in &old.nets {
+        if net.nis.is_empty() {
+            changes.push(Change::DelNet(net.net));
+        }
+        let names = net.nis.iter().map(|ni| ni.config.name());
+        changes.extend(names.map(|ni: NiName| Change::DelNi { net: net.net, ni }));
+    }
+    if old.routing.is_some() {
+        changes.push(Change::Routing(Some(false)));
+    }
+    let globals = own.globals.with(&reset(&old.globals));
+    if globals != own.globals {
+        changes.push(Change::Globals(Box::new(globals)));
+    }
+    changes
+}
+
+fn reset(named: &Globals) -> Globals {
+    Globals {
+        numa_range: named.numa_range.map(|_| 0),
+        ..Globals::default()
+    }
+}
+
+/// Whether the changes could be made to such a configuration.
+fn check(before: &Config, changes: &[Change]) -> Result<(), Failure> {
+    let mut config = before.clone();
+    for change in changes {
+        let made = change.apply(&mut config);
+        made.map_err(|error| of_change(change, -EINVAL, &error.to_string()))?;
+    }
+    Ok(())
+}
+
+fn carry_out(
+    engine: &mut Engine,
+    before: &Config,
+    changes: &[Change],
+    partial: bool,
+    now: Time,
+) -> Result<(), Failure> {
+    engine.side.core.hold_rules();
+    let mut refused = Ok(());
+    for change in changes {
+        if let Err(error) = change::make(engine, change, now) {
+            refused = Err(super::failure::of_error(change, &error));
+            break;
+        }
+    }
+    if refused.is_err() && !partial {
+        undo(engine, before, now);
+    }
+    engine.side.core.release_rules();
+    refused
+}
+
+/// Back to the configuration before. What was there a moment ago can be there again, unless the
+/// machine has changed meanwhile.
+fn undo(engine: &mut Engine, before: &Config, now: Time) {
+    for change in diff(&show::configuration(engine), before) {
+        if let Err(error) = change::make(engine, &change, now) {
+            warn!(%error, ?change, "an import that failed could not be undone");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The behaviours of every method, over each of the ways that this one has.
+
+use crate::bed::Bed;
+
+mod stream {
+    use super::*;
+
+    bmi::conformance_tests!(Bed::new());
+}
+
+mod tcp {
+    use super::*;
+
+    bmi::conformance_tests!(Bed::with(|options| {
+        options.listen = Some("127.0.0.1:0".parse().unwrap());
+    }));
+}
+
+mod same_host {
+    use super::*;
+
+    bmi::conformance_tests!(Bed::with(|options| options.trust_clients = true));
+}
+
+mod credits {
+    use super::*;
+
+    bmi::conformance_tests!(Bed::with(|options| options.credits = 2));
+}

@@ -1,0 +1,16 @@
+//! The method as a whole: clients, the daemon, a server.
+//!
+//! The daemon is the real one, on a thread of the test unless a test says otherwise; queues,
+//! segment and sockets are the system's. The description's requirements that concern the whole
+//! have a test here with their number.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "clippy knows only functions with #[test] as tests"
+)]
+
+mod bed;
+mod conformance;
+mod requirements;

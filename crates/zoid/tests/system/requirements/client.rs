@@ -1,0 +1,329 @@
+//! Requirements seen from the client.
+
+use std::time::{Duration, Instant};
+
+use bmi::{Bmi, Buffer, Class, Error, Post, Question, Setting, Tag};
+use zoid::Zoid;
+
+use crate::bed::{Bed, End, LIMIT, immediate, pattern, pending};
+
+const SHORT: Duration = Duration::from_millis(50);
+
+#[test]
+fn r02_an_unexpected_message_of_the_limit_is_accepted_and_one_byte_more_is_not() {
+    for limit in [4096, 8192, 65536] {
+        let bed = Bed::with(|options| options.max_unexpected = limit as u64);
+        let (_server, client) = bed.meet();
+        let before = client.counters.read().frames_sent;
+        let size = client.bmi.get(Some(client.peer), Question::UnexpectedSize);
+        assert_eq!(size, Ok(limit as u64));
+        let post = |len: usize| {
+            let buffer = Buffer::from(vec![0; len]);
+            let (bmi, context, peer) = (&client.bmi, client.context, client.peer);
+            bmi.post_send_unexpected(context, peer, buffer, Tag(1), Class(0), 0)
+        };
+        assert_eq!(post(limit + 1).unwrap_err().error, Error::MsgSize);
+        assert_eq!(client.counters.read().frames_sent, before);
+        immediate(post(limit).unwrap());
+    }
+}
+
+#[test]
+fn r05_r24_r25_128_unexpected_messages_fit_and_the_129th_waits_for_memory() {
+    let bed = Bed::new();
+    let server = bed.serve();
+    let client = bed.join();
+    for tag in 0..128 {
+        immediate(client.unexpected(tag, &[7; 8192]));
+    }
+    let last = pending(client.unexpected(128, &[7; 8192]));
+    assert!(client.bmi.test(last, SHORT).unwrap().is_none());
+    drop(server.next_unexpected());
+    assert_eq!(client.wait(last).result, Ok(8192));
+    for tag in 1..129 {
+        assert_eq!(server.next_unexpected().tag, Tag(tag));
+    }
+}
+
+#[test]
+fn r08_unexpected_messages_travel_from_clients_to_the_server_only() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    let post =
+        server
+            .bmi
+            .post_send_unexpected(server.context, server.peer, vec![1], Tag(1), Class(0), 0);
+    assert_eq!(post.unwrap_err().error, Error::OpNotSupp);
+    let began = Instant::now();
+    let found = client.bmi.test_unexpected(Class(0), 1, 100 * LIMIT);
+    assert!(found.unwrap().is_empty());
+    assert!(began.elapsed() < LIMIT);
+}
+
+#[test]
+fn r11_operations_of_one_context_are_collected_by_another() {
+    let bed = Bed::new();
+    let (_server, client) = bed.meet();
+    let op = pending(client.receive_into(1, 8));
+    let other = client.bmi.open_context().unwrap();
+    client.bmi.close_context(client.context);
+    client.bmi.cancel(op).unwrap();
+    let found = client.bmi.test_context(other, 4, LIMIT).unwrap();
+    assert_eq!(found[0].op, op);
+}
+
+#[test]
+fn r14_r20_a_test_without_result_is_one_exchange() {
+    let bed = Bed::new();
+    let (_server, client) = bed.meet();
+    let op = pending(client.receive_into(1, 8));
+    for wait in [Duration::from_millis(10), Duration::from_secs(1)] {
+        let before = client.counters.read();
+        let began = Instant::now();
+        assert!(client.bmi.test(op, wait).unwrap().is_none());
+        assert!(began.elapsed() >= wait);
+        let after = client.counters.read();
+        assert_eq!(after.exchanges - before.exchanges, 1);
+        assert_eq!(after.tests - before.tests, 1);
+    }
+}
+
+#[test]
+fn r15_r29_a_post_with_a_timeout_waits_for_its_counterpart_in_one_exchange() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    let timeout = Setting::PostTimeout(LIMIT);
+    client.bmi.set(Some(client.peer), &timeout).unwrap();
+    let before = client.counters.read();
+    std::thread::scope(|scope| {
+        let post = scope.spawn(|| immediate(client.receive_into(1, 8)).0);
+        // The post is with the daemon once its frame is on the way.
+        while client.counters.read().exchanges == before.exchanges {
+            std::thread::yield_now();
+        }
+        assert_eq!(server.finish(server.send(1, vec![5; 8])).0, Ok(8));
+        assert_eq!(post.join().unwrap(), 8);
+    });
+    assert_eq!(client.counters.read().exchanges - before.exchanges, 1);
+}
+
+#[test]
+fn r15_r34_without_a_counterpart_the_post_is_pending_after_its_time() {
+    let bed = Bed::new();
+    let (_server, client) = bed.meet();
+    let wait = Duration::from_millis(200);
+    client.bmi.set(None, &Setting::PostTimeout(wait)).unwrap();
+    for post in [
+        (|client: &End| client.receive_into(1, 8)) as fn(&End) -> Post,
+        |client| client.send(1, vec![1; 8]),
+    ] {
+        let began = Instant::now();
+        pending(post(&client));
+        assert!(began.elapsed() >= wait);
+    }
+}
+
+#[test]
+fn r16_only_the_one_address_resolves_and_always_to_the_same() {
+    let bed = Bed::new();
+    let client = bed.join();
+    assert_eq!(client.bmi.lookup("zoid://"), Ok(client.peer));
+    for bad in ["zoid:", "zoid:///", "zoid://x", "ZOID://", "", "zoid:// "] {
+        assert_eq!(client.bmi.lookup(bad), Err(Error::Inval), "{bad}");
+    }
+    let server = bed.serve();
+    let to_itself = server
+        .bmi
+        .post_send(server.context, server.peer, vec![1], Tag(1), 0);
+    assert_eq!(to_itself.unwrap_err().error, Error::Inval);
+}
+
+#[test]
+fn r21_r26_r33_posts_without_counterpart_wait_in_the_client() {
+    let bed = Bed::new();
+    let (_server, client) = bed.meet();
+    let ops: Vec<_> = (0..1000)
+        .map(|tag| pending(client.receive_into(tag, 8)))
+        .collect();
+    pending(client.send(1, vec![1; 8]));
+    let found = client.bmi.test_some(&ops, Duration::ZERO).unwrap();
+    assert!(found.is_empty());
+}
+
+#[test]
+fn r27_an_operation_survives_refusals_and_then_completes() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    let op = pending(client.send(1, vec![9; 8]));
+    for _ in 0..3 {
+        assert!(client.bmi.test(op, SHORT).unwrap().is_none());
+    }
+    let post = server.receive_into(1, 8);
+    assert_eq!(client.wait(op).result, Ok(8));
+    let (result, payload) = server.finish(post);
+    assert_eq!((result, &*payload.into_buffer()), (Ok(8), &[9; 8][..]));
+}
+
+#[test]
+fn r28_a_send_whose_receive_is_posted_completes_at_once() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    let op = pending(server.receive_into(1, 100));
+    assert_eq!(immediate(client.send(1, vec![3; 60])).0, 60);
+    assert_eq!(server.wait(op).result, Ok(60));
+}
+
+#[test]
+fn r30_a_refused_message_moves_no_payload() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    let len = 128 << 20;
+    let buffer = Buffer::zeroed(len).unwrap();
+    let before = client.counters.read().bytes_sent;
+    let op = pending(client.send(1, buffer));
+    for _ in 0..99 {
+        assert!(client.bmi.test(op, Duration::ZERO).unwrap().is_none());
+    }
+    let refused = client.counters.read().bytes_sent - before;
+    assert!(refused < 100 * 256, "{refused}");
+    let post = server.receive_into(1, len);
+    let before = client.counters.read().bytes_sent;
+    assert_eq!(client.wait(op).result, Ok(len));
+    assert_eq!(server.finish(post).0, Ok(len));
+    let moved = client.counters.read().bytes_sent - before;
+    assert!(moved < (len + 8192) as u64, "{moved}");
+}
+
+#[test]
+fn r32_r31_a_waiting_message_is_received_at_once_into_several_segments() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    let bytes = pattern(100);
+    let op = pending(server.send(1, bytes.clone()));
+    let parts: Vec<Buffer> = [40, 30, 60].map(|len| client.memory(len)).into();
+    let (len, payload) = immediate(client.receive(1, parts));
+    assert_eq!(len, 100);
+    let mut expected = bytes;
+    expected.resize(130, 0);
+    let parts = payload.into_buffers();
+    assert_eq!(
+        parts
+            .iter()
+            .map(|part| &part[..])
+            .collect::<Vec<_>>()
+            .concat(),
+        expected
+    );
+    assert_eq!(server.wait(op).result, Ok(100));
+}
+
+#[test]
+fn r35_cancel_sends_nothing_and_consumes_nothing() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    let op = pending(client.receive(1, vec![8; 8]));
+    let before = client.counters.read().frames_sent;
+    client.bmi.cancel(op).unwrap();
+    assert_eq!(client.counters.read().frames_sent, before);
+    let sent = server.send(1, vec![5; 8]);
+    let done = client.wait(op);
+    assert_eq!((done.result, done.user), (Err(Error::Cancel), 7));
+    assert_eq!(&*done.payload.into_buffer(), &[8; 8]);
+    assert_eq!(client.finish(client.receive_into(1, 8)).0, Ok(8));
+    assert_eq!(server.finish(sent).0, Ok(8));
+}
+
+#[test]
+fn r36_a_post_ends_the_sleep_of_a_test_of_the_context() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    let idle = pending(client.receive_into(1, 8));
+    std::thread::scope(|scope| {
+        let tests = client.counters.read().tests;
+        let sleeper = scope.spawn(|| client.bmi.test_context(client.context, 4, LIMIT).unwrap());
+        while client.counters.read().tests == tests {
+            std::thread::yield_now();
+        }
+        let op = pending(client.receive_into(2, 8));
+        let sent = server.send(2, vec![5; 8]);
+        let found = sleeper.join().unwrap();
+        assert_eq!(found.iter().map(|done| done.op).collect::<Vec<_>>(), [op]);
+        assert_eq!(server.finish(sent).0, Ok(8));
+    });
+    client.bmi.cancel(idle).unwrap();
+}
+
+#[test]
+fn r38_a_cancelled_operation_does_not_shift_what_is_ready() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    let ops: Vec<_> = (1..=3)
+        .map(|tag| pending(client.receive_into(tag, 8)))
+        .collect();
+    client.bmi.cancel(ops[0]).unwrap();
+    let sent = server.send(2, vec![5; 8]);
+    assert_eq!(client.wait(ops[1]).result, Ok(8));
+    assert_eq!(client.wait(ops[0]).result, Err(Error::Cancel));
+    assert!(client.bmi.test(ops[2], Duration::ZERO).unwrap().is_none());
+    assert_eq!(server.finish(sent).0, Ok(8));
+}
+
+#[test]
+fn r42_a_test_returns_at_most_its_capacity_and_keeps_the_rest() {
+    let bed = Bed::new();
+    let (_server, client) = bed.meet();
+    let mut ops: Vec<_> = (0..5)
+        .map(|tag| pending(client.receive_into(tag, 8)))
+        .collect();
+    for op in &ops {
+        client.bmi.cancel(*op).unwrap();
+    }
+    let mut seen = Vec::new();
+    for _ in 0..5 {
+        let found = client.bmi.test_context(client.context, 1, LIMIT).unwrap();
+        assert_eq!(found.len(), 1);
+        seen.push(found[0].op);
+    }
+    seen.sort_unstable();
+    ops.sort_unstable();
+    assert_eq!(seen, ops);
+}
+
+#[test]
+fn r43_a_new_post_does_not_overtake_an_older_one_of_its_tag() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    let first = pending(client.send(1, vec![1; 8]));
+    let receive = server.receive_into(1, 8);
+    let second = client.send(1, vec![2; 8]);
+    assert_eq!(&*server.finish(receive).1.into_buffer(), &[1; 8]);
+    assert_eq!(client.wait(first).result, Ok(8));
+    let receive = server.receive_into(1, 8);
+    assert_eq!(client.finish(second).0, Ok(8));
+    assert_eq!(&*server.finish(receive).1.into_buffer(), &[2; 8]);
+}
+
+#[test]
+fn r45_r13_memory_is_aligned_and_zeroed_on_both_sides() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    for end in [&server, &client] {
+        for len in [0, 1, 15, 16, 17, 4095, 4096, 4097] {
+            let buffer = end.memory(len);
+            assert_eq!(buffer.addresses().start % 16, 0);
+            assert!(buffer.iter().all(|byte| *byte == 0));
+        }
+    }
+}
+
+#[test]
+fn a_client_without_a_daemon_is_refused_after_its_time() {
+    let bed = Bed::new();
+    let options = zoid::Options {
+        socket: Some(bed.socket().with_file_name("nobody")),
+        client_connect: SHORT,
+        ..bed.options()
+    };
+    let bmi = Bmi::builder().method(Zoid::new(options)).start().unwrap();
+    assert_eq!(bmi.lookup("zoid://"), Err(Error::ConnRefused));
+}

@@ -1,0 +1,4 @@
+//! The requirements that concern the whole, by number.
+
+mod client;
+mod server;

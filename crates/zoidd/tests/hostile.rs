@@ -1,0 +1,369 @@
+//! Parties that break every rule, beside one that keeps them and must not notice.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod common;
+
+use std::io::Read;
+use std::time::Duration;
+
+use zoid_proto::ctl::{Request, RequestHeader, Test, TestSelection};
+use zoid_proto::fwd::{Data, Frame, FrameHeader, FrameType, Kind, MAX_CHUNK, RecvReply, SendReq};
+use zoid_proto::{Extent, Status};
+
+use common::client::{Client, encode, introduction};
+use common::server::Server;
+use common::{Process, alone, be_a_daemon, eventually};
+
+#[test]
+fn daemon_for_the_other_tests() {
+    be_a_daemon();
+}
+
+const MIB: u64 = 1 << 20;
+
+fn send_request(request: u32) -> Vec<u8> {
+    let send = SendReq {
+        kind: Kind::Unexpected,
+        class: 0,
+        tag: 1,
+        total: 100,
+        timeout_ms: 0,
+        order: 0,
+    };
+    encode(
+        FrameHeader::new(FrameType::SEND_REQ, request),
+        &Frame::SendReq(send),
+        &[],
+    )
+}
+
+fn hello() -> Vec<u8> {
+    let frame = Frame::Hello(introduction());
+    encode(FrameHeader::new(FrameType::HELLO, 1), &frame, &[])
+}
+
+/// Uniform bytes, different in each call.
+fn random(len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    let mut source = std::fs::File::open("/dev/urandom").unwrap();
+    source.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+/// The rule-keeping pair: a message goes through.
+fn goes_on(client: &mut Client, server: &mut Server) {
+    assert_eq!(client.unexpected(1, b"still here"), Status::DONE);
+    let got = server.unexpected(100, 60_000);
+    let last = got.last().unwrap();
+    assert_eq!(server.memory(last.offset, 10).to_vec(), b"still here");
+    for message in got {
+        server.free(message.offset);
+    }
+}
+
+#[test]
+fn frames_with_any_byte_flipped_end_at_most_their_own_connection() {
+    let _alone = alone();
+    let mut daemon = Process::start(&[]);
+    let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
+    for (first, frame) in [(Vec::new(), hello()), (hello(), send_request(9))] {
+        for index in 0..frame.len() {
+            let mut bad = frame.clone();
+            bad[index] ^= 0xFF;
+            let mut hostile = Client::connect(&daemon);
+            hostile.raw(&first);
+            hostile.raw(&bad);
+        }
+        goes_on(&mut client, &mut server);
+    }
+    daemon.until("zoidd_clients", 1.0);
+    daemon.until("zoidd_unexpected_pool_used_bytes", 0.0);
+    assert!(daemon.metric("zoidd_violations_total{rule=\"malformed\"}") > 50.0);
+    assert!(daemon.is_alive());
+}
+
+#[test]
+fn connections_that_end_at_any_byte_leave_nothing() {
+    let _alone = alone();
+    let daemon = Process::start(&[]);
+    let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
+    let conversation = [hello(), send_request(9)].concat();
+    for len in 0..conversation.len() {
+        let mut hostile = Client::connect(&daemon);
+        hostile.raw(&conversation[..len]);
+    }
+    // After the grant, amid the payload.
+    for sent in [0, 1, 47, 48, 49, 147] {
+        let mut hostile = Client::attach(&daemon);
+        hostile.raw(&send_request(9));
+        let grant = hostile.granted().unwrap();
+        let data = Frame::Data(Data { grant, offset: 0 });
+        let bytes = encode(FrameHeader::new(FrameType::DATA, 0), &data, &[7; 100]);
+        hostile.raw(&bytes[..sent]);
+    }
+    daemon.until("zoidd_clients", 1.0);
+    daemon.until("zoidd_transfers", 0.0);
+    daemon.until("zoidd_unexpected_pool_used_bytes", 0.0);
+    goes_on(&mut client, &mut server);
+}
+
+#[test]
+fn random_bytes_on_both_carriers_end_at_most_their_own_connection() {
+    let _alone = alone();
+    let mut daemon = Process::start(&[("listen", "127.0.0.1:0")]);
+    let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
+    for round in 0..200 {
+        let mut hostile = match round % 2 {
+            0 => Client::connect(&daemon),
+            _ => Client::connect_tcp(&daemon),
+        };
+        let mut bytes = random(1 + round * 7);
+        if round % 3 == 0 {
+            // Beyond the first check.
+            bytes = [&hello()[..], b"ZFW1\x01", &bytes].concat();
+        }
+        hostile.raw(&bytes);
+    }
+    goes_on(&mut client, &mut server);
+    assert!(daemon.is_alive());
+}
+
+/// What a client that attached says wrong, given a grant of 100 bytes that it has.
+fn wrong_frames(grant: u64) -> Vec<(&'static str, Vec<u8>)> {
+    let data = |grant, offset, len: usize| {
+        let data = Frame::Data(Data { grant, offset });
+        encode(FrameHeader::new(FrameType::DATA, 0), &data, &vec![1; len])
+    };
+    let plain =
+        |kind, request, frame: &Frame<'_>| encode(FrameHeader::new(kind, request), frame, &[]);
+    let reply = Frame::RecvReply(RecvReply::NOTHING);
+    vec![
+        ("introduction", hello()),
+        ("payload", data(grant + 1, 0, 10)),
+        ("payload", data(grant, 1, 10)),
+        ("payload", data(grant, 0, 101)),
+        (
+            "grant",
+            plain(FrameType::ABORT, 0, &Frame::Abort { grant: 999 }),
+        ),
+        (
+            "grant",
+            plain(FrameType::RECV_ACK, 0, &Frame::RecvAck { grant }),
+        ),
+        ("request_id", send_request(0)),
+        ("malformed", plain(FrameType::RECV_REPLY, 9, &reply)),
+    ]
+}
+
+#[test]
+fn every_broken_rule_is_told_counted_and_ends_the_connection() {
+    let _alone = alone();
+    let daemon = Process::start(&[]);
+    let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
+    for index in 0..wrong_frames(0).len() {
+        let mut hostile = Client::attach(&daemon);
+        hostile.raw(&send_request(5));
+        let grant = hostile.granted().unwrap();
+        let (rule, bytes) = wrong_frames(grant).remove(index);
+        let metric = format!("zoidd_violations_total{{rule=\"{rule}\"}}");
+        let before = daemon.metric(&metric);
+        hostile.raw(&bytes);
+        let mut told = false;
+        while let Some(got) = hostile.next() {
+            told |= got.header.status == Status::PROTOCOL;
+        }
+        assert!(told, "{index}");
+        daemon.until(&metric, before + 1.0);
+    }
+    daemon.until("zoidd_transfers", 0.0);
+    daemon.until("zoidd_unexpected_pool_used_bytes", 0.0);
+    goes_on(&mut client, &mut server);
+}
+
+#[test]
+fn payload_that_came_before_its_grant_was_given_is_refused() {
+    let _alone = alone();
+    let daemon = Process::start(&[]);
+    let mut client = Client::attach(&daemon);
+    client.raw(&send_request(5));
+    let grant = client.granted().unwrap();
+    client.data(grant, &[1; 100]);
+    assert_eq!(client.send_done(), Status::DONE);
+    // Its number is easy to guess; the bytes are there before the grant is.
+    let guess = Frame::Data(Data {
+        grant: grant + 1,
+        offset: 0,
+    });
+    let data = encode(FrameHeader::new(FrameType::DATA, 0), &guess, &[2; 100]);
+    client.raw(&[send_request(6), data].concat());
+    assert!(client.is_closed());
+    daemon.until("zoidd_violations_total{rule=\"payload\"}", 1.0);
+    daemon.until("zoidd_transfers", 0.0);
+}
+
+#[test]
+fn a_request_number_in_use_is_refused() {
+    let _alone = alone();
+    let daemon = Process::start(&[]);
+    let mut client = Client::attach(&daemon);
+    let request = client.ask_send(Kind::Expected, 1, 10, 60_000);
+    client.raw(&send_request(request));
+    assert!(client.is_closed());
+    daemon.until("zoidd_violations_total{rule=\"request_id\"}", 1.0);
+}
+
+#[test]
+fn anything_but_an_introduction_first_is_refused() {
+    let _alone = alone();
+    let daemon = Process::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.raw(&send_request(1));
+    assert_eq!(client.next().unwrap().header.status, Status::PROTOCOL);
+    assert!(client.is_closed());
+}
+
+#[test]
+fn a_client_that_asks_and_never_reads_is_not_answered_without_end() {
+    let _alone = alone();
+    let mut daemon = Process::start(&[("heartbeat-ms", "1000")]);
+    let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
+    let mut deaf = Client::attach(&daemon);
+    let ping = encode(FrameHeader::new(FrameType::PING, 1), &Frame::Ping, &[]);
+    let pings = ping.repeat(4096);
+    // Until the daemon reads no more and, silence following, ends the connection.
+    let flood = std::thread::spawn(move || while deaf.raw(&pings) {});
+    for _ in 0..20 {
+        goes_on(&mut client, &mut server);
+    }
+    eventually("the deaf client is lost", || {
+        client.ping() && daemon.metric("zoidd_clients") == 1.0
+    });
+    flood.join().unwrap();
+    assert!(daemon.is_alive());
+}
+
+#[test]
+fn a_silent_client_is_lost_after_three_heartbeats_and_one_that_answers_is_not() {
+    let _alone = alone();
+    let daemon = Process::start(&[("heartbeat-ms", "100")]);
+    let _silent = Client::attach(&daemon);
+    let mut lively = Client::attach(&daemon);
+    eventually("the silent client is lost", || {
+        lively.ping() && daemon.metric("zoidd_clients_silent_total") == 1.0
+    });
+    assert_eq!(daemon.metric("zoidd_clients"), 1.0);
+}
+
+#[test]
+fn r57_a_client_that_does_not_take_its_message_fails_only_that_transfer() {
+    let _alone = alone();
+    let settings = [("stall-ms", "300"), ("heartbeat-ms", "60000")];
+    let daemon = Process::start(&settings);
+    let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
+    let mut slow = Client::attach(&daemon);
+    let place = [Extent {
+        offset: 2 * MIB,
+        len: 8 * MIB,
+    }];
+    server.post_send(slow.pid, 5, 1, &place).unwrap();
+    slow.ask_recv(5, 8 * MIB, 0);
+    goes_on(&mut client, &mut server);
+    assert_eq!(
+        server.test(60_000)[0].outcome,
+        Err(Status::CONNECTION_RESET)
+    );
+    // What was announced comes to its end, and then the bad news.
+    let mut last = slow.hear();
+    while last.header.frame_type == FrameType::DATA || last.header.status == Status::DONE {
+        assert!(last.payload.len() as u64 <= MAX_CHUNK);
+        last = slow.hear();
+    }
+    assert_eq!(last.header.status, Status::CONNECTION_RESET);
+    assert!(slow.ping());
+}
+
+#[test]
+fn commands_with_any_byte_flipped_or_cut_off_end_nothing() {
+    let _alone = alone();
+    let mut daemon = Process::start(&[]);
+    let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
+    let header = RequestHeader {
+        opcode: zoid_proto::ctl::Opcode::TEST,
+        len: 0,
+        slot: Some(0),
+        session: server.session,
+        sequence: 1 << 40,
+        spilled: false,
+    };
+    let test = Request::Test(Test {
+        timeout_ms: 0,
+        wake_on_unexpected: false,
+        selection: TestSelection::Any { capacity: 5 },
+    });
+    let mut bytes = vec![0; test.encoded_len()];
+    test.encode(header, &mut bytes).unwrap();
+    for index in 0..bytes.len() {
+        let mut bad = bytes.clone();
+        bad[index] ^= 0xFF;
+        server.raw(&bad);
+        server.raw(&bytes[..index]);
+        // Some are answered, with an error or not.
+        while server.hear(0, Duration::ZERO).is_some() {}
+    }
+    for len in 0..200 {
+        server.raw(&random(len));
+        server.raw(&[&bytes[..24], &random(len)].concat());
+        while server.hear(0, Duration::ZERO).is_some() {}
+    }
+    assert!(daemon.metric("zoidd_bad_commands_total") > 100.0);
+    eventually("the last answers are in", || {
+        while server.hear(0, Duration::ZERO).is_some() {}
+        daemon.metric("zoidd_commands_total") > 400.0
+    });
+    while server.hear(0, Duration::from_millis(50)).is_some() {}
+    goes_on(&mut client, &mut server);
+    assert!(daemon.is_alive());
+}
+
+#[test]
+fn a_server_that_never_reads_its_replies_delays_nobody_and_loses_nothing() {
+    let _alone = alone();
+    let daemon = Process::start(&[]);
+    let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
+    server.open_slot(1);
+    let place = [Extent {
+        offset: 2 * MIB,
+        len: 8,
+    }];
+    server.post_recv(client.pid, 3, 42, &place).unwrap();
+    assert_eq!(client.send(Kind::Expected, 3, b"once", 0), Status::DONE);
+    // Slot 1 holds two replies; three more than that.
+    for _ in 0..5 {
+        server.ask(
+            Some(1),
+            &Request::Test(Test {
+                timeout_ms: 0,
+                wake_on_unexpected: false,
+                selection: TestSelection::Any { capacity: 5 },
+            }),
+        );
+    }
+    goes_on(&mut client, &mut server);
+    daemon.until("zoidd_commands_total", 9.0);
+    // The completion is in exactly one of the replies that are read now.
+    let mut found = 0;
+    while let Some((header, bytes)) = server.hear(1, Duration::from_secs(2)) {
+        match zoid_proto::ctl::Reply::decode(&header, &bytes).unwrap() {
+            zoid_proto::ctl::Reply::Test(reply) => found += reply.completions.len(),
+            other => panic!("{other:?}"),
+        }
+    }
+    found += server.test(0).len();
+    assert_eq!(found, 1);
+}
