@@ -2,8 +2,7 @@
 
 #![expect(
     unsafe_code,
-    clippy::too_many_arguments,
-    reason = "functions that C programs call by these names, with these arguments"
+    reason = "functions that C programs call by these names, with pointers"
 )]
 
 use std::ffi::{c_int, c_void};

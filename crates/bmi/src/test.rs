@@ -143,7 +143,8 @@ impl Bmi {
             for index in relevant {
                 let wanted = Wanted {
                     which: Which::Any { capacity },
-                    unexpected_ends_wait: self.checks_unexpected(index),
+                    // One that waits already must not keep the method from making progress.
+                    unexpected_ends_wait: !left.is_zero() && self.checks_unexpected(index),
                     met: &met,
                 };
                 self.method(index)?.test(&wanted, slice)?;

@@ -55,9 +55,26 @@ impl Default for Limits {
     }
 }
 
-/// Makes the plan of a seed.
+impl Limits {
+    /// What a file asks for, as far as it can be drawn: machines of one seed are small.
+    fn clamped(&self) -> Self {
+        Self {
+            clients: self.clients.min(64),
+            servers: self.servers.min(64),
+            routers: self.routers.min(64),
+            rails: self.rails.min(8),
+            operations: self.operations.min(1_000_000),
+            faults: self.faults.min(10_000),
+            seconds: self.seconds.min(86_400),
+        }
+    }
+}
+
+/// Makes the plan of a seed. Limits above 64 nodes of a kind, 8 rails, a million operations, 10,000
+/// faults and a day are taken as these.
 #[must_use]
 pub fn draw(limits: &Limits, seed: u64) -> Plan {
+    let limits = &limits.clamped();
     let mut random = Random::stream(seed, 4);
     let world = world(limits, &mut random);
     let ends = ends(&world);

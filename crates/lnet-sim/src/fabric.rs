@@ -22,6 +22,12 @@ use rustc_hash::FxHashMap;
 use crate::plan::{Speed, World};
 use crate::random::Random;
 
+/// A link is at most so many times slower; more is as good as down.
+const SLOWEST: u32 = 1_000_000;
+
+/// A message is under way for at most a day.
+const LONGEST_NS: u64 = 86_400_000_000_000;
+
 /// A step of a path: a link, and which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop {
@@ -66,7 +72,8 @@ impl Link {
     }
 
     fn slower(&self) -> u64 {
-        self.slows.iter().copied().max().unwrap_or(1).max(1).into()
+        let worst = self.slows.iter().copied().max();
+        worst.unwrap_or(1).clamp(1, SLOWEST).into()
     }
 }
 
@@ -189,7 +196,9 @@ impl Fabric {
             back: true,
         };
         self.occupy(last, bytes, &mut head, &mut longest);
-        head + longest
+        // Whatever the links are worth, the clock goes on.
+        head.saturating_add(longest)
+            .min(now.saturating_add(LONGEST_NS))
     }
 
     fn occupy(&mut self, hop: Hop, bytes: u64, head: &mut u64, longest: &mut u64) {
@@ -197,11 +206,12 @@ impl Fabric {
             return;
         };
         let slower = link.slower();
-        let span = bytes * link.speed.picoseconds_per_byte * slower / 1000;
+        let picoseconds = bytes * link.speed.picoseconds_per_byte;
+        let span = picoseconds.saturating_mul(slower) / 1000;
         let free_at = &mut link.free_at[usize::from(hop.back)];
         let begin = (*head).max(*free_at);
-        *free_at = begin + span;
-        *head = begin + link.speed.latency_ns * slower;
+        *free_at = begin.saturating_add(span);
+        *head = begin.saturating_add(link.speed.latency_ns * slower);
         *longest = (*longest).max(span);
     }
 
@@ -266,7 +276,7 @@ impl Fabric {
         }
         let after = link.slower();
         for free_at in &mut link.free_at {
-            *free_at = now + free_at.saturating_sub(now) * after / before;
+            *free_at = now + free_at.saturating_sub(now) / before * after;
         }
     }
 

@@ -112,10 +112,6 @@ impl Span {
     /// and this process holds no reference to them.
     #[must_use]
     #[expect(unsafe_code, reason = "only the caller knows what the keeper keeps")]
-    #[cfg_attr(
-        not(test),
-        allow(dead_code, reason = "what maps memory lives in a module of its own")
-    )]
     pub(crate) unsafe fn kept(
         start: NonNull<u8>,
         len: usize,

@@ -2,9 +2,8 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use tempfile::TempDir;
 
@@ -48,7 +47,7 @@ impl Prefix {
 }
 
 /// The shared library beside the test itself.
-pub(crate) fn library() -> PathBuf {
+fn library() -> PathBuf {
     let test = env::current_exe().unwrap();
     let places = test.ancestors().skip(1).take(2);
     places
@@ -57,73 +56,6 @@ pub(crate) fn library() -> PathBuf {
         .expect("cargo builds the library for its tests")
 }
 
-pub(crate) fn crate_path(path: &str) -> PathBuf {
+fn crate_path(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
-
-/// How a program is run: as it is, or under valgrind.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Under {
-    Nothing,
-    Valgrind,
-}
-
-impl Under {
-    pub(crate) fn command(self, program: &Path) -> Command {
-        match self {
-            Under::Nothing => Command::new(program),
-            Under::Valgrind => {
-                let mut command = Command::new("valgrind");
-                command
-                    .args(["--quiet", "--error-exitcode=99", "--leak-check=full"])
-                    .arg("--errors-for-leak-kinds=definite,indirect")
-                    .arg(program);
-                command
-            }
-        }
-    }
-}
-
-pub(crate) fn has_valgrind() -> bool {
-    Command::new("valgrind").arg("--version").output().is_ok()
-}
-
-/// Runs a server and a client of one program to their ends.
-pub(crate) fn run_pair(
-    under: Under,
-    program: &Path,
-    listen: &str,
-    client_arguments: &[&str],
-) -> String {
-    let mut server = Ended(
-        under
-            .command(program)
-            .args(["server", listen])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap(),
-    );
-    let mut address = String::new();
-    let stdout = server.0.stdout.take().unwrap();
-    BufReader::new(stdout).read_line(&mut address).unwrap();
-    let client = under
-        .command(program)
-        .args(["client", address.trim()])
-        .args(client_arguments)
-        .output()
-        .unwrap();
-    let complaints = String::from_utf8_lossy(&client.stderr);
-    assert!(client.status.success(), "the client: {complaints}");
-    assert!(server.0.wait().unwrap().success(), "the server");
-    String::from_utf8(client.stdout).unwrap()
-}
-
-/// A process that does not outlive a failed test.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use mio::net::TcpStream;
@@ -31,10 +32,14 @@ pub(crate) struct Link {
     pub(crate) socket: TcpStream,
     /// Known when this side dialled, or has been greeted.
     pub(crate) peer: Option<u64>,
+    /// Where an accepted connection came from. The socket itself forgets it with its connection.
+    pub(crate) seen: Option<SocketAddr>,
     pub(crate) connected: bool,
     pub(crate) greeted: bool,
     /// There may be bytes to read.
     pub(crate) readable: bool,
+    /// The peer will send no more: the end is to be read after what is left.
+    pub(crate) ending: bool,
     /// There may be room to write.
     pub(crate) writable: bool,
     pub(crate) inbound: Inbound,
@@ -265,7 +270,20 @@ impl Inbound {
 }
 
 impl Link {
-    pub(crate) fn new(socket: TcpStream, peer: Option<u64>, connected: bool) -> Link {
+    /// A connection that was accepted.
+    pub(crate) fn accepted(socket: TcpStream, seen: SocketAddr) -> Link {
+        Link {
+            seen: Some(seen),
+            ..Link::new(socket, None, true)
+        }
+    }
+
+    /// A connection that is being made.
+    pub(crate) fn dialled(socket: TcpStream, peer: u64) -> Link {
+        Link::new(socket, Some(peer), false)
+    }
+
+    fn new(socket: TcpStream, peer: Option<u64>, connected: bool) -> Link {
         Link {
             id: LinkId {
                 index: 0,
@@ -273,9 +291,11 @@ impl Link {
             },
             socket,
             peer,
+            seen: None,
             connected,
             greeted: false,
             readable: connected,
+            ending: false,
             writable: connected,
             inbound: Inbound::default(),
             outbound: VecDeque::new(),
@@ -303,7 +323,8 @@ impl Link {
         let large = !self.receiving.granted.is_empty();
         match self.inbound.fill(&self.socket, large) {
             Ok(more) => {
-                self.readable = more;
+                // An end that came with the last bytes is not announced again.
+                self.readable = more || self.ending;
                 Ok(true)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -250,10 +250,10 @@ impl TcpMethod {
                 WAKER => {}
                 LISTENER => shared.state.acceptable = true,
                 Token(index) => {
-                    let readable =
-                        event.is_readable() || event.is_read_closed() || event.is_error();
+                    let ending = event.is_read_closed() || event.is_error();
                     let writable = event.is_writable() || event.is_error();
-                    shared.state.stirred(index, readable, writable);
+                    let readable = event.is_readable();
+                    shared.state.stirred(index, readable, writable, ending);
                 }
             }
         }

@@ -51,7 +51,7 @@ impl State {
     }
 
     /// A socket has become ready for something.
-    pub(crate) fn stirred(&mut self, index: usize, readable: bool, writable: bool) {
+    pub(crate) fn stirred(&mut self, index: usize, readable: bool, writable: bool, ending: bool) {
         let Some(Some(link)) = self.links.get_mut(index) else {
             return;
         };
@@ -63,7 +63,8 @@ impl State {
             }
             return;
         }
-        link.readable |= readable;
+        link.ending |= ending;
+        link.readable |= readable || ending;
         link.writable |= writable;
         if link.readable && !self.ready.contains(&index) {
             self.ready.push_back(index);
@@ -133,7 +134,7 @@ impl State {
         if link.peer.is_some() {
             return Ok(());
         }
-        let Some(seen) = link.socket.peer_addr().ok().filter(|_| room) else {
+        let Some(seen) = link.seen.filter(|_| room) else {
             self.counters.add(Counter::Refused);
             self.fail(index, Error::ConnReset);
             return Ok(());

@@ -211,7 +211,7 @@ impl State {
         }
         let remote = state.remote.ok_or(Error::ConnReset)?;
         let socket = TcpStream::connect(remote)?;
-        let link = self.add_link(Link::new(socket, Some(peer), false))?;
+        let link = self.add_link(Link::dialled(socket, peer))?;
         if let Some(state) = self.peers.get_mut(&peer) {
             state.link = Some(link);
         }
@@ -224,9 +224,9 @@ impl State {
             && let Some(listener) = &self.listener
         {
             match listener.accept() {
-                Ok((socket, _)) => {
+                Ok((socket, seen)) => {
                     self.counters.add(Counter::Accepted);
-                    if self.make_room() && self.add_link(Link::new(socket, None, true)).is_ok() {
+                    if self.make_room() && self.add_link(Link::accepted(socket, seen)).is_ok() {
                         continue;
                     }
                     self.counters.add(Counter::Refused);

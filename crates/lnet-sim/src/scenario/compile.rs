@@ -23,6 +23,12 @@ const NODES_MAX: u32 = 200_000;
 /// The most operations of a run, which take 32 bytes each.
 const OPERATIONS_MAX: u64 = 20_000_000;
 
+/// Nothing happens later than in a hundred days.
+pub(super) const SPAN_MAX_NS: u64 = 8_640_000_000_000_000;
+
+/// The slowest link: a megabyte a second.
+const PICOSECONDS_MAX: f64 = 1e6;
+
 /// Interfaces of a node, as many as fit its addresses.
 const NIS_MAX: usize = 254;
 
@@ -58,14 +64,14 @@ struct Group {
 
 pub(super) fn nanoseconds(seconds: f64) -> u64 {
     // Saturates, and NaN is 0.
-    (seconds * 1e9).round() as u64
+    ((seconds * 1e9).round() as u64).min(SPAN_MAX_NS)
 }
 
 fn speed(link: LinkText) -> Speed {
-    let picoseconds = (1000.0 / link.gigabytes_per_second.max(1e-6)).round();
+    let picoseconds = (1000.0 / link.gigabytes_per_second).round();
     Speed {
         latency_ns: link.latency_ns.into(),
-        picoseconds_per_byte: picoseconds as u64,
+        picoseconds_per_byte: picoseconds.clamp(0.0, PICOSECONDS_MAX) as u64,
     }
 }
 
@@ -390,7 +396,7 @@ fn traffic(text: &TrafficText, groups: &[Group]) -> Result<Traffic, ScenarioErro
             KindText::Get => OperationKind::Get,
         },
         length: text.size.value,
-        every: text.every_us.saturating_mul(1000),
+        every: text.every_us.saturating_mul(1000).min(SPAN_MAX_NS),
         count: text.count,
         begin: nanoseconds(text.begin),
     })
@@ -411,7 +417,10 @@ impl Compiled {
                         break;
                     };
                     operations.push(Operation {
-                        at: begin + u64::from(turn) * traffic.every,
+                        at: u64::from(turn)
+                            .saturating_mul(traffic.every)
+                            .saturating_add(begin)
+                            .min(SPAN_MAX_NS),
                         from,
                         to,
                         kind: traffic.kind,

@@ -3,7 +3,7 @@
 use lnet_core::{DropRule, FaultFilter, FaultTypes, MessageStatus, Pace};
 use serde_saphyr::Spanned;
 
-use super::compile::nanoseconds;
+use super::compile::{SPAN_MAX_NS, nanoseconds};
 use super::document::{CompletionText, FaultText, TroubleText};
 use super::error::ScenarioError;
 use crate::lnd::CompletionError;
@@ -26,10 +26,14 @@ pub(super) fn faults(text: &FaultText, world: &World) -> Result<Vec<Fault>, Scen
     let what = trouble(&text.what, world)?;
     let every = nanoseconds(text.every);
     let times = 0..u64::from(text.times.min(TIMES_MAX));
+    let later = |from: u64, time: u64| {
+        from.saturating_add(time.saturating_mul(every))
+            .min(SPAN_MAX_NS)
+    };
     Ok(times
         .map(|time| Fault {
-            at: at + time * every,
-            until: until + time * every,
+            at: later(at, time),
+            until: later(until, time),
             what: what.clone(),
         })
         .collect())

@@ -97,8 +97,8 @@ impl Scenario {
         let mut faults = compiled.faults.clone();
         if let Some(drawn) = &compiled.random_faults {
             faults.extend(faults_for(
-                drawn.count,
-                drawn.within,
+                drawn.count.min(10_000),
+                drawn.within.min(86_400),
                 &compiled.world,
                 &mut random,
             ));

@@ -2,11 +2,10 @@
 
 use std::fmt;
 
+use super::CTL_MESSAGE_LEN;
 use crate::bytes::{Reader, Writer, in_range};
 use crate::error::{DecodeError, EncodeError, Problem};
 use crate::status::Status;
-
-use super::CTL_MESSAGE_LEN;
 
 const REQUEST_MAGIC: u32 = u32::from_le_bytes(*b"ZBM1");
 const REPLY_MAGIC: u32 = u32::from_le_bytes(*b"ZBR1");

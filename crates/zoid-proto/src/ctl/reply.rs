@@ -1,12 +1,11 @@
 //! The bodies of replies. Offsets are those in the whole reply, header included.
 
+use super::header::{Opcode, ReplyHeader};
+use super::{COMPLETIONS_PER_REPLY, COUNTERS_PER_REPLY, UNEXPECTED_PER_REPLY};
 use crate::bytes::{Reader, Writer, at_most, in_range, out_of_range};
 use crate::error::{DecodeError, EncodeError, Problem};
 use crate::list::{Item, List};
 use crate::status::Status;
-
-use super::header::{Opcode, ReplyHeader};
-use super::{COMPLETIONS_PER_REPLY, COUNTERS_PER_REPLY, UNEXPECTED_PER_REPLY};
 
 const UNEXPECTED_PENDING: u32 = 1;
 const WOKEN: u32 = 2;

@@ -1,12 +1,11 @@
 //! The bodies of commands. Offsets are those in the whole command, header included.
 
+use super::header::{Opcode, RequestHeader};
+use super::{CTL_MESSAGE_LEN, INLINE_IDS, INLINE_SEGMENTS};
 use crate::bytes::{Reader, Writer, at_most, check_milliseconds, in_range, out_of_range};
 use crate::error::{DecodeError, EncodeError, Problem};
 use crate::list::{Array, List};
 use crate::segment::Extent;
-
-use super::header::{Opcode, RequestHeader};
-use super::{CTL_MESSAGE_LEN, INLINE_IDS, INLINE_SEGMENTS};
 
 /// Where the reply queue's name stands in INIT.
 pub(crate) const INIT_NAME_AT: usize = 54;

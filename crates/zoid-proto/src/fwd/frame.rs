@@ -1,12 +1,11 @@
 //! A frame's body, whatever its type.
 
-use crate::bytes::{Reader, Writer};
-use crate::error::{DecodeError, EncodeError, Problem};
-
 use super::header::{FrameHeader, FrameType};
 use super::session::{Event, Hello, Welcome};
 use super::test::{Readiness, TestReq};
 use super::transfer::{Data, Grant, RecvReply, RecvReq, SendReq};
+use crate::bytes::{Reader, Writer};
+use crate::error::{DecodeError, EncodeError, Problem};
 
 /// The body of a frame. Statuses and payload lengths stand in the header.
 #[derive(Clone, Copy, Debug, PartialEq)]

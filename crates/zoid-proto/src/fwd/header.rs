@@ -4,11 +4,10 @@ use std::fmt;
 
 use bitflags::bitflags;
 
+use super::{MAX_BODY, MAX_CHUNK};
 use crate::bytes::{Reader, Writer, at_most, in_range};
 use crate::error::{DecodeError, EncodeError, Problem};
 use crate::status::Status;
-
-use super::{MAX_BODY, MAX_CHUNK};
 
 const WHAT: &str = "frame header";
 const MAGIC: u32 = u32::from_le_bytes(*b"ZFW1");

@@ -6,12 +6,11 @@
 //!  TEST_REPLY  ready entries u32, count u32, then for each entry how many are ready, u32 ...
 //! ```
 
+use super::MAX_BODY;
+use super::transfer::{Kind, unknown};
 use crate::bytes::{Reader, Writer, at_most, check_milliseconds, in_range, out_of_range};
 use crate::error::{DecodeError, EncodeError};
 use crate::list::{Item, List};
-
-use super::MAX_BODY;
-use super::transfer::{Kind, unknown};
 
 /// What a direction is called on the wire.
 const SEND: u8 = 1;

@@ -8,12 +8,11 @@
 //!  DATA        grant u64, offset u64; payload
 //! ```
 
+use super::MAX_BODY;
 use crate::bytes::{Reader, Writer, at_most, check_milliseconds, in_range};
 use crate::error::{DecodeError, EncodeError, Problem};
 use crate::list::List;
 use crate::segment::Extent;
-
-use super::MAX_BODY;
 
 /// Whether the receiver must have posted a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

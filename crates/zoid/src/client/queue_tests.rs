@@ -1,3 +1,5 @@
+//! The order of operations, and what is asked for.
+
 use super::*;
 
 fn id(number: i64) -> OpId {

@@ -1,3 +1,5 @@
+//! Pieces: disjoint, aligned, inside, guarded, and all of it again once they are back.
+
 use proptest::prelude::*;
 
 use super::*;

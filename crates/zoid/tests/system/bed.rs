@@ -33,6 +33,7 @@ pub(crate) fn take_turn() -> File {
 /// A daemon on a thread of this process, with a name and a directory of its own.
 pub(crate) struct Bed {
     options: Options,
+    settings: zoidd::Options,
     stopper: Stopper,
     running: Option<JoinHandle<()>>,
     over_tcp: Option<std::net::SocketAddr>,
@@ -55,6 +56,7 @@ impl Bed {
             ..zoidd::Options::default()
         };
         change(&mut options);
+        let settings = options.clone();
         let daemon = Daemon::open(options).unwrap();
         let (stopper, over_tcp) = (daemon.stopper(), daemon.address());
         let running = std::thread::spawn(move || daemon.run().unwrap());
@@ -65,6 +67,7 @@ impl Bed {
         };
         Bed {
             options,
+            settings,
             stopper,
             running: Some(running),
             over_tcp,
@@ -76,6 +79,15 @@ impl Bed {
     /// The defaults of the description, but for the segment's size.
     pub(crate) fn new() -> Bed {
         Bed::with(|_| {})
+    }
+
+    /// Ends the daemon in good order, and starts another one in its place.
+    pub(crate) fn restart(&mut self) {
+        self.stopper.stop();
+        self.running.take().unwrap().join().unwrap();
+        let daemon = Daemon::open(self.settings.clone()).unwrap();
+        self.stopper = daemon.stopper();
+        self.running = Some(std::thread::spawn(move || daemon.run().unwrap()));
     }
 
     /// What a process of this bed is started with.

@@ -1,4 +1,5 @@
 //! The requirements that concern the whole, by number.
 
 mod client;
+mod restart;
 mod server;

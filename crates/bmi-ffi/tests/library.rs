@@ -1,0 +1,73 @@
+//! What the shared library shows to the outside.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[test]
+fn the_library_exports_what_the_header_declares_and_nothing_else() {
+    let output = Command::new("nm")
+        .args(["-D", "--defined-only", "--format=just-symbols"])
+        .arg(library())
+        .output()
+        .unwrap();
+    let symbols = String::from_utf8(output.stdout).unwrap();
+    let exported: BTreeSet<&str> = symbols.lines().collect();
+    assert_eq!(exported, declared());
+    assert_eq!(
+        exported.len(),
+        if cfg!(feature = "orangefs") { 26 } else { 28 }
+    );
+}
+
+/// The functions of the dialect.
+fn declared() -> BTreeSet<&'static str> {
+    const BOTH: &str = "BMI_initialize BMI_finalize BMI_open_context BMI_close_context \
+        BMI_post_send BMI_post_send_list BMI_post_sendunexpected BMI_post_sendunexpected_list \
+        BMI_post_recv BMI_post_recv_list BMI_test BMI_testsome BMI_testcontext \
+        BMI_testunexpected BMI_unexpected_free BMI_memalloc BMI_memfree BMI_set_info \
+        BMI_get_info BMI_addr_lookup BMI_addr_rev_lookup BMI_addr_rev_lookup_unexpected \
+        BMI_query_addr_range BMI_cancel bmi_errno_to_pvfs";
+    const OWN: &str = if cfg!(feature = "orangefs") {
+        "bmi_status_string"
+    } else {
+        "BMI_post_sendunexpected_class BMI_post_sendunexpected_list_class BMI_testunexpected_class"
+    };
+    BOTH.split_whitespace()
+        .chain(OWN.split_whitespace())
+        .collect()
+}
+
+#[test]
+fn the_shared_library_has_the_name_that_programs_load() {
+    let output = Command::new("readelf")
+        .arg("-d")
+        .arg(library())
+        .output()
+        .unwrap();
+    let dynamic = String::from_utf8_lossy(&output.stdout);
+    assert!(dynamic.contains("soname: [libbmi.so]"), "{dynamic}");
+}
+
+#[test]
+fn the_pkg_config_file_is_a_template() {
+    let template =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("bmi.pc.in")).unwrap();
+    for field in [
+        "prefix=@prefix@",
+        "Version: @version@",
+        "Libs: -L${libdir} -lbmi",
+    ] {
+        assert!(template.contains(field), "{field}");
+    }
+}
+
+/// The shared library beside the test itself.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let places = test.ancestors().skip(1).take(2);
+    let mut libraries = places.map(|place| place.join("libbmi_ffi.so"));
+    libraries.find(|library| library.exists()).unwrap()
+}
