@@ -90,7 +90,7 @@ impl Engine {
             return end(message.tx, MessageStatus::LocalDropped, actions);
         }
         let deadline = message.deadline.min(now + self.timeout);
-        self.expect(deadline);
+        self.note_deadline(deadline);
         let peer = message.peer;
         let connection = self.connections.entry(peer).or_default();
         match connection.state {
@@ -162,7 +162,7 @@ impl Engine {
         self.due = self.earliest();
     }
 
-    fn expect(&mut self, deadline: Time) {
+    fn note_deadline(&mut self, deadline: Time) {
         self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
     }
 
