@@ -236,3 +236,63 @@ fn ten_thousand_routes_and_a_thousand_rules_are_one_import() {
         10_000
     );
 }
+
+/// Both profiles: nothing here is chosen.
+#[test]
+fn t_r18_a_gateway_is_neither_added_nor_deleted_as_a_peer() {
+    let (_bed, mut dlc) = Bed::with(BASE);
+    add(&mut dlc, "route:\n- net: tcp9\n  gateway: 127.0.0.9@tcp\n").unwrap();
+    let peer = "peer:\n- primary nid: 127.0.0.9@tcp\n  peer ni:\n  - nid: 127.0.0.9@tcp\n";
+    for mode in [ImportMode::Add, ImportMode::Del] {
+        let refused = failure(import(&mut dlc, peer, mode));
+        assert_eq!(refused.descr, "peer 127.0.0.9@tcp is a gateway");
+    }
+    assert!(shown(&mut dlc, Section::Peer).contains("127.0.0.9@tcp"));
+}
+
+/// Both profiles: the rules and what they set are the same before and after.
+#[test]
+fn t_u06_rules_are_in_force_again_after_export_restart_and_import() {
+    let two_nets = "\
+net:
+- net type: tcp
+  local NI(s):
+  - nid: 127.0.0.1@tcp
+- net type: tcp1
+  local NI(s):
+  - nid: 127.0.0.2@tcp1
+";
+    for rule in ["src: tcp", "dst: tcp1", "src: tcp1"] {
+        let (bed, mut dlc) = Bed::with(two_nets);
+        add(
+            &mut dlc,
+            &format!("udsp:\n- {rule}\n  action:\n    priority: 1\n"),
+        )
+        .unwrap();
+        let export = dlc.request(&Request::Export { backup: true }).unwrap();
+        let before = priorities(&mut dlc);
+        drop(bed);
+        let (_bed, mut dlc) = Bed::with(&export);
+        assert_eq!(
+            dlc.request(&Request::Export { backup: true }).unwrap(),
+            export,
+            "{rule}"
+        );
+        assert_eq!(priorities(&mut dlc), before, "{rule}");
+    }
+}
+
+/// What the rules make of the interfaces.
+fn priorities(dlc: &mut Dlc) -> Vec<String> {
+    let show = Show {
+        section: Section::Net,
+        verbosity: 4,
+        net: None,
+        nid: None,
+        gateway: None,
+        idx: None,
+    };
+    let text = dlc.request(&Request::Show(show)).unwrap();
+    let of_rules = text.lines().filter(|line| line.contains("priority:"));
+    of_rules.map(str::to_owned).collect()
+}

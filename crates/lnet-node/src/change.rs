@@ -4,9 +4,9 @@
 //! the configuration before all of them or after.
 
 use lnet_config::{Change, NiName};
-use lnet_core::{ConfigError, NiId};
+use lnet_core::{ConfigError, Core, NiId};
 use lnet_policy::PolicyError;
-use lnet_types::{Net, Time};
+use lnet_types::{Net, Nid, Time};
 use thiserror::Error;
 
 use crate::engine::Engine;
@@ -75,8 +75,12 @@ fn make_in_core(engine: &mut Engine, change: &Change, now: Time) -> Result<(), C
             core.remove_route(route.net, route.gateway)?;
             core.add_route(setup::route(route), now)
         }
-        Change::DelPeer { primary } => core.remove_peer(*primary),
+        Change::DelPeer { primary } => {
+            refuse_gateway(core, *primary)?;
+            core.remove_peer(*primary)
+        }
         Change::DelPeerNids { primary, nids } => {
+            refuse_gateway(core, *primary)?;
             let peer = core.peer_with(*primary).filter(|peer| peer.configured);
             let peer = peer.ok_or(ConfigError::UnknownPeer(*primary))?;
             let kept = peer.nis.iter().map(|peer_ni| peer_ni.nid);
@@ -84,11 +88,17 @@ fn make_in_core(engine: &mut Engine, change: &Change, now: Time) -> Result<(), C
             core.remove_peer(*primary)?;
             core.add_peer(*primary, &kept, peer.multi_rail)
         }
-        Change::AddPeer(peer) => match peer.nids.first() {
-            Some(&primary) => core.add_peer(primary, &peer.nids, peer.multi_rail),
-            None => Ok(()),
-        },
+        Change::AddPeer(peer) => {
+            for &nid in &peer.nids {
+                refuse_gateway(core, nid)?;
+            }
+            match peer.nids.first() {
+                Some(&primary) => core.add_peer(primary, &peer.nids, peer.multi_rail),
+                None => Ok(()),
+            }
+        }
         Change::AddPeerNids { primary, nids } => {
+            refuse_gateway(core, *primary)?;
             let peer = core.peer_with(*primary);
             let multi_rail = peer.is_none_or(|peer| peer.multi_rail);
             core.add_peer(*primary, nids, multi_rail)
@@ -102,6 +112,14 @@ fn make_in_core(engine: &mut Engine, change: &Change, now: Time) -> Result<(), C
             Ok(())
         }
         // The others are made elsewhere.
+        _ => Ok(()),
+    }
+}
+
+/// A gateway is a peer by its route (T-R18 of lnet-selection).
+fn refuse_gateway(core: &Core, nid: Nid) -> Result<(), ConfigError> {
+    match core.peer_with(nid) {
+        Some(peer) if peer.gateway => Err(ConfigError::PeerIsGateway(peer.primary)),
         _ => Ok(()),
     }
 }
