@@ -1,0 +1,135 @@
+//! `kill -9` of any party, in the middle of traffic: nothing of the instance is left after the
+//! next start or a cleanup, and the next run works.
+//!
+//! Queues are counted by how many can still be made, because the file system that lists them may
+//! not be mounted.
+
+use sys::{MessageQueue, QueueAccess, QueueShape};
+
+use crate::scene::{Process, Scene, is_long, take_turn};
+
+/// The shape of reply queues.
+const REPLIES: QueueShape = QueueShape {
+    messages: 2,
+    message_bytes: 4096,
+};
+
+/// Queues that this user can still make.
+pub(crate) fn queues_left() -> usize {
+    let name = |number: usize| format!("/zoid-count.{}.{number}", std::process::id());
+    let make = |number| MessageQueue::create(&name(number), QueueAccess::Receive, REPLIES).ok();
+    let made: Vec<_> = (0..).map_while(make).collect();
+    for number in 0..made.len() {
+        sys::unlink_queue(&name(number)).unwrap();
+    }
+    made.len()
+}
+
+/// What the instance has under a name: whether there is a segment, and the directory's files.
+fn left_behind(scene: &Scene) -> (bool, Vec<String>) {
+    let segment = sys::SharedMemory::open(&scene.instance.segment()).is_ok();
+    let files = std::fs::read_dir(scene.directory.path()).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    (segment, names.collect())
+}
+
+/// A server and two clients amid exchanges, with reply queues in use.
+fn run(scene: &Scene) -> [Process; 3] {
+    let mut server = scene.server();
+    server.tell("echo");
+    let mut clients = [scene.client(), scene.client()];
+    for client in &mut clients {
+        assert_eq!(client.ask("exchange 1 100"), "done");
+        for tag in 2..6 {
+            client.tell(&format!("exchange {tag} 8000"));
+        }
+    }
+    let [one, two] = clients;
+    [server, one, two]
+}
+
+#[test]
+fn section_3_4_kill_9_of_any_party_leaves_nothing() {
+    let mut scene = Scene::new();
+    scene.daemon.end();
+    assert_eq!(left_behind(&scene), (false, Vec::new()));
+    let all = queues_left();
+    let rounds = if is_long() { 100 } else { 5 };
+    for round in 0..rounds {
+        scene.restart();
+        let [mut server, mut client, mut bystander] = run(&scene);
+        match round % 5 {
+            0 => client.kill(),
+            1 => server.kill(),
+            2 => scene.daemon.kill(),
+            3 => {
+                server.kill();
+                scene.daemon.kill();
+            }
+            _ => {
+                scene.daemon.kill();
+                client.kill();
+                server.kill();
+            }
+        }
+        survivors_work(&mut scene, round, &mut server, &mut bystander);
+        server.kill();
+        client.kill();
+        bystander.kill();
+        scene.daemon.kill();
+        let directory = Some(scene.directory.path());
+        let removed = zoidd::cleanup(&scene.instance, directory).unwrap();
+        assert!(removed.queues > 0 && removed.segments == 1, "{removed:?}");
+        assert_eq!(left_behind(&scene), (false, Vec::new()), "round {round}");
+        assert_eq!(queues_left(), all, "round {round}");
+    }
+}
+
+/// Whoever lives works with whoever comes in place of the dead.
+fn survivors_work(scene: &mut Scene, round: usize, server: &mut Process, bystander: &mut Process) {
+    match round % 5 {
+        0 => assert_eq!(bystander.ask("exchange 9 1000"), "done"),
+        1 => {
+            *server = scene.server();
+            server.tell("echo");
+            assert_eq!(scene.client().ask("exchange 9 1000"), "done");
+        }
+        2 => {
+            scene.restart();
+            // The server that lived serves the daemon that is new.
+            assert_eq!(scene.client().ask("exchange 9 1000"), "done");
+        }
+        _ => {
+            scene.restart();
+            *server = scene.server();
+            server.tell("echo");
+            assert_eq!(scene.client().ask("exchange 9 1000"), "done");
+        }
+    }
+}
+
+#[test]
+fn section_3_4_a_daemon_started_after_kills_removes_what_they_left() {
+    let mut scene = Scene::new();
+    let all = queues_left();
+    for _ in 0..3 {
+        let [mut server, mut one, mut two] = run(&scene);
+        for process in [&mut scene.daemon, &mut server, &mut one, &mut two] {
+            process.kill();
+        }
+        scene.restart();
+        assert_eq!(queues_left(), all);
+    }
+}
+
+#[test]
+fn a_queue_that_is_left_is_counted() {
+    let _turn = take_turn();
+    let all = queues_left();
+    let name = format!("/zoid-left.{}", std::process::id());
+    let queue = MessageQueue::create(&name, QueueAccess::Receive, REPLIES).unwrap();
+    assert_eq!(queues_left(), all - 1);
+    drop(queue);
+    sys::unlink_queue(&name).unwrap();
+    assert_eq!(queues_left(), all);
+}

@@ -1,0 +1,29 @@
+//! The method as it is used: clients, the daemon and the server, each a process of its own.
+//!
+//! ```text
+//!  test ──commands──▶ party (client) ──socket──▶ party (daemon) ◀──queues── party (server)
+//!    ▲                  │                                                      │
+//!    └──── answers ─────┴──────────────────────────────────────────────────────┘
+//! ```
+//!
+//! A party is this very program again, started for the one test that [`party`] describes. It does
+//! what it reads on its standard input, every command on a thread of its own, so that a test can
+//! have several in flight, and it can be killed at any moment.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy knows only functions with #[test] as tests"
+)]
+
+mod kills;
+mod party;
+mod relay;
+mod requirements;
+mod scene;
+
+/// What the other tests start as processes.
+#[test]
+fn a_party_of_the_other_tests() {
+    party::be_one_if_asked();
+}

@@ -1,0 +1,5 @@
+//! The requirements that are about processes, by number.
+
+mod client;
+mod interrupted;
+mod server;

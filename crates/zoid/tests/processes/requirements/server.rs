@@ -1,0 +1,283 @@
+//! Requirements seen from the server's process.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::kills::queues_left;
+use crate::relay::Relay;
+use crate::scene::{LIMIT, Process, Scene, eventually, is_long};
+
+/// Whether a system call of a child can be watched here.
+fn can_trace() -> bool {
+    let tried = Command::new("strace")
+        .args(["-o", "/dev/null", "true"])
+        .status();
+    let can = tried.is_ok_and(|status| status.success());
+    if !can {
+        println!("skipped: strace is not there or not allowed");
+    }
+    can
+}
+
+/// Bytes as strace's `-xx` writes them.
+fn escaped(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect()
+}
+
+#[test]
+fn r46_no_byte_of_a_message_goes_through_a_queue() {
+    if !can_trace() {
+        return;
+    }
+    let scene = Scene::new();
+    let trace = scene.directory.path().join("trace");
+    let mut server = Process::start(
+        "server",
+        &scene.party_settings(&scene.socket()),
+        &[
+            "strace",
+            "-f",
+            "-xx",
+            "-s",
+            "4096",
+            "-e",
+            "trace=mq_timedsend,mq_timedreceive",
+            "-o",
+            trace.to_str().unwrap(),
+        ],
+    );
+    let mut client = scene.client();
+    server.meet(&mut client);
+    let receive = server.pending("receive 1 7 5000 memory");
+    assert_eq!(client.ask("send 0 7 5000 memory"), "done 5000");
+    assert_eq!(server.wait(receive), "5000");
+    let send = server.pending("send 1 7 5000 outside");
+    assert_eq!(client.ask("receive 0 7 5000 memory"), "done 5000");
+    assert_eq!(server.wait(send), "5000");
+    assert_eq!(client.ask("unexpected 7 5000"), "done 5000");
+    server.fetch();
+    server.end();
+    let seen = std::fs::read_to_string(&trace).unwrap();
+    // Commands and their replies are in the trace, so payload would be.
+    for magic in [b"ZBM1", b"ZBR1"] {
+        let count = seen.matches(&escaped(magic)).count();
+        assert!(count >= 5, "{count} times {magic:?}");
+    }
+    // Any eight bytes of the message in a row, whatever goes before.
+    let message = crate::party::pattern(7, 5000);
+    for part in message.chunks_exact(8) {
+        assert!(!seen.contains(&escaped(part)), "{part:?}");
+    }
+}
+
+#[test]
+fn r47_every_sleeping_call_has_a_reply_queue_and_queues_are_used_again() {
+    let scene = Scene::new();
+    let (mut server, mut client) = scene.meet();
+    let sleep = format!("context 1 {}", LIMIT.as_millis() * 60);
+    for _ in 0..2 {
+        let before = server.count("commands");
+        let sleepers: Vec<u64> = (0..8).map(|_| server.tell(&sleep)).collect();
+        eventually("eight tests", || server.count("commands") >= before + 8);
+        // Nobody who sleeps delays a post.
+        let posts: Vec<usize> = (0..8)
+            .map(|tag| server.pending(&format!("receive 1 {tag} 8 memory")))
+            .collect();
+        assert!(
+            sleepers
+                .iter()
+                .all(|sleeper| !server.has_answered(*sleeper))
+        );
+        for tag in 0..posts.len() {
+            assert_eq!(client.ask(&format!("send 0 {tag} 8 memory")), "done 8");
+        }
+        let answers = sleepers.into_iter().map(|sleeper| server.hear(sleeper));
+        let mut collected: Vec<String> = answers.map(Option::unwrap).collect();
+        collected.sort_by_key(|text| text.split(' ').next().unwrap().parse::<usize>().unwrap());
+        let expected: Vec<String> = posts.iter().map(|op| format!("{op} 8")).collect();
+        assert_eq!(collected, expected);
+    }
+    // One for each sleeper, one for the posts beside them.
+    assert_eq!(server.count("reply_queues"), 9);
+}
+
+/// Bytes of memory that a process has for itself, in no file and no segment.
+fn private_memory(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon:"));
+    let kilobytes = line.unwrap().split_whitespace().nth(1).unwrap();
+    kilobytes.parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn r48_r49_messages_move_between_client_and_segment_without_a_copy() {
+    let scene = Scene::new();
+    let (mut server, mut client) = scene.meet();
+    let len: usize = 32 << 20;
+    let before = private_memory(scene.daemon.id());
+    let receive = server.pending(&format!("receive 1 1 {len} memory"));
+    assert_eq!(
+        client.ask(&format!("send 0 1 {len} outside")),
+        format!("done {len}")
+    );
+    assert_eq!(server.wait(receive), len.to_string());
+    let send = server.pending(&format!("send 1 2 {len} memory"));
+    assert_eq!(
+        client.ask(&format!("receive 0 2 {len} outside")),
+        format!("done {len}")
+    );
+    assert_eq!(server.wait(send), len.to_string());
+    assert_eq!(server.count("copies"), 0);
+    // The daemon has nowhere to put the message but the segment.
+    let grown = private_memory(scene.daemon.id()).saturating_sub(before);
+    assert!(grown < 8 << 20, "{grown}");
+}
+
+#[test]
+fn r49_unexpected_messages_lie_in_the_first_region_and_memory_in_the_second() {
+    let scene = Scene::new();
+    let (mut server, mut client) = scene.meet();
+    let (page, unexpected, total) = (4096, 1 << 20, 40 << 20);
+    for tag in 0..128 {
+        assert_eq!(client.ask(&format!("unexpected {tag} 8192")), "done 8192");
+        let [.., place] = server.fetch();
+        assert!(
+            (page..=page + unexpected - 8192).contains(&place),
+            "{place}"
+        );
+    }
+    // Either region can be had whole: neither keeps notes in it, nor in the other one.
+    let len = total - unexpected;
+    assert_eq!(
+        server.ask(&format!("memory {len}")),
+        (page + unexpected).to_string()
+    );
+    assert_eq!(server.ask("memory 1"), "NoMem");
+}
+
+#[test]
+fn r50_a_server_that_comes_before_its_daemon_waits_for_it() {
+    let mut scene = Scene::new();
+    scene.daemon.end();
+    let settings = scene.party_settings(&scene.socket());
+    let mut server = Process::begin("server", &settings, &[]);
+    std::thread::sleep(Duration::from_secs(2));
+    scene.restart();
+    assert!(server.is_ready());
+    let mut client = scene.client();
+    assert_eq!(server.meet(&mut client), 1);
+}
+
+#[test]
+fn r50_finalize_leaves_nothing_of_the_server() {
+    let scene = Scene::new();
+    let left = queues_left();
+    let rounds = if is_long() { 100 } else { 10 };
+    for _ in 0..rounds {
+        let (mut server, mut client) = scene.meet();
+        server.pending("receive 1 1 8 memory");
+        client.pending("receive 0 2 8 memory");
+        assert_eq!(server.ask("finalize"), "ok");
+        scene.until("zoidd_server_attached", 0.0);
+        assert_eq!(scene.metric("zoidd_posts"), 0.0);
+        assert_eq!(scene.metric("zoidd_unexpected_pool_used_bytes"), 0.0);
+        assert_eq!(client.ask("finalize"), "ok");
+        scene.until("zoidd_clients", 0.0);
+        assert_eq!(queues_left(), left);
+    }
+}
+
+#[test]
+fn r57_a_post_for_a_client_that_waits_in_a_post_is_immediate() {
+    let scene = Scene::new();
+    let (mut server, mut client) = scene.meet();
+    client.ask(&format!("timeout {}", LIMIT.as_millis()));
+    for (client_does, server_does) in [("receive", "send"), ("send", "receive")] {
+        let before = client.count("exchanges");
+        let post = client.tell(&format!("{client_does} 0 1 100000 memory"));
+        client.until_above("exchanges", before);
+        scene.until("zoidd_waiting", 1.0);
+        let posted = format!("{server_does} 1 1 100000 memory");
+        assert_eq!(server.ask(&posted), "done 100000");
+        assert_eq!(client.hear(post).unwrap(), "done 100000");
+    }
+}
+
+#[test]
+fn r57_a_post_for_a_client_that_waits_in_a_test_completes_on_both_sides() {
+    let scene = Scene::with(&[("hold-ms", "10000")]);
+    let (mut server, mut client) = scene.meet();
+    for (client_does, server_does) in [("receive", "send"), ("send", "receive")] {
+        let op = client.pending(&format!("{client_does} 0 1 1000 memory"));
+        let before = client.count("tests");
+        let test = client.tell(&format!("test {op} {}", LIMIT.as_millis()));
+        client.until_above("tests", before);
+        assert_eq!(
+            server.finish(&format!("{server_does} 1 1 1000 memory")),
+            "1000"
+        );
+        assert_eq!(client.hear(test).unwrap(), format!("{op} 1000"));
+    }
+    // The posts were held until the clients came back for them.
+    assert!(scene.metric("zoidd_holds_total") >= 1.0);
+    assert_eq!(scene.metric("zoidd_holds_expired_total"), 0.0);
+}
+
+#[test]
+fn r61_a_cancel_ends_what_is_unmatched_and_nothing_else() {
+    let scene = Scene::with(&[("stall-ms", "600000"), ("heartbeat-ms", "60000")]);
+    let mut server = scene.server();
+    let relay = Relay::to(&scene.socket(), "relay", usize::MAX / 2);
+    let mut client = scene.client_over(relay.path());
+    server.meet(&mut client);
+    // Unmatched: cancelled.
+    let op = server.pending("receive 1 1 8 memory");
+    assert_eq!(server.ask(&format!("cancel {op}")), "ok");
+    assert_eq!(server.wait(op), "Cancel");
+    // Amid its bytes: as if nothing had been asked.
+    let op = server.pending("receive 1 2 1000000 memory");
+    relay.limit(200_000);
+    let send = client.tell("send 0 2 1000000 memory");
+    relay.until_stopped();
+    assert_eq!(server.ask(&format!("cancel {op}")), "ok");
+    scene.until("zoidd_cancels_ignored_total", 1.0);
+    assert_eq!(server.ask(&format!("test {op} 50")), "nothing");
+    relay.allow(usize::MAX / 2);
+    assert_eq!(client.hear(send).unwrap(), "done 1000000");
+    assert_eq!(server.wait(op), "1000000");
+    // Complete: its result.
+    let op = server.pending("receive 1 3 8 memory");
+    assert_eq!(client.ask("send 0 3 8 memory"), "done 8");
+    assert_eq!(server.ask(&format!("cancel {op}")), "ok");
+    assert_eq!(server.wait(op), "8");
+    // Each of them once.
+    assert_eq!(server.ask("context 8 50"), "nothing");
+    assert_eq!(server.ask(&format!("test {op} 0")), "Inval");
+}
+
+#[test]
+fn r64_a_test_of_any_operation_collects_what_other_threads_posted() {
+    let scene = Scene::new();
+    let (mut server, mut client) = scene.meet();
+    let before = server.count("commands");
+    let sleeper = server.tell(&format!("context 2 {}", LIMIT.as_millis()));
+    server.until_above("commands", before);
+    // Posted while it sleeps, by the threads of other commands.
+    let ops: Vec<usize> = (0..5)
+        .map(|tag| server.pending(&format!("receive 1 {tag} 8 memory")))
+        .collect();
+    assert_eq!(client.ask("send 0 0 8 memory"), "done 8");
+    assert_eq!(server.hear(sleeper).unwrap(), format!("{} 8", ops[0]));
+    // No more than asked for, and the rest next time.
+    for tag in 1..5 {
+        assert_eq!(client.ask(&format!("send 0 {tag} 8 memory")), "done 8");
+    }
+    let collect = format!("context 3 {}", LIMIT.as_millis());
+    let mut found = 0;
+    while found < 4 {
+        let some = server.ask(&collect).split(", ").count();
+        assert!(some <= 3);
+        found += some;
+    }
+    assert_eq!(found, 4);
+}

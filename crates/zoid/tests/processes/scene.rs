@@ -1,0 +1,363 @@
+//! The processes of one test, and how it talks to them.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use zoid_proto::Instance;
+
+use crate::party::{ROLE, SETTINGS};
+
+/// How long anything may take before it is called a hang.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// A daemon, and where its parties find it.
+pub(crate) struct Scene {
+    pub(crate) instance: Instance,
+    pub(crate) directory: TempDir,
+    settings: String,
+    pub(crate) daemon: Process,
+    _turn: File,
+}
+
+impl Scene {
+    /// A daemon with these settings besides its name and place.
+    pub(crate) fn with(settings: &[(&str, &str)]) -> Scene {
+        Scene::named("", settings)
+    }
+
+    pub(crate) fn new() -> Scene {
+        Scene::with(&[])
+    }
+
+    /// Another daemon of the same test.
+    pub(crate) fn beside(settings: &[(&str, &str)], name: &str, turn: File) -> Scene {
+        Scene::on(name, settings, turn)
+    }
+
+    fn named(name: &str, settings: &[(&str, &str)]) -> Scene {
+        Scene::on(name, settings, take_turn())
+    }
+
+    fn on(name: &str, settings: &[(&str, &str)], turn: File) -> Scene {
+        let directory = TempDir::new().unwrap();
+        let instance: Instance = format!("p{}{name}", std::process::id()).parse().unwrap();
+        let mut all = format!(
+            "instance={instance}\ndirectory={}\ntotal=40M\nprefault=off\n",
+            directory.path().display()
+        );
+        for (name, value) in settings {
+            all += &format!("{name}={value}\n");
+        }
+        let daemon = Process::start("daemon", &all, &[]);
+        Scene {
+            instance,
+            directory,
+            settings: all,
+            daemon,
+            _turn: turn,
+        }
+    }
+
+    /// Another daemon in place of the one that is dead, without its failpoints.
+    pub(crate) fn restart(&mut self) {
+        let lines = self.settings.lines();
+        let kept: Vec<&str> = lines
+            .filter(|line| !line.starts_with("failpoint"))
+            .collect();
+        self.daemon = Process::start("daemon", &(kept.join("\n") + "\n"), &[]);
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.path().join(self.instance.socket_file())
+    }
+
+    pub(crate) fn server(&self) -> Process {
+        self.party("server", &self.socket())
+    }
+
+    pub(crate) fn client(&self) -> Process {
+        self.party("client", &self.socket())
+    }
+
+    /// A client that reaches the daemon another way.
+    pub(crate) fn client_over(&self, socket: &std::path::Path) -> Process {
+        self.party("client", socket)
+    }
+
+    fn party(&self, role: &str, socket: &std::path::Path) -> Process {
+        Process::start(role, &self.party_settings(socket), &[])
+    }
+
+    /// What a party of this scene is started with.
+    pub(crate) fn party_settings(&self, socket: &std::path::Path) -> String {
+        format!("instance={}\nsocket={}\n", self.instance, socket.display())
+    }
+
+    /// A server and a client that have heard of each other: each is the other's peer, the client
+    /// number 1.
+    pub(crate) fn meet(&self) -> (Process, Process) {
+        let (mut server, mut client) = (self.server(), self.client());
+        server.meet(&mut client);
+        (server, client)
+    }
+
+    /// The value of one of the daemon's metrics.
+    pub(crate) fn metric(&self, name: &str) -> f64 {
+        let metrics = zoidd::read_metrics(&self.instance, self.directory.path()).unwrap();
+        let found = metrics.iter().find(|metric| metric.name == name);
+        found.unwrap_or_else(|| panic!("no metric {name}")).value
+    }
+
+    pub(crate) fn until(&self, name: &str, value: f64) {
+        eventually(name, || self.metric(name) == value);
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.daemon.kill();
+        let cleaned = zoidd::cleanup(&self.instance, Some(self.directory.path()));
+        if !std::thread::panicking() {
+            cleaned.unwrap();
+        }
+    }
+}
+
+/// Queues are limited per user, so tests that use them take turns: one lock for all of this user.
+pub(crate) fn take_turn() -> File {
+    let name = format!("finerail-queues-{}.lock", sys::effective_user());
+    let path = std::env::temp_dir().join(name);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .unwrap();
+    file.lock().unwrap();
+    file
+}
+
+/// A party, seen from the test.
+pub(crate) struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    heard: Arc<Heard>,
+    asked: u64,
+}
+
+/// The answers that have come and were not looked at.
+#[derive(Default)]
+struct Heard {
+    answers: Mutex<(HashMap<u64, String>, bool)>,
+    news: Condvar,
+}
+
+impl Process {
+    /// Starts a party and waits until it is ready; `through` is a program to run it with.
+    pub(crate) fn start(role: &str, settings: &str, through: &[&str]) -> Process {
+        let mut process = Process::begin(role, settings, through);
+        let ready = process.hear(0);
+        assert_eq!(ready.as_deref(), Some("ready"), "{role}");
+        process.asked = 1;
+        process
+    }
+
+    /// Starts a party, ready or not.
+    pub(crate) fn begin(role: &str, settings: &str, through: &[&str]) -> Process {
+        let program = std::env::current_exe().unwrap();
+        let mut line: Vec<&std::ffi::OsStr> = through.iter().map(|word| word.as_ref()).collect();
+        line.push(program.as_os_str());
+        let mut child = Command::new(line[0])
+            .args(&line[1..])
+            .args(["--exact", "a_party_of_the_other_tests", "--nocapture"])
+            .env(ROLE, role)
+            .env(SETTINGS, settings)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let heard = Arc::<Heard>::default();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let told = Arc::clone(&heard);
+        std::thread::spawn(move || told.listen(lines));
+        Process {
+            input: child.stdin.take(),
+            child,
+            heard,
+            asked: 1,
+        }
+    }
+
+    pub(crate) fn is_ready(&mut self) -> bool {
+        self.hear(0).is_some()
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Gives a command, to be answered later.
+    pub(crate) fn tell(&mut self, command: &str) -> u64 {
+        let number = self.asked;
+        self.asked += 1;
+        // A party that is dead does not answer, which is what its test sees.
+        let _dead = writeln!(self.input.as_mut().unwrap(), "{number} {command}");
+        number
+    }
+
+    /// The answer to a command; `None` when the party is dead.
+    pub(crate) fn hear(&self, number: u64) -> Option<String> {
+        let began = Instant::now();
+        let mut answers = self.heard.answers.lock().unwrap();
+        loop {
+            if let Some(answer) = answers.0.remove(&number) {
+                return Some(answer);
+            }
+            if answers.1 {
+                return None;
+            }
+            assert!(began.elapsed() < LIMIT, "no answer to command {number}");
+            answers = self.heard.news.wait_timeout(answers, LIMIT).unwrap().0;
+        }
+    }
+
+    /// Whether a command was answered.
+    pub(crate) fn has_answered(&self, number: u64) -> bool {
+        self.heard.answers.lock().unwrap().0.contains_key(&number)
+    }
+
+    /// Gives a command and waits for the answer.
+    pub(crate) fn ask(&mut self, command: &str) -> String {
+        let number = self.tell(command);
+        let answer = self.hear(number);
+        answer.unwrap_or_else(|| panic!("dead instead of: {command}"))
+    }
+
+    /// The number of an operation that is pending.
+    pub(crate) fn pending(&mut self, command: &str) -> usize {
+        let answer = self.ask(command);
+        let op = answer.strip_prefix("pending ");
+        op.unwrap_or_else(|| panic!("{command}: {answer}"))
+            .parse()
+            .unwrap()
+    }
+
+    /// Collects an operation.
+    pub(crate) fn wait(&mut self, op: usize) -> String {
+        let answer = self.ask(&format!("test {op} {}", LIMIT.as_millis()));
+        answer
+            .strip_prefix(&format!("{op} "))
+            .unwrap_or(&answer)
+            .to_owned()
+    }
+
+    /// Completes a post either way; its size or error.
+    pub(crate) fn finish(&mut self, command: &str) -> String {
+        let answer = self.ask(command);
+        match answer.split_once(' ') {
+            Some(("pending", op)) => self.wait(op.parse().unwrap()),
+            Some(("done", len)) => len.to_owned(),
+            _ => answer,
+        }
+    }
+
+    /// A counter of this party.
+    pub(crate) fn count(&mut self, name: &str) -> u64 {
+        let counts = self.ask("counts");
+        let after = counts.split(&format!(" {name}: ")).nth(1);
+        let digits = after.unwrap_or_else(|| panic!("no counter {name}"));
+        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap();
+        digits[..end].parse().unwrap()
+    }
+
+    /// Waits until a counter is above a value.
+    pub(crate) fn until_above(&mut self, name: &str, value: u64) {
+        eventually(name, || self.count(name) > value);
+    }
+
+    /// Fetches a greeting of a client, whose number it returns.
+    pub(crate) fn meet(&mut self, client: &mut Process) -> usize {
+        assert_eq!(client.finish("unexpected 0 5"), "5");
+        let got = self.fetch();
+        assert_eq!(self.ask("free"), "ok");
+        got[0]
+    }
+
+    /// Fetches one message: peer, tag, length, place.
+    pub(crate) fn fetch(&mut self) -> [usize; 4] {
+        let got = self.ask(&format!("fetch 1 {}", LIMIT.as_millis()));
+        let words: Vec<&str> = got.split(' ').filter(|word| *word != "at").collect();
+        let numbers: Vec<usize> = words.iter().map(|word| word.parse().unwrap()).collect();
+        numbers.try_into().unwrap()
+    }
+
+    /// Sends a signal, `INT` or any other that `kill(1)` knows.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Dead at once, with nothing cleaned up.
+    pub(crate) fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ended = self.child.kill();
+        self.child.wait().unwrap();
+    }
+
+    /// Ends it in good order.
+    pub(crate) fn end(&mut self) {
+        self.input = None;
+        self.wait_for_end();
+    }
+
+    /// Waits for its end, which comes by itself.
+    pub(crate) fn wait_for_end(&mut self) {
+        if let Ok(handle) = sys::ProcessHandle::open(self.child.id()) {
+            assert!(handle.wait(LIMIT).unwrap(), "it does not end");
+        }
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Heard {
+    fn listen(&self, lines: impl Iterator<Item = std::io::Result<String>>) {
+        for line in lines.map_while(Result::ok) {
+            let answer = line.split_once(' ');
+            let Some((Ok(number), text)) = answer.map(|(n, text)| (n.parse(), text)) else {
+                continue;
+            };
+            let mut answers = self.answers.lock().unwrap();
+            answers.0.insert(number, text.to_owned());
+            self.news.notify_all();
+        }
+        self.answers.lock().unwrap().1 = true;
+        self.news.notify_all();
+    }
+}
+
+/// Waits for a condition.
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < LIMIT, "never: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Whether the long suite was asked for.
+pub(crate) fn is_long() -> bool {
+    std::env::var("FINERAIL_LONG").is_ok_and(|value| value == "1")
+}
