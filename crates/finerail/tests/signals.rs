@@ -22,9 +22,9 @@ use lnet_node::{
 use lnet_types::ProcessId;
 use nix::sys::signal::Signal;
 
-use common::process::Process;
+use common::process::{Process, run};
 use common::site::{CLIENT, STORAGE, Site, yaml};
-use common::{PATIENCE, eventually, pattern};
+use common::{PATIENCE, eventually, finerail, pattern};
 
 /// A site with the configuration of one node.
 fn lonely() -> Site {
@@ -113,6 +113,108 @@ fn the_service_manager_is_told_ready_when_the_node_answers_and_stopping_when_it_
     node.signal(Signal::SIGTERM);
     assert_eq!(manager.next(), "STOPPING=1");
     node.wait().expect_code(0);
+}
+
+/// A node that can be asked what it has.
+struct Asked {
+    site: Site,
+    node: Process,
+}
+
+impl Asked {
+    fn start(config: &str) -> Self {
+        let site = Site::new();
+        site.write("node.yaml", config);
+        let control = format!("--control={}", site.path("control.sock").display());
+        let node = Process::start(site.command("node", &["node", &control]));
+        node.wait_for_output("ready: ");
+        Self { site, node }
+    }
+
+    fn ctl(&self, words: &[&str]) -> String {
+        let socket = self.site.path("control.sock");
+        let mut command = finerail(["ctl"]);
+        command.arg("--node").arg(socket).args(words);
+        run(command).expect_code(0).out
+    }
+
+    fn configuration(&self) -> String {
+        self.ctl(&["export", "--backup"])
+    }
+
+    /// Gives the node another file and tells it so.
+    fn reread(&self, config: &str) {
+        self.site.write("node.yaml", config);
+        self.node.signal(Signal::SIGHUP);
+    }
+}
+
+const ROUTE: &str = "route:\n- net: tcp5\n  gateway: 127.0.0.9@tcp\n";
+
+#[test]
+fn sighup_makes_what_is_new_in_the_file_and_removes_what_is_gone_from_it() {
+    let asked = Asked::start(&yaml(&[CLIENT], ROUTE));
+    assert!(asked.configuration().contains("net: tcp5"));
+    let parameter = "global:\n  retry_count: 7\n";
+    asked.reread(&yaml(&[CLIENT, "127.0.0.2@tcp1"], parameter));
+    let after = eventually("the file is read again", || {
+        let shown = asked.configuration();
+        (!shown.contains("net: tcp5")).then_some(shown)
+    });
+    assert!(after.contains("net type: tcp1"), "{after}");
+    assert!(after.contains("retry_count: 7"), "{after}");
+    asked.site.ping("127.0.0.2@tcp1", &[]).expect_code(0);
+    asked.node.stop().expect_code(0);
+}
+
+#[test]
+fn sighup_leaves_alone_what_the_file_still_has() {
+    let asked = Asked::start(&yaml(&[CLIENT], ROUTE));
+    asked.site.ping(CLIENT, &[]).expect_code(0);
+    let counters = || asked.ctl(&["net", "show", "--net", "tcp", "-v", "2"]);
+    let before = counters();
+    assert!(before.contains("recv_count: 1"), "{before}");
+    asked.reread(&yaml(&[CLIENT], ""));
+    eventually("the file is read again", || {
+        (!asked.configuration().contains("net: tcp5")).then_some(())
+    });
+    assert_eq!(
+        counters(),
+        before,
+        "an interface that was set up anew counts from 0"
+    );
+    asked.node.stop().expect_code(0);
+}
+
+/// The node has warned of a file with this in it, and is as before.
+fn is_left_alone_by(config: &str, complaint: &str) {
+    let asked = Asked::start(&yaml(&[CLIENT], ROUTE));
+    let before = asked.configuration();
+    asked.reread(config);
+    asked
+        .node
+        .wait_for_error("the configuration was read again");
+    let said = asked.node.errors();
+    assert!(said.contains("WARN") && said.contains(complaint), "{said}");
+    assert_eq!(asked.configuration(), before);
+    // The next file that is right is taken.
+    asked.reread(&yaml(&[CLIENT], ""));
+    eventually("the file is read again", || {
+        (asked.configuration() != before).then_some(())
+    });
+    asked.node.stop().expect_code(0);
+}
+
+#[test]
+fn sighup_with_a_file_that_cannot_be_read_leaves_the_node_as_it_is_and_warns_with_the_line() {
+    is_left_alone_by("net:\n- net type: [tcp\n", "node.yaml:");
+}
+
+#[test]
+fn sighup_with_a_file_that_cannot_be_made_changes_none_of_it_and_warns() {
+    // An address of documentation, which no machine has.
+    let elsewhere = yaml(&[CLIENT, "192.0.2.1@tcp7"], "global:\n  retry_count: 7\n");
+    is_left_alone_by(&elsewhere, "nothing was changed");
 }
 
 /// A router with more on its way to the storage node than sockets hold: the storage node does not read.

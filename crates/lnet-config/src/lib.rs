@@ -32,6 +32,7 @@ mod ip2nets;
 mod model;
 pub mod modprobe;
 mod peer_list;
+mod places;
 mod read;
 mod reply;
 mod request;
@@ -52,6 +53,7 @@ pub use model::{
     Buffers, Config, Globals, LndTunables, NetConfig, NiConfig, PeerConfig, RouteConfig, Tunables,
 };
 pub use peer_list::PeerListError;
+pub use places::{Places, Position, Step};
 pub use reply::{ErrorBlock, ErrorLayout, PeerReply, Reply};
 pub use request::Request;
 pub use stats::{MessageStats, NiHealth, NodeStats, PeerCredits, PeerNiHealth, Pool, Traffic};

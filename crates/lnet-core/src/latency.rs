@@ -37,6 +37,27 @@ impl Latency {
         self.sum.checked_div(self.samples).unwrap_or(0)
     }
 
+    /// All of them together.
+    #[must_use]
+    pub const fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// Takes the samples of another one in, too.
+    pub fn merge(&mut self, other: &Self) {
+        if other.samples == 0 {
+            return;
+        }
+        self.min = if self.samples == 0 {
+            other.min
+        } else {
+            self.min.min(other.min)
+        };
+        self.samples = self.samples.saturating_add(other.samples);
+        self.max = self.max.max(other.max);
+        self.sum = self.sum.saturating_add(other.sum);
+    }
+
     fn add(&mut self, nanos: u64) {
         self.min = if self.samples == 0 {
             nanos
@@ -58,6 +79,15 @@ pub struct LatencyStats {
     pub get_rtt: Latency,
     /// From the choice of the path of a PUT until its ACK is here.
     pub put_ack: Latency,
+}
+
+impl LatencyStats {
+    /// Takes the samples of another one in, too, kind by kind.
+    pub fn merge(&mut self, other: &Self) {
+        self.put_egress.merge(&other.put_egress);
+        self.get_rtt.merge(&other.get_rtt);
+        self.put_ack.merge(&other.put_ack);
+    }
 }
 
 /// When and over what the last request of a descriptor was sent.
@@ -149,5 +179,23 @@ mod tests {
         }
         let shown = (latency.samples, latency.min, latency.max, latency.average());
         assert_eq!(shown, (3, 10, 30, 20));
+    }
+
+    #[test]
+    fn merging_is_as_if_all_samples_had_come_to_one() {
+        let of = |samples: &[u64]| {
+            let mut latency = Latency::default();
+            samples.iter().for_each(|&nanos| latency.add(nanos));
+            latency
+        };
+        let merged = |parts: [&[u64]; 2]| {
+            let mut latency = of(parts[0]);
+            latency.merge(&of(parts[1]));
+            latency
+        };
+        assert_eq!(merged([&[30, 10], &[20, 5]]), of(&[30, 10, 20, 5]));
+        assert_eq!(merged([&[], &[20]]), of(&[20]));
+        assert_eq!(merged([&[20], &[]]), of(&[20]));
+        assert_eq!(of(&[20, 22]).sum(), 42);
     }
 }

@@ -102,7 +102,7 @@ pub use select::{
 };
 pub use state::{
     GatewaySelection, NetSelection, NiSelection, PeerNiSelection, PeerSelection, RecoverySelection,
-    RouteSelection, SelectionState, StateError,
+    RouteSelection, SelectionState, StateError, StateJsonError,
 };
 pub use status::{DropReason, MessageStatus, ProtocolError};
 pub use view::{NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView};

@@ -173,7 +173,7 @@ impl Asking<'_> {
 
     fn pinned(&self, first: &Pick) -> Result<Vec<String>, StateError> {
         let mut told = Vec::new();
-        for ni in &self.node.state.nis {
+        for ni in self.node.state.nis.iter().take(TURNS_MAX) {
             let mut state = self.node.state.clone();
             let target = state
                 .peer_nis

@@ -177,6 +177,8 @@ pub struct HealthReport {
     pub pings: u32,
     /// When they go out, in seconds after the first, if each is answered.
     pub schedule_seconds: Vec<u64>,
+    /// When the last of them goes out, in the same count; `None`: there is none.
+    pub full_after_seconds: Option<u64>,
     /// Why it does not recover, if it does not.
     pub stuck: Option<String>,
 }

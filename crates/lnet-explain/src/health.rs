@@ -1,24 +1,25 @@
-//! Health: what is not well, why, and until when.
-//!
-//! An answered recovery ping raises a peer NI by one sensitivity, and a gateway's to the full. A ping of
-//! one's own NID is sent, received, answered and received, so that it raises a local NI by five
-//! (lnet-selection, section 10.1). The answer also resets the back-off, so that pings go out two seconds apart.
+//! Health: what is not well, why, and until when. Until when is asked of the core.
 
-use lnet_core::{Health, NiSelection, PeerNiSelection, RecoverySelection};
+use std::collections::BTreeSet;
+
+use lnet_core::{Health, NiSelection, PeerNiSelection, RecoverySelection, StateError};
 use lnet_types::{Nid, Time};
 
 use crate::explanation::HealthReport;
 use crate::node::Node;
+use crate::recovery;
 
-/// Sensitivities that an answered ping of one's own NID raises health by.
-const SELF_PING_GAIN: u32 = 5;
-/// Pause after an answered ping: two to the power of the one ping sent since.
-const PAUSE_SECONDS: u64 = 2;
 /// Pings of a schedule that are listed.
-const SCHEDULE_MAX: u32 = 16;
+const SCHEDULE_MAX: usize = 16;
+
+/// Failed tries by class.
+pub(crate) type Failures = Vec<(&'static str, u64)>;
 
 /// Reports on what is not well, of the local NIs and of these peer NIs.
-pub(crate) fn reports(node: &Node, peer_nis: &[Nid]) -> Vec<HealthReport> {
+pub(crate) fn reports(
+    node: &Node,
+    peer_nis: &BTreeSet<Nid>,
+) -> Result<Vec<HealthReport>, StateError> {
     let local = node
         .state
         .nis
@@ -38,15 +39,7 @@ fn is_well(health: Health, up: bool) -> bool {
     health.is_full() && up
 }
 
-fn of_local(node: &Node, ni: &NiSelection) -> HealthReport {
-    let failures = [
-        ("interrupts", ni.failures.interrupts),
-        ("dropped", ni.failures.dropped),
-        ("aborted", ni.failures.aborted),
-        ("no route", ni.failures.no_route),
-        ("timeouts", ni.failures.timeouts),
-        ("error", ni.failures.error),
-    ];
+fn of_local(node: &Node, ni: &NiSelection) -> Result<HealthReport, StateError> {
     let down = if ni.fatal {
         Some("the LND reported a fatal error, such as a link that is down".to_owned())
     } else if !ni.up {
@@ -54,78 +47,86 @@ fn of_local(node: &Node, ni: &NiSelection) -> HealthReport {
     } else {
         None
     };
-    let gain = u32::from(node.state.config.globals.health_sensitivity) * SELF_PING_GAIN;
-    let mut report = report(node, ni.nid, ni.health, &failures, &ni.recovery, gain);
-    (report.local, report.down) = (true, down);
-    report
+    let report = report(node, ni.nid, ni.health, failures_of_ni(ni), &ni.recovery)?;
+    Ok(HealthReport {
+        local: true,
+        down,
+        ..report
+    })
 }
 
-fn of_peer(node: &Node, ni: &PeerNiSelection) -> HealthReport {
-    let failures = [
-        ("dropped", ni.failures.dropped),
-        ("timeout", ni.failures.timeout),
-        ("error", ni.failures.error),
-        ("network timeout", ni.failures.network_timeout),
-    ];
-    let state = &node.state;
-    let globals = &state.config.globals;
-    let owner = state.peers.iter().find(|peer| peer.nids.contains(&ni.nid));
-    let is_gateway = owner.is_some_and(|peer| {
-        let mut gateways = state.gateways.iter();
-        gateways.any(|gateway| peer.nids.contains(&gateway.nid))
-    });
-    let gain = match globals.health_sensitivity {
-        0 => 0,
-        _ if is_gateway || state.config.routing => u32::from(Health::MAX.value()),
-        sensitivity => u32::from(sensitivity),
-    };
-    let mut report = report(node, ni.nid, ni.health, &failures, &ni.recovery, gain);
-    report.down = (!ni.up).then(|| "its node says that it is down".to_owned());
-    let silent = ni
-        .last_alive
-        .zip(Some(globals.recovery_limit))
-        .filter(|(_, limit)| !limit.is_zero());
-    if silent.is_some_and(|(heard, limit)| node.now > heard + limit) {
-        let limit = globals.recovery_limit.as_secs();
-        report.stuck = Some(format!(
-            "silent for more than recovery_limit ({limit} s): not pinged"
-        ));
-    }
-    report
+fn of_peer(node: &Node, ni: &PeerNiSelection) -> Result<HealthReport, StateError> {
+    let report = report(node, ni.nid, ni.health, failures_of_peer(ni), &ni.recovery)?;
+    Ok(HealthReport {
+        down: (!ni.up).then(|| "its node says that it is down".to_owned()),
+        ..report
+    })
 }
 
 fn report(
     node: &Node,
     nid: Nid,
     health: Health,
-    failures: &[(&'static str, u64)],
+    failures: Failures,
     recovery: &RecoverySelection,
-    gain: u32,
-) -> HealthReport {
-    let counted: Vec<_> = failures
-        .iter()
-        .copied()
-        .filter(|&(_, count)| count > 0)
-        .collect();
-    let missing = u32::from(Health::MAX.value() - health.value());
-    let pings = if gain == 0 { 0 } else { missing.div_ceil(gain) };
+) -> Result<HealthReport, StateError> {
+    let pings = if health.is_full() {
+        Vec::new()
+    } else {
+        recovery::pings(node, nid)?
+    };
     let until = |at: Time| (at - node.now).as_secs();
-    HealthReport {
+    let first = pings.first().copied().unwrap_or(node.now);
+    let after_first = |&at: &Time| (at - first).as_secs();
+    let unpinged = !health.is_full() && pings.is_empty();
+    Ok(HealthReport {
         nid: node.label(nid),
         local: false,
         health: health.value(),
         down: None,
-        cause: cause(&counted),
-        failures: counted,
+        cause: cause(&failures),
+        failures,
         next_ping_seconds: recovery.next_ping.map(until),
         next_ping_uptime_seconds: node.facts.next_pings.get(&nid).copied(),
-        pings,
-        schedule_seconds: (0..pings.min(SCHEDULE_MAX))
-            .map(|ping| u64::from(ping) * PAUSE_SECONDS)
-            .collect(),
-        stuck: (gain == 0 && missing > 0)
-            .then(|| "health_sensitivity is 0: health never changes".to_owned()),
+        pings: u32::try_from(pings.len()).unwrap_or(u32::MAX),
+        schedule_seconds: pings.iter().take(SCHEDULE_MAX).map(after_first).collect(),
+        full_after_seconds: pings.last().map(after_first),
+        stuck: unpinged.then(|| why_unpinged(node)),
+    })
+}
+
+fn why_unpinged(node: &Node) -> String {
+    let globals = &node.state.config.globals;
+    if globals.health_sensitivity == 0 {
+        return "health_sensitivity is 0: health never changes".to_owned();
     }
+    let limit = globals.recovery_limit.as_secs();
+    format!("never heard of, or silent for more than recovery_limit ({limit} s): not pinged")
+}
+
+fn failures_of_ni(ni: &NiSelection) -> Failures {
+    counted([
+        ("interrupts", ni.failures.interrupts),
+        ("dropped", ni.failures.dropped),
+        ("aborted", ni.failures.aborted),
+        ("no route", ni.failures.no_route),
+        ("timeouts", ni.failures.timeouts),
+        ("error", ni.failures.error),
+    ])
+}
+
+fn failures_of_peer(ni: &PeerNiSelection) -> Failures {
+    counted([
+        ("dropped", ni.failures.dropped),
+        ("timeout", ni.failures.timeout),
+        ("error", ni.failures.error),
+        ("network timeout", ni.failures.network_timeout),
+    ])
+}
+
+fn counted<const N: usize>(failures: [(&'static str, u64); N]) -> Failures {
+    let counted = failures.into_iter().filter(|&(_, count)| count > 0);
+    counted.collect()
 }
 
 fn cause(counted: &[(&'static str, u64)]) -> Option<String> {
@@ -139,9 +140,13 @@ fn cause(counted: &[(&'static str, u64)]) -> Option<String> {
     Some(format!("{only} {most}, {times}"))
 }
 
-/// Reports on every local NI and peer NI, well or not.
-pub(crate) fn all(node: &Node) -> Vec<HealthReport> {
-    let local = node.state.nis.iter().map(|ni| of_local(node, ni));
-    let remote = node.state.peer_nis.iter().map(|ni| of_peer(node, ni));
-    local.chain(remote).collect()
+/// What every interface and peer interface that failed has counted: its NID, whether it is one of the
+/// node's own, its health.
+pub(crate) fn failures(node: &Node) -> impl Iterator<Item = (Nid, bool, Health, Failures)> {
+    let nis = node.state.nis.iter();
+    let local = nis.map(|ni| (ni.nid, true, ni.health, failures_of_ni(ni)));
+    let peer_nis = node.state.peer_nis.iter();
+    let remote = peer_nis.map(|ni| (ni.nid, false, ni.health, failures_of_peer(ni)));
+    let all = local.chain(remote);
+    all.filter(|(.., failures)| !failures.is_empty())
 }

@@ -32,12 +32,14 @@ mod import;
 mod machine;
 mod node;
 mod policies;
+mod recovery;
 mod resend;
 mod reverse;
 mod selection;
-mod state_json;
 mod watch;
 mod whatif;
+
+use std::collections::BTreeSet;
 
 use lnet_core::{StateError, UsedPaths};
 use lnet_policy::Profile;
@@ -52,7 +54,6 @@ pub use import::{ImportError, Imported, Settings, Source, import};
 pub use machine::{Address, Interface, Machine, MachineError};
 pub use node::{Assumed, Facts, Node, ShownPriority};
 pub use reverse::{Reverse, reverse};
-pub use state_json::{StateJsonError, node_from_json, state_to_json};
 pub use whatif::{Change, ChangeError, Parameter, Switch, Target};
 
 /// What is asked of a node.
@@ -74,9 +75,10 @@ pub struct Question {
 ///
 /// When no node can be in this state.
 pub fn explain(node: &Node, question: &Question) -> Result<Explanation, StateError> {
-    let drive = drive::Drive::new(node)?;
+    let near = node.about(question.to);
+    let drive = drive::Drive::new(&near)?;
     let told = selection::tell(node, &drive.core, question, |choice| drive.path(choice));
-    let policies = policies::policies(node);
+    let policies = policies::policies(node, question.to);
     let context = findings::Context {
         node,
         question,
@@ -86,10 +88,10 @@ pub fn explain(node: &Node, question: &Question) -> Result<Explanation, StateErr
     let findings = findings::findings(&context);
     Ok(Explanation {
         question: asked(node, question),
-        health: health::reports(node, &concerned(node, question)),
-        forecast: forecast::forecast(node, question)?,
-        resends: resend::trees(node, question)?,
-        assumed: assumed::assumptions(node, question)?,
+        health: health::reports(node, &concerned(node, question))?,
+        forecast: forecast::forecast(&near, question)?,
+        resends: resend::trees(&near, question)?,
+        assumed: assumed::assumptions(&near, question)?,
         answer: told.answer,
         classification: told.classification,
         levels: told.levels,
@@ -148,7 +150,7 @@ fn asked(node: &Node, question: &Question) -> Asked {
 }
 
 /// The peer NIs whose health may matter: those of the destination's peer and of the gateways.
-fn concerned(node: &Node, question: &Question) -> Vec<Nid> {
+fn concerned(node: &Node, question: &Question) -> BTreeSet<Nid> {
     let peers = node.state.peers.iter();
     let peer = peers.filter(|peer| peer.nids.contains(&question.to));
     let of_peer = peer.flat_map(|peer| peer.nids.iter().copied());

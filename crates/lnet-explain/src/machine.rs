@@ -39,9 +39,9 @@ pub struct Address {
     pub label: Option<String>,
 }
 
-/// The text is not what `ip -j addr` prints.
+/// The text is not what `ip -j addr` prints; where and why is in the source.
 #[derive(Debug, Error)]
-#[error("not the output of `ip -j addr`: {0}")]
+#[error("not the output of `ip -j addr`")]
 pub struct MachineError(#[from] serde_json::Error);
 
 #[derive(Deserialize)]

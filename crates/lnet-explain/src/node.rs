@@ -1,9 +1,9 @@
 //! A node as it is explained: the state of its selection, and what is known besides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::Ip2Nets;
-use lnet_core::SelectionState;
+use lnet_core::{PeerSelection, SelectionState, StateJsonError};
 use lnet_types::{Nid, Time};
 
 use crate::machine::Machine;
@@ -94,6 +94,51 @@ impl Node {
             ..Facts::default()
         };
         Self { state, now, facts }
+    }
+
+    /// The node that sent its state as this JSON; what is said of it is exact.
+    ///
+    /// # Errors
+    ///
+    /// When the text is no state. Whether a node can be in it is seen when it is explained.
+    pub fn from_json(text: &str) -> Result<Self, StateJsonError> {
+        let (state, now) = SelectionState::from_json(text)?;
+        Ok(Self::exact(state, now))
+    }
+
+    /// True when nothing of its state had to be assumed.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.facts.assumed.is_empty()
+    }
+
+    /// The node with those peers only that a message to `to` can meet: the one with that NID, the
+    /// gateways, and the node itself. The path is the same, and 100,000 other peers need not be
+    /// remembered by each of the cores that are made to try things.
+    pub(crate) fn about(&self, to: Nid) -> Self {
+        let state = &self.state;
+        let gateways = state.gateways.iter().map(|gateway| gateway.nid);
+        let own = state.nis.iter().map(|ni| ni.nid);
+        let mut meant: BTreeSet<Nid> = gateways.chain(own).chain([to]).collect();
+        let peers = state.peers.iter();
+        let peers = peers.filter(|peer| peer.nids.iter().any(|nid| meant.contains(nid)));
+        let peers: Vec<PeerSelection> = peers.cloned().collect();
+        meant.extend(peers.iter().flat_map(|peer| &peer.nids));
+        let peer_nis = state.peer_nis.iter().filter(|ni| meant.contains(&ni.nid));
+        Self {
+            state: SelectionState {
+                config: state.config.clone(),
+                sequence: state.sequence,
+                nets: state.nets.clone(),
+                nis: state.nis.clone(),
+                peer_nis: peer_nis.cloned().collect(),
+                peers,
+                routes: state.routes.clone(),
+                gateways: state.gateways.clone(),
+                rules: state.rules.clone(),
+            },
+            now: self.now,
+            facts: self.facts.clone(),
+        }
     }
 
     /// A NID with the interface it belongs to, as people want to read it.

@@ -1,18 +1,22 @@
 //! What the rules do: who set which value, which rules do nothing, and what a kernel may have left out.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use lnet_core::SelectionState;
 use lnet_policy::{
-    Effective, Gateway, Inert, Peer, PreferredList, Profile, RuleKind, RuleState, Side, Topology,
-    audit, evaluate,
+    Effective, Effects, Gateway, Inert, Peer, PeerEffects, PreferredList, Profile, RuleKind,
+    RuleState, Side, Topology, audit, evaluate,
 };
 use lnet_types::Nid;
 
 use crate::explanation::{Policies, PolicyValue, RuleReport};
-use crate::node::Node;
+use crate::node::{Node, ShownPriority};
 
 /// The rules of a node, and what they do there.
-pub(crate) fn policies(node: &Node) -> Policies {
-    let topology = topology(&node.state);
+pub(crate) fn policies(node: &Node, to: Nid) -> Policies {
+    let mut topology = topology(&node.state);
+    // Of many values those that matter here are read first.
+    topology.peers.sort_by_key(|peer| !peer.nis.contains(&to));
     Policies {
         values: values(node, &topology),
         rules: rules(node, &topology),
@@ -22,13 +26,17 @@ pub(crate) fn policies(node: &Node) -> Policies {
 
 /// What rules can speak of.
 pub(crate) fn topology(state: &SelectionState) -> Topology {
-    let known = |nid: Nid| state.peers.iter().any(|peer| peer.nids.contains(&nid));
+    let owned: BTreeSet<Nid> = state
+        .peers
+        .iter()
+        .flat_map(|peer| peer.nids.iter().copied())
+        .collect();
+    let known = |nid: Nid| owned.contains(&nid);
+    let gateways: BTreeSet<Nid> = state.gateways.iter().map(|gateway| gateway.nid).collect();
     let primary = |peer: &lnet_core::PeerSelection| peer.nids.first().copied();
-    let is_gateway = |peer: &&lnet_core::PeerSelection| {
-        let mut gateways = state.gateways.iter();
-        gateways.any(|gateway| peer.nids.contains(&gateway.nid))
-    };
-    let gateways = state.peers.iter().filter(is_gateway).filter_map(|peer| {
+    let is_gateway =
+        |peer: &&lnet_core::PeerSelection| peer.nids.iter().any(|nid| gateways.contains(nid));
+    let routers = state.peers.iter().filter(is_gateway).filter_map(|peer| {
         Some(Gateway {
             primary: primary(peer)?,
             others: peer.nids.get(1..)?.to_vec(),
@@ -54,7 +62,7 @@ pub(crate) fn topology(state: &SelectionState) -> Topology {
     });
     Topology {
         local: state.nis.iter().map(|ni| ni.nid).collect(),
-        gateways: gateways.chain(lone).collect(),
+        gateways: routers.chain(lone).collect(),
         peers: peers.chain(found).collect(),
     }
 }
@@ -164,28 +172,18 @@ fn unapplied(node: &Node, topology: &Topology) -> Vec<String> {
     }
     let effects = evaluate(&node.state.rules, topology, Profile::Lustre);
     let mut told = Vec::new();
+    let peers = effects.peers.iter();
+    let of_peers = peers.flat_map(|peer| peer.nis.iter().map(move |(nid, _)| (*nid, peer)));
+    let of_peers: BTreeMap<Nid, &PeerEffects> = of_peers.collect();
     for shown in &node.facts.shown {
-        let expected = if shown.local {
-            let of_ni = effects.local_nis.iter().find(|(nid, _)| *nid == shown.nid);
-            of_ni.map(|(_, effect)| *effect)
-        } else {
-            let mut of_peers = effects.peers.iter().flat_map(|peer| &peer.nis);
-            let of_ni = of_peers.find(|(nid, _)| *nid == shown.nid);
-            of_ni.map(|(_, effect)| effect.priority)
+        let peer = of_peers.get(&shown.nid).copied();
+        let told_of = Shown {
+            shown,
+            effects: &effects,
+            peer,
         };
-        let Some(expected) = expected else { continue };
-        let value = shown
-            .own
-            .map_or_else(|| "-1".to_owned(), |value| value.to_string());
-        if value != expected.priority.to_string() {
-            let by = expected
-                .set_by
-                .map_or(String::new(), |rule| format!(" (rule {rule})"));
-            told.push(format!(
-                "{}: the node shows NID priority {value}, its rules say {}{by}: not applied since",
-                shown.nid, expected.priority
-            ));
-        }
+        told.extend(told_of.net());
+        told.extend(told_of.own());
     }
     told.extend(
         node.state
@@ -199,6 +197,53 @@ fn unapplied(node: &Node, topology: &Topology) -> Vec<String> {
             }),
     );
     told
+}
+
+/// Priorities that a node shows, beside what its rules say.
+struct Shown<'a> {
+    shown: &'a ShownPriority,
+    effects: &'a Effects,
+    peer: Option<&'a PeerEffects>,
+}
+
+impl Shown<'_> {
+    fn own(&self) -> Option<String> {
+        let nid = self.shown.nid;
+        let by_nid = |of: &&(Nid, Effective)| of.0 == nid;
+        let expected = if self.shown.local {
+            self.effects.local_nis.iter().find(by_nid)?.1
+        } else {
+            self.peer?
+                .nis
+                .iter()
+                .find(|(one, _)| *one == nid)?
+                .1
+                .priority
+        };
+        unlike("NID", nid, self.shown.own, &expected)
+    }
+
+    fn net(&self) -> Option<String> {
+        let nid = self.shown.nid;
+        let nets = if self.shown.local {
+            &self.effects.local_nets
+        } else {
+            &self.peer?.nets
+        };
+        let (_, expected) = nets.iter().find(|(net, _)| *net == nid.net())?;
+        unlike("net", nid, self.shown.net, expected)
+    }
+}
+
+fn unlike(of: &str, nid: Nid, shown: Option<u32>, expected: &Effective) -> Option<String> {
+    let shown = shown.map_or_else(|| "-1".to_owned(), |value| value.to_string());
+    let priority = expected.priority.to_string();
+    let by = expected
+        .set_by
+        .map_or(String::new(), |rule| format!(" (rule {rule})"));
+    (shown != priority).then(|| {
+        format!("{nid}: the node shows {of} priority {shown}, its rules say {priority}{by}: not applied since")
+    })
 }
 
 fn may_be_unapplied(kind: RuleKind) -> Option<&'static str> {

@@ -5,10 +5,7 @@ use lnet_core::{Classification, Core, Criterion, Kind, Locality, SelectError};
 use crate::Question;
 use crate::explanation::{Answer, CaseFacts, LevelTable, Path, Row};
 use crate::node::Node;
-use crate::watch::{
-    Contest, Recorder, exclusion_word, is_rotation, level_word, more_is_better, nid_of,
-    subject_name, word,
-};
+use crate::watch::{Contest, Recorder, exclusion_word, level_word, nid_of, subject_name, word};
 
 /// What one selection said.
 #[derive(Debug)]
@@ -33,7 +30,11 @@ pub(crate) fn tell(
     let contests = recorder.contests();
     let levels: Vec<LevelTable> = contests.iter().map(|one| table(node, one)).collect();
     let answer = Answer {
-        because: because(node, question, classification.as_ref(), &contests),
+        because: match (&choice, &classification) {
+            // Refused before anything was decided: the error says it all.
+            (Err(_), None) => Vec::new(),
+            _ => because(node, question, classification.as_ref(), &contests),
+        },
         path: choice.as_ref().ok().map(path),
         error: choice.err().map(|error| explain_error(error, question)),
     };
@@ -128,10 +129,10 @@ fn margin(contest: &Contest) -> Option<String> {
     let deciding = best.values.iter().position(|&(by, _)| by == decider);
     let up_to_decider = up_to_decider.take(deciding.map_or(usize::MAX, |at| at + 1));
     let ways: Vec<String> = up_to_decider
-        .filter(|(mine, _)| !is_rotation(mine.0))
+        .filter(|(mine, _)| !mine.0.is_rotation())
         .filter_map(|(&(by, mine), &(_, its))| way_to_lose(by, mine, its))
         .collect();
-    let turns = if is_rotation(decider) {
+    let turns = if decider.is_rotation() {
         "they take turns; "
     } else {
         ""
@@ -162,7 +163,11 @@ fn way_to_lose(by: Criterion, mine: i64, its: i64) -> Option<String> {
         }
         _ => {}
     }
-    let than = if more_is_better(by) { "below" } else { "above" };
+    let than = if by.is_higher_better() {
+        "below"
+    } else {
+        "above"
+    };
     let mine = match mine {
         mine if mine == its => String::new(),
         -1 if has_none(by) => " (has none)".to_owned(),
@@ -236,7 +241,7 @@ fn clause(contest: &Contest) -> Option<String> {
     let level = level_word(contest.level);
     let winner = subject_name(contest.winner?);
     let (best, (rival, by)) = contest.best().zip(contest.runner_up())?;
-    if is_rotation(by) {
+    if by.is_rotation() {
         return Some(format!("{level} {winner} is next in turn"));
     }
     let value = |values: &[(Criterion, i64)]| {

@@ -16,6 +16,8 @@ pub(crate) struct Contest {
     pub(crate) candidates: Vec<Candidate>,
     pub(crate) excluded: Vec<(Subject, Exclusion)>,
     pub(crate) winner: Option<Subject>,
+    /// Who would win without the winner, and what it lost by.
+    next: Option<(Subject, Criterion)>,
 }
 
 /// What could be chosen.
@@ -50,6 +52,7 @@ impl Recorder {
                 candidates: Vec::new(),
                 excluded: Vec::new(),
                 winner: None,
+                next: None,
             });
             self.open.len() - 1
         });
@@ -83,8 +86,9 @@ impl Observer for Recorder {
         }
     }
 
-    fn chosen(&mut self, level: Level, winner: Subject) {
-        self.contest(level).winner = Some(winner);
+    fn chosen(&mut self, level: Level, winner: Subject, next: Option<(Subject, Criterion)>) {
+        let of_level = self.contest(level);
+        (of_level.winner, of_level.next) = (Some(winner), next);
         let decided = |contest: &mut Contest| contest.winner.is_some();
         self.decided.extend(self.open.extract_if(.., decided));
     }
@@ -97,53 +101,17 @@ impl Contest {
         self.candidates.iter().find(|one| one.subject == winner)
     }
 
-    /// Of the losers the one that came furthest.
+    /// The candidate that would win without the winner, and by what it lost.
     pub(crate) fn runner_up(&self) -> Option<(&Candidate, Criterion)> {
-        let best = self.best()?;
-        let losers = self
-            .candidates
-            .iter()
-            .filter(|one| one.subject != best.subject);
-        losers
-            .map(|one| (one, decider(best, one)))
-            .max_by_key(|(one, by)| place(one, *by))
+        let (next, by) = self.next?;
+        let found = self.candidates.iter().find(|one| one.subject == next);
+        found.map(|one| (one, by))
     }
 
     /// By what the winner was told apart from the last rival; `None` without a rival.
     pub(crate) fn decided_by(&self) -> Option<Criterion> {
-        self.runner_up().map(|(_, by)| by)
+        self.next.map(|(_, by)| by)
     }
-}
-
-fn place(candidate: &Candidate, by: Criterion) -> usize {
-    let at = candidate.values.iter().position(|&(one, _)| one == by);
-    at.unwrap_or(candidate.values.len())
-}
-
-/// The first criterion in which two candidates differ.
-fn decider(a: &Candidate, b: &Candidate) -> Criterion {
-    let pairs = a.values.iter().zip(&b.values);
-    let differing = pairs.map(|(a, b)| (a.0, a.1 != b.1)).find(|&(_, d)| d);
-    differing.map_or(Criterion::Order, |(criterion, _)| criterion)
-}
-
-/// True for what only says who was used last.
-pub(crate) fn is_rotation(criterion: Criterion) -> bool {
-    matches!(
-        criterion,
-        Criterion::Sequence | Criterion::LocalNetSequence | Criterion::Order
-    )
-}
-
-/// True where more is better.
-pub(crate) fn more_is_better(criterion: Criterion) -> bool {
-    matches!(
-        criterion,
-        Criterion::Health
-            | Criterion::PeerNetHealth
-            | Criterion::LocalNetHealth
-            | Criterion::Credits
-    )
 }
 
 /// The words for a criterion.

@@ -238,8 +238,8 @@ proptest! {
     #[test]
     fn a_state_that_was_sent_is_the_state_that_is_explained(history in history()) {
         let state = core(&history).selection_state();
-        let sent = lnet_explain::state_to_json(&state, NOW).unwrap();
-        prop_assert_eq!(lnet_explain::node_from_json(&sent).unwrap(), Node::exact(state, NOW));
+        let sent = state.clone().into_json(NOW).unwrap();
+        prop_assert_eq!(Node::from_json(&sent).unwrap(), Node::exact(state, NOW));
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod options;
 mod ping;
 mod queue;
 mod rules;
+mod serving;
 mod setup;
 mod stats;
 

@@ -11,11 +11,12 @@ use crate::source::{Source, Token};
 use crate::workspace::Workspace;
 
 /// The packages that hold no I/O, no clock and no chance.
-const PURE: [&str; 10] = [
+const PURE: [&str; 11] = [
     "lnet-config",
     "lnet-control",
     "lnet-core",
     "lnet-explain",
+    "lnet-lint",
     "lnet-policy",
     "lnet-sim",
     "lnet-types",

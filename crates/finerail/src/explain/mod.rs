@@ -4,16 +4,20 @@ mod changes;
 mod page;
 mod render;
 
-use std::io::{self, IsTerminal};
+use std::env;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::ValueEnum;
+use lnet_control::Request;
 use lnet_core::UsedPaths;
+use lnet_dlc::Dlc;
 use lnet_explain::{
     Difference, Explanation, Imported, Machine, Node, Question, Reverse, Settings, Source, explain,
-    import, node_from_json, reverse, what_if,
+    import, reverse, what_if,
 };
 use lnet_policy::Profile;
 use lnet_types::Nid;
@@ -21,7 +25,7 @@ use serde::Serialize;
 
 use self::changes::ChangeArgs;
 use self::page::Page;
-use crate::common::{NOT_SO, complaint, print_bytes, read_text};
+use crate::common::{NOT_SO, complaint, default_control_path, print_bytes, read_text};
 
 /// Arguments of `finerail explain`.
 #[derive(clap::Args)]
@@ -34,16 +38,26 @@ Examples:
   finerail explain --config node.yaml --to 10.0.0.2@tcp
   finerail explain --config node.yaml --interfaces node.json --to 10.0.0.2@tcp --fail eth0
   finerail explain --config node.yaml --to 10.0.0.2@tcp --add-rule '--src tcp1 --priority 0'
+  finerail explain --node --to 10.0.0.2@tcp
 
 Exit code: 0 there is a path, 1 there is none, 2 wrong usage or bad input.
 ")]
 pub(crate) struct ExplainArgs {
     /// What lnetctl printed on the node: an export, or outputs of show; several files are put together
-    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present = "state")]
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["state", "node"])]
     config: Vec<PathBuf>,
     /// The complete state of a running node, as JSON: what is told of it is exact
     #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "interfaces"])]
     state: Option<PathBuf>,
+    /// Ask the node that is controlled over this Unix socket for its state: what is told of it is exact
+    /// [default: where `finerail ctl` looks]
+    #[arg(
+        long,
+        value_name = "SOCKET",
+        num_args = 0..=1,
+        conflicts_with_all = ["config", "interfaces", "state"]
+    )]
+    node: Option<Option<PathBuf>>,
     /// The destination
     #[arg(long, value_name = "NID")]
     to: Nid,
@@ -102,6 +116,9 @@ enum UsedPathsName {
     /// Each local and each peer interface
     Literal,
 }
+
+/// Bytes of a state in a file: one of 100,000 peers has some 40 MB.
+const STATE_BYTES_MAX: u64 = 256 << 20;
 
 /// All that is told, as JSON.
 #[derive(Serialize)]
@@ -170,14 +187,15 @@ impl ExplainArgs {
     }
 
     fn node(&self, settings: &Settings) -> anyhow::Result<Node> {
-        let Some(path) = &self.state else {
-            let Imported { node, warnings } = read_node(&self.config, settings)?;
-            warnings.iter().for_each(|warning| complaint(warning));
-            return Ok(node);
+        let mut node = match (&self.node, &self.state) {
+            (Some(socket), _) => ask_node(socket.as_deref())?,
+            (None, Some(path)) => read_state(path)?,
+            (None, None) => {
+                let Imported { node, warnings } = read_node(&self.config, settings)?;
+                warnings.iter().for_each(|warning| complaint(warning));
+                return Ok(node);
+            }
         };
-        let name = path.display().to_string();
-        let text = read_text(path).with_context(|| format!("cannot read {name}"))?;
-        let mut node = node_from_json(&text).with_context(|| name)?;
         let globals = &mut node.state.config.globals;
         globals.profile = self.profile().unwrap_or(globals.profile);
         globals.used_paths = self.used_paths().unwrap_or(globals.used_paths);
@@ -200,6 +218,34 @@ impl ExplainArgs {
         let peer = read_node(&self.peer_config, &settings)?.node;
         Ok(reverse(&peer, forward, question)?)
     }
+}
+
+/// The running node, as it is now.
+fn ask_node(socket: Option<&Path>) -> anyhow::Result<Node> {
+    let named = socket.map(Path::to_owned);
+    let named = named.or_else(|| env::var_os("FINERAIL_CONTROL").map(PathBuf::from));
+    let socket = named.unwrap_or_else(default_control_path);
+    let mut dlc = Dlc::connect(&socket)?;
+    let text = dlc
+        .request(&Request::SelectionState)
+        .with_context(|| format!("the node at {}", socket.display()))?;
+    Node::from_json(&text).with_context(|| socket.display().to_string())
+}
+
+fn read_state(path: &Path) -> anyhow::Result<Node> {
+    let name = path.display().to_string();
+    let mut text = String::new();
+    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+    file.take(STATE_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .with_context(|| format!("cannot read {name}"))?;
+    if text.len() as u64 > STATE_BYTES_MAX {
+        anyhow::bail!(
+            "{name}: longer than {} MiB, which no state is",
+            STATE_BYTES_MAX >> 20
+        );
+    }
+    Node::from_json(&text).with_context(|| name)
 }
 
 fn read_node(paths: &[PathBuf], settings: &Settings) -> anyhow::Result<Imported> {

@@ -7,6 +7,8 @@ use lnet_explain::{
 
 use super::page::{Page, listed};
 
+/// Values that are listed of each kind; a rule may set those of 100,000 peers.
+const VALUES_MAX: usize = 32;
 /// A distance that nobody knows.
 const UNKNOWN_DISTANCE: i64 = u32::MAX as i64;
 
@@ -260,7 +262,7 @@ fn policies(page: &mut Page, one: &Policies) {
     for rule in &one.rules {
         page.item(&format!("{}  {}: {}", rule.index, rule.text, rule.state));
     }
-    for value in &one.values {
+    for value in one.values.iter().take(VALUES_MAX) {
         page.paragraph(
             4,
             2,
@@ -270,8 +272,16 @@ fn policies(page: &mut Page, one: &Policies) {
             ),
         );
     }
-    for why in &one.unapplied {
+    more(page, one.values.len());
+    for why in one.unapplied.iter().take(VALUES_MAX) {
         page.paragraph(4, 2, &format!("kernel: {why}"));
+    }
+    more(page, one.unapplied.len());
+}
+
+fn more(page: &mut Page, all: usize) {
+    if let Some(others @ 1..) = all.checked_sub(VALUES_MAX) {
+        page.paragraph(4, 2, &format!("and {others} more, which --json lists"));
     }
 }
 
@@ -294,7 +304,7 @@ fn health_line(one: &HealthReport) -> String {
     } else if let Some(uptime) = one.next_ping_uptime_seconds {
         facts.push(format!("next ping at uptime {uptime} s"));
     }
-    match (&one.stuck, one.schedule_seconds.last()) {
+    match (&one.stuck, one.full_after_seconds) {
         (Some(stuck), _) => facts.push(stuck.clone()),
         (None, Some(0)) => facts.push("full with the first answered ping".to_owned()),
         (None, Some(last)) => facts.push(format!(

@@ -41,6 +41,8 @@ impl<const N: usize> Contest<N> {
         observer: &mut O,
     ) -> Option<Contender<T, N>> {
         let mut best: Option<Contender<T, N>> = None;
+        // Whoever wins next: only told, so only kept where somebody watches.
+        let mut second: Option<Contender<T, N>> = None;
         for contender in contenders {
             if O::WATCHES {
                 self.announce(subject(contender.item), &contender.key, observer);
@@ -49,10 +51,7 @@ impl<const N: usize> Contest<N> {
                 best = Some(contender);
                 continue;
             };
-            let wins = match self.ties {
-                Ties::First => contender.key < champion.key,
-                Ties::Last => contender.key <= champion.key,
-            };
+            let wins = self.beats(&contender.key, &champion.key);
             let (winner, loser) = if wins {
                 (contender, champion)
             } else {
@@ -60,17 +59,33 @@ impl<const N: usize> Contest<N> {
             };
             if O::WATCHES {
                 let by = self.decided_by(&winner.key, &loser.key);
-                let (loser, winner) = (subject(loser.item), subject(winner.item));
-                observer.eliminated(self.level, loser, winner, by);
+                let (lost, to) = (subject(loser.item), subject(winner.item));
+                observer.eliminated(self.level, lost, to, by);
+                // A champion that fell has beaten whoever was second.
+                let ahead = |second: &Contender<T, N>| wins || self.beats(&loser.key, &second.key);
+                if second.as_ref().is_none_or(ahead) {
+                    second = Some(loser);
+                }
             }
             best = Some(winner);
         }
         if O::WATCHES
             && let Some(best) = &best
         {
-            observer.chosen(self.level, subject(best.item));
+            let next =
+                second.map(|next| (subject(next.item), self.decided_by(&best.key, &next.key)));
+            observer.chosen(self.level, subject(best.item), next);
         }
         best
+    }
+
+    /// Whether what comes later is better than what came earlier.
+    #[inline]
+    fn beats(&self, later: &[u64; N], earlier: &[u64; N]) -> bool {
+        match self.ties {
+            Ties::First => later < earlier,
+            Ties::Last => later <= earlier,
+        }
     }
 
     fn announce<O: Observer>(&self, subject: Subject, key: &[u64; N], observer: &mut O) {
@@ -108,7 +123,51 @@ pub(super) fn credits_of(key: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use super::super::observe::{Classification, Exclusion};
     use super::*;
+
+    /// The last choice, with the runner-up.
+    #[derive(Default)]
+    struct Chosen(Option<Subject>, Option<(Subject, Criterion)>);
+
+    impl Observer for Chosen {
+        fn classified(&mut self, _: &Classification) {}
+        fn candidate(&mut self, _: Level, _: Subject, _: &[(Criterion, i64)]) {}
+        fn excluded(&mut self, _: Level, _: Subject, _: Exclusion) {}
+        fn eliminated(&mut self, _: Level, _: Subject, _: Subject, _: Criterion) {}
+        fn chosen(&mut self, _: Level, winner: Subject, next: Option<(Subject, Criterion)>) {
+            *self = Self(Some(winner), next);
+        }
+    }
+
+    fn held(keys: &[(u32, [u64; 2])], ties: Ties) -> Chosen {
+        let contest = Contest {
+            level: Level::Net,
+            criteria: [Criterion::Hops, Criterion::Sequence],
+            ties,
+        };
+        let contenders = keys.iter().map(|&(item, key)| Contender { item, key });
+        let subject = |item| Subject::Net(lnet_types::Net::tcp(item as u16));
+        let mut chosen = Chosen::default();
+        let _best = contest.best(contenders, subject, &mut chosen);
+        chosen
+    }
+
+    proptest! {
+        #[test]
+        fn the_runner_up_is_who_wins_without_the_winner(
+            keys in proptest::collection::vec([0..3_u64, 0..3_u64], 1..8),
+            last in any::<bool>(),
+        ) {
+            let ties = if last { Ties::Last } else { Ties::First };
+            let mut keys: Vec<_> = (0..).zip(keys).collect();
+            let Chosen(winner, next) = held(&keys, ties);
+            keys.retain(|&(item, _)| held(&[(item, [0, 0])], ties).0 != winner);
+            prop_assert_eq!(next.map(|(subject, _)| subject), held(&keys, ties).0);
+        }
+    }
 
     #[test]
     fn more_credits_have_the_smaller_key() {

@@ -287,7 +287,7 @@ impl<'a> View<'a> {
             && let Some((id, peer_ni)) = allowed.clone().find(|&(id, _)| id == named)
         {
             if O::WATCHES {
-                observer.chosen(level, Subject::PeerNi(peer_ni.nid));
+                observer.chosen(level, Subject::PeerNi(peer_ni.nid), None);
             }
             return Some(id);
         }

@@ -30,8 +30,8 @@ pub trait Observer {
     /// A candidate lost against another one by this criterion.
     fn eliminated(&mut self, level: Level, loser: Subject, winner: Subject, by: Criterion);
 
-    /// A level's choice.
-    fn chosen(&mut self, level: Level, winner: Subject);
+    /// A level's choice, with the one that would be chosen without it and what that one lost by.
+    fn chosen(&mut self, level: Level, winner: Subject, runner_up: Option<(Subject, Criterion)>);
 }
 
 /// Nobody watches.
@@ -45,7 +45,7 @@ impl Observer for Unobserved {
     fn candidate(&mut self, _: Level, _: Subject, _: &[(Criterion, i64)]) {}
     fn excluded(&mut self, _: Level, _: Subject, _: Exclusion) {}
     fn eliminated(&mut self, _: Level, _: Subject, _: Subject, _: Criterion) {}
-    fn chosen(&mut self, _: Level, _: Subject) {}
+    fn chosen(&mut self, _: Level, _: Subject, _: Option<(Subject, Criterion)>) {}
 }
 
 /// The eight cases (section 2.2 of lnet-selection).
@@ -211,6 +211,18 @@ pub enum Criterion {
 }
 
 impl Criterion {
+    /// True where the higher of two shown numbers is the better one.
+    #[must_use]
+    pub fn is_higher_better(self) -> bool {
+        self.shown(0) > self.shown(1)
+    }
+
+    /// True for what only says whose turn it is.
+    #[must_use]
+    pub fn is_rotation(self) -> bool {
+        matches!(self, Self::Sequence | Self::LocalNetSequence | Self::Order)
+    }
+
     /// Keys are "lower is better" throughout; this is the number that people know.
     pub(crate) fn shown(self, key: u64) -> i64 {
         match self {

@@ -157,32 +157,38 @@ pub(super) fn timeouts_misaligned(context: &Context<'_>) -> Vec<Finding> {
     told.collect()
 }
 
+/// Interfaces whose counters are told.
+const COUNTED_MAX: usize = 32;
+
 /// What the counters of all interfaces say, in one place.
 pub(super) fn failures_counted(context: &Context<'_>) -> Vec<Finding> {
-    let reports = health::all(context.node);
-    let counted = reports
-        .into_iter()
-        .filter(|report| !report.failures.is_empty());
-    let told = counted.map(|report| {
-        let failures = report.failures.iter();
+    let mut counted = health::failures(context.node);
+    let told = counted.by_ref().take(COUNTED_MAX);
+    let told = told.map(|(nid, local, health, failures)| {
+        let failures = failures.iter();
         let failures = listed(failures.map(|(class, count)| format!("{class} {count}")));
-        let side = if report.local { "local NI" } else { "peer NI" };
-        let text = format!(
-            "{side} {} counted {failures}; its health is {}",
-            report.nid, report.health
-        );
-        let advice = if report.local {
-            "look at the interface, its cable and its driver"
+        let (side, advice) = if local {
+            (
+                "local NI",
+                "look at the interface, its cable and its driver",
+            )
         } else {
-            "look at that node and the network on the way"
+            ("peer NI", "look at that node and the network on the way")
         };
-        finding(
-            Code::FailuresCounted,
-            Severity::Note,
-            report.nid,
-            text,
-            advice,
-        )
+        let nid = context.node.label(nid);
+        let text = format!(
+            "{side} {nid} counted {failures}; its health is {}",
+            health.value()
+        );
+        finding(Code::FailuresCounted, Severity::Note, nid, text, advice)
     });
-    told.collect()
+    let mut told: Vec<Finding> = told.collect();
+    let others = counted.count();
+    if others > 0 {
+        let text = format!("{others} more interfaces have counted failures");
+        let advice = "lnetctl peer show -v 3 lists the counters of each";
+        let code = Code::FailuresCounted;
+        told.push(finding(code, Severity::Note, "others", text, advice));
+    }
+    told
 }

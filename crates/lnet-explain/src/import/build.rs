@@ -1,6 +1,6 @@
 //! The state that a document describes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use lnet_config::{
@@ -8,9 +8,10 @@ use lnet_config::{
     Status,
 };
 use lnet_core::{
-    CoreConfig, Globals, Health, NetSelection, NiHealthStats, PeerHealthStats, Route,
-    RouteSelection, RouterBuffers, SelectionState, Tunables,
+    CoreConfig, Globals, Health, NetSelection, NiHealthStats, PeerHealthStats, PeerNiSelection,
+    Route, RouteSelection, RouterBuffers, SelectionState, Tunables,
 };
+use lnet_policy::Profile;
 use lnet_types::{LndType, Net, Nid, Time};
 
 use super::Settings;
@@ -47,6 +48,7 @@ pub(super) fn node(document: &Document, settings: &Settings) -> Node {
         },
         assumed: BTreeSet::from([Assumed::Sequences, Assumed::NiLoad, Assumed::Pins]),
         seen: BTreeSet::new(),
+        peer_nis: BTreeMap::new(),
     };
     builder.nets(document);
     builder.routes(document);
@@ -61,6 +63,8 @@ struct Builder {
     assumed: BTreeSet<Assumed>,
     /// NIDs of peers so far.
     seen: BTreeSet<Nid>,
+    /// Where in the state each peer NI is.
+    peer_nis: BTreeMap<Nid, usize>,
 }
 
 impl Builder {
@@ -305,8 +309,8 @@ impl Builder {
 
     /// Makes sure that there is a peer NI of this NID.
     fn peer_ni_of(&mut self, nid: Nid) {
-        if !self.state.peer_nis.iter().any(|ni| ni.nid == nid) {
-            self.state.peer_nis.push(new_peer_ni(nid));
+        if !self.peer_nis.contains_key(&nid) {
+            self.put_peer_ni(new_peer_ni(nid));
             self.assumed
                 .extend([Assumed::PeerHealth, Assumed::PeerLoad]);
         }
@@ -340,15 +344,16 @@ impl Builder {
         if let Some(udsp) = &shown.udsp {
             self.note_priority(shown.nid, false, udsp);
         }
-        // A gateway is there already, as the route made it.
-        match self
-            .state
-            .peer_nis
-            .iter_mut()
-            .find(|known| known.nid == shown.nid)
-        {
+        self.put_peer_ni(ni);
+    }
+
+    /// A gateway is there already, as the route made it.
+    fn put_peer_ni(&mut self, ni: PeerNiSelection) {
+        let peer_nis = &mut self.state.peer_nis;
+        let at = *self.peer_nis.entry(ni.nid).or_insert(peer_nis.len());
+        match peer_nis.get_mut(at) {
             Some(known) => *known = ni,
-            None => self.state.peer_nis.push(ni),
+            None => peer_nis.push(ni),
         }
     }
 
@@ -414,6 +419,8 @@ fn config(document: &Document, settings: &Settings) -> CoreConfig {
         drop_asym_route: given.drop_asym_route.unwrap_or(default.drop_asym_route),
         profile: settings.profile,
         used_paths: settings.used_paths,
+        // Kernels treat their own NIDs as they treat those of peers (section 2.9).
+        own_nids_by_loopback: settings.profile == Profile::Design,
         health_sensitivity: sensitivity.unwrap_or(default.health_sensitivity),
         recovery_limit: seconds(given.recovery_limit, default.recovery_limit),
         max_recovery_ping_interval: seconds(

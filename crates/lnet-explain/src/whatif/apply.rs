@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use lnet_core::{
-    Core, GatewaySelection, Globals, Health, NetSelection, NiDevice, NiHealthStats, NiSelection,
-    PeerHealthStats, PeerNiSelection, PeerSelection, RecoverySelection, Route, RouteSelection,
-    SelectionState, Tunables,
+    ConfigError, Core, GatewaySelection, Globals, Health, NetSelection, NiDevice, NiHealthStats,
+    NiSelection, PeerHealthStats, PeerNiSelection, PeerSelection, RecoverySelection, Route,
+    RouteSelection, SelectionState, Tunables,
 };
 use lnet_policy::{Priority, Rule, RuleList};
 use lnet_types::{Net, Nid, Time};
@@ -24,7 +24,7 @@ impl Change {
         match self {
             Self::Fail(target) => set_well(node, target, false),
             Self::Restore(target) => set_well(node, target, true),
-            Self::Health(nid, health) => set_health(state, *nid, *health),
+            Self::Health(nid, health) => set_health(node, *nid, *health),
             Self::AddRule(rule, at) => add_rule(state, rule, *at),
             Self::DeleteRule(index) => {
                 let unknown = |_| ChangeError::unknown("rule", index);
@@ -35,12 +35,24 @@ impl Change {
             Self::DeleteNet(net) => delete_nis(state, "local net", net, |ni| ni.nid.net() == *net),
             Self::AddPeerNid(peer, nid) => add_peer_nid(state, *peer, *nid),
             Self::DeletePeerNid(nid) => delete_peer_nid(state, *nid),
-            Self::AddRoute(route) => add_route(state, route),
+            Self::AddRoute(route) => add_route(node, route),
             Self::DeleteRoute(net, by) => delete_route(state, *net, *by),
             Self::Set(parameter) => set(state, *parameter),
             Self::Switch(switch, on) => turn(node, *switch, *on, peer),
         }
     }
+}
+
+/// A core in this state, changed: it knows what may be, and what else follows.
+fn changed_core(
+    node: &Node,
+    change: impl FnOnce(&mut Core, Time) -> Result<(), ConfigError>,
+) -> Result<Core, ChangeError> {
+    let core = Core::from_selection_state(&node.state, node.now);
+    let mut core = core.map_err(|error| ChangeError::Refused(error.to_string()))?;
+    let changed = change(&mut core, node.now);
+    changed.map_err(|error| ChangeError::Refused(error.to_string()))?;
+    Ok(core)
 }
 
 fn set_well(node: &mut Node, target: &Target, well: bool) -> Result<(), ChangeError> {
@@ -91,19 +103,31 @@ fn set_nid_well(state: &mut SelectionState, nid: Nid, well: bool) -> Result<(), 
     Ok(())
 }
 
-fn set_health(state: &mut SelectionState, nid: Nid, health: u16) -> Result<(), ChangeError> {
+/// The health with all that the core does when an administrator sets it: the status that is advertised,
+/// the begin or end of recovery.
+fn set_health(node: &mut Node, nid: Nid, health: u16) -> Result<(), ChangeError> {
     let health = Health::new(health).unwrap_or(Health::MAX);
-    if let Some(ni) = state.nis.iter_mut().find(|ni| ni.nid == nid) {
-        ni.health = health;
-        // Both ends of the scale decide what is advertised; between them it stays.
-        if health == Health::ZERO || health.is_full() {
-            ni.up = health.is_full();
-        }
-        return Ok(());
+    let ours = node.state.nis.iter().any(|ni| ni.nid == nid);
+    if !ours && !node.state.peer_nis.iter().any(|ni| ni.nid == nid) {
+        return Err(ChangeError::unknown("interface or peer interface", nid));
     }
-    let peer_ni = state.peer_nis.iter_mut().find(|ni| ni.nid == nid);
-    let unknown = || ChangeError::unknown("interface or peer interface", nid);
-    peer_ni.ok_or_else(unknown)?.health = health;
+    let near = node.about(nid);
+    let core = changed_core(&near, |core, now| {
+        let ni = core.nis().find(|ni| ni.nid == nid).map(|ni| ni.id);
+        match ni {
+            Some(ni) => core.set_ni_health(ni, health, now),
+            None => core.set_peer_ni_health(nid, health, now),
+        }
+    })?;
+    let SelectionState { nis, peer_nis, .. } = core.selection_state();
+    for set in nis.into_iter().filter(|set| set.nid == nid) {
+        let known = node.state.nis.iter_mut().filter(|ni| ni.nid == nid);
+        known.for_each(|ni| *ni = set.clone());
+    }
+    for set in peer_nis.into_iter().filter(|set| set.nid == nid) {
+        let known = node.state.peer_nis.iter_mut().filter(|ni| ni.nid == nid);
+        known.for_each(|ni| *ni = set.clone());
+    }
     Ok(())
 }
 
@@ -228,14 +252,17 @@ fn delete_peer_nid(state: &mut SelectionState, nid: Nid) -> Result<(), ChangeErr
     Ok(())
 }
 
-fn add_route(state: &mut SelectionState, route: &Route) -> Result<(), ChangeError> {
+fn add_route(node: &mut Node, route: &Route) -> Result<(), ChangeError> {
     let Route { net, gateway, .. } = *route;
     let same = |known: &RouteSelection| known.route.net == net && known.route.gateway == gateway;
-    if state.routes.iter().any(same) {
+    if node.state.routes.iter().any(same) {
         return Err(ChangeError::Exists(format!(
             "a route to {net} by {gateway}"
         )));
     }
+    let near = node.about(gateway);
+    let _accepted = changed_core(&near, |core, now| core.add_route(*route, now))?;
+    let state = &mut node.state;
     state.routes.push(RouteSelection {
         route: *route,
         up: true,

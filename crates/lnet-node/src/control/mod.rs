@@ -25,16 +25,15 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use slab::Slab;
 use socket2::{Domain, SockAddr, Socket, Type};
 use thiserror::Error;
 use tracing::{debug, warn};
 
 use crate::node::Node;
+use crate::serving::{self, Clients};
 
 pub use import::ReconfigureError;
 
@@ -72,7 +71,7 @@ pub enum ControlError {
 #[derive(Debug)]
 pub struct ControlEndpoint {
     path: PathBuf,
-    clients: Arc<Clients>,
+    clients: Arc<Clients<UnixStream>>,
     listener: Option<JoinHandle<()>>,
 }
 
@@ -81,14 +80,6 @@ const BACKLOG: i32 = 16;
 
 /// Connections at once; one more is closed at once.
 const CLIENTS_MAX: usize = 32;
-
-/// The connections, so that they can be ended from outside.
-#[derive(Debug, Default)]
-struct Clients {
-    stopping: AtomicBool,
-    open: Mutex<Slab<UnixStream>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
-}
 
 impl Node {
     /// Opens a control endpoint.
@@ -99,7 +90,7 @@ impl Node {
     pub fn open_control(&self, options: &ControlOptions) -> Result<ControlEndpoint, ControlError> {
         let path = options.path.clone();
         let listener = listen(&path, options.group)?;
-        let clients = Arc::new(Clients::default());
+        let clients = Arc::new(Clients::new("control", CLIENTS_MAX));
         let accepting = Accepting {
             node: self.clone(),
             listener,
@@ -131,11 +122,11 @@ impl ControlEndpoint {
 
 impl Drop for ControlEndpoint {
     fn drop(&mut self) {
-        self.clients.stopping.store(true, Ordering::Release);
+        self.clients.stop();
         // Wakes the listener out of accept; it sees the flag.
         let _woken = UnixStream::connect(&self.path);
         if let Some(listener) = self.listener.take() {
-            join(listener);
+            serving::join(listener);
         }
         self.clients.end();
         if let Err(error) = fs::remove_file(&self.path) {
@@ -188,24 +179,13 @@ struct Accepting {
     node: Node,
     listener: UnixListener,
     group: Option<u32>,
-    clients: Arc<Clients>,
+    clients: Arc<Clients<UnixStream>>,
 }
 
 impl Accepting {
     fn run(&self) {
-        for stream in self.listener.incoming() {
-            if self.clients.stopping.load(Ordering::Acquire) {
-                return;
-            }
-            match stream {
-                Ok(stream) => self.admit(stream),
-                Err(error) => {
-                    warn!(%error, "cannot accept a control connection");
-                    // Out of descriptors, mostly: they come back when somebody leaves.
-                    std::thread::sleep(RETRY);
-                }
-            }
-        }
+        let arriving = self.listener.incoming();
+        serving::accept(&self.clients, arriving, |stream| self.admit(stream));
     }
 
     fn admit(&self, stream: UnixStream) {
@@ -213,7 +193,11 @@ impl Accepting {
             warn!(why, "control connection refused");
             return;
         }
-        if let Err(error) = self.clients.serve(self.node.clone(), stream) {
+        let node = self.node.clone();
+        let served = self
+            .clients
+            .serve(stream, move |stream| connection::serve(&node, stream));
+        if let Err(error) = served {
             warn!(%error, "control connection not served");
         }
     }
@@ -229,60 +213,4 @@ impl Accepting {
             Err(format!("user {user} (process {process}) may not"))
         }
     }
-}
-
-/// Between two attempts to accept when the system has no room.
-const RETRY: std::time::Duration = std::time::Duration::from_millis(100);
-
-impl Clients {
-    /// Serves a connection in a thread of its own.
-    fn serve(self: &Arc<Self>, node: Node, stream: UnixStream) -> io::Result<()> {
-        let handle = stream.try_clone()?;
-        let key = {
-            let mut open = lock(&self.open);
-            if open.len() >= CLIENTS_MAX {
-                let what = format!("{CLIENTS_MAX} control connections are open already");
-                return Err(io::Error::other(what));
-            }
-            open.insert(handle)
-        };
-        let clients = Arc::clone(self);
-        let thread = std::thread::Builder::new()
-            .name("lnet-control".into())
-            .spawn(move || {
-                connection::serve(&node, &stream);
-                lock(&clients.open).try_remove(key);
-            });
-        let mut threads = lock(&self.threads);
-        threads.retain(|thread| !thread.is_finished());
-        match thread {
-            Ok(thread) => threads.push(thread),
-            Err(error) => {
-                lock(&self.open).try_remove(key);
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends every connection and waits for its thread.
-    fn end(&self) {
-        for (_, stream) in &*lock(&self.open) {
-            // One that has ended already needs no end.
-            let _ended = stream.shutdown(std::net::Shutdown::Both);
-        }
-        for thread in std::mem::take(&mut *lock(&self.threads)) {
-            join(thread);
-        }
-    }
-}
-
-fn join(thread: JoinHandle<()>) {
-    if thread.join().is_err() {
-        warn!("a control thread ended by a panic");
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

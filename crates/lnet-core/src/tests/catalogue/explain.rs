@@ -21,6 +21,7 @@ struct Notes {
     excluded: Vec<(Level, Subject, Exclusion)>,
     eliminated: Vec<(Level, Subject, Subject, Criterion)>,
     chosen: Vec<(Level, Subject)>,
+    next: Vec<Option<(Subject, Criterion)>>,
 }
 
 impl Observer for Notes {
@@ -40,8 +41,9 @@ impl Observer for Notes {
         self.eliminated.push((level, loser, winner, by));
     }
 
-    fn chosen(&mut self, level: Level, winner: Subject) {
+    fn chosen(&mut self, level: Level, winner: Subject, next: Option<(Subject, Criterion)>) {
         self.chosen.push((level, winner));
+        self.next.push(next);
     }
 }
 

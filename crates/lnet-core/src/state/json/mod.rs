@@ -6,28 +6,28 @@
 mod mirror;
 mod text;
 
-use lnet_core::{CoreConfig, SelectionState};
 use lnet_policy::{Action, Priority, Profile, Rule, RuleList, RuleText};
 use lnet_types::Time;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use self::mirror::{ConfigDef, GatewayJson, NetJson, NiJson, PeerJson, PeerNiJson, RouteJson};
-use crate::node::Node;
+use crate::{CoreConfig, SelectionState};
 
 /// A text that is no state.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StateJsonError {
-    /// It is not the JSON of a state; the message says where.
-    #[error("not the state of a node: {0}")]
+    /// It is not the JSON of a state, where and why is in the source.
+    #[error("not the state of a node")]
     Json(#[from] serde_json::Error),
     /// One of its rules is none.
-    #[error("not the state of a node: rule {index}: {error}")]
+    #[error("not the state of a node: rule {index}")]
     Rule {
         /// The rule's place.
         index: usize,
         /// Why.
+        #[source]
         error: lnet_policy::PolicyError,
     },
 }
@@ -58,64 +58,51 @@ struct RuleJson {
     disabled: bool,
 }
 
-/// The state of a node at this time, as JSON.
-///
-/// # Errors
-///
-/// None that a state can cause; serialization reports them all the same.
-pub fn state_to_json(state: &SelectionState, now: Time) -> Result<String, StateJsonError> {
-    let state = state.clone();
-    let document = Document {
-        now: now.as_nanos(),
-        config: state.config,
-        sequence: state.sequence,
-        nets: state.nets.into_iter().map(NetJson).collect(),
-        nis: state.nis.into_iter().map(NiJson).collect(),
-        peer_nis: state.peer_nis.into_iter().map(PeerNiJson).collect(),
-        peers: state.peers.into_iter().map(PeerJson).collect(),
-        routes: state.routes.into_iter().map(RouteJson).collect(),
-        gateways: state.gateways.into_iter().map(GatewayJson).collect(),
-        rules: state.rules.rules().iter().map(RuleJson::of).collect(),
-    };
-    Ok(serde_json::to_string(&document)?)
-}
+impl SelectionState {
+    /// The state, taken at this time, as JSON. It is handed over because that of a node with many peers
+    /// is large.
+    ///
+    /// # Errors
+    ///
+    /// None that a state can cause; serialization reports them all the same.
+    pub fn into_json(self, now: Time) -> Result<String, StateJsonError> {
+        let document = Document {
+            now: now.as_nanos(),
+            config: self.config,
+            sequence: self.sequence,
+            nets: self.nets.into_iter().map(NetJson).collect(),
+            nis: self.nis.into_iter().map(NiJson).collect(),
+            peer_nis: self.peer_nis.into_iter().map(PeerNiJson).collect(),
+            peers: self.peers.into_iter().map(PeerJson).collect(),
+            routes: self.routes.into_iter().map(RouteJson).collect(),
+            gateways: self.gateways.into_iter().map(GatewayJson).collect(),
+            rules: self.rules.rules().iter().map(RuleJson::of).collect(),
+        };
+        Ok(serde_json::to_string(&document)?)
+    }
 
-/// The node that sent this state; what is explained of it is exact.
-///
-/// # Errors
-///
-/// When the text is no state. Whether a node can be in it is seen when it is explained.
-pub fn node_from_json(text: &str) -> Result<Node, StateJsonError> {
-    let document: Document = serde_json::from_str(text)?;
-    let rules = rules(&document.rules)?;
-    let state = SelectionState {
-        config: document.config,
-        sequence: document.sequence,
-        nets: document.nets.into_iter().map(|NetJson(one)| one).collect(),
-        nis: document.nis.into_iter().map(|NiJson(one)| one).collect(),
-        peer_nis: document
-            .peer_nis
-            .into_iter()
-            .map(|PeerNiJson(one)| one)
-            .collect(),
-        peers: document
-            .peers
-            .into_iter()
-            .map(|PeerJson(one)| one)
-            .collect(),
-        routes: document
-            .routes
-            .into_iter()
-            .map(|RouteJson(one)| one)
-            .collect(),
-        gateways: document
-            .gateways
-            .into_iter()
-            .map(|GatewayJson(one)| one)
-            .collect(),
-        rules,
-    };
-    Ok(Node::exact(state, Time::from_nanos(document.now)))
+    /// The state in this JSON, and when it was taken.
+    ///
+    /// # Errors
+    ///
+    /// When the text is no state. Whether a core can be in it, [`crate::Core::from_selection_state`]
+    /// says.
+    pub fn from_json(text: &str) -> Result<(Self, Time), StateJsonError> {
+        let document: Document = serde_json::from_str(text)?;
+        let rules = rules(&document.rules)?;
+        let state = Self {
+            config: document.config,
+            sequence: document.sequence,
+            nets: document.nets.into_iter().map(|one| one.0).collect(),
+            nis: document.nis.into_iter().map(|one| one.0).collect(),
+            peer_nis: document.peer_nis.into_iter().map(|one| one.0).collect(),
+            peers: document.peers.into_iter().map(|one| one.0).collect(),
+            routes: document.routes.into_iter().map(|one| one.0).collect(),
+            gateways: document.gateways.into_iter().map(|one| one.0).collect(),
+            rules,
+        };
+        Ok((state, Time::from_nanos(document.now)))
+    }
 }
 
 impl RuleJson {

@@ -16,6 +16,8 @@
 //! Interfaces and peers are named by their NIDs, not by the numbers that one core gave them. The values
 //! that the rules set are not in the state either: they are computed from the rules again.
 
+mod json;
+
 use std::time::Duration;
 
 use lnet_policy::RuleList;
@@ -28,6 +30,8 @@ use crate::health::{Health, NiHealthStats, PeerHealthStats};
 use crate::io::NiId;
 use crate::peer::PeerNi;
 use crate::recovery::{Patient, Recovery};
+
+pub use json::StateJsonError;
 
 /// Everything that the choice of a path depends on.
 #[derive(Clone, Debug, PartialEq)]

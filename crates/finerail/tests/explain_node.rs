@@ -1,0 +1,149 @@
+//! `finerail explain --node`: what is foretold of a running node is what it does.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+mod common;
+
+use std::path::Path;
+
+use lnet_control::Request;
+use lnet_core::{PutRequest, SelectionState};
+use lnet_dlc::Dlc;
+use lnet_node::{ControlOptions, EventQueue, Md, Node, NodeOptions};
+use lnet_types::{Nid, ProcessId};
+use serde_json::Value;
+
+use common::process::run;
+use common::{PATIENCE, finerail, free_port};
+
+const HERE: [&str; 3] = ["127.0.0.1@tcp", "127.0.0.2@tcp", "127.0.0.3@tcp1"];
+const THERE: [&str; 3] = ["127.0.0.4@tcp", "127.0.0.5@tcp", "127.0.0.6@tcp1"];
+
+/// More than what the picks leave out when two rails take turns.
+const SENDS: usize = 100;
+
+/// A message's local NID and the NID that it went to.
+type Rail = (Nid, Nid);
+
+fn nid(text: &str) -> Nid {
+    text.parse().unwrap()
+}
+
+fn node(nids: [&str; 3], peer: [&str; 3], port: u16) -> Node {
+    let [a, b, c] = nids;
+    let [d, e, f] = peer;
+    let yaml = format!(
+        "net:
+- net type: tcp
+  local NI(s): [{{nid: {a}}}, {{nid: {b}}}]
+- net type: tcp1
+  local NI(s): [{{nid: {c}}}]
+peer:
+- primary nid: {d}
+  Multi-Rail: true
+  peer ni: [{{nid: {d}}}, {{nid: {e}}}, {{nid: {f}}}]
+udsp:
+- idx: 0
+  src: {a}
+  dst: {e}
+"
+    );
+    let options = NodeOptions {
+        port,
+        ..NodeOptions::default()
+    };
+    Node::start(&lnet_config::parse(&yaml).unwrap(), options).unwrap()
+}
+
+fn foretold(socket: &Path) -> Vec<Rail> {
+    let socket = socket.to_str().unwrap();
+    let words = ["explain", "--node", socket, "--to", THERE[0]];
+    let ended = run(finerail(
+        words.into_iter().chain(["--json", "--sends", "100"]),
+    ));
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.err);
+    let report: Value = serde_json::from_str(&ended.out).unwrap();
+    let explanation = &report["explanation"];
+    assert_eq!(explanation["assumed"], Value::Array(Vec::new()));
+    let picks = explanation["forecast"]["picks"].as_array().unwrap().iter();
+    let end = |pick: &Value, end: &str| nid(pick["path"][end].as_str().unwrap());
+    picks
+        .map(|pick| (end(pick, "source"), end(pick, "destination")))
+        .collect()
+}
+
+/// Sends a message and reads off the node's stamps which rail it took.
+fn send(node: &Node, queue: &EventQueue, dlc: &mut Dlc) -> Rail {
+    let md = Md::source(Vec::new()).threshold(1);
+    let put = PutRequest {
+        md: node.bind(queue, md).unwrap(),
+        ack: false,
+        source: None,
+        target: ProcessId::lustre(nid(THERE[0])),
+        portal: 9,
+        match_bits: 0,
+        offset: 0,
+        hdr_data: 0,
+    };
+    node.put(put).unwrap();
+    let event = queue.wait(Some(PATIENCE)).unwrap().event;
+    event.status.unwrap();
+    let text = dlc.request(&Request::SelectionState).unwrap();
+    let (state, _) = SelectionState::from_json(&text).unwrap();
+    let peer = &state.peers[0];
+    let used = state.nis.iter().find(|ni| ni.sequence == state.sequence);
+    let mut peer_nis = state
+        .peer_nis
+        .iter()
+        .filter(|ni| peer.nids.contains(&ni.nid));
+    let reached = peer_nis.find(|ni| ni.sequence == peer.sequence);
+    (used.unwrap().nid, reached.unwrap().nid)
+}
+
+#[test]
+fn the_next_hundred_messages_of_a_running_node_take_the_rails_that_were_foretold() {
+    let port = free_port();
+    let (ours, theirs) = (node(HERE, THERE, port), node(THERE, HERE, port));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("control.sock");
+    let control = ours
+        .open_control(&ControlOptions { path, group: None })
+        .unwrap();
+    let mut dlc = Dlc::connect(control.path()).unwrap();
+    let queue = ours.event_queue();
+    // Stamps that no fresh node has: one rail used more than the others, and answers on all.
+    for (from, to) in [(0, 0), (2, 2), (1, 0), (0, 1), (0, 0)] {
+        ours.ping(nid(THERE[to]), Some(nid(HERE[from])), PATIENCE)
+            .unwrap();
+    }
+    for _ in 0..7 {
+        send(&ours, &queue, &mut dlc);
+    }
+    let foretold = foretold(control.path());
+    let taken: Vec<Rail> = (0..SENDS).map(|_| send(&ours, &queue, &mut dlc)).collect();
+    assert_eq!(taken, foretold);
+    let rails: std::collections::BTreeSet<Rail> = taken.into_iter().collect();
+    assert!(rails.len() > 2, "several rails: {rails:?}");
+    drop(control);
+    drop(theirs);
+}
+
+#[test]
+fn something_else_than_a_node_at_the_socket_is_bad_input() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nobody.sock");
+    let words = [
+        "explain",
+        "--node",
+        path.to_str().unwrap(),
+        "--to",
+        THERE[0],
+    ];
+    let ended = run(finerail(words));
+    assert_eq!(ended.status.code(), Some(2));
+    assert!(
+        ended.err.contains("no node is controlled at"),
+        "{}",
+        ended.err
+    );
+}

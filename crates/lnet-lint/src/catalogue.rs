@@ -1,0 +1,334 @@
+//! Every lint: its code, how bad it is, what it finds, what helps.
+//!
+//! Codes never change their meaning. Those that `lnet-explain` has too mean the same cause there. `docs/lints.md`
+//! and `finerail lint --list` are made from this table.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Works, but not as somebody may believe, or not for long.
+    Warning,
+    /// Does not work.
+    Error,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+/// A lint.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Lint {
+    /// Its code, in lower case with hyphens.
+    pub code: &'static str,
+    /// How bad what it finds usually is.
+    pub severity: Severity,
+    /// What it finds, in one line.
+    pub finds: &'static str,
+    /// What helps, in one line.
+    pub helps: &'static str,
+}
+
+const fn error(code: &'static str, finds: &'static str, helps: &'static str) -> Lint {
+    Lint {
+        code,
+        severity: Severity::Error,
+        finds,
+        helps,
+    }
+}
+
+const fn warning(code: &'static str, finds: &'static str, helps: &'static str) -> Lint {
+    Lint {
+        code,
+        severity: Severity::Warning,
+        finds,
+        helps,
+    }
+}
+
+const fn note(code: &'static str, finds: &'static str, helps: &'static str) -> Lint {
+    Lint {
+        code,
+        severity: Severity::Note,
+        finds,
+        helps,
+    }
+}
+
+pub(crate) static IMPORT_REFUSED: Lint = error(
+    "import-refused",
+    "an import stops at something that cannot be",
+    "mend what the place names; the import is all or nothing",
+);
+pub(crate) static UNKNOWN_KEY: Lint = warning(
+    "unknown-key",
+    "a key that nothing is known of; kernels pass over it inside an entry without a word",
+    "mend its spelling or remove it",
+);
+pub(crate) static FIRST_INTERFACE: Lint = warning(
+    "first-interface",
+    "a network of the module's options names no interface, and takes the first that is found",
+    "name the interface, as in tcp(eth0)",
+);
+pub(crate) static INTERFACE_MISSING: Lint = error(
+    "interface-missing",
+    "the machine does not have the interface; an import stops there",
+    "configure LNet after the interface exists, or name one that does",
+);
+pub(crate) static INTERFACE_DOWN: Lint = error(
+    "interface-down",
+    "the interface has no carrier or no IPv4 address",
+    "bring it up, look at its cable and its address",
+);
+pub(crate) static SHARED_DEVICE_DOWN: Lint = warning(
+    "shared-device-down",
+    "an NI counts as up and shares its device with one that is down",
+    "take it out while the device is down",
+);
+pub(crate) static INTERFACE_SHARED: Lint = note(
+    "interface-shared",
+    "several NIs share one device, so that they are not rails of their own",
+    "give each rail a device, or count them as one",
+);
+pub(crate) static ONE_SUBNET: Lint = warning(
+    "one-subnet",
+    "several NIs in one subnet, which needs routing by source address (a note where the prefix is guessed)",
+    "one routing table and rule per address, arp_ignore=1, arp_announce=2, rp_filter=2",
+);
+pub(crate) static IP2NETS_HOST_MATCH: Lint = warning(
+    "ip2nets-host-match",
+    "an address pattern matches the host, not the interface that it configures (a note without --interfaces)",
+    "name the interface in a net section",
+);
+pub(crate) static MTU_DIFFERS: Lint = warning(
+    "mtu-differs",
+    "interfaces of one network have different MTUs",
+    "give all of them the same MTU, switches included",
+);
+pub(crate) static CPT_EXCLUDES_DEVICE: Lint = warning(
+    "cpt-excludes-device",
+    "the CPT set of an NI leaves out the CPT of its device",
+    "add the device's CPT to the set, or leave the set out",
+);
+pub(crate) static MIXED_TUNABLES: Lint = warning(
+    "mixed-tunables",
+    "NIs of one network have different tunables, of which the first NI's win",
+    "give them once, for the network",
+);
+pub(crate) static MIXED_FABRICS: Lint = warning(
+    "mixed-fabrics",
+    "networks of different kinds, and no rule says which comes first",
+    "configure the wanted network only, or give its net a priority",
+);
+pub(crate) static HOP_UNDEFINED: Lint = warning(
+    "hop-undefined",
+    "a route without hops: avoid_asym_router_failure, on by default, needs them",
+    "give the hops; 1 for a gateway on the remote network",
+);
+pub(crate) static GATEWAY_NOT_LOCAL: Lint = error(
+    "gateway-not-local",
+    "a gateway's network is not local",
+    "name the gateway by its NID on a local network, or add the network",
+);
+pub(crate) static ROUTE_DOWN: Lint = warning(
+    "route-down",
+    "a route was down when the document was written",
+    "ping the gateway; a message that comes through it revives it",
+);
+pub(crate) static GATEWAY_HEALTH: Lint = note(
+    "gateway-health",
+    "a gateway is not in full health, which takes no route down",
+    "rank gateways by route priority",
+);
+pub(crate) static DISCOVERY_OFF: Lint = warning(
+    "discovery-off",
+    "routes without discovery: the gateways' other interfaces stay unknown and unused",
+    "switch discovery on",
+);
+pub(crate) static NET_NOT_REACHED: Lint = error(
+    "net-not-reached",
+    "a peer has NIDs only on networks that are neither local nor routed to",
+    "add an NI on one of them or a route there",
+);
+pub(crate) static PRIMARY_NOT_REACHED: Lint = warning(
+    "primary-not-reached",
+    "a peer's primary NID cannot be reached, others can",
+    "configure the peer with a NID that can be reached first",
+);
+pub(crate) static PEER_NETS_MISSING: Lint = note(
+    "peer-nets-missing",
+    "a peer has NIDs on networks that this node does not share",
+    "add an NI there, or leave the NIDs out",
+);
+pub(crate) static RAIL_MISMATCH: Lint = warning(
+    "rail-mismatch",
+    "a local rail stays in use though its end at the peer is not well",
+    "give each subnet a net number of its own, or add a pair rule a rail",
+);
+pub(crate) static FAILURES_COUNTED: Lint = note(
+    "failures-counted",
+    "failed tries were counted",
+    "look at the interface, its cable and the way to the peer",
+);
+pub(crate) static RULE_DEAD: Lint = warning(
+    "rule-dead",
+    "a selection rule that can have no effect anywhere",
+    "delete it, or name interfaces and gateways by NIDs",
+);
+pub(crate) static RULE_WITHOUT_EFFECT: Lint = warning(
+    "rule-without-effect",
+    "a selection rule that matches nothing here, or is hidden by another",
+    "delete it, or mend what it is to match",
+);
+pub(crate) static PAIR_DOES_NOT_ATTRACT: Lint = note(
+    "pair-does-not-attract",
+    "a pair rule whose source is chosen by other means first (a warning where it never is)",
+    "give the source a priority",
+);
+pub(crate) static PRIORITIES_CONFLICT: Lint = warning(
+    "priorities-conflict",
+    "src rules and dst rules rank two networks in opposite order",
+    "rank networks on one side only",
+);
+pub(crate) static RULE_IMPORT: Lint = note(
+    "rule-import",
+    "kernel nodes do not import the rule as it is written (Q-21 to Q-24)",
+    "on kernel nodes add the rule with `lnetctl udsp add`",
+);
+pub(crate) static HEALTH_OFF: Lint = warning(
+    "health-off",
+    "health is switched off where there is a choice of paths",
+    "lnetctl set health_sensitivity 100; lnetctl set retry_count 2",
+);
+pub(crate) static SENSITIVITY_DRAINS: Lint = warning(
+    "sensitivity-drains",
+    "one failure takes all health, and moves all traffic",
+    "a sensitivity of 100, the default, needs ten",
+);
+pub(crate) static TIMEOUTS_MISALIGNED: Lint = warning(
+    "timeouts-misaligned",
+    "timeouts that do not fit into each other",
+    "raise transaction_timeout or lower retry_count",
+);
+pub(crate) static RECOVERY_LIMIT_SHORT: Lint = warning(
+    "recovery-limit-short",
+    "recovery ends before a gateway is asked again",
+    "a recovery_limit of 0, for ever, or well above 60",
+);
+pub(crate) static NID_CLAIMED_TWICE: Lint = error(
+    "nid-claimed-twice",
+    "two nodes have one NID",
+    "give one of them another address",
+);
+pub(crate) static GATEWAY_MISSING: Lint = warning(
+    "gateway-missing",
+    "no node of the files has the gateway's NID",
+    "mend the NID, or add the gateway's file",
+);
+pub(crate) static GATEWAY_NOT_ROUTING: Lint = error(
+    "gateway-not-routing",
+    "a node is a gateway of others and does not forward",
+    "routing: {enable: 1} on the gateway",
+);
+pub(crate) static GATEWAY_LACKS_NET: Lint = error(
+    "gateway-lacks-net",
+    "a gateway has neither the remote network nor a route to it",
+    "add the network or a route at the gateway, or use another one",
+);
+pub(crate) static ONE_SIDED_ROUTE: Lint = error(
+    "one-sided-route",
+    "messages arrive by a route, and no route leads back",
+    "add the route back",
+);
+pub(crate) static ASYMMETRIC_ROUTE: Lint = warning(
+    "asymmetric-route",
+    "answers may come by other gateways than requests go (an error with drop_asym_route)",
+    "name the same gateways on both sides",
+);
+pub(crate) static PARAMETERS_DIFFER: Lint = warning(
+    "parameters-differ",
+    "a parameter differs from that of most nodes of its kind",
+    "give all nodes of a kind the same parameters",
+);
+
+/// Every lint: first those of one file, then those of several.
+pub static LINTS: [&Lint; 39] = [
+    &IMPORT_REFUSED,
+    &UNKNOWN_KEY,
+    &FIRST_INTERFACE,
+    &INTERFACE_MISSING,
+    &INTERFACE_DOWN,
+    &SHARED_DEVICE_DOWN,
+    &INTERFACE_SHARED,
+    &ONE_SUBNET,
+    &IP2NETS_HOST_MATCH,
+    &MTU_DIFFERS,
+    &CPT_EXCLUDES_DEVICE,
+    &MIXED_TUNABLES,
+    &MIXED_FABRICS,
+    &HOP_UNDEFINED,
+    &GATEWAY_NOT_LOCAL,
+    &ROUTE_DOWN,
+    &GATEWAY_HEALTH,
+    &DISCOVERY_OFF,
+    &NET_NOT_REACHED,
+    &PRIMARY_NOT_REACHED,
+    &PEER_NETS_MISSING,
+    &RAIL_MISMATCH,
+    &FAILURES_COUNTED,
+    &RULE_DEAD,
+    &RULE_WITHOUT_EFFECT,
+    &PAIR_DOES_NOT_ATTRACT,
+    &PRIORITIES_CONFLICT,
+    &RULE_IMPORT,
+    &HEALTH_OFF,
+    &SENSITIVITY_DRAINS,
+    &TIMEOUTS_MISALIGNED,
+    &RECOVERY_LIMIT_SHORT,
+    &NID_CLAIMED_TWICE,
+    &GATEWAY_MISSING,
+    &GATEWAY_NOT_ROUTING,
+    &GATEWAY_LACKS_NET,
+    &ONE_SIDED_ROUTE,
+    &ASYMMETRIC_ROUTE,
+    &PARAMETERS_DIFFER,
+];
+
+/// One line a lint, for a terminal.
+#[must_use]
+pub fn list() -> String {
+    let lines = LINTS.iter().map(|lint| {
+        let severity = lint.severity.to_string();
+        format!("{:<22} {severity:<8} {}\n", lint.code, lint.finds)
+    });
+    lines.collect()
+}
+
+/// The lints as a page of documentation.
+#[must_use]
+pub fn markdown() -> String {
+    let rows = LINTS.iter().map(|lint| {
+        let Lint {
+            code,
+            severity,
+            finds,
+            helps,
+        } = lint;
+        format!("| `{code}` | {severity} | {finds} | {helps} |\n")
+    });
+    rows.collect()
+}

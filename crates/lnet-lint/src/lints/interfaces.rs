@@ -1,0 +1,210 @@
+//! Causes that lie in the machine's own interfaces.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use lnet_config::{Status, Step};
+
+use crate::catalogue::{
+    INTERFACE_DOWN, INTERFACE_MISSING, INTERFACE_SHARED, IP2NETS_HOST_MATCH, ONE_SUBNET,
+    SHARED_DEVICE_DOWN, Severity,
+};
+use crate::finding::Finding;
+use crate::machine::{Machine, share_subnet};
+use crate::node::{Ni, Node, listed};
+
+/// A prefix where the machine's own is not known: that of most clusters' rails.
+pub(super) const USUAL_PREFIX: u8 = 24;
+
+/// An import stops at an interface that is not there.
+pub(super) fn interface_missing(node: &Node<'_>) -> Vec<Finding> {
+    let Some(machine) = node.machine() else {
+        return Vec::new();
+    };
+    let present = listed(machine.interfaces.iter().map(|one| &one.name));
+    let missing = node.nis.iter().filter_map(|ni| {
+        let name = ni.interface.as_ref()?;
+        machine.interface(name).is_none().then_some((ni, name))
+    });
+    let told = missing.map(|(ni, name)| {
+        let reason = format!(
+            "{name} is named for {} and the machine has {present}: an import stops there, and the nets and routes \
+             after it are missing",
+            ni.net
+        );
+        let fix = format!(
+            "wait for {name} before LNet is configured (boot order), or name one of: {present}"
+        );
+        node.finding(&INTERFACE_MISSING, &at_interfaces(ni), reason, fix)
+    });
+    told.collect()
+}
+
+/// The interface is there and has no carrier or no address.
+pub(super) fn interface_down(node: &Node<'_>) -> Vec<Finding> {
+    let Some(machine) = node.machine() else {
+        return Vec::new();
+    };
+    let down = node.nis.iter().filter_map(|ni| {
+        let name = ni.interface.as_ref()?;
+        let interface = machine.interface(name)?;
+        let what = match (interface.up, machine.address(name)) {
+            (false, _) => "is down or has no carrier",
+            (true, None) => "has no IPv4 address, and an NI needs one",
+            (true, Some(_)) => return None,
+        };
+        Some((ni, name, what))
+    });
+    let told = down.map(|(ni, name, what)| {
+        let reason = format!("{name}, under an NI of {}, {what}", ni.net);
+        let fix = format!("ip link set {name} up, and look at its cable and address");
+        node.finding(&INTERFACE_DOWN, &at_interfaces(ni), reason, fix)
+    });
+    told.collect()
+}
+
+fn at_interfaces(ni: &Ni<'_>) -> Vec<Step<'static>> {
+    [ni.path.as_slice(), &[Step::Key("interfaces")]].concat()
+}
+
+/// NIs that share a device: all are down when it is, though an alias or a VLAN does not notice.
+pub(super) fn shared_device(node: &Node<'_>) -> Vec<Finding> {
+    let mut by_device: BTreeMap<String, Vec<&Ni<'_>>> = BTreeMap::new();
+    for ni in &node.nis {
+        if let Some(name) = &ni.interface {
+            let device = device(node.machine(), name);
+            by_device.entry(device).or_default().push(ni);
+        }
+    }
+    let shared = by_device.iter().filter(|(_, nis)| nis.len() > 1);
+    shared
+        .flat_map(|(device, nis)| on_one_device(node, device, nis))
+        .collect()
+}
+
+fn on_one_device(node: &Node<'_>, device: &str, nis: &[&Ni<'_>]) -> Vec<Finding> {
+    let machine = node.machine().and_then(|machine| machine.interface(device));
+    let dead = machine.is_some_and(|interface| !interface.up);
+    let Some(down) = nis.iter().find(|ni| is_down(ni) || dead) else {
+        let labels = listed(nis.iter().map(|ni| Node::label(ni)));
+        let reason = format!("{labels} share {device}: they share its rate, and fall with it");
+        let fix = INTERFACE_SHARED.helps.to_owned();
+        let last = nis.last().into_iter();
+        return last
+            .map(|ni| node.finding(&INTERFACE_SHARED, &ni.path, reason.clone(), fix.clone()))
+            .collect();
+    };
+    let others = nis.iter().filter(|ni| ni.path != down.path && !is_down(ni));
+    let told = others.map(|ni| {
+        let reason = format!(
+            "NI {} counts as up and shares device {device} with NI {}, which is down",
+            Node::label(ni),
+            Node::label(down)
+        );
+        let fix = format!("lnetctl net del --net {} while the device is down", ni.net);
+        node.finding(&SHARED_DEVICE_DOWN, &ni.path, reason, fix)
+    });
+    told.collect()
+}
+
+fn is_down(ni: &Ni<'_>) -> bool {
+    let fatal = |show: &lnet_config::NiShow| show.health.is_some_and(|one| one.fatal_error != 0);
+    ni.show
+        .is_some_and(|show| show.status == Some(Status::Down) || fatal(show))
+}
+
+/// The device under an interface: of an alias the part before the colon, of a VLAN its parent.
+fn device(machine: Option<&Machine>, name: &str) -> String {
+    let base = name.split([':', '.']).next().unwrap_or(name);
+    let parent = machine.and_then(|machine| machine.interface(name)?.parent.clone());
+    parent.unwrap_or_else(|| base.to_owned())
+}
+
+/// The prefix of the subnet of a local address, if the machine's interfaces are known.
+pub(super) fn prefix(node: &Node<'_>, ip: IpAddr) -> Option<u8> {
+    node.machine().and_then(|machine| machine.prefix_of(ip))
+}
+
+/// Several interfaces in one subnet answer for each other, unless the system routes by source.
+pub(super) fn one_subnet(node: &Node<'_>) -> Vec<Finding> {
+    let with_ip = node.nis.iter().filter_map(|ni| Some((ni, ni.nid?.ip()?)));
+    let nis: Vec<(&Ni<'_>, IpAddr)> = with_ip.collect();
+    // An address that serves several networks is one interface.
+    let together = |a: IpAddr, b: IpAddr| {
+        let prefix = prefix(node, a).max(prefix(node, b));
+        a != b && share_subnet(a, b, prefix.unwrap_or(USUAL_PREFIX))
+    };
+    let mut found = Vec::new();
+    for (at, &(first, ip)) in nis.iter().enumerate() {
+        let others = nis.iter().skip(at + 1).filter(|(_, b)| together(ip, *b));
+        let others: Vec<_> = others.collect();
+        let told = nis
+            .iter()
+            .take(at)
+            .any(|&(_, earlier)| together(earlier, ip));
+        if others.is_empty() || told {
+            continue;
+        }
+        let known = prefix(node, ip).is_some();
+        let guess = if known {
+            ""
+        } else {
+            " if its prefix has 24 bits"
+        };
+        let all = std::iter::once(Node::label(first));
+        let all = all.chain(others.iter().map(|(ni, _)| Node::label(ni)));
+        let reason = format!(
+            "{} are in one subnet{guess}: the system answers ARP for any of them on all and sends over one, and \
+             rp_filter drops what comes in on the other, unless it routes by source address",
+            listed(all)
+        );
+        let fix = ONE_SUBNET.helps.to_owned();
+        let made = node.finding(&ONE_SUBNET, &first.path, reason, fix);
+        let severity = if known { made.severity } else { Severity::Note };
+        found.push(made.with_severity(severity));
+    }
+    found
+}
+
+/// A pattern is matched against all addresses of the machine, not against the interface that it names.
+pub(super) fn ip2nets_host_match(node: &Node<'_>) -> Vec<Finding> {
+    let entries = node.document().ip2nets.iter().enumerate();
+    let told = entries
+        .filter(|(_, entry)| !entry.patterns.is_empty())
+        .filter_map(|(at, entry)| {
+            let patterns = listed(&entry.patterns);
+            let covered = |ip| entry.patterns.iter().any(|pattern| pattern.matches(ip));
+            let matching = node.machine().map(|machine| {
+                let addresses = machine.named_addresses();
+                let matching = addresses.filter(|(_, ip)| covered(*ip));
+                matching.map(|(name, _)| name).collect::<Vec<_>>()
+            });
+            let named = &entry.interfaces;
+            let (severity, seen) = match &matching {
+                Some(matching) if !named.is_empty() && named.iter().all(|name| matching.contains(&name.as_str())) => {
+                    return None;
+                }
+                None if named.is_empty() => return None,
+                None => (Severity::Note, "which one does is not known without --interfaces".to_owned()),
+                Some(matching) if matching.is_empty() => {
+                    (Severity::Warning, "none does here, so that the entry configures nothing".to_owned())
+                }
+                Some(matching) => (Severity::Warning, format!("here that is {}", listed(matching))),
+            };
+            let configures = if named.is_empty() {
+                "the first interface that kernels find".to_owned()
+            } else {
+                format!("{}, whether that one matches or not", listed(named))
+            };
+            let reason = format!(
+                "the pattern {patterns} asks whether any address of the host matches ({seen}), and what it then \
+                 configures for {} is {configures}",
+                entry.net
+            );
+            let fix = "name the interface in a net section, which does not depend on the order of interfaces";
+            let path = [Step::Key("ip2nets"), Step::Item(at), Step::Key("ip-range")];
+            let made = node.finding(&IP2NETS_HOST_MATCH, &path, reason, fix.to_owned());
+            Some(made.with_severity(severity))
+        });
+    told.collect()
+}

@@ -1,0 +1,79 @@
+//! The searches, one function for each cause.
+//!
+//! Each is a function of one node, or of all. None chooses a path.
+
+mod document;
+mod globals;
+mod interfaces;
+mod nets;
+mod observed;
+mod parameters;
+mod peers;
+mod routes;
+mod rules;
+mod site;
+
+use crate::finding::Finding;
+use crate::node::Node;
+
+/// A search in one node.
+type Search = fn(&Node<'_>) -> Vec<Finding>;
+/// A search across nodes.
+type SiteSearch = fn(&[Node<'_>]) -> Vec<Finding>;
+
+const SEARCHES: [Search; 30] = [
+    document::import_refused,
+    document::unknown_key,
+    document::first_interface,
+    interfaces::interface_missing,
+    interfaces::interface_down,
+    interfaces::shared_device,
+    interfaces::one_subnet,
+    interfaces::ip2nets_host_match,
+    nets::cpt_excludes_device,
+    nets::mixed_tunables,
+    nets::mixed_fabrics,
+    routes::hop_undefined,
+    routes::gateway_not_local,
+    routes::route_down,
+    routes::gateway_health,
+    routes::discovery_off,
+    peers::net_not_reached,
+    peers::primary_not_reached,
+    peers::peer_nets_missing,
+    peers::rail_mismatch,
+    observed::failures_counted,
+    rules::rule_dead,
+    rules::rule_without_effect,
+    rules::pair_does_not_attract,
+    rules::priorities_conflict,
+    rules::rule_import,
+    globals::health_off,
+    globals::sensitivity_drains,
+    globals::timeouts_misaligned,
+    globals::recovery_limit_short,
+];
+
+const SITE_SEARCHES: [SiteSearch; 8] = [
+    site::mtu_differs,
+    site::nid_claimed_twice,
+    site::gateway_missing,
+    site::gateway_not_routing,
+    site::gateway_lacks_net,
+    site::one_sided_route,
+    site::asymmetric_route,
+    parameters::parameters_differ,
+];
+
+/// Everything that is found, in the order of the searches.
+pub(crate) fn all(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let single = SEARCHES
+        .iter()
+        .flat_map(|search| nodes.iter().flat_map(search));
+    let mut found: Vec<Finding> = single.collect();
+    // What an unreadable document would have said is not known, and no conclusion is drawn from its silence.
+    if nodes.iter().all(|node| node.source.readable) {
+        found.extend(SITE_SEARCHES.iter().flat_map(|search| search(nodes)));
+    }
+    found
+}

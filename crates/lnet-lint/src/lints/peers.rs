@@ -1,0 +1,139 @@
+//! Causes that lie in which networks a node and its peers have.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use lnet_config::{PeerNiShow, PeerShow, Step};
+use lnet_types::{Net, Nid};
+
+use super::interfaces::{USUAL_PREFIX, prefix};
+use super::routes::HEALTH_MAX;
+use crate::catalogue::{NET_NOT_REACHED, PEER_NETS_MISSING, PRIMARY_NOT_REACHED, RAIL_MISMATCH};
+use crate::finding::Finding;
+use crate::machine::share_subnet;
+use crate::node::{Ni, Node, listed};
+
+/// What a search says of one peer.
+type Told = Option<Finding>;
+
+fn each_peer(node: &Node<'_>, look: impl Fn(&PeerShow, &[Step<'static>]) -> Told) -> Vec<Finding> {
+    if node.is_partial() {
+        return Vec::new();
+    }
+    let told = node.peers().filter_map(|(at, peer)| {
+        let path = [Step::Key("peer"), Step::Item(at), Step::Key("primary nid")];
+        look(peer, &path)
+    });
+    told.collect()
+}
+
+fn nets_of(peer: &PeerShow) -> BTreeSet<Net> {
+    let others = peer.nis.iter().map(|ni| ni.nid.net());
+    std::iter::once(peer.primary.net()).chain(others).collect()
+}
+
+/// No NID of the peer is on a network that this node reaches.
+pub(super) fn net_not_reached(node: &Node<'_>) -> Vec<Finding> {
+    each_peer(node, |peer, path| {
+        let nets = nets_of(peer);
+        if nets.iter().any(|&net| node.reaches(net)) {
+            return None;
+        }
+        let nets = listed(nets);
+        let reason = format!(
+            "peer {} has NIDs on {nets}, which are neither local nor behind a route",
+            peer.primary
+        );
+        let fix = format!("add an NI or a route to one of {nets}, or name the peer by another NID");
+        Some(node.finding(&NET_NOT_REACHED, path, reason, fix))
+    })
+}
+
+/// Upper layers know the peer by its primary NID, and that one cannot be reached.
+pub(super) fn primary_not_reached(node: &Node<'_>) -> Vec<Finding> {
+    each_peer(node, |peer, path| {
+        let other = nets_of(peer).into_iter().find(|&net| node.reaches(net))?;
+        if node.reaches(peer.primary.net()) {
+            return None;
+        }
+        let reason = format!(
+            "the primary NID {} is on {}, which is neither local nor behind a route, though {other} is: whoever names \
+             the peer by it waits for discovery",
+            peer.primary,
+            peer.primary.net()
+        );
+        let fix = format!("make a NID on {other} the primary one");
+        Some(node.finding(&PRIMARY_NOT_REACHED, path, reason, fix))
+    })
+}
+
+/// The peer has more networks than this node can use.
+pub(super) fn peer_nets_missing(node: &Node<'_>) -> Vec<Finding> {
+    each_peer(node, |peer, path| {
+        let (shared, missing): (Vec<Net>, Vec<Net>) = nets_of(peer)
+            .into_iter()
+            .partition(|&net| node.reaches(net));
+        if shared.is_empty() || missing.is_empty() {
+            return None;
+        }
+        let missing = listed(missing);
+        let reason = format!(
+            "peer {} has NIDs on {missing}, where this node has no interface and no route: these rails stay unused",
+            peer.primary
+        );
+        let fix = format!("add an NI or a route to {missing}, or leave the NIDs out");
+        Some(node.finding(&PEER_NETS_MISSING, path, reason, fix))
+    })
+}
+
+/// The local NI is chosen before anybody looks at the peer NIs that it reaches.
+pub(super) fn rail_mismatch(node: &Node<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for ni in &node.nis {
+        let Some(ip) = ni.nid.and_then(Nid::ip) else {
+            continue;
+        };
+        if !has_other_subnet(node, ni, ip) {
+            continue;
+        }
+        let prefix = prefix(node, ip).unwrap_or(USUAL_PREFIX);
+        let dead = node
+            .peers()
+            .find_map(|(_, peer)| unwell_ends(peer, ni.net, ip, prefix));
+        let Some(dead) = dead else { continue };
+        let ends = dead.iter().map(|end| {
+            let health = end.health.map_or(0, |health| health.health_value);
+            format!("{} has health {health}", end.nid)
+        });
+        let reason = format!(
+            "local NI {} stays in use, and the only peer NIs in its subnet are not well: {}; health of peer NIs is \
+             looked at after the local NI is chosen",
+            Node::label(ni),
+            listed(ends)
+        );
+        let fix = "give each subnet a net number of its own (tcp1, tcp2), so that the net is chosen by the health at \
+                   both ends; or add a pair rule for each rail";
+        found.push(node.finding(&RAIL_MISMATCH, &ni.path, reason, fix.to_owned()));
+    }
+    found
+}
+
+fn has_other_subnet(node: &Node<'_>, ni: &Ni<'_>, ip: IpAddr) -> bool {
+    let prefix = prefix(node, ip).unwrap_or(USUAL_PREFIX);
+    let mut same_net = node.nis.iter().filter(|other| other.net == ni.net);
+    same_net.any(|other| {
+        let other = other.nid.and_then(Nid::ip);
+        other.is_some_and(|other| !share_subnet(ip, other, prefix))
+    })
+}
+
+/// The peer's NIs in a subnet, if there are some and none of them is well.
+fn unwell_ends(peer: &PeerShow, net: Net, ip: IpAddr, prefix: u8) -> Option<Vec<&PeerNiShow>> {
+    let here = |end: &&PeerNiShow| {
+        let other = end.nid.ip().filter(|_| end.nid.net() == net);
+        other.is_some_and(|other| share_subnet(ip, other, prefix))
+    };
+    let unwell = |end: &&PeerNiShow| end.health.is_some_and(|one| one.health_value < HEALTH_MAX);
+    let ends: Vec<&PeerNiShow> = peer.nis.iter().filter(here).collect();
+    (!ends.is_empty() && ends.iter().all(unwell)).then_some(ends)
+}

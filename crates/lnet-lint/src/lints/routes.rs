@@ -1,0 +1,124 @@
+//! Causes that lie in routes, as one node sees them.
+
+use lnet_config::{Status, Step};
+
+use crate::catalogue::{
+    DISCOVERY_OFF, GATEWAY_HEALTH, GATEWAY_NOT_LOCAL, HOP_UNDEFINED, ROUTE_DOWN,
+};
+use crate::finding::Finding;
+use crate::node::{Node, Route, listed};
+
+/// Full health (lnet-selection, section 0.2).
+pub(super) const HEALTH_MAX: u64 = 1000;
+
+fn at(route: &Route<'_>, key: &'static str) -> Vec<Step<'static>> {
+    [route.path.as_slice(), &[Step::Key(key)]].concat()
+}
+
+/// Without hops nobody knows that the gateway must have the remote network itself.
+pub(super) fn hop_undefined(node: &Node<'_>) -> Vec<Finding> {
+    let mut undefined = node.routes.iter().filter(|route| route.show.hop.is_none());
+    let Some(first) = undefined.next() else {
+        return Vec::new();
+    };
+    let more = undefined.count();
+    let more = match more {
+        0 => String::new(),
+        _ => format!(" and {more} more have none either"),
+    };
+    let reason = format!(
+        "the route to {} by {} has no hops{more}: avoid_asym_router_failure, on by default, cannot tell whether the \
+         gateway's far side must be up",
+        first.show.net, first.show.gateway
+    );
+    let fix = "hop: 1 for a gateway that is on the remote network itself, else the number of gateways on the way";
+    vec![node.finding(&HOP_UNDEFINED, &at(first, "hop"), reason, fix.to_owned())]
+}
+
+/// A gateway must be reached without a gateway.
+pub(super) fn gateway_not_local(node: &Node<'_>) -> Vec<Finding> {
+    if node.is_partial() {
+        return Vec::new();
+    }
+    let local = listed(node.nets());
+    let routes = node.routes.iter();
+    let wrong = routes.filter(|route| !node.has_net(route.show.gateway.net()));
+    let told = wrong.map(|route| {
+        let gateway = route.show.gateway;
+        let reason = format!(
+            "gateway {gateway} of the route to {} is on {}, and the local networks are {local}",
+            route.show.net,
+            gateway.net()
+        );
+        let fix = format!(
+            "name the gateway by its NID on one of them, or add {} under net",
+            gateway.net()
+        );
+        node.finding(&GATEWAY_NOT_LOCAL, &at(route, "gateway"), reason, fix)
+    });
+    told.collect()
+}
+
+/// The document says that a route was down.
+pub(super) fn route_down(node: &Node<'_>) -> Vec<Finding> {
+    let routes = node.routes.iter();
+    let down = routes.filter(|route| route.show.state == Some(Status::Down));
+    let told = down.map(|route| {
+        let gateway = route.show.gateway;
+        let reason = format!(
+            "the route to {} by {gateway} was down: its gateway did not answer, has no interface up there, or does \
+             not route",
+            route.show.net
+        );
+        let fix = format!("lnetctl ping {gateway}; a message that comes through it revives it at once");
+        node.finding(&ROUTE_DOWN, &at(route, "state"), reason, fix)
+    });
+    told.collect()
+}
+
+/// Health of a gateway moves traffic between gateways, and takes no route down.
+pub(super) fn gateway_health(node: &Node<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (peer_at, peer) in node.peers() {
+        for (item, ni) in peer.nis.iter().enumerate() {
+            let health = ni.health.map_or(HEALTH_MAX, |health| health.health_value);
+            let mut routes = node.routes.iter();
+            let Some(route) = routes.find(|route| route.show.gateway == ni.nid) else {
+                continue;
+            };
+            if health >= HEALTH_MAX || route.show.state == Some(Status::Down) {
+                continue;
+            }
+            let reason = format!(
+                "gateway {} has health {health}, and its route to {} is up all the same: health only decides among \
+                 gateways of equal priority and hops",
+                ni.nid, route.show.net
+            );
+            let fix =
+                "rank gateways by route priority; delete the route of one that must not be used";
+            let path = [
+                Step::Key("peer"),
+                Step::Item(peer_at),
+                Step::Key("peer ni"),
+                Step::Item(item),
+            ];
+            found.push(node.finding(&GATEWAY_HEALTH, &path, reason, fix.to_owned()));
+        }
+    }
+    found
+}
+
+/// Without discovery a gateway has the one NID that the route names.
+pub(super) fn discovery_off(node: &Node<'_>) -> Vec<Finding> {
+    if node.document().globals.discovery != Some(false) || node.routes.is_empty() {
+        return Vec::new();
+    }
+    let reason = format!(
+        "discovery is off and there are {} routes: the gateways' other interfaces stay unknown, and the state of \
+         their far sides is only what their pings say",
+        node.routes.len()
+    );
+    let fix = "lnetctl set discovery 1";
+    let path = node.parameter("discovery");
+    vec![node.finding(&DISCOVERY_OFF, &path, reason, fix.to_owned())]
+}

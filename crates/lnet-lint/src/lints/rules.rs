@@ -1,0 +1,241 @@
+//! Causes that lie in selection rules.
+
+use lnet_config::{Step, UdspAction};
+use lnet_policy::{Policy, Priority, Profile, RuleState, Selector, Topology, audit};
+use lnet_types::expr::{Descriptor, NetExpr};
+use lnet_types::{Net, Nid};
+
+use crate::catalogue::{
+    PAIR_DOES_NOT_ATTRACT, PRIORITIES_CONFLICT, RULE_DEAD, RULE_IMPORT, RULE_WITHOUT_EFFECT,
+    Severity,
+};
+use crate::finding::Finding;
+use crate::node::{Node, PlacedRule, listed};
+
+const fn at(entry: usize) -> [Step<'static>; 2] {
+    [Step::Key("udsp"), Step::Item(entry)]
+}
+
+/// Rules that no node can act on.
+pub(super) fn rule_dead(node: &Node<'_>) -> Vec<Finding> {
+    let refused = node.dead.iter().map(|(entry, error)| {
+        let reason = format!("the rule has no effect anywhere: {error}");
+        let fix = "delete it, or write what it is to do as one rule of src, dst, src and dst, or dst and rte";
+        node.finding(&RULE_DEAD, &at(*entry), reason, fix.to_owned())
+    });
+    let inert = node.rules.iter().filter_map(|placed| {
+        let (side, what) = match placed.rule.selector() {
+            Selector::Pair {
+                local: Descriptor::Net(net),
+                ..
+            } => ("src", net.to_string()),
+            Selector::Router {
+                gateway: Descriptor::Net(net),
+                ..
+            } => ("rte", net.to_string()),
+            _ => return None,
+        };
+        let reason = format!(
+            "the rule has {side} {what}, a net, which matches no NID: nothing is put on a preferred list"
+        );
+        let fix = format!("write {side} as NIDs, such as *.*.*.*@{what}");
+        Some(node.finding(&RULE_DEAD, &at(placed.entry), reason, fix))
+    });
+    refused.chain(inert).collect()
+}
+
+/// Rules that match nothing of this node, or whose matches another rule takes.
+pub(super) fn rule_without_effect(node: &Node<'_>) -> Vec<Finding> {
+    if node.is_partial() {
+        return Vec::new();
+    }
+    let hidden = hidden(node);
+    let told = node.rules.iter().filter_map(|placed| {
+        let why = unmatched(node, placed).or_else(|| {
+            let by = hidden.get(placed.index)?.as_ref()?;
+            Some(format!("whatever it matches is set by rule {}", listed(by)))
+        })?;
+        let reason = format!(
+            "rule {} ({}) does nothing here: {why}",
+            placed.index, placed.rule
+        );
+        let fix = "delete it, or mend what it is to match".to_owned();
+        Some(node.finding(&RULE_WITHOUT_EFFECT, &at(placed.entry), reason, fix))
+    });
+    told.collect()
+}
+
+/// By rule for local nets and NIs, the rules that hide it. Peers come and go, so that nothing is said of the others.
+fn hidden(node: &Node<'_>) -> Vec<Option<Vec<usize>>> {
+    if !node.knows_nids() {
+        return Vec::new();
+    }
+    let topology = Topology {
+        local: node.nids().collect(),
+        ..Topology::default()
+    };
+    let states = audit(&node.list, &topology, Profile::Design);
+    let by = states.into_iter().map(|state| match state {
+        RuleState::Shadowed { by } => Some(by),
+        _ => None,
+    });
+    by.collect()
+}
+
+/// Why a rule matches nothing here, if it does.
+fn unmatched(node: &Node<'_>, placed: &PlacedRule) -> Option<String> {
+    if placed.rule.is_disabled() {
+        return None;
+    }
+    let [src, dst, rte] = placed.rule.selector().descriptors();
+    let no_source = src.filter(|src| !matches_local(node, src));
+    if let Some(src) = no_source {
+        return Some(format!("no local network or NI is {src}"));
+    }
+    let no_target = dst.filter(|dst| !matches_remote(node, dst));
+    if let Some(dst) = no_target {
+        return Some(format!("no network that this node reaches is in {dst}"));
+    }
+    match rte {
+        Some(Descriptor::Nid(rte)) => {
+            let mut gateways = node.routes.iter().map(|route| route.show.gateway);
+            let is_known =
+                gateways.any(|gateway| gateway_nids(node, gateway).any(|nid| rte.matches(nid)));
+            (!is_known).then(|| format!("no gateway is {rte}"))
+        }
+        _ => None,
+    }
+}
+
+/// The NIDs of a gateway, as far as the document names its peer.
+fn gateway_nids<'n>(node: &'n Node<'_>, gateway: Nid) -> impl Iterator<Item = Nid> + 'n {
+    let mut peers = node.peers().map(|(_, peer)| peer);
+    let peer =
+        peers.find(|peer| peer.primary == gateway || peer.nis.iter().any(|ni| ni.nid == gateway));
+    let others = peer.into_iter().flat_map(|peer| {
+        let nids = peer.nis.iter().map(|ni| ni.nid);
+        nids.chain([peer.primary])
+    });
+    std::iter::once(gateway).chain(others)
+}
+
+fn matches_local(node: &Node<'_>, descriptor: &Descriptor) -> bool {
+    let any_net = |expr: &NetExpr| node.nets().into_iter().any(|net| expr.matches(net));
+    match descriptor {
+        Descriptor::Net(net) => any_net(net),
+        Descriptor::Nid(nid) if node.knows_nids() => node.nids().any(|local| nid.matches(local)),
+        Descriptor::Nid(nid) => any_net(nid.net()),
+    }
+}
+
+/// Which peers there will be nobody knows: only the network counts.
+fn matches_remote(node: &Node<'_>, descriptor: &Descriptor) -> bool {
+    let expr = match descriptor {
+        Descriptor::Net(net) => net,
+        Descriptor::Nid(nid) => nid.net(),
+    };
+    let routed = node.routes.iter().map(|route| route.show.net);
+    let of_peers = node.peers().flat_map(|(_, peer)| peer.nis.iter());
+    let of_peers = of_peers.map(|ni| ni.nid.net());
+    let mut nets = node.nets().into_iter().chain(routed).chain(of_peers);
+    nets.any(|net| expr.matches(net))
+}
+
+/// A pair rule does not draw traffic to its source: the local NI is chosen first.
+pub(super) fn pair_does_not_attract(node: &Node<'_>) -> Vec<Finding> {
+    if !node.knows_nids() {
+        return Vec::new();
+    }
+    let local: Vec<Nid> = node.nids().collect();
+    let policy = Policy::new(&node.list, Profile::Design, &local, &[]);
+    let told = node.rules.iter().filter_map(|placed| {
+        let Selector::Pair { local: Descriptor::Nid(source), .. } = placed.rule.selector() else {
+            return None;
+        };
+        let best_of = |nids: &mut dyn Iterator<Item = &Nid>| nids.map(|&nid| policy.local_ni(nid).priority).min();
+        let ours = best_of(&mut local.iter().filter(|nid| source.matches(**nid)))?;
+        let nets: Vec<Net> = local.iter().filter(|nid| source.matches(**nid)).map(|nid| nid.net()).collect();
+        let is_rival = |nid: &&Nid| nets.contains(&nid.net()) && !source.matches(**nid);
+        let rivals = best_of(&mut local.iter().filter(is_rival))?;
+        let (severity, what) = match ours.cmp(&rivals) {
+            std::cmp::Ordering::Less => return None,
+            std::cmp::Ordering::Equal => (Severity::Note, "other NIs of its net are chosen as often"),
+            std::cmp::Ordering::Greater => (Severity::Warning, "rules give another NI of its net a better priority"),
+        };
+        let reason = format!(
+            "rule {} prefers {source}, and {what}: the local NI is chosen before any preferred list is looked at",
+            placed.index
+        );
+        let fix = format!("to draw traffic to it: lnetctl udsp add --src {source} --priority 0");
+        let made = node.finding(&PAIR_DOES_NOT_ATTRACT, &at(placed.entry), reason, fix);
+        Some(made.with_severity(severity))
+    });
+    told.collect()
+}
+
+/// Rules for the local side and rules for the remote side contradict each other.
+pub(super) fn priorities_conflict(node: &Node<'_>) -> Vec<Finding> {
+    let mut policy = Policy::new(&node.list, Profile::Design, &[], &[]);
+    let nets = node.nets();
+    let ranks: Vec<(Net, Priority, Priority, Option<usize>)> = nets
+        .into_iter()
+        .map(|net| {
+            let local = policy.local_net(net);
+            (
+                net,
+                local.priority,
+                policy.peer_net(net).priority,
+                local.set_by,
+            )
+        })
+        .collect();
+    let mut found = Vec::new();
+    for (at_net, &(a, local_a, peer_a, rule_a)) in ranks.iter().enumerate() {
+        for &(b, local_b, peer_b, rule_b) in ranks.iter().skip(at_net + 1) {
+            let opposite = local_a.cmp(&local_b) == peer_a.cmp(&peer_b).reverse();
+            if local_a == local_b || !opposite {
+                continue;
+            }
+            let (by_src, by_dst) = if local_a < local_b { (a, b) } else { (b, a) };
+            let placed = node
+                .rules
+                .iter()
+                .find(|one| Some(one.index) == rule_a.or(rule_b));
+            let path = placed.map_or([Step::Key("udsp"), Step::Item(0)], |one| at(one.entry));
+            let reason = format!(
+                "src rules put {by_src} before {by_dst} and dst rules put {by_dst} before {by_src}: the dst rules win \
+                 wherever a peer has both"
+            );
+            let fix = "rank the two networks on one side only".to_owned();
+            found.push(node.finding(&PRIORITIES_CONFLICT, &path, reason, fix));
+        }
+    }
+    found
+}
+
+/// Kernel nodes read rules of documents wrongly.
+pub(super) fn rule_import(node: &Node<'_>) -> Vec<Finding> {
+    let mut earlier_priority = false;
+    let mut found = Vec::new();
+    for (entry, rule) in node.document().udsp.iter().enumerate() {
+        let mut what = Vec::new();
+        match rule.action {
+            Some(UdspAction::Priority(0)) => what.push("refuses a priority of 0 (Q-21)"),
+            None if earlier_priority => {
+                what.push("gives it the priority of an entry before (Q-24)")
+            }
+            None => what.push("gives it a priority of -1, with which a list rule is dead (Q-23)"),
+            _ => {}
+        }
+        if rule.idx.is_none() {
+            what.push("passes over an entry without idx (Q-22)");
+        }
+        earlier_priority |= matches!(rule.action, Some(UdspAction::Priority(_)));
+        if !what.is_empty() {
+            let reason = format!("the import of kernel nodes {}", what.join(", and "));
+            let fix = RULE_IMPORT.helps.to_owned();
+            found.push(node.finding(&RULE_IMPORT, &at(entry), reason, fix));
+        }
+    }
+    found
+}

@@ -1,0 +1,296 @@
+//! Causes that show only when the documents of several nodes are laid side by side.
+//!
+//! A node is known by the NIDs that it has. Where NIDs are not known, because a document names interfaces and their
+//! addresses were not given, nothing is concluded from their absence.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lnet_config::Step;
+use lnet_types::{Net, Nid};
+
+use crate::catalogue::{
+    ASYMMETRIC_ROUTE, GATEWAY_LACKS_NET, GATEWAY_MISSING, GATEWAY_NOT_ROUTING, MTU_DIFFERS,
+    NID_CLAIMED_TWICE, ONE_SIDED_ROUTE, Severity,
+};
+use crate::finding::Finding;
+use crate::node::{Node, Route, listed};
+
+/// Names that a text lists before it only counts.
+const NAMED_MAX: usize = 3;
+
+/// Which node has which NID; the first that claims it.
+fn owners(nodes: &[Node<'_>]) -> BTreeMap<Nid, usize> {
+    let mut owners = BTreeMap::new();
+    for (at, node) in nodes.iter().enumerate() {
+        for nid in node.nids() {
+            owners.entry(nid).or_insert(at);
+        }
+    }
+    owners
+}
+
+/// Some names, and how many more there are.
+fn some(names: &BTreeSet<String>) -> String {
+    let first = listed(names.iter().take(NAMED_MAX));
+    match names.len().saturating_sub(NAMED_MAX) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
+/// The value that most have; of equally frequent ones the first.
+pub(super) fn usual<T: Ord + Clone>(values: impl Iterator<Item = T>) -> Option<T> {
+    let mut counts: BTreeMap<T, (usize, std::cmp::Reverse<usize>)> = BTreeMap::new();
+    for (at, value) in values.enumerate() {
+        counts.entry(value).or_insert((0, std::cmp::Reverse(at))).0 += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(_, rank)| *rank);
+    most.map(|(value, _)| value)
+}
+
+/// Packets of one interface do not fit through another of its network.
+pub(super) fn mtu_differs(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let mut by_net: BTreeMap<Net, Vec<_>> = BTreeMap::new();
+    for node in nodes {
+        for ni in &node.nis {
+            let interface = node.machine().zip(ni.interface.as_ref());
+            let mtu = interface.and_then(|(machine, name)| machine.interface(name)?.mtu);
+            if let Some(mtu) = mtu {
+                by_net.entry(ni.net).or_default().push((node, ni, mtu));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for (net, nis) in by_net {
+        let Some(most) = usual(nis.iter().map(|&(_, _, mtu)| mtu)) else {
+            continue;
+        };
+        let others = nis.into_iter().filter(|&(_, _, mtu)| mtu != most);
+        found.extend(others.map(|(node, ni, mtu)| {
+            let reason = format!(
+                "{} has an MTU of {mtu}, and other interfaces of {net} one of {most}: large packets between them are \
+                 lost or split",
+                Node::label(ni)
+            );
+            let fix = format!("ip link set INTERFACE mtu {most}, if every switch on the way takes it");
+            node.finding(&MTU_DIFFERS, &ni.path, reason, fix)
+        }));
+    }
+    found
+}
+
+/// Two nodes answer to one NID.
+pub(super) fn nid_claimed_twice(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let owners = owners(nodes);
+    let mut found = Vec::new();
+    for (at, node) in nodes.iter().enumerate() {
+        for ni in &node.nis {
+            let owner = ni.nid.and_then(|nid| Some((nid, *owners.get(&nid)?)));
+            let Some((nid, owner)) = owner.filter(|&(_, owner)| owner != at) else {
+                continue;
+            };
+            let other = nodes.get(owner).map_or("", |node| node.source.name);
+            let reason = format!("{nid} is an NI of this node and of the one in {other}");
+            let fix = "give one of the two another address".to_owned();
+            found.push(node.finding(&NID_CLAIMED_TWICE, &ni.path, reason, fix));
+        }
+    }
+    found
+}
+
+/// No node is the gateway. Said only when routers are among the files: else they were left out.
+pub(super) fn gateway_missing(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let owners = owners(nodes);
+    let routers = nodes.iter().any(Node::is_router);
+    let unknown = |net: Net| {
+        let mut nis = nodes.iter().flat_map(|node| &node.nis);
+        nis.any(|ni| ni.net == net && ni.nid.is_none())
+            || nodes
+                .iter()
+                .any(|node| !node.knows_nids() && node.has_net(net))
+    };
+    if !routers || nodes.len() < 2 {
+        return Vec::new();
+    }
+    let missing = each_route(nodes, |_, route| {
+        let gateway = route.show.gateway;
+        !owners.contains_key(&gateway) && !unknown(gateway.net())
+    });
+    let told = missing.into_iter().map(|(node, route)| {
+        let gateway = route.show.gateway;
+        let reason = format!(
+            "no node of these files has {gateway}, the gateway of the route to {}",
+            route.show.net
+        );
+        let fix = "mend the NID, or give the gateway's file too".to_owned();
+        node.finding(&GATEWAY_MISSING, &at_gateway(route), reason, fix)
+    });
+    told.collect()
+}
+
+fn at_gateway(route: &Route<'_>) -> Vec<Step<'static>> {
+    [route.path.as_slice(), &[Step::Key("gateway")]].concat()
+}
+
+/// The routes of all nodes for which something is so.
+fn each_route<'n, 's>(
+    nodes: &'n [Node<'s>],
+    wanted: impl Fn(&Node<'s>, &Route<'s>) -> bool,
+) -> Vec<(&'n Node<'s>, &'n Route<'s>)> {
+    let mut found = Vec::new();
+    for node in nodes {
+        let routes = node.routes.iter().filter(|route| wanted(node, route));
+        found.extend(routes.map(|route| (node, route)));
+    }
+    found
+}
+
+/// Who uses a node as a gateway: its index, and for each the networks and the names of those who do.
+fn used_as_gateway(nodes: &[Node<'_>]) -> BTreeMap<usize, BTreeMap<Net, BTreeSet<String>>> {
+    let owners = owners(nodes);
+    let mut used: BTreeMap<usize, BTreeMap<Net, BTreeSet<String>>> = BTreeMap::new();
+    for node in nodes {
+        for route in &node.routes {
+            if let Some(&owner) = owners.get(&route.show.gateway) {
+                let nets = used.entry(owner).or_default();
+                let users = nets.entry(route.show.net).or_default();
+                users.insert(node.source.name.to_owned());
+            }
+        }
+    }
+    used
+}
+
+/// A gateway that drops what it should forward.
+pub(super) fn gateway_not_routing(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let used = used_as_gateway(nodes).into_iter();
+    let told = used.filter_map(|(at, nets)| {
+        let gateway = nodes.get(at).filter(|node| !node.is_router())?;
+        let users: BTreeSet<String> = nets.into_values().flatten().collect();
+        let reason = format!(
+            "this node is a gateway of {} and does not forward",
+            some(&users)
+        );
+        let fix = "routing: {enable: 1}, or take it out of their routes".to_owned();
+        Some(gateway.finding(&GATEWAY_NOT_ROUTING, &[Step::Key("routing")], reason, fix))
+    });
+    told.collect()
+}
+
+/// A gateway from which no way leads on.
+pub(super) fn gateway_lacks_net(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (at, nets) in used_as_gateway(nodes) {
+        let Some(gateway) = nodes.get(at).filter(|node| !node.is_partial()) else {
+            continue;
+        };
+        let missing = nets.into_iter().filter(|(net, _)| !gateway.reaches(*net));
+        found.extend(missing.map(|(net, users)| {
+            let reason = format!(
+                "{} send messages for {net} by this node, which has neither {net} nor a route to it",
+                some(&users)
+            );
+            let fix = format!("add an NI on {net} or a route to it here, or use another gateway");
+            gateway.finding(&GATEWAY_LACKS_NET, &[Step::Key("net")], reason, fix)
+        }));
+    }
+    found
+}
+
+/// Routes of a node: by the local network that they leave by and the one they lead to, their gateways.
+type Ways = BTreeMap<(Net, Net), BTreeSet<Nid>>;
+
+fn ways(node: &Node<'_>) -> Ways {
+    let mut ways = Ways::new();
+    for route in &node.routes {
+        let gateway = route.show.gateway;
+        let way = ways.entry((gateway.net(), route.show.net)).or_default();
+        way.insert(gateway);
+    }
+    ways
+}
+
+/// Messages reach a node by a route, and its answers have none. Told where the route is missing.
+pub(super) fn one_sided_route(nodes: &[Node<'_>]) -> Vec<Finding> {
+    // By way, those who use it.
+    let mut users: BTreeMap<(Net, Net), BTreeSet<String>> = BTreeMap::new();
+    for node in nodes {
+        for way in ways(node).into_keys() {
+            let names = users.entry(way).or_default();
+            names.insert(node.source.name.to_owned());
+        }
+    }
+    let mut found = Vec::new();
+    for node in nodes {
+        let stuck = users.iter().filter(|((from, to), names)| {
+            let alone = names.len() == 1 && names.contains(node.source.name);
+            node.has_net(*to) && !node.reaches(*from) && !alone
+        });
+        found.extend(stuck.map(|((from, to), names)| {
+            let reason = format!(
+                "{} reach {to} from {from} by a route, and this node on {to} has no route back to {from}",
+                some(names)
+            );
+            let fix = format!("add a route to {from} by a gateway on {to}");
+            node.finding(&ONE_SIDED_ROUTE, &[Step::Key("route")], reason, fix)
+        }));
+    }
+    found
+}
+
+/// Answers come by gateways that requests do not go by. Told of nodes whose gateways are all among the files.
+pub(super) fn asymmetric_route(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let owners = owners(nodes);
+    let of = |nids: &BTreeSet<Nid>| {
+        let known: Option<BTreeSet<usize>> =
+            nids.iter().map(|nid| owners.get(nid).copied()).collect();
+        known
+    };
+    // By way, the sets of gateways that nodes have for it, and the first node with each set.
+    let mut all: BTreeMap<(Net, Net), BTreeMap<BTreeSet<usize>, &str>> = BTreeMap::new();
+    for node in nodes {
+        for (way, gateways) in ways(node) {
+            if let Some(gateways) = of(&gateways) {
+                let sets = all.entry(way).or_default();
+                sets.entry(gateways).or_insert(node.source.name);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for node in nodes {
+        for ((from, to), nids) in ways(node) {
+            let Some((gateways, back)) = of(&nids).zip(all.get(&(to, from))) else {
+                continue;
+            };
+            let other = back.iter().find(|(set, _)| !set.is_subset(&gateways));
+            let Some((set, name)) = other else { continue };
+            let extra = set.difference(&gateways).filter_map(|&at| nodes.get(at));
+            let extra: BTreeSet<String> = extra.map(|one| one.source.name.to_owned()).collect();
+            found.push(asymmetry(node, (from, to), name, &some(&extra)));
+        }
+    }
+    found
+}
+
+fn asymmetry(node: &Node<'_>, (from, to): (Net, Net), other: &str, extra: &str) -> Finding {
+    let drops = node.document().globals.drop_asym_route == Some(true);
+    let what = if drops {
+        "and drop_asym_route drops what comes that way"
+    } else {
+        "so that a failure there takes answers and no requests"
+    };
+    let reason = format!(
+        "{other} answers from {to} by the gateway in {extra}, by which this node on {from} has no route to {to}, {what}"
+    );
+    let fix = "name the same gateways on both sides".to_owned();
+    let mut routes = node.routes.iter();
+    let first = routes.find(|route| route.show.net == to && route.show.gateway.net() == from);
+    let path = first.map_or_else(|| vec![Step::Key("route")], |route| at_gateway(route));
+    let made = node.finding(&ASYMMETRIC_ROUTE, &path, reason, fix);
+    let severity = if drops {
+        Severity::Error
+    } else {
+        made.severity
+    };
+    made.with_severity(severity)
+}

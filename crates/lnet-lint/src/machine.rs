@@ -1,0 +1,189 @@
+//! What a machine's interfaces look like: the output of `ip -j addr`.
+//!
+//! LNet's own outputs do not show whether an interface exists, has a carrier, or shares a subnet with
+//! another one. This file, taken on the node, does.
+
+use std::net::IpAddr;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+/// The interfaces of a machine, in the order of the system.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Machine {
+    /// The interfaces.
+    pub(crate) interfaces: Vec<Interface>,
+}
+
+/// An interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interface {
+    /// Its name.
+    pub(crate) name: String,
+    /// The interface under it, for a VLAN and the like.
+    pub(crate) parent: Option<String>,
+    /// It is up and has a carrier.
+    pub(crate) up: bool,
+    /// Bytes of its largest packet.
+    pub(crate) mtu: Option<u32>,
+    /// Its addresses.
+    pub(crate) addresses: Vec<Address>,
+}
+
+/// An address of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// The address.
+    pub(crate) ip: IpAddr,
+    /// Bits of its subnet's prefix.
+    pub(crate) prefix: u8,
+    /// The alias that it was given under, such as `eth0:1`.
+    pub(crate) label: Option<String>,
+}
+
+/// The text is not what `ip -j addr` prints.
+#[derive(Debug, Error)]
+#[error("not the output of `ip -j addr`: {0}")]
+pub struct MachineError(#[from] serde_json::Error);
+
+#[derive(Deserialize)]
+struct Link {
+    ifname: Option<String>,
+    link: Option<String>,
+    mtu: Option<u32>,
+    #[serde(default)]
+    flags: Vec<String>,
+    #[serde(default)]
+    addr_info: Vec<AddressInfo>,
+}
+
+#[derive(Deserialize)]
+struct AddressInfo {
+    local: Option<IpAddr>,
+    prefixlen: Option<u8>,
+    label: Option<String>,
+}
+
+impl Machine {
+    /// Reads the output of `ip -j addr`.
+    ///
+    /// # Errors
+    ///
+    /// When it is no such output; the message says where.
+    pub(crate) fn parse(text: &str) -> Result<Self, MachineError> {
+        let links: Vec<Link> = serde_json::from_str(text)?;
+        let interfaces = links.into_iter().filter_map(Interface::of).collect();
+        Ok(Self { interfaces })
+    }
+
+    /// The first interface that is up and not loopback: what a network without a name takes.
+    pub(crate) fn first(&self) -> Option<&str> {
+        let mut up = self
+            .interfaces
+            .iter()
+            .filter(|one| one.up && one.name != "lo");
+        up.next().map(|one| one.name.as_str())
+    }
+
+    /// Every address with the name of its interface.
+    pub(crate) fn named_addresses(&self) -> impl Iterator<Item = (&str, IpAddr)> {
+        self.interfaces.iter().flat_map(|one| {
+            let addresses = one.addresses.iter();
+            addresses.map(move |address| (one.name.as_str(), address.ip))
+        })
+    }
+
+    /// The interface of this name, which may be that of an alias.
+    pub(crate) fn interface(&self, name: &str) -> Option<&Interface> {
+        let by_name = self.interfaces.iter().find(|one| one.name == name);
+        by_name.or_else(|| {
+            let has = |one: &&Interface| one.addresses.iter().any(|a| a.is_called(name));
+            self.interfaces.iter().find(has)
+        })
+    }
+
+    /// The address that an NI on this interface gets: the alias's own, or the first.
+    pub(crate) fn address(&self, name: &str) -> Option<&Address> {
+        let addresses = &self.interface(name)?.addresses;
+        let of_alias = addresses.iter().find(|address| address.is_called(name));
+        of_alias.or_else(|| addresses.iter().find(|address| address.ip.is_ipv4()))
+    }
+
+    /// The subnet's prefix of one of the machine's addresses.
+    pub(crate) fn prefix_of(&self, ip: IpAddr) -> Option<u8> {
+        let mut addresses = self.interfaces.iter().flat_map(|one| &one.addresses);
+        addresses
+            .find(|address| address.ip == ip)
+            .map(|address| address.prefix)
+    }
+}
+
+impl Interface {
+    fn of(link: Link) -> Option<Self> {
+        let has = |flag: &str| link.flags.iter().any(|one| one == flag);
+        let up = has("UP") && has("LOWER_UP");
+        let addresses = link.addr_info.into_iter().filter_map(|info| {
+            let ip = info.local?;
+            let most = if ip.is_ipv4() { 32 } else { 128 };
+            Some(Address {
+                ip,
+                prefix: info.prefixlen.unwrap_or(most).min(most),
+                label: info.label,
+            })
+        });
+        Some(Self {
+            name: link.ifname?,
+            parent: link.link,
+            up,
+            mtu: link.mtu,
+            addresses: addresses.collect(),
+        })
+    }
+}
+
+impl Address {
+    fn is_called(&self, name: &str) -> bool {
+        self.label.as_deref() == Some(name)
+    }
+}
+
+/// True when two addresses are in one subnet of this prefix.
+pub(crate) fn share_subnet(a: IpAddr, b: IpAddr, prefix: u8) -> bool {
+    let bits = |ip: IpAddr| match ip {
+        IpAddr::V4(ip) => u128::from(ip.to_bits()) << 96,
+        IpAddr::V6(ip) => ip.to_bits(),
+    };
+    let mask = u128::MAX
+        .checked_shl(128 - u32::from(prefix))
+        .unwrap_or_default();
+    a.is_ipv4() == b.is_ipv4() && (bits(a) ^ bits(b)) & mask == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subnets_are_compared_by_their_prefix() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert!(share_subnet(ip("10.0.1.1"), ip("10.0.1.200"), 24));
+        assert!(!share_subnet(ip("10.0.1.1"), ip("10.0.2.1"), 24));
+        assert!(share_subnet(ip("10.0.1.1"), ip("10.0.2.1"), 16));
+        assert!(share_subnet(ip("10.0.1.1"), ip("192.0.2.1"), 0));
+        assert!(!share_subnet(ip("10.0.1.1"), ip("::1"), 0));
+    }
+
+    #[test]
+    fn an_alias_is_found_with_its_own_address() {
+        let text = r#"[{"ifname":"eth0","flags":["UP","LOWER_UP"],"addr_info":[
+            {"local":"10.0.0.1","prefixlen":24,"label":"eth0"},
+            {"local":"10.0.5.1","prefixlen":24,"label":"eth0:1"}]}]"#;
+        let machine = Machine::parse(text).unwrap();
+        assert_eq!(
+            machine.address("eth0:1").unwrap().ip.to_string(),
+            "10.0.5.1"
+        );
+        assert_eq!(machine.interface("eth0:1").unwrap().name, "eth0");
+        assert!(machine.interface("eth1").is_none());
+    }
+}

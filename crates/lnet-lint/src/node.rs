@@ -1,0 +1,285 @@
+//! A node as its document describes it: interfaces, routes, rules, each with the way to its place.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use lnet_config::{Document, Ip2Nets, NiConfig, NiShow, PeerShow, Places, RouteShow, Step};
+use lnet_policy::{PolicyError, Profile, Rule, RuleList};
+use lnet_types::expr::NidList;
+use lnet_types::{LndType, Net, Nid};
+
+use crate::catalogue::{Lint, Severity};
+use crate::finding::Finding;
+use crate::machine::Machine;
+use crate::source::{Path, Source, key_text};
+
+/// Gateways that one entry of a document may name (lnet-selection, section 0.2).
+const MAX_GATEWAYS: usize = 128;
+
+/// A local NI.
+#[derive(Debug)]
+pub(crate) struct Ni<'s> {
+    pub(crate) net: Net,
+    /// As the document says, or as the address of its interface does.
+    pub(crate) nid: Option<Nid>,
+    pub(crate) interface: Option<String>,
+    pub(crate) path: Path,
+    /// `None` for one that follows from `ip2nets`.
+    pub(crate) show: Option<&'s NiShow>,
+}
+
+/// A route.
+#[derive(Debug)]
+pub(crate) struct Route<'s> {
+    pub(crate) show: &'s RouteShow,
+    pub(crate) path: Path,
+}
+
+/// A rule that can be in force.
+#[derive(Debug)]
+pub(crate) struct PlacedRule {
+    /// Its place among the document's entries.
+    pub(crate) entry: usize,
+    /// Its index in the list.
+    pub(crate) index: usize,
+    pub(crate) rule: Rule,
+}
+
+/// A node.
+#[derive(Debug)]
+pub(crate) struct Node<'s> {
+    pub(crate) source: &'s Source<'s>,
+    /// Without loopback.
+    pub(crate) nis: Vec<Ni<'s>>,
+    pub(crate) routes: Vec<Route<'s>>,
+    pub(crate) list: RuleList,
+    pub(crate) rules: Vec<PlacedRule>,
+    /// Rules that cannot be in force, by their entries.
+    pub(crate) dead: Vec<(usize, PolicyError)>,
+}
+
+impl<'s> Node<'s> {
+    /// Puts together what a document says.
+    pub(crate) fn new(source: &'s Source<'s>) -> Self {
+        let document = &source.document;
+        let (list, dead) = document.rules(Profile::Design);
+        let rules = document
+            .udsp
+            .iter()
+            .enumerate()
+            .filter_map(|(entry, text)| {
+                let rule = text.rule(Profile::Design).ok()?;
+                let mut rules = list.rules().iter();
+                let index = rules.position(|other| other.selector() == rule.selector())?;
+                Some(PlacedRule { entry, index, rule })
+            });
+        Self {
+            nis: nis(source),
+            routes: routes(source),
+            rules: rules.collect(),
+            dead: dead
+                .into_iter()
+                .map(|rule| (rule.index, rule.error))
+                .collect(),
+            list,
+            source,
+        }
+    }
+
+    pub(crate) fn document(&self) -> &'s Document {
+        &self.source.document
+    }
+
+    pub(crate) fn machine(&self) -> Option<&'s Machine> {
+        self.source.machine.as_ref()
+    }
+
+    pub(crate) fn peers(&self) -> impl Iterator<Item = (usize, &'s PeerShow)> {
+        self.document().peers.iter().enumerate()
+    }
+
+    /// Whether the document says nothing of local networks, so that nothing follows from their absence.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.nis.is_empty() && self.document().ip2nets.is_empty()
+    }
+
+    /// The local networks, each once, in the order of the document.
+    pub(crate) fn nets(&self) -> Vec<Net> {
+        let mut seen = BTreeSet::new();
+        let from_rules = self.document().ip2nets.iter().map(|rule| rule.net);
+        let nets = self.nis.iter().map(|ni| ni.net).chain(from_rules);
+        nets.filter(|&net| seen.insert(net)).collect()
+    }
+
+    pub(crate) fn has_net(&self, net: Net) -> bool {
+        self.nis.iter().any(|ni| ni.net == net)
+            || self.document().ip2nets.iter().any(|rule| rule.net == net)
+    }
+
+    /// Whether messages to a network can leave this node.
+    pub(crate) fn reaches(&self, net: Net) -> bool {
+        self.has_net(net) || self.routes.iter().any(|route| route.show.net == net)
+    }
+
+    /// The local NIDs, as far as they are known.
+    pub(crate) fn nids(&self) -> impl Iterator<Item = Nid> {
+        self.nis.iter().filter_map(|ni| ni.nid)
+    }
+
+    /// Whether the NIDs of all local NIs are known.
+    pub(crate) fn knows_nids(&self) -> bool {
+        let unresolved = |rule: &Ip2Nets| !self.nis.iter().any(|ni| ni.net == rule.net);
+        self.nis.iter().all(|ni| ni.nid.is_some())
+            && !self.document().ip2nets.iter().any(unresolved)
+    }
+
+    /// Whether this node forwards, which it does only when its document says so.
+    pub(crate) fn is_router(&self) -> bool {
+        self.document().routing == Some(true)
+    }
+
+    /// A finding at a path of the document.
+    pub(crate) fn finding(
+        &self,
+        lint: &'static Lint,
+        path: &[Step<'_>],
+        reason: String,
+        fix: String,
+    ) -> Finding {
+        let position = self.source.position(path);
+        let places = self.source.places.as_ref();
+        let depth = places.map_or(path.len(), |places| places.depth(path));
+        Finding {
+            code: lint.code,
+            severity: lint.severity,
+            file: self.source.name.to_owned(),
+            line: position.line,
+            column: position.column,
+            key: key_text(path.get(..depth).unwrap_or(path)),
+            reason,
+            fix,
+        }
+    }
+
+    /// The way to a parameter, which may stand in its section or outside.
+    pub(crate) fn parameter(&self, key: &'static str) -> Path {
+        let places = self.source.places.as_ref();
+        let outside = places.is_some_and(|places| places.depth(&[Step::Key(key)]) == 1);
+        if outside {
+            return vec![Step::Key(key)];
+        }
+        vec![Step::Key("global"), Step::Key(key)]
+    }
+
+    /// What an NI is called in a text.
+    pub(crate) fn label(ni: &Ni<'_>) -> String {
+        match (&ni.nid, &ni.interface) {
+            (Some(nid), Some(interface)) => format!("{nid} ({interface})"),
+            (Some(nid), None) => nid.to_string(),
+            (None, Some(interface)) => format!("{interface} on {}", ni.net),
+            (None, None) => ni.net.to_string(),
+        }
+    }
+}
+
+impl Finding {
+    /// The same, this bad.
+    pub(crate) fn with_severity(self, severity: Severity) -> Self {
+        Self { severity, ..self }
+    }
+}
+
+/// Names, separated by commas.
+pub(crate) fn listed<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    items.join(", ")
+}
+
+fn nis<'s>(source: &'s Source<'s>) -> Vec<Ni<'s>> {
+    let machine = source.machine.as_ref();
+    let mut nis = Vec::new();
+    for (at, net) in source.document.nets.iter().enumerate() {
+        if net.net == Net::LO {
+            continue;
+        }
+        for (item, show) in net.nis.iter().enumerate() {
+            let keys = [Step::Key("net"), Step::Item(at), Step::Key("local NI(s)")];
+            let path = [keys.as_slice(), &[Step::Item(item)]].concat();
+            add_nis(&mut nis, net.net, &show.config, (path, Some(show)), machine);
+        }
+    }
+    let Some(machine) = machine else { return nis };
+    let local: Vec<(&str, IpAddr)> = machine.named_addresses().collect();
+    // Rules of which none applies give no networks; what is wrong with them another lint says.
+    let by_address = Ip2Nets::nets(&source.document.ip2nets, &local).unwrap_or_default();
+    for net in &by_address {
+        let mut rules = source.document.ip2nets.iter();
+        let at = rules.position(|rule| rule.net == net.net).unwrap_or(0);
+        for config in &net.nis {
+            let path = vec![Step::Key("ip2nets"), Step::Item(at)];
+            add_nis(&mut nis, net.net, config, (path, None), Some(machine));
+        }
+    }
+    nis
+}
+
+/// An NI for each interface that a configuration names.
+fn add_nis<'s>(
+    nis: &mut Vec<Ni<'s>>,
+    net: Net,
+    config: &NiConfig,
+    (path, show): (Path, Option<&'s NiShow>),
+    machine: Option<&Machine>,
+) {
+    let ni = |nid, interface| Ni {
+        net,
+        nid,
+        interface,
+        path: path.clone(),
+        show,
+    };
+    if config.interfaces.is_empty() {
+        nis.push(ni(config.nid, None));
+    }
+    for name in &config.interfaces {
+        let by_ip = matches!(net.lnd, LndType::TCP | LndType::O2IB);
+        let address = machine.filter(|_| by_ip).and_then(|one| one.address(name));
+        let nid = config
+            .nid
+            .or(address.map(|address| Nid::from_ip(net, address.ip)));
+        nis.push(ni(nid, Some(name.clone())));
+    }
+}
+
+/// The document's routes, with the entries that they come from: one entry may name several gateways.
+fn routes<'s>(source: &'s Source<'s>) -> Vec<Route<'s>> {
+    let mut shows = source.document.routes.iter();
+    let path = |item| vec![Step::Key("route"), Step::Item(item)];
+    let mut routes = Vec::new();
+    for item in 0.. {
+        let count = match &source.places {
+            Some(places) => gateways(places, item),
+            None => 1,
+        };
+        let of_entry = shows.by_ref().take(count.max(1));
+        let before = routes.len();
+        routes.extend(of_entry.map(|show| Route {
+            show,
+            path: path(item),
+        }));
+        if routes.len() == before {
+            break;
+        }
+    }
+    routes
+}
+
+/// How many gateways an entry of `route` names.
+fn gateways(places: &Places<'_>, item: usize) -> usize {
+    let path = [Step::Key("route"), Step::Item(item), Step::Key("gateway")];
+    let list = places
+        .text(&path)
+        .and_then(|text| text.parse::<NidList>().ok());
+    let nids = list.and_then(|list| list.expand(MAX_GATEWAYS).ok());
+    nids.map_or(1, |nids| nids.len())
+}

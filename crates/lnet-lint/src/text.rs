@@ -1,0 +1,62 @@
+//! A report for a terminal of 100 columns.
+
+use std::fmt::Write as _;
+
+use crate::finding::Report;
+
+/// Columns.
+const WIDTH: usize = 100;
+/// Of everything under a finding's place.
+const INDENT: usize = 4;
+
+impl Report {
+    /// The report as text: place, severity, code, reason and fix of each finding, and how many there are.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for finding in &self.findings {
+            let place = format!("{}:{}:{}", finding.file, finding.line, finding.column);
+            let head = format!("{place}: {}[{}]", finding.severity, finding.code);
+            let key = if finding.key.is_empty() {
+                String::new()
+            } else {
+                format!(" {}", finding.key)
+            };
+            // Writing to a String cannot fail.
+            let _infallible = writeln!(text, "{head}{key}");
+            paragraph(&mut text, &finding.reason);
+            paragraph(&mut text, &format!("fix: {}", finding.fix));
+        }
+        let counts = [
+            counted(self.errors, "error"),
+            counted(self.warnings, "warning"),
+            counted(self.notes, "note"),
+        ];
+        let files = counted(self.files.len(), "file");
+        let _infallible = writeln!(text, "{} in {files}", counts.join(", "));
+        text
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}
+
+/// Words in lines; one that is longer than a line has a line of its own.
+fn paragraph(page: &mut String, text: &str) {
+    let mut line = " ".repeat(INDENT);
+    for word in text.split_whitespace() {
+        let is_first = line.len() == INDENT;
+        if !is_first && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            page.push_str(&line);
+            page.push('\n');
+            line.truncate(INDENT);
+        } else if !is_first {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    page.push_str(&line);
+    page.push('\n');
+}

@@ -1,0 +1,219 @@
+//! Each lint across the documents of several nodes: a site in which it fires, and the corrected one.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+use lnet_lint::{Finding, Input, Report, lint};
+
+/// A client on tcp, a router, a second one, and a server on tcp1.
+#[derive(Clone)]
+struct Site {
+    client: String,
+    router: String,
+    second: String,
+    server: String,
+}
+
+impl Site {
+    fn new() -> Self {
+        let router = |last| {
+            format!(
+                "net: [{{net type: tcp, local NI(s): [{{nid: 10.0.0.{last}@tcp}}]}}, {{net type: tcp1, local NI(s): \
+                 [{{nid: 10.1.0.{last}@tcp1}}]}}]\nrouting: {{enable: 1}}\n"
+            )
+        };
+        Self {
+            client: "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp}]}]\n\
+                     route: [{net: tcp1, gateway: 10.0.0.8@tcp, hop: 1}]\n"
+                .to_owned(),
+            router: router(8),
+            second: router(9),
+            server: "net: [{net type: tcp1, local NI(s): [{nid: 10.1.0.7@tcp1}]}]\n\
+                     route: [{net: tcp, gateway: 10.1.0.8@tcp1, hop: 1}]\n"
+                .to_owned(),
+        }
+    }
+
+    fn report(&self) -> Report {
+        let input = |name, text| Input {
+            name,
+            text,
+            interfaces: None,
+        };
+        let inputs = [
+            input("client", &self.client),
+            input("router", &self.router),
+            input("second", &self.second),
+            input("server", &self.server),
+        ];
+        lint(&inputs).unwrap()
+    }
+}
+
+/// The lint fires in a changed site, once and in that file, and not in the site as it is.
+#[track_caller]
+fn fires(code: &str, file: &str, change: impl FnOnce(&mut Site)) -> Finding {
+    let site = Site::new();
+    let before = site.report().findings;
+    assert!(
+        before.iter().all(|finding| finding.code != code),
+        "{before:#?}"
+    );
+    let mut changed = site;
+    change(&mut changed);
+    let found = changed.report().findings;
+    let of_code: Vec<_> = found
+        .iter()
+        .filter(|finding| finding.code == code)
+        .collect();
+    let [one] = of_code.as_slice() else {
+        panic!("{code} is not there once: {found:#?}")
+    };
+    assert_eq!(one.file, file);
+    (*one).clone()
+}
+
+fn replace(text: &mut String, from: &str, to: &str) {
+    assert!(text.contains(from), "{text}");
+    *text = text.replace(from, to);
+}
+
+#[test]
+fn a_site_that_is_right_has_no_findings() {
+    assert_eq!(Site::new().report().findings, []);
+}
+
+#[test]
+fn a_nid_of_two_nodes_is_found() {
+    let found = fires("nid-claimed-twice", "second", |site| {
+        replace(&mut site.second, "10.1.0.9", "10.1.0.8");
+    });
+    assert!(
+        found.reason.contains("the one in router"),
+        "{}",
+        found.reason
+    );
+}
+
+#[test]
+fn a_gateway_that_nobody_is_is_found() {
+    let found = fires("gateway-missing", "client", |site| {
+        replace(&mut site.client, "10.0.0.8", "10.0.0.88");
+    });
+    assert_eq!((found.line, found.key.as_str()), (2, "route[0].gateway"));
+}
+
+#[test]
+fn a_gateway_is_not_missed_where_its_nid_may_follow_from_an_interface() {
+    let mut site = Site::new();
+    replace(
+        &mut site.router,
+        "nid: 10.0.0.8@tcp",
+        "interfaces: {0: eth0}",
+    );
+    let codes: Vec<_> = site.report().findings.iter().map(|f| f.code).collect();
+    assert!(!codes.contains(&"gateway-missing"), "{codes:?}");
+}
+
+#[test]
+fn a_gateway_that_does_not_forward_is_found() {
+    fires("gateway-not-routing", "router", |site| {
+        replace(&mut site.router, "enable: 1", "enable: 0");
+    });
+}
+
+#[test]
+fn a_gateway_without_the_remote_network_is_found() {
+    fires("gateway-lacks-net", "router", |site| {
+        replace(&mut site.router, "10.1.0.8@tcp1", "10.2.0.8@tcp2");
+        replace(&mut site.router, "net type: tcp1", "net type: tcp2");
+    });
+}
+
+#[test]
+fn a_route_without_a_way_back_is_found_where_it_is_missing() {
+    let found = fires("one-sided-route", "server", |site| {
+        site.server = site.server.lines().next().unwrap().to_owned();
+    });
+    assert!(
+        found.fix.contains("route to tcp by a gateway on tcp1"),
+        "{}",
+        found.fix
+    );
+}
+
+#[test]
+fn answers_by_another_gateway_are_found() {
+    let found = fires("asymmetric-route", "client", |site| {
+        replace(&mut site.server, "10.1.0.8@tcp1", "'10.1.0.[8-9]@tcp1'");
+    });
+    assert_eq!(found.severity.to_string(), "warning");
+    assert!(found.reason.contains("in second"), "{}", found.reason);
+}
+
+#[test]
+fn answers_by_another_gateway_are_an_error_where_they_are_dropped() {
+    let found = fires("asymmetric-route", "client", |site| {
+        replace(&mut site.server, "10.1.0.8@tcp1", "'10.1.0.[8-9]@tcp1'");
+        site.client += "global: {drop_asym_route: 1}\n";
+    });
+    assert_eq!(found.severity.to_string(), "error");
+}
+
+#[test]
+fn a_parameter_unlike_that_of_the_other_router_is_found() {
+    let found = fires("parameters-differ", "second", |site| {
+        site.second += "global: {retry_count: 3}\n";
+    });
+    assert_eq!((found.line, found.key.as_str()), (3, "global.retry_count"));
+}
+
+#[test]
+fn a_default_that_is_written_out_is_no_difference() {
+    let mut site = Site::new();
+    site.second += "global: {retry_count: 2, transaction_timeout: 150}\n";
+    assert_eq!(site.report().findings, []);
+}
+
+#[test]
+fn a_document_that_cannot_be_looked_at_silences_what_spans_nodes() {
+    let mut site = Site::new();
+    site.router += "global: {retry_count: 3, health_sensitivity: 0}\n";
+    let codes: Vec<_> = site.report().findings.iter().map(|f| f.code).collect();
+    assert_eq!(codes, ["import-refused"]);
+}
+
+#[test]
+fn interfaces_give_the_nids_that_a_document_does_not_name() {
+    let mut site = Site::new();
+    replace(
+        &mut site.router,
+        "nid: 10.0.0.8@tcp",
+        "interfaces: {0: eth0}",
+    );
+    let machine = r#"[{"ifname":"eth0","mtu":9000,"flags":["UP","LOWER_UP"],
+        "addr_info":[{"local":"10.0.0.1","prefixlen":24}]}]"#;
+    let input = |name, text, interfaces| Input {
+        name,
+        text,
+        interfaces,
+    };
+    let inputs = [
+        input("client", &site.client, None),
+        input("router", &site.router, Some(machine)),
+    ];
+    let report = lint(&inputs).unwrap();
+    let codes: Vec<_> = report
+        .findings
+        .iter()
+        .map(|f| (f.code, f.file.as_str()))
+        .collect();
+    assert!(
+        codes.contains(&("nid-claimed-twice", "router")),
+        "{codes:?}"
+    );
+}
