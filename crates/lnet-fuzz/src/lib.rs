@@ -10,6 +10,7 @@
 //! much to read are told the truth.
 
 mod capture;
+mod control;
 mod planning;
 mod policy;
 mod services;
@@ -19,6 +20,7 @@ mod zbmi;
 mod zoid;
 
 pub use capture::capture;
+pub use control::control_frame;
 pub use planning::{machine_file, site_lists};
 pub use policy::rule_block;
 pub use services::{rpc_message, store_body};
@@ -36,6 +38,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("config_shown", config_shown),
     ("config_yaml", config_yaml),
     ("connreq", connreq),
+    ("control_frame", control_frame),
     ("hello", hello),
     ("ksock_frame", ksock_frame),
     ("lnet_header", lnet_header),

@@ -129,6 +129,7 @@ const EDGES: [(&str, &[&str]); 29] = [
             "lnet-rpc",
             "lnet-store",
             "lnet-config",
+            "lnet-control",
             "lnet-policy",
             "lnet-wire",
             "lnet-types",
