@@ -226,11 +226,11 @@ impl Method for Client {
         match self.attempt(&op, timeout) {
             Outcome::NotNow => Ok(self.leave_queued(op.id)),
             Outcome::Done(len) => {
-                self.finish_post(op.id);
+                self.finish_post(op.id, key);
                 Ok(Posted::Immediate(len))
             }
             Outcome::Failed(error) | Outcome::Lost(error) => {
-                self.finish_post(op.id);
+                self.finish_post(op.id, key);
                 Err(error)
             }
         }
@@ -331,10 +331,10 @@ impl Method for Client {
 
 impl Client {
     /// The operation of a post is over, and others of its key may be attempted.
-    fn finish_post(&self, op: OpId) {
+    fn finish_post(&self, op: OpId, key: Key) {
         let mut state = self.lock();
         state.queue.remove(op);
-        if state.queue.len() > 0 {
+        if state.queue.has(key) {
             state.queued += 1;
             self.stir(&state);
         }

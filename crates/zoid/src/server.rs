@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `attachment` | one stay at a daemon: session, segment, who sleeps |
 //! | `control` | commands and replies over message queues |
+//! | `journal` | the reply queues' names, for whoever cleans up |
 //! | `watch` | whether the daemon lives |
 //! | `pool` | memory of the expected region |
 //! | `ops` | operations that were posted and have not completed |
@@ -12,12 +13,13 @@
 //! | `post`, `test` | what the names say |
 //!
 //! Locks: `attachment`, `ops`, `waiting`, `peers`, the pool, the gate of sleepers, the reply slots.
-//! None is taken while another of these is held, except reply slots' descriptors by a call under
-//! the gate; and none is held while a command is answered, while memory is released, or while the
-//! interface is told of a completion.
+//! None is taken while another of these is held, except `ops` and the pool's under `waiting`, and
+//! reply slots' descriptors by a call under the gate; and none is held while a command is answered,
+//! while memory is released, or while the interface is told of a completion.
 
 mod attachment;
 mod control;
+mod journal;
 mod ops;
 mod peers;
 mod pool;
@@ -27,8 +29,9 @@ mod waiting;
 mod watch;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bmi::{
@@ -42,6 +45,7 @@ use zoid_proto::ctl::Request as Command;
 use self::attachment::{Attachment, NotAttached};
 use self::ops::Ops;
 use self::peers::{ITSELF, Peers};
+use self::pool::Pool;
 use self::waiting::Waiting;
 use crate::address::{Daemon, parse};
 use crate::counters::Counters;
@@ -69,6 +73,12 @@ pub(crate) struct Server {
     walk_again: AtomicBool,
     peers: Mutex<Peers>,
     closed: AtomicBool,
+    /// Threads that may be using memory of the program.
+    inside: AtomicUsize,
+    /// Memory in segments of daemons that are gone, which programs still hold: it is copied.
+    former: Mutex<Vec<Weak<Pool>>>,
+    /// The largest expected and unexpected messages, as the last daemon said.
+    limits: Mutex<(u64, u64)>,
     /// How often the interface has ended all sleeps, or an operation was registered late.
     wakes: AtomicU64,
     _served: Served,
@@ -127,6 +137,9 @@ impl Server {
             walk_again: AtomicBool::new(false),
             peers: Mutex::default(),
             closed: AtomicBool::new(false),
+            inside: AtomicUsize::new(0),
+            former: Mutex::default(),
+            limits: Mutex::default(),
             wakes: AtomicU64::new(0),
         });
         server.attach_first()?;
@@ -138,10 +151,7 @@ impl Server {
         let mut told = false;
         loop {
             match Attachment::attach(&self.options, self.process, &self.counters) {
-                Ok(attachment) => {
-                    self.adopt(attachment);
-                    return Ok(());
-                }
+                Ok(attachment) => return self.adopt(attachment).map(drop),
                 Err(NotAttached::Refused(error)) => return Err(error),
                 Err(NotAttached::NotYet) => {}
             }
@@ -165,7 +175,8 @@ impl Server {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn adopt(self: &Arc<Self>, attachment: Attachment) -> Arc<Attachment> {
+    /// Takes a new attachment, unless the method was closed meanwhile.
+    fn adopt(self: &Arc<Self>, attachment: Attachment) -> Result<Arc<Attachment>, Error> {
         let server = Arc::downgrade(self);
         attachment.pool.on_free(move || {
             if let Some(server) = server.upgrade() {
@@ -173,9 +184,19 @@ impl Server {
             }
         });
         let attachment = Arc::new(attachment);
-        self.link().current = Some(Arc::clone(&attachment));
+        *lock(&self.limits) = (attachment.max_expected, attachment.max_unexpected);
+        let mut link = self.link();
+        if self.closed.load(Ordering::SeqCst) {
+            drop(link);
+            attachment.detach();
+            return Err(Error::NetDown);
+        }
+        link.current = Some(Arc::clone(&attachment));
+        drop(link);
         self.changed.notify_all();
-        attachment
+        // Posts that came between the last daemon and this one wait for its memory.
+        self.memory_freed();
+        Ok(attachment)
     }
 
     /// The attachment; without one, attaches again if the daemon is back.
@@ -214,7 +235,7 @@ impl Server {
         match attached {
             Ok(attachment) => {
                 self.counters.reconnects().up();
-                Ok(self.adopt(attachment))
+                self.adopt(attachment)
             }
             Err(_) => Err(Error::NetDown),
         }
@@ -245,6 +266,10 @@ impl Server {
         drop(link);
         tracing::warn!(%error, "the daemon is gone");
         attachment.forsake();
+        let mut former = lock(&self.former);
+        former.retain(|pool| pool.strong_count() > 0);
+        former.push(Arc::downgrade(&attachment.pool));
+        drop(former);
         lock(&self.waiting).clear();
         let fallen = lock(&self.ops).take_all();
         for (id, op) in fallen {
@@ -264,16 +289,30 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What the interface calls. It holds the server so that pieces of the pool can find it.
 pub(crate) struct Handle(pub(crate) Arc<Server>);
 
+/// A thread that may be using memory of the program: the end waits for it.
+struct Inside<'a>(&'a Arc<Server>);
+
+impl Deref for Inside<'_> {
+    type Target = Arc<Server>;
+
+    fn deref(&self) -> &Arc<Server> {
+        self.0
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.inside.fetch_sub(1, Ordering::SeqCst);
+        if self.0.closed.load(Ordering::SeqCst) {
+            drop(self.0.link());
+            self.0.changed.notify_all();
+        }
+    }
+}
+
 impl Handle {
-    fn enter(&self) -> Result<&Arc<Server>, Error> {
-        let server = &self.0;
-        if std::process::id() != server.process {
-            return Err(Error::Inval);
-        }
-        if server.closed.load(Ordering::SeqCst) {
-            return Err(Error::NetDown);
-        }
-        Ok(server)
+    fn enter(&self) -> Result<Inside<'_>, Error> {
+        self.0.enter()
     }
 }
 
@@ -288,9 +327,7 @@ impl Method for Handle {
 
     fn limits(&self) -> Limits {
         let limit = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
-        let attached = self.0.attached();
-        let limits = attached.map(|it| (it.max_expected, it.max_unexpected));
-        let (expected, unexpected) = limits.unwrap_or((0, 0));
+        let (expected, unexpected) = *lock(&self.0.limits);
         Limits {
             expected: limit(expected),
             unexpected: limit(unexpected),
@@ -353,7 +390,7 @@ impl Method for Handle {
     fn set(&self, peer: Option<Peer>, setting: &Setting) -> Result<(), Error> {
         let server = self.enter()?;
         if let (Some(peer), Setting::CloseConnection) = (peer, setting) {
-            server.drop_peer(peer);
+            server.disconnect(peer);
         }
         Ok(())
     }
@@ -372,7 +409,7 @@ impl Method for Handle {
     }
 
     fn forget(&self, peer: Peer) {
-        self.0.drop_peer(peer);
+        self.0.forget(peer);
         lock(&self.0.peers).forget(peer);
     }
 
@@ -384,6 +421,18 @@ impl Method for Handle {
 }
 
 impl Server {
+    fn enter(self: &Arc<Self>) -> Result<Inside<'_>, Error> {
+        if std::process::id() != self.process {
+            return Err(Error::Inval);
+        }
+        self.inside.fetch_add(1, Ordering::SeqCst);
+        let inside = Inside(self);
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Error::NetDown);
+        }
+        Ok(inside)
+    }
+
     fn wake_all(&self) {
         self.wakes.fetch_add(1, Ordering::SeqCst);
         if let Ok(attachment) = self.attached() {
@@ -392,8 +441,26 @@ impl Server {
         self.changed.notify_all();
     }
 
-    /// The interface has no address for a client any more.
-    fn drop_peer(&self, peer: Peer) {
+    /// The interface has no address for a client any more. The client's operations end: those that
+    /// the plugin has as it says, for it may be moving bytes of them at this moment.
+    fn forget(self: &Arc<Self>, peer: Peer) {
+        let Ok(_inside) = self.enter() else {
+            return;
+        };
+        let forgotten = lock(&self.ops).forget(peer);
+        for op in forgotten {
+            self.cancel(op);
+        }
+        self.drop_peer(peer, false);
+    }
+
+    /// Ends a client's connection; operations with it fail.
+    fn disconnect(&self, peer: Peer) {
+        self.drop_peer(peer, true);
+        lock(&self.peers).note_gone(peer);
+    }
+
+    fn drop_peer(&self, peer: Peer, disconnect: bool) {
         let client = lock(&self.peers).client(peer);
         let (Some(client), Ok(attachment)) = (client, self.attached()) else {
             return;
@@ -401,17 +468,8 @@ impl Server {
         if client.session != attachment.session {
             return;
         }
-        let fallen = lock(&self.ops).take_of(peer);
-        for (id, op) in fallen {
-            if let Some(plugin_id) = op.plugin_id() {
-                let told = attachment.tell(&Command::Cancel { plugin_id });
-                let _judged = self.judge(&attachment, told);
-            }
-            lock(&self.waiting).remove(id);
-            drop(op);
-            self.completions.complete(id, Err(Error::ConnReset));
-        }
-        let dropped = attachment.call(&Command::DropPeer { peer: client.pid });
+        let peer = client.pid;
+        let dropped = attachment.call(&Command::DropPeer { peer, disconnect });
         let dropped = dropped.and_then(|answer| answer.reply().map(|_| ()));
         if let Err(error) = self.judge(&attachment, dropped) {
             tracing::debug!(%error, "the daemon keeps the address of a client");
@@ -423,13 +481,20 @@ impl Server {
             return;
         }
         let attachment = self.link().current.take();
+        self.changed.notify_all();
         if let Some(attachment) = attachment {
             attachment.wake();
             attachment.detach();
         }
+        // Every wait of theirs ends now: with the farewell, or because the watch is closed.
+        let mut link = self.link();
+        while self.inside.load(Ordering::SeqCst) > 0 {
+            let waited = self.changed.wait_timeout(link, RETRY);
+            link = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(link);
         lock(&self.waiting).clear();
         let fallen = lock(&self.ops).take_all();
         drop(fallen);
-        self.changed.notify_all();
     }
 }

@@ -15,6 +15,7 @@ const NAME_MAX: u64 = 255;
 
 const NOT_IMMEDIATE: u32 = 1;
 const WAKE_ON_UNEXPECTED: u32 = 1;
+const DISCONNECT: u32 = 1;
 
 /// A command.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,10 +47,12 @@ pub enum Request<'a> {
         /// Index of the first counter wanted.
         first: u32,
     },
-    /// The server forgot this client's address.
+    /// The server forgot this client's address, or wants the client gone.
     DropPeer {
         /// The client's pset process id.
         peer: i32,
+        /// The client's connection ends too.
+        disconnect: bool,
     },
     /// End every sleeping test of the session. No answer.
     Wake,
@@ -178,9 +181,7 @@ impl<'a> Request<'a> {
             Opcode::CANCEL => one_u64(&reader).map(|plugin_id| Self::Cancel { plugin_id }),
             Opcode::FINI => nothing(&reader).map(|()| Self::Fini),
             Opcode::STAT => one_u32(&reader).map(|first| Self::Stat { first }),
-            Opcode::DROP_PEER => one_u32(&reader).map(|peer| Self::DropPeer {
-                peer: peer.cast_signed(),
-            }),
+            Opcode::DROP_PEER => decode_drop_peer(&reader),
             Opcode::WAKE => nothing(&reader).map(|()| Self::Wake),
             Opcode(value) => {
                 let value = value.into();
@@ -200,7 +201,8 @@ impl<'a> Request<'a> {
                 Self::UnexpectedFree { .. } | Self::Cancel { .. } => 8,
                 Self::PostSend(post) | Self::PostRecv(post) => 32 + post.segments.encoded_len(),
                 Self::Test(test) => 16 + test.selection.encoded_len(),
-                Self::Stat { .. } | Self::DropPeer { .. } => 4,
+                Self::DropPeer { .. } => 8,
+                Self::Stat { .. } => 4,
                 Self::Fini | Self::Wake => 0,
             }
     }
@@ -256,8 +258,9 @@ impl<'a> Request<'a> {
                 Writer::new(body, len)?.u32(*value);
                 Ok(())
             }
-            Self::DropPeer { peer } => {
-                Writer::new(body, len)?.i32(*peer);
+            Self::DropPeer { peer, disconnect } => {
+                let flags = if *disconnect { DISCONNECT } else { 0 };
+                Writer::new(body, len)?.i32(*peer).u32(flags);
                 Ok(())
             }
             Self::Fini | Self::Wake => Ok(()),
@@ -445,6 +448,14 @@ fn decode_test<'a>(reader: &Reader<'a>, spilled: bool) -> Result<Test<'a>, Decod
         timeout_ms: reader.milliseconds(40, "timeout ms")?,
         wake_on_unexpected: reader.u32(48)? & WAKE_ON_UNEXPECTED != 0,
         selection,
+    })
+}
+
+fn decode_drop_peer<'a>(reader: &Reader<'_>) -> Result<Request<'a>, DecodeError> {
+    reader.require_exactly(RequestHeader::LEN + 8)?;
+    Ok(Request::DropPeer {
+        peer: reader.i32(RequestHeader::LEN)?,
+        disconnect: reader.u32(RequestHeader::LEN + 4)? & DISCONNECT != 0,
     })
 }
 

@@ -61,7 +61,10 @@ fn commands() -> Vec<Vec<u8>> {
         Request::Cancel { plugin_id: 1 },
         Request::Fini,
         Request::Stat { first: 0 },
-        Request::DropPeer { peer: 0 },
+        Request::DropPeer {
+            peer: 0,
+            disconnect: false,
+        },
         Request::Wake,
     ]
     .iter()

@@ -257,10 +257,13 @@ fn r51_the_small_commands() {
         "03000000",
     );
     check_command(
-        &Request::DropPeer { peer: -1 },
-        "0a00 2c000000 02000000",
+        &Request::DropPeer {
+            peer: -1,
+            disconnect: true,
+        },
+        "0a00 30000000 02000000",
         NO_FLAGS,
-        "ffffffff",
+        "ffffffff 01000000",
     );
     check_command(&Request::Wake, "0b00 28000000 ffffffff", NO_FLAGS, "");
     check_reply(Opcode::FINI, &Reply::Empty, "0880 28000000", "");

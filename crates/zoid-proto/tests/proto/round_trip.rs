@@ -97,14 +97,14 @@ proptest! {
         (unix_pid, uid, library_version) in any::<(u32, u32, u32)>(),
         reply_queue in "/[a-z0-9.]{0,254}",
         (capacity, class, idle_ms) in (1..=u32::MAX, any::<u8>(), MILLISECONDS),
-        (long, peer) in any::<(u64, i32)>(),
+        (long, peer, disconnect) in any::<(u64, i32, bool)>(),
     ) {
         let reply_queue = reply_queue.as_str();
         check_command(&Request::Init(Init { unix_pid, uid, library_version, reply_queue }));
         check_command(&Request::UnexpectedTest(UnexpectedTest { capacity, class, idle_ms }));
         check_command(&Request::UnexpectedFree { offset: long });
         check_command(&Request::Cancel { plugin_id: long });
-        check_command(&Request::DropPeer { peer });
+        check_command(&Request::DropPeer { peer, disconnect });
         check_command(&Request::Stat { first: uid });
     }
 

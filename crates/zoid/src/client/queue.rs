@@ -224,8 +224,9 @@ impl Queue {
         (!ops.is_empty()).then_some(Asked { key, ops })
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.ops.len()
+    /// Whether there is an operation of this key.
+    pub(super) fn has(&self, key: Key) -> bool {
+        self.keys.contains_key(&key)
     }
 }
 

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use bmi::{Error, Kind, OpId};
@@ -50,8 +51,8 @@ pub(super) struct State {
     last_request: u32,
     /// A thread reads.
     reading: bool,
-    /// Threads that sleep until the reader has something for them.
-    followers: usize,
+    /// Threads that sleep until the reader has something for them, those first that slept first.
+    followers: Vec<Follower>,
     /// Calls of the program that are under way.
     pub(super) inside: usize,
     /// How often the interface has ended all sleeps.
@@ -81,6 +82,14 @@ pub(super) enum Connection {
         next_try: Instant,
         connecting: bool,
     },
+}
+
+/// A thread that sleeps while another reads. Each is woken for itself: were all woken for every
+/// frame, each message of one thread would cost every other thread a turn.
+struct Follower {
+    thread: Thread,
+    /// The call whose answer it waits for.
+    request: Option<u32>,
 }
 
 /// A forwarded call that waits for answers.
@@ -154,7 +163,7 @@ impl State {
             calls: BTreeMap::new(),
             last_request: 0,
             reading: false,
-            followers: 0,
+            followers: Vec::new(),
             inside: 0,
             wakes: 0,
             queued: 0,
@@ -181,6 +190,31 @@ impl State {
         // A call that was given up has nobody to tell.
         if let Some(call) = self.calls.get_mut(&request) {
             call.answers.push_back(answer);
+            self.rouse(request);
+        }
+    }
+
+    /// Wakes the thread that waits for an answer of a call.
+    fn rouse(&self, request: u32) {
+        let waits = |follower: &&Follower| follower.request == Some(request);
+        if let Some(follower) = self.followers.iter().find(waits) {
+            follower.thread.unpark();
+        }
+    }
+
+    /// Makes one of those that sleep the reader, when nobody reads any more.
+    fn hand_over(&self) {
+        if !self.reading
+            && let Some(next) = self.followers.first()
+        {
+            next.thread.unpark();
+        }
+    }
+
+    /// Wakes every thread that sleeps while another reads.
+    fn rouse_all(&self) {
+        for follower in &self.followers {
+            follower.thread.unpark();
         }
     }
 
@@ -223,19 +257,19 @@ impl Client {
         if state.reading {
             self.alarm.ring();
         }
-        if state.followers > 0 {
-            self.changed.notify_all();
-        }
+        state.rouse_all();
     }
 
     /// Sleeps until `ready` has something to return, at the latest until `deadline`. Reads frames
-    /// for everybody meanwhile, if nobody else does.
+    /// for everybody meanwhile, if nobody else does. `request` is the call that it is about, whose
+    /// answers end the sleep; anything else that may make it ready must [`stir`](Self::stir).
     ///
     /// # Errors
     ///
     /// [`Error::NetDown`]: the method was closed.
     pub(super) fn wait<R>(
         &self,
+        request: Option<u32>,
         deadline: Option<Instant>,
         mut ready: impl FnMut(&mut State) -> Option<R>,
     ) -> Result<Option<R>, Error> {
@@ -247,10 +281,7 @@ impl Client {
             let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(now));
             let closed = self.closed.load(Ordering::Relaxed);
             if result.is_some() || left.is_zero() || closed {
-                if state.followers > 0 && !state.reading {
-                    // One of them reads from now on.
-                    self.changed.notify_all();
-                }
+                state.hand_over();
                 return if closed {
                     Err(Error::NetDown)
                 } else {
@@ -263,7 +294,7 @@ impl Client {
                     let link = Arc::clone(link);
                     self.read_for_all(state, &link, slice, began)
                 }
-                _ => self.follow(state, slice),
+                _ => self.follow(state, request, slice),
             };
         }
     }
@@ -271,14 +302,18 @@ impl Client {
     fn follow<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
+        request: Option<u32>,
         limit: Duration,
     ) -> MutexGuard<'a, State> {
-        state.followers += 1;
-        let (mut state, _late) = self
-            .changed
-            .wait_timeout(state, limit)
-            .unwrap_or_else(PoisonError::into_inner);
-        state.followers -= 1;
+        let thread = thread::current();
+        let own = thread.id();
+        state.followers.push(Follower { thread, request });
+        drop(state);
+        // Whoever unparks it has changed the state before. A wake of an earlier sleep that comes
+        // late costs one more look.
+        thread::park_timeout(limit);
+        let mut state = self.lock();
+        state.followers.retain(|other| other.thread.id() != own);
         state
     }
 
@@ -310,9 +345,7 @@ impl Client {
                 tracing::warn!(%error, "the daemon breaks the protocol");
             }
             state.lose(link, of_lost_connection(&error));
-        }
-        if state.followers > 0 {
-            self.changed.notify_all();
+            state.rouse_all();
         }
         if state.fallen.is_empty() {
             return state;
@@ -322,7 +355,10 @@ impl Client {
         for (op, error) in fallen {
             self.completions.complete(op, Err(error));
         }
-        self.lock()
+        let state = self.lock();
+        // Somebody may wait for one of them.
+        state.rouse_all();
+        state
     }
 
     /// Reads what has come, if nobody does, without waiting: what the method's own thread does.
@@ -332,7 +368,9 @@ impl Client {
             && !state.reading
         {
             let link = Arc::clone(link);
-            drop(self.read_for_all(state, &link, Duration::ZERO, Instant::now()));
+            let state = self.read_for_all(state, &link, Duration::ZERO, Instant::now());
+            // A call may have begun to wait meanwhile.
+            state.hand_over();
         }
     }
 
@@ -401,7 +439,9 @@ impl Client {
 
     /// Waits for the next answer of a call, as long as it takes.
     pub(super) fn answer(&self, calling: &Calling<'_>) -> Result<Answer, Error> {
-        let found = self.wait(None, |state| next_answer(state, calling.request))?;
+        let found = self.wait(Some(calling.request), None, |state| {
+            next_answer(state, calling.request)
+        })?;
         // Without a deadline the wait ends only with an answer.
         Ok(found.unwrap_or(Answer::Lost(Error::ConnReset)))
     }
@@ -525,7 +565,7 @@ impl Client {
             if deadline.is_some_and(|deadline| now >= deadline) {
                 return Err(Error::ConnRefused);
             }
-            self.wait(Some(now + RETRY), |_| None::<()>)?;
+            self.wait(None, Some(now + RETRY), |_| None::<()>)?;
         }
     }
 
@@ -615,6 +655,7 @@ impl State {
         if streamed && total == 0 {
             call.answers.push_back(Answer::Received);
         }
+        self.rouse(request);
         Ok(())
     }
 
@@ -646,6 +687,7 @@ impl State {
             sink.received += len;
             if sink.received == sink.total {
                 call.answers.push_back(Answer::Received);
+                self.rouse(request);
             }
         }
     }

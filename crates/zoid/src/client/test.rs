@@ -68,7 +68,9 @@ impl Client {
             }
             if !pause.is_zero() {
                 let until = Instant::now() + pause.min(left);
-                self.wait(Some(until), |state| (state.wakes != wakes).then_some(()))?;
+                self.wait(None, Some(until), |state| {
+                    (state.wakes != wakes).then_some(())
+                })?;
             }
         }
     }
@@ -105,7 +107,7 @@ impl Client {
             let ended = |state: &mut super::session::State| {
                 (outdated(state) || wanted.is_met()).then_some(())
             };
-            self.wait(deadline, ended)?;
+            self.wait(None, deadline, ended)?;
             return Ok(Reply::Nothing);
         }
         let calling = match self.begin(None) {
@@ -125,7 +127,7 @@ impl Client {
         {
             return Ok(Reply::Lost);
         }
-        let answer = self.wait(None, |state| {
+        let answer = self.wait(Some(calling.request), None, |state| {
             if let Some(answer) = next_answer(state, calling.request) {
                 return Some(Some(answer));
             }

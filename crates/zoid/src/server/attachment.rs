@@ -15,7 +15,8 @@ use sys::{Mapping, SharedMemory};
 use zoid_proto::ctl::{InitReply, Reply, Request};
 use zoid_proto::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader};
 
-use super::control::{AT_ONCE, Answer, Control};
+use super::control::{Answer, Control, WHILE_IT_LIVES};
+use super::journal;
 use super::pool::{Piece, Pool};
 use super::watch::Watch;
 use crate::counters::Counters;
@@ -94,7 +95,11 @@ impl Attachment {
         if header.state != DaemonState::READY || !watch.lives() {
             return Err(NotAttached::NotYet);
         }
+        let region = |range: Range<u64>| span_of(&mapping, &range).ok_or(Error::Proto);
+        let expected = region(header.expected_region())?;
+        let unexpected = region(header.unexpected_region())?;
         let instance = &options.instance;
+        journal::announce(options, process);
         let control = Control::open(instance, process, Arc::clone(counters))?;
         let init = introduce(&control, instance, process, &watch);
         let init = init.inspect_err(|_| control.unlink())?;
@@ -104,9 +109,6 @@ impl Attachment {
             control.unlink();
             return Err(NotAttached::NotYet);
         }
-        let region = |range: Range<u64>| span_of(&mapping, &range).ok_or(Error::Proto);
-        let expected = region(header.expected_region())?;
-        let unexpected = region(header.unexpected_region())?;
         let arrived = mapping.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
         Ok(Self {
             session: init.session,
@@ -128,10 +130,10 @@ impl Attachment {
         })
     }
 
-    /// Sends a command that is answered at once.
+    /// Sends a command that does not sleep: it is answered at once, or when a transfer is over.
     pub(super) fn call(&self, request: &Request<'_>) -> Result<Answer, Error> {
         self.control
-            .call(self.session, request, &self.watch, AT_ONCE)
+            .call(self.session, request, &self.watch, WHILE_IT_LIVES)
     }
 
     /// Sends a command that is not answered.
@@ -139,15 +141,13 @@ impl Attachment {
         self.control.tell(self.session, request, &self.watch)
     }
 
-    /// Sends a command that may sleep in the plugin for `limit`, unless something has woken
-    /// everybody since [`wakes`](Self::wakes) was `wakes`; then there is no answer.
-    pub(super) fn sleep(
-        &self,
-        request: &Request<'_>,
-        limit: Duration,
-        wakes: u64,
-    ) -> Result<Option<Answer>, Error> {
-        let slot = self.control.slot(&self.watch)?;
+    /// Sends a command that may sleep in the plugin, unless something has woken everybody since
+    /// [`wakes`](Self::wakes) was `wakes`; then there is no answer.
+    ///
+    /// The plugin keeps the time. An answer that comes late is not given up, because what it
+    /// reports would be lost.
+    pub(super) fn sleep(&self, request: &Request<'_>, wakes: u64) -> Result<Option<Answer>, Error> {
+        let slot = self.control.slot(&self.watch, WHILE_IT_LIVES)?;
         let mut gate = self.gate();
         if gate.wakes != wakes {
             return Ok(None);
@@ -156,7 +156,7 @@ impl Attachment {
         let call = slot.ask(self.session, request, &self.watch)?;
         gate.sleepers += 1;
         drop(gate);
-        let answer = call.answer(&self.watch, limit.saturating_add(AT_ONCE));
+        let answer = call.answer(&self.watch, WHILE_IT_LIVES);
         self.gate().sleepers -= 1;
         answer.map(Some)
     }

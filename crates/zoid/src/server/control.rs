@@ -23,8 +23,9 @@ use crate::error::of_status;
 /// How long a wait goes on before the daemon's life is checked.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// How long a command that is answered at once may take, while the daemon lives.
-pub(super) const AT_ONCE: Duration = Duration::from_secs(30);
+/// A daemon that lives is waited for, even one that a debugger has stopped: memory of a post that
+/// is given up could be written to later.
+pub(super) const WHILE_IT_LIVES: Duration = Duration::MAX;
 
 /// The queues of one attachment.
 pub(super) struct Control {
@@ -152,7 +153,13 @@ impl Control {
     }
 
     /// A reply queue for a call, made or waited for.
-    pub(super) fn slot(&self, watch: &Watch) -> Result<InUse<'_>, Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`]: none is free within `limit`. What the watch says when the daemon is
+    /// gone.
+    pub(super) fn slot(&self, watch: &Watch, limit: Duration) -> Result<InUse<'_>, Error> {
+        let began = Instant::now();
         let mut slots = self.lock();
         loop {
             if let Some(slot) = slots.free.pop() {
@@ -175,6 +182,9 @@ impl Control {
                 }
             }
             watch.check()?;
+            if began.elapsed() >= limit {
+                return Err(Error::TimedOut);
+            }
             let waited = self.released.wait_timeout(slots, SLICE);
             slots = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -206,7 +216,7 @@ impl Control {
         watch: &Watch,
         limit: Duration,
     ) -> Result<Answer, Error> {
-        let slot = self.slot(watch)?;
+        let slot = self.slot(watch, limit)?;
         slot.ask(session, request, watch)?.answer(watch, limit)
     }
 
@@ -216,6 +226,12 @@ impl Control {
         header: RequestHeader,
         watch: &Watch,
     ) -> Result<(), Error> {
+        if std::process::id() != self.process {
+            // A child that `fork` made: what it has was copied, and is not its own.
+            return Err(Error::Inval);
+        }
+        // A dead daemon's queue takes messages until it is full.
+        watch.check_known()?;
         let mut bytes = [0; CTL_MESSAGE_LEN];
         let len = request
             .encode(header, &mut bytes)

@@ -31,6 +31,8 @@ pub(super) struct Op {
     /// The memory in the segment that stands for the program's, once there is one.
     pub(super) temporary: Option<Piece>,
     pub(super) state: State,
+    /// The program has no name for the client any more: a cancel of this counts as its loss.
+    pub(super) forgotten: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +54,19 @@ impl Op {
         match self.state {
             State::Registered(id) => Some(id),
             State::Waiting | State::Posting { .. } => None,
+        }
+    }
+
+    /// Somebody wants it to end, and it does not wait for memory any more, or is just leaving that
+    /// queue. Returns the plugin's id if the plugin is to be told now; otherwise whoever registers
+    /// it tells.
+    pub(super) fn cancel_posted(&mut self) -> Option<u64> {
+        match self.state {
+            State::Waiting | State::Posting { .. } => {
+                self.state = State::Posting { cancelled: true };
+                None
+            }
+            State::Registered(plugin_id) => Some(plugin_id),
         }
     }
 
@@ -104,10 +119,49 @@ impl Ops {
         all
     }
 
-    /// The operations with one client.
-    pub(super) fn take_of(&mut self, peer: Peer) -> Vec<(OpId, Op)> {
-        let mut taken: Vec<(OpId, Op)> = self.0.extract_if(|_, op| op.peer == peer).collect();
-        taken.sort_unstable_by_key(|(id, _)| *id);
-        taken
+    /// Marks the operations with one client as forgotten, and names them in order.
+    pub(super) fn forget(&mut self, peer: Peer) -> Vec<OpId> {
+        let mut forgotten = Vec::new();
+        for (id, op) in self.0.iter_mut().filter(|(_, op)| op.peer == peer) {
+            op.forgotten = true;
+            forgotten.push(*id);
+        }
+        forgotten.sort_unstable();
+        forgotten
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn op(state: State) -> Op {
+        Op {
+            peer: Peer(1),
+            tag: 0,
+            receives: true,
+            segments: Segments::new(),
+            total: 0,
+            external: true,
+            temporary: None,
+            state,
+            forgotten: false,
+        }
+    }
+
+    #[test]
+    fn r61_a_cancel_that_saw_an_operation_wait_does_not_lose_the_id_of_its_registration() {
+        let mut registered = op(State::Registered(7));
+        assert_eq!(registered.cancel_posted(), Some(7));
+        assert_eq!(registered.plugin_id(), Some(7));
+    }
+
+    #[test]
+    fn r61_a_cancel_before_the_registration_is_left_to_who_registers() {
+        for state in [State::Waiting, State::Posting { cancelled: false }] {
+            let mut early = op(state);
+            assert_eq!(early.cancel_posted(), None);
+            assert_eq!(early.state, State::Posting { cancelled: true });
+        }
     }
 }

@@ -91,6 +91,11 @@ impl Pool {
         let _again = self.freed.set(Box::new(hook));
     }
 
+    /// Whether a span lies in the region.
+    pub(super) fn has(&self, span: &Span) -> bool {
+        span.is_inside(&self.region.addresses())
+    }
+
     /// The longest piece that could ever be had.
     pub(super) fn capacity(&self) -> usize {
         let guards = if self.guards { 2 * UNIT } else { 0 };

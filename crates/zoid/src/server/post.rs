@@ -1,7 +1,7 @@
 //! Posting, and finishing what was posted.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use bmi::{Error, Kind, Memory, OpId, Posted, Request};
@@ -32,22 +32,44 @@ impl Server {
         if request.total as u64 > attachment.max_expected {
             return Err(Error::MsgSize);
         }
-        let inside = |span: &sys::span::Span| attachment.extent_of(span).is_some();
-        let own = request.memory == Memory::PreAllocated;
-        if own && !request.segments.iter().all(inside) {
-            return Err(Error::Inval);
-        }
+        let external = match request.memory {
+            Memory::External => true,
+            Memory::PreAllocated => self.is_of_former_segment(request, &attachment)?,
+        };
         let op = Op {
             peer: request.peer,
             tag: request.tag.0,
             receives,
             segments: request.segments.clone(),
             total: request.total,
-            external: !own,
+            external,
             temporary: None,
             state: State::Posting { cancelled: false },
+            forgotten: false,
         };
         self.admit(request.op, op, &attachment)
+    }
+
+    /// Whether memory that the method allocated must be copied, because some of it is in the segment
+    /// of a daemon that is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Inval`]: it is not the method's memory.
+    fn is_of_former_segment(
+        &self,
+        request: &Request,
+        attachment: &Attachment,
+    ) -> Result<bool, Error> {
+        let outside = |span: &&sys::span::Span| attachment.extent_of(span).is_none();
+        let former = lock(&self.former);
+        let mut outside = request.segments.iter().filter(outside).peekable();
+        let copied = outside.peek().is_some();
+        let is_former = |span: &sys::span::Span| {
+            let regions = former.iter().filter_map(Weak::upgrade);
+            regions.into_iter().any(|pool| pool.has(span))
+        };
+        outside.all(is_former).then_some(copied).ok_or(Error::Inval)
     }
 
     fn check_peer(&self, request: &Request, attachment: &Attachment) -> Result<(), Error> {
@@ -106,17 +128,23 @@ impl Server {
                 self.note_registered(id, plugin_id, attachment);
                 Outcome::Registered
             }
-            Ok(PostOutcome::Immediate { len }) => match lock(&self.ops).remove(id) {
-                Some(op) => {
-                    let len = usize::try_from(len).unwrap_or(usize::MAX).min(op.total);
-                    op.copy_back(len, &self.counters);
-                    Outcome::Immediate(len)
-                }
-                // The daemon was lost meanwhile, and the operation with it.
-                None => Outcome::Registered,
-            },
+            Ok(PostOutcome::Immediate { len }) => self.finish_at_once(id, len),
             Ok(PostOutcome::NoMemory) => self.unregistered(id, Error::NoMem),
             Err(error) => self.unregistered(id, error),
+        }
+    }
+
+    fn finish_at_once(&self, id: OpId, len: u64) -> Outcome {
+        // Not in a condition below: what memory goes back calls for the lock again.
+        let removed = lock(&self.ops).remove(id);
+        match removed {
+            Some(op) => {
+                let len = usize::try_from(len).unwrap_or(usize::MAX).min(op.total);
+                op.copy_back(len, &self.counters);
+                Outcome::Immediate(len)
+            }
+            // The daemon was lost meanwhile, and the operation with it.
+            None => Outcome::Registered,
         }
     }
 
@@ -186,6 +214,10 @@ impl Server {
         };
         drop(ops);
         let client = lock(&self.peers).client(peer).ok_or(Error::ConnReset)?;
+        if client.session != attachment.session {
+            // An id of an earlier daemon may be another client's by now.
+            return Err(Error::ConnReset);
+        }
         let peer = client.pid;
         Ok((extents, Post { peer, ..post }, receives))
     }
@@ -200,8 +232,6 @@ impl Server {
         let cancelled = op.state == State::Posting { cancelled: true };
         op.state = State::Registered(plugin_id);
         drop(ops);
-        // A test that could not name it to the plugin can now.
-        self.changed.notify_all();
         if cancelled {
             let told = attachment.tell(&Command::Cancel { plugin_id });
             let _judged = self.judge(attachment, told);
@@ -214,10 +244,14 @@ impl Server {
             self.counters.protocol_errors().up();
             return;
         };
-        let result = outcome.and_then(|len| {
-            let len = usize::try_from(len).ok().filter(|len| *len <= op.total);
-            len.ok_or(Error::Proto)
-        });
+        let result = match outcome {
+            Ok(len) => usize::try_from(len)
+                .ok()
+                .filter(|len| *len <= op.total)
+                .ok_or(Error::Proto),
+            Err(Error::Cancel) if op.forgotten => Err(Error::ConnReset),
+            Err(error) => Err(error),
+        };
         match result {
             Ok(len) => op.copy_back(len, &self.counters),
             Err(Error::ConnReset) => lock(&self.peers).note_gone(op.peer),
@@ -229,44 +263,43 @@ impl Server {
     }
 
     pub(super) fn cancel(&self, id: OpId) {
-        let mut ops = lock(&self.ops);
-        let Some(op) = ops.get_mut(id) else {
-            return;
-        };
-        match op.state {
-            State::Waiting => {
-                drop(ops);
-                self.cancel_waiting(id);
+        let op = lock(&self.ops).get(id).map(|op| op.state);
+        if op == Some(State::Waiting) {
+            let removed = lock(&self.waiting).remove(id);
+            if removed {
+                return self.cancel_waiting(id);
             }
-            State::Posting { .. } => op.state = State::Posting { cancelled: true },
-            State::Registered(plugin_id) => {
-                drop(ops);
-                if let Ok(attachment) = self.attached() {
-                    let told = attachment.tell(&Command::Cancel { plugin_id });
-                    let _judged = self.judge(&attachment, told);
-                }
-            }
+        }
+        // It is with the plugin, or its turn for memory has just come.
+        let plugin_id = lock(&self.ops).get_mut(id).and_then(Op::cancel_posted);
+        if let (Some(plugin_id), Ok(attachment)) = (plugin_id, self.attached()) {
+            let told = attachment.tell(&Command::Cancel { plugin_id });
+            let _judged = self.judge(&attachment, told);
         }
     }
 
-    /// An operation that the plugin does not know is cancelled here.
+    /// An operation that the plugin does not know is cancelled here (R62).
     fn cancel_waiting(&self, id: OpId) {
-        if !lock(&self.waiting).remove(id) {
-            // Its turn has just come.
-            if let Some(op) = lock(&self.ops).get_mut(id) {
-                op.state = State::Posting { cancelled: true };
-            }
+        let Some(op) = lock(&self.ops).remove(id) else {
             return;
-        }
-        let op = lock(&self.ops).remove(id);
+        };
+        let error = if op.forgotten {
+            Error::ConnReset
+        } else {
+            Error::Cancel
+        };
         drop(op);
-        self.completions.complete(id, Err(Error::Cancel));
+        self.completions.complete(id, Err(error));
         self.wake_all();
     }
 
     /// Looks through those that wait for memory. Called by whoever gives some back, and does not
     /// wait for any transfer.
-    pub(super) fn memory_freed(&self) {
+    pub(super) fn memory_freed(self: &Arc<Self>) {
+        // Not in a child that `fork` made, and not once the program's memory is out of bounds.
+        let Ok(_inside) = self.enter() else {
+            return;
+        };
         self.walk_again.store(true, Ordering::SeqCst);
         while self.walk_again.load(Ordering::SeqCst) {
             if self.walking.swap(true, Ordering::SeqCst) {

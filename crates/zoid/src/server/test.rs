@@ -32,7 +32,7 @@ impl Server {
     pub(super) fn test(self: &Arc<Self>, wanted: &Wanted<'_>, wait: Duration) -> Result<(), Error> {
         let wakes = self.wakes.load(Ordering::SeqCst);
         let Ok(attachment) = self.reattached() else {
-            return self.pause(wait.min(NO_DAEMON), wakes);
+            return self.pause(wait.min(NO_DAEMON), wakes, || wanted.is_met());
         };
         let asleep = attachment.wakes();
         if self.wakes.load(Ordering::SeqCst) != wakes || wanted.is_met() {
@@ -53,7 +53,7 @@ impl Server {
         let scratch = match (wanted.which(), ids.len()) {
             (Which::Any { .. }, _) => None,
             // None is known to the plugin yet: somebody's freeing of memory will say more.
-            (Which::These(_), 0) => return self.pause(wait, wakes),
+            (Which::These(_), 0) => return self.pause(wait, wakes, || wanted.is_met()),
             (Which::These(_), 1..=INLINE_IDS) => None,
             (Which::These(_), _) => write_list(&List::new(&ids), &attachment).ok(),
         };
@@ -63,12 +63,12 @@ impl Server {
             wake_on_unexpected: wanted.unexpected_ends_wait(),
             selection,
         });
-        let tested = self.ask_test(&attachment, &command, wait, asleep);
+        let tested = self.ask_test(&attachment, &command, asleep);
         match self.judge(&attachment, tested) {
             // The interface finds what has become of the operations.
             Err(Error::NetReset | Error::NetDown) if !self.is_closed() => Ok(()),
             // All ids were unknown: another thread has just been told of their end.
-            Err(Error::Inval) => self.pause(BACK_OFF.min(wait), wakes),
+            Err(Error::Inval) => self.pause(BACK_OFF.min(wait), wakes, || wanted.is_met()),
             other => other,
         }
     }
@@ -81,10 +81,9 @@ impl Server {
         &self,
         attachment: &Arc<Attachment>,
         command: &Command<'_>,
-        wait: Duration,
         asleep: u64,
     ) -> Result<(), Error> {
-        let Some(answer) = attachment.sleep(command, wait, asleep)? else {
+        let Some(answer) = attachment.sleep(command, asleep)? else {
             return Ok(());
         };
         let Reply::Test(reply) = answer.reply()? else {
@@ -103,14 +102,15 @@ impl Server {
             }
         }
         if any {
-            // Others may wait for one of these by its id.
+            // Others may wait for one of these by its id. The lock: whoever has looked sleeps by now.
+            drop(self.link());
             self.changed.notify_all();
         }
         Ok(())
     }
 
-    /// Sleeps here, because the plugin can say nothing; a wake ends it.
-    fn pause(&self, wait: Duration, wakes: u64) -> Result<(), Error> {
+    /// Sleeps here, because the plugin can say nothing; a wake ends it, and so does `met`.
+    fn pause(&self, wait: Duration, wakes: u64, met: impl Fn() -> bool) -> Result<(), Error> {
         let deadline = Instant::now().checked_add(wait);
         let mut link = self.link();
         loop {
@@ -118,7 +118,7 @@ impl Server {
             if self.is_closed() {
                 return Err(Error::NetDown);
             }
-            if left.is_zero() || self.wakes.load(Ordering::SeqCst) != wakes {
+            if left.is_zero() || self.wakes.load(Ordering::SeqCst) != wakes || met() {
                 return Ok(());
             }
             let waited = self.changed.wait_timeout(link, left);
@@ -138,7 +138,7 @@ impl Server {
             return Ok(());
         }
         let Ok(attachment) = self.reattached() else {
-            return self.pause(wait.min(NO_DAEMON), wakes);
+            return self.pause(wait.min(NO_DAEMON), wakes, || false);
         };
         let asleep = attachment.wakes();
         if self.wakes.load(Ordering::SeqCst) != wakes {
@@ -151,7 +151,7 @@ impl Server {
             class: class.0,
             idle_ms: milliseconds(wait),
         });
-        let tested = attachment.sleep(&command, wait, asleep).and_then(|answer| {
+        let tested = attachment.sleep(&command, asleep).and_then(|answer| {
             let Some(answer) = answer else { return Ok(()) };
             let Reply::UnexpectedTest(found) = answer.reply()? else {
                 return Err(Error::Proto);
@@ -225,18 +225,22 @@ fn select<'a>(
     scratch: Option<&Piece>,
     attachment: &Attachment,
 ) -> TestSelection<'a> {
-    if let Which::Any { capacity } = which {
-        return TestSelection::Any {
-            // At most what one reply holds.
-            capacity: capacity.clamp(1, COMPLETIONS_PER_REPLY) as u32,
-        };
-    }
-    let ids = match scratch {
-        Some(piece) => Array::Spilled(attachment.extent_of_piece(piece, piece.len)),
-        // Without memory for all of them, the oldest are asked for.
-        None => Array::inline(ids.get(..ids.len().min(INLINE_IDS)).unwrap_or_default()),
+    let capacity = match which {
+        // At most what one reply holds.
+        Which::Any { capacity } => capacity.clamp(1, COMPLETIONS_PER_REPLY),
+        // Without memory to name all of them, any is asked for: a completion that another test
+        // wants waits for that test at the interface.
+        Which::These(_) if scratch.is_none() && ids.len() > INLINE_IDS => COMPLETIONS_PER_REPLY,
+        Which::These(_) => {
+            return TestSelection::These(match scratch {
+                Some(piece) => Array::Spilled(attachment.extent_of_piece(piece, piece.len)),
+                None => Array::inline(ids),
+            });
+        }
     };
-    TestSelection::These(ids)
+    TestSelection::Any {
+        capacity: capacity as u32,
+    }
 }
 
 /// Rounded up, so that the plugin does not answer before the time is over.

@@ -27,6 +27,8 @@ pub(super) struct Watch {
     warned_s: AtomicU64,
     began: Instant,
     closed: AtomicBool,
+    /// A check has found no process.
+    died: AtomicBool,
 }
 
 /// How the daemon's process is told from a later one with its number.
@@ -49,12 +51,28 @@ impl Watch {
             warned_s: AtomicU64::new(0),
             began: now,
             closed: AtomicBool::new(false),
+            died: AtomicBool::new(false),
         }
     }
 
     /// This side closes: every check fails from now on.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
+    }
+
+    /// What earlier checks have found, without a look at the daemon.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub(super) fn check_known(&self) -> Result<(), Error> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Error::NetDown);
+        }
+        match self.died.load(Ordering::SeqCst) {
+            true => Err(Error::NetReset),
+            false => Ok(()),
+        }
     }
 
     /// # Errors
@@ -71,6 +89,7 @@ impl Watch {
         }
         let beat = self.mapping.load_u64(SegmentHeader::HEARTBEAT_AT);
         if !self.lives() {
+            self.died.store(true, Ordering::SeqCst);
             return Err(Error::NetReset);
         }
         let silence = self.silence(beat.unwrap_or(0));

@@ -569,6 +569,14 @@ impl Daemon {
         self.lose(key, Departure::Broken);
     }
 
+    /// The server wants a client gone.
+    pub(super) fn disconnect(&mut self, pid: Pid) {
+        let peer = self.engine.peer(pid);
+        if let Some(key) = peer.and_then(|peer| self.keys.get(&peer).copied()) {
+            self.lose(key, Departure::Farewell);
+        }
+    }
+
     /// A client is gone.
     pub(super) fn lose(&mut self, key: usize, how: Departure) {
         let Some(mut client) = self.clients.try_remove(key) else {

@@ -128,8 +128,11 @@ impl Daemon {
                 };
                 self.engine.unexp_test(now, session, call, test);
             }
-            Request::DropPeer { peer } => {
+            Request::DropPeer { peer, disconnect } => {
                 let pid = Pid(u32::try_from(*peer).unwrap_or(u32::MAX));
+                if *disconnect {
+                    self.disconnect(pid);
+                }
                 let result = self.engine.drop_peer(session, pid);
                 self.reply(
                     call,
@@ -246,6 +249,7 @@ impl Daemon {
 
     fn init(&mut self, header: &RequestHeader, init: &Init<'_>) {
         self.look_after_server();
+        self.supersede(init.unix_pid);
         let instance = &self.options.instance;
         if init.reply_queue != instance.reply_queue(init.unix_pid, 0) || header.slot != Some(0) {
             return self.bad_command(&"a reply queue that is not the server's");
@@ -290,6 +294,16 @@ impl Daemon {
         let reply = Reply::Init(self.init_reply(session));
         self.reply(call, Status::NONE, &reply);
         self.broadcast(Event::ServerAttached(session.0), Status::NONE);
+    }
+
+    /// A process has one server of an instance: one that attaches again has given its session up,
+    /// as it does when the answer to INIT was too late for it.
+    fn supersede(&mut self, process: u32) {
+        let attached = self.server.as_ref();
+        if attached.is_some_and(|server| server.process == process) {
+            self.server_left(Departure::Broken);
+            self.forget_server(false);
+        }
     }
 
     fn init_reply(&self, session: Session) -> InitReply {

@@ -1,0 +1,114 @@
+//! The names of the reply queues, for whoever cleans up after a crash.
+//!
+//! ```text
+//!  DIRECTORY/zbmi.INSTANCE.journal      written by the daemon and, one line, by its server:
+//!      replies 4711 88541               reply queues of process 4711, which started at tick 88541
+//! ```
+//!
+//! Queues cannot be listed where their file system is not mounted, so a name is written down before
+//! it is created (section 3.4). The daemon learns of a server with INIT only; a server that is
+//! killed before that has left this line. It is written whole or not at all, and once: a server that
+//! attaches again finds it. Without a journal to write to the server works all the same, and the
+//! daemon's own line covers it from INIT on.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use zoid_proto::runtime_directories;
+
+use crate::options::Options;
+
+/// Bytes of a journal that is read: one that is longer is not the daemon's.
+const JOURNAL_MAX: u64 = 1 << 20;
+
+/// Writes down that this process is about to make reply queues.
+pub(super) fn announce(options: &Options, process: u32) {
+    let Some(start) = sys::process_start(process) else {
+        return;
+    };
+    let line = format!("replies {process} {start}\n");
+    for path in places(options) {
+        match append(&path, &line) {
+            Ok(()) => return,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => tracing::debug!(%error, ?path, "no line in this journal"),
+        }
+    }
+}
+
+/// Where the journal may be: beside the daemon's socket, or where daemons keep it.
+fn places(options: &Options) -> impl Iterator<Item = PathBuf> {
+    let file = options.instance.journal_file();
+    let beside = options.socket.as_deref().and_then(Path::parent);
+    let directories = runtime_directories(sys::effective_user());
+    beside
+        .map(Path::to_path_buf)
+        .into_iter()
+        .chain(directories.map(PathBuf::from))
+        .map(move |directory| directory.join(&file))
+}
+
+/// Adds the line, unless it is there.
+fn append(path: &Path, line: &str) -> io::Result<()> {
+    // In a directory that everybody may write to, anybody could have put a link there.
+    let found = fs::symlink_metadata(path)?;
+    let file: File = OpenOptions::new().append(true).open(path)?;
+    let opened = file.metadata()?;
+    let same = (found.dev(), found.ino()) == (opened.dev(), opened.ino());
+    if !same || !opened.is_file() || opened.len() > JOURNAL_MAX {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let text = fs::read_to_string(path)?;
+    if text.lines().any(|known| known == line.trim_end()) {
+        return Ok(());
+    }
+    // A line that a crash has cut short must not swallow this one.
+    let line = match text.is_empty() || text.ends_with('\n') {
+        true => line.to_owned(),
+        false => format!("\n{line}"),
+    };
+    (&file).write_all(line.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(directory: &Path) -> Options {
+        Options {
+            instance: format!("j{}", std::process::id()).parse().unwrap(),
+            socket: Some(directory.join("socket")),
+            ..Options::default()
+        }
+    }
+
+    #[test]
+    fn a_server_writes_its_line_once_behind_what_is_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = options(directory.path());
+        let path = directory.path().join(options.instance.journal_file());
+        fs::write(&path, "queue /zbmi.x.ctl\nrepl").unwrap();
+        let own = std::process::id();
+        announce(&options, own);
+        announce(&options, own);
+        let start = sys::process_start(own).unwrap();
+        let expected = format!("queue /zbmi.x.ctl\nrepl\nreplies {own} {start}\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_journal_is_neither_made_nor_followed_to_elsewhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = options(directory.path());
+        let path = directory.path().join(options.instance.journal_file());
+        announce(&options, std::process::id());
+        assert!(!path.exists());
+        let victim = directory.path().join("victim");
+        fs::write(&victim, "precious\n").unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        announce(&options, std::process::id());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious\n");
+    }
+}

@@ -1,0 +1,16 @@
+//! Losses, races and restarts: what the method owes programs when something does not go its way.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "clippy knows only functions with #[test] as tests"
+)]
+
+#[allow(
+    dead_code,
+    reason = "shared with the tests of requirements, which use all of it"
+)]
+#[path = "../system/bed.rs"]
+mod bed;
+mod server;
