@@ -32,6 +32,7 @@ mod engine;
 mod links;
 mod loopback;
 mod memory;
+mod metrics;
 mod node;
 mod options;
 mod ping;
@@ -49,6 +50,7 @@ pub use lnet_tcp::{AcceptMode, SourcePorts};
 
 pub use control::{ControlEndpoint, ControlError, ControlOptions, ReconfigureError};
 pub use memory::{Md, Memory};
+pub use metrics::{MetricsEndpoint, MetricsError, MetricsOptions};
 pub use node::{MatchEntry, Node, NodeError, ShutdownReport};
 pub use options::{NodeOptions, Progress};
 pub use ping::{PingError, PingReply};

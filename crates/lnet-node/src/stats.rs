@@ -219,7 +219,7 @@ fn by_name<K: Debug>(counts: impl IntoIterator<Item = (K, u64)>) -> BTreeMap<Str
 }
 
 /// `Protocol(FrameType)` becomes `protocol_frame_type`: reasons are printed as their names in the code.
-fn snake_case(name: &str) -> String {
+pub(crate) fn snake_case(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 4);
     for letter in name.chars() {
         if letter.is_ascii_uppercase() && !text.is_empty() && !text.ends_with('_') {
