@@ -4,6 +4,7 @@ use std::env;
 use std::fmt::{self, Write as _};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,7 +12,10 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 use lnet_config::Config;
-use lnet_node::{AcceptMode, ControlEndpoint, ControlOptions, Node, NodeOptions, SourcePorts};
+use lnet_node::{
+    AcceptMode, ControlEndpoint, ControlOptions, MetricsEndpoint, MetricsOptions, Node,
+    NodeOptions, SourcePorts,
+};
 use lnet_store::Printable;
 use nix::unistd::Group;
 use tracing_subscriber::EnvFilter;
@@ -225,6 +229,35 @@ fn group(name: &str) -> anyhow::Result<u32> {
     Ok(group.gid.as_raw())
 }
 
+/// Where a node serves its metrics.
+#[derive(clap::Args, Clone)]
+pub(crate) struct MetricsArgs {
+    /// Serve metrics for Prometheus at http://ADDRESS/metrics: ADDRESS:PORT, or a PORT of 127.0.0.1
+    #[arg(long, value_name = "ADDRESS", value_parser = metrics_address)]
+    metrics: Option<SocketAddr>,
+}
+
+impl MetricsArgs {
+    /// Opens the node's metrics endpoint, if it is wanted.
+    pub(crate) fn open(&self, node: &Node) -> anyhow::Result<Option<MetricsEndpoint>> {
+        let Some(address) = self.metrics else {
+            return Ok(None);
+        };
+        let endpoint = node.open_metrics(&MetricsOptions::at(address))?;
+        tracing::info!(address = %endpoint.address(), "metrics are served");
+        Ok(Some(endpoint))
+    }
+}
+
+/// Metrics say who talks with whom, so they leave the machine only when somebody says so.
+fn metrics_address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse() {
+        return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    }
+    text.parse()
+        .map_err(|_| "neither a port nor an IP address with a port".to_owned())
+}
+
 /// Where a node writes what it counted.
 #[derive(clap::Args, Clone)]
 pub(crate) struct StatsArgs {
@@ -299,6 +332,17 @@ mod tests {
     fn a_complaint_keeps_its_lines_and_nothing_else_that_moves_the_cursor() {
         let shown = Shown("a\x1b[2J\u{202e}b:1\n  | x\r").to_string();
         assert_eq!(shown, "a\\u{1b}[2J\\u{202e}b:1\n  | x\\r");
+    }
+
+    #[test]
+    fn metrics_stay_on_this_machine_unless_an_address_says_otherwise() {
+        let parsed = |text| metrics_address(text).map(|address| address.to_string());
+        assert_eq!(parsed("9123").unwrap(), "127.0.0.1:9123");
+        assert_eq!(parsed("0.0.0.0:9123").unwrap(), "0.0.0.0:9123");
+        assert_eq!(parsed("[::1]:9123").unwrap(), "[::1]:9123");
+        for bad in ["", "host", "1.2.3.4", "70000", "host:9123"] {
+            assert!(parsed(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

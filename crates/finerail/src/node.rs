@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use lnet_node::Node;
 
-use crate::common::{ConfigArgs, ControlArgs, StatsArgs, TransportArgs, reload};
+use crate::common::{ConfigArgs, ControlArgs, MetricsArgs, StatsArgs, TransportArgs, reload};
 use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
 /// Arguments of `finerail node`.
@@ -34,6 +34,8 @@ pub(crate) struct NodeArgs {
     #[command(flatten)]
     control: ControlArgs,
     #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
     stats: StatsArgs,
 }
 
@@ -44,10 +46,11 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     let node = Node::start(&config, args.transport.options())
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let control = args.control.open(&node)?;
+    let metrics = args.metrics.open(&node)?;
     let nids: Vec<String> = node.nids().iter().map(ToString::to_string).collect();
     let ready = format!("ready: {} on port {}", nids.join(", "), args.transport.port);
     signals.wait_until_stopped(&ready, || reload(&node, &args.config));
-    drop(control);
+    drop((control, metrics));
     let report = node.shutdown(GRACE);
     if !report.clean {
         tracing::warn!("stopped with messages still under way");

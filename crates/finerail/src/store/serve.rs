@@ -9,7 +9,7 @@ use lnet_node::Node;
 use lnet_rpc::{Entropy, Server, ServerOptions};
 use lnet_store::{Service, ServiceOptions, Sync};
 
-use crate::common::{ConfigArgs, ControlArgs, StatsArgs, TransportArgs, reload};
+use crate::common::{ConfigArgs, ControlArgs, MetricsArgs, StatsArgs, TransportArgs, reload};
 use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
 /// Arguments of `finerail store serve`.
@@ -42,6 +42,8 @@ pub(super) struct ServeArgs {
     transport: TransportArgs,
     #[command(flatten)]
     control: ControlArgs,
+    #[command(flatten)]
+    metrics: MetricsArgs,
     #[command(flatten)]
     stats: StatsArgs,
 }
@@ -81,6 +83,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let server = Server::start(node.clone(), service, &entropy()?, options)
         .context("cannot start the service")?;
     let control = args.control.open(&node)?;
+    let metrics = args.metrics.open(&node)?;
     let nids: Vec<String> = node.nids().iter().map(ToString::to_string).collect();
     let (nids, port) = (nids.join(", "), args.transport.port);
     let ready = format!(
@@ -89,7 +92,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     );
     signals.wait_until_stopped(&ready, || reload(&node, &args.config));
     tracing::info!(counters = ?server.counters(), "calls");
-    drop(control);
+    drop((control, metrics));
     server.shutdown(GRACE);
     node.shutdown(GRACE);
     args.stats.write(&node)?;

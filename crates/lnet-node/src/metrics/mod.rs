@@ -75,7 +75,6 @@ pub struct MetricsError {
     /// Where.
     pub address: SocketAddr,
     /// What the operating system says.
-    #[source]
     pub error: io::Error,
 }
 
