@@ -24,6 +24,9 @@ pub struct Position {
     pub column: usize,
 }
 
+/// Bytes between two counts of characters.
+const STRIDE: usize = 4096;
+
 /// The places of a document.
 ///
 /// ```
@@ -40,6 +43,9 @@ pub struct Places<'a> {
     root: Node<'a>,
     /// The byte at which each line begins.
     lines: Vec<usize>,
+    /// Characters before each multiple of [`STRIDE`] bytes, so that a document in one line costs no more than
+    /// others.
+    counted: Vec<usize>,
 }
 
 impl<'a> Places<'a> {
@@ -52,10 +58,17 @@ impl<'a> Places<'a> {
         let root = load(source).map_err(|fault| ConfigError::new(source, fault))?;
         let newlines = source.match_indices('\n').map(|(at, _)| at + 1);
         let lines = std::iter::once(0).chain(newlines).collect();
+        let mut counted = vec![0];
+        let mut characters = 0;
+        for chunk in source.as_bytes().chunks(STRIDE) {
+            characters += begun(chunk);
+            counted.push(characters);
+        }
         Ok(Self {
             source,
             root,
             lines,
+            counted,
         })
     }
 
@@ -94,8 +107,7 @@ impl<'a> Places<'a> {
                     named.map(|entry| (entry.key_place, &entry.node)).collect()
                 }
                 Step::Item(index) => {
-                    let mut items = nodes.iter().flat_map(|node| items(node));
-                    let item = items.nth(*index);
+                    let item = nth(&nodes, *index);
                     item.map(|node| (node.place, node)).into_iter().collect()
                 }
             };
@@ -110,13 +122,38 @@ impl<'a> Places<'a> {
 
     fn position(&self, place: Place) -> Position {
         let line = self.lines.partition_point(|&start| start <= place.start);
-        let start = self.lines.get(line.saturating_sub(1)).copied();
-        let before = self.source.get(start.unwrap_or(0)..place.start);
+        let start = self.lines.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        let before = self.characters(place.start);
         Position {
             line,
-            column: before.map_or(0, |text| text.chars().count()) + 1,
+            column: before.saturating_sub(self.characters(start)) + 1,
         }
     }
+
+    /// Characters before a byte of the document.
+    fn characters(&self, byte: usize) -> usize {
+        let counted = self.counted.get(byte / STRIDE).copied().unwrap_or(0);
+        let rest = self.source.as_bytes().get(byte - byte % STRIDE..byte);
+        counted + rest.map_or(0, begun)
+    }
+}
+
+/// Characters of UTF-8 text that begin in these bytes.
+fn begun(bytes: &[u8]) -> usize {
+    let starts = bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80);
+    starts.count()
+}
+
+/// An item of several lists in a row.
+fn nth<'n, 'a>(lists: &[&'n Node<'a>], mut index: usize) -> Option<&'n Node<'a>> {
+    for list in lists {
+        let items = items(list);
+        if let Some(item) = items.get(index) {
+            return Some(item);
+        }
+        index -= items.len();
+    }
+    None
 }
 
 fn entries<'n, 'a>(node: &'n Node<'a>) -> &'n [Entry<'a>] {
@@ -155,5 +192,14 @@ mod tests {
         assert_eq!(places.find(&path), Position { line: 3, column: 1 });
         assert_eq!((places.depth(&path), places.text(&path)), (1, None));
         assert_eq!(places.depth(&[Step::Key("route")]), 0);
+    }
+
+    #[test]
+    fn columns_count_characters_also_far_into_a_line() {
+        let text = format!("a: [{}x]", "é, ".repeat(3000));
+        let places = Places::new(&text).unwrap();
+        let found = places.find(&[Step::Key("a"), Step::Item(3000)]);
+        assert_eq!((found.line, found.column), (1, 5 + 3 * 3000));
+        assert_eq!(places.text(&[Step::Key("a"), Step::Item(3000)]), Some("x"));
     }
 }

@@ -76,12 +76,12 @@ pub(crate) static IMPORT_REFUSED: Lint = error(
 );
 pub(crate) static UNKNOWN_KEY: Lint = warning(
     "unknown-key",
-    "a key that nothing is known of; kernels pass over it inside an entry without a word",
+    "a key that nothing is known of, which kernels pass over in silence",
     "mend its spelling or remove it",
 );
 pub(crate) static FIRST_INTERFACE: Lint = warning(
     "first-interface",
-    "a network of the module's options names no interface, and takes the first that is found",
+    "a network of the module names no interface and takes the first found",
     "name the interface, as in tcp(eth0)",
 );
 pub(crate) static INTERFACE_MISSING: Lint = error(
@@ -101,17 +101,17 @@ pub(crate) static SHARED_DEVICE_DOWN: Lint = warning(
 );
 pub(crate) static INTERFACE_SHARED: Lint = note(
     "interface-shared",
-    "several NIs share one device, so that they are not rails of their own",
+    "several NIs share one device, and are no rails of their own",
     "give each rail a device, or count them as one",
 );
 pub(crate) static ONE_SUBNET: Lint = warning(
     "one-subnet",
-    "several NIs in one subnet, which needs routing by source address (a note where the prefix is guessed)",
-    "one routing table and rule per address, arp_ignore=1, arp_announce=2, rp_filter=2",
+    "several NIs in one subnet (a note where the prefix is a guess)",
+    "route by source: one table and rule per address, arp_ignore=1, arp_announce=2, rp_filter=2",
 );
 pub(crate) static IP2NETS_HOST_MATCH: Lint = warning(
     "ip2nets-host-match",
-    "an address pattern matches the host, not the interface that it configures (a note without --interfaces)",
+    "a pattern matches the host, not the interface (a note if unknown)",
     "name the interface in a net section",
 );
 pub(crate) static MTU_DIFFERS: Lint = warning(
@@ -126,7 +126,7 @@ pub(crate) static CPT_EXCLUDES_DEVICE: Lint = warning(
 );
 pub(crate) static MIXED_TUNABLES: Lint = warning(
     "mixed-tunables",
-    "NIs of one network have different tunables, of which the first NI's win",
+    "NIs of one network have different tunables; the first NI's win",
     "give them once, for the network",
 );
 pub(crate) static MIXED_FABRICS: Lint = warning(
@@ -136,7 +136,7 @@ pub(crate) static MIXED_FABRICS: Lint = warning(
 );
 pub(crate) static HOP_UNDEFINED: Lint = warning(
     "hop-undefined",
-    "a route without hops: avoid_asym_router_failure, on by default, needs them",
+    "a route without hops, which avoid_asym_router_failure needs",
     "give the hops; 1 for a gateway on the remote network",
 );
 pub(crate) static GATEWAY_NOT_LOCAL: Lint = error(
@@ -156,12 +156,12 @@ pub(crate) static GATEWAY_HEALTH: Lint = note(
 );
 pub(crate) static DISCOVERY_OFF: Lint = warning(
     "discovery-off",
-    "routes without discovery: the gateways' other interfaces stay unknown and unused",
+    "routes without discovery: other interfaces of gateways stay unused",
     "switch discovery on",
 );
 pub(crate) static NET_NOT_REACHED: Lint = error(
     "net-not-reached",
-    "a peer has NIDs only on networks that are neither local nor routed to",
+    "all NIDs of a peer are on networks neither local nor routed to",
     "add an NI on one of them or a route there",
 );
 pub(crate) static PRIMARY_NOT_REACHED: Lint = warning(
@@ -196,7 +196,7 @@ pub(crate) static RULE_WITHOUT_EFFECT: Lint = warning(
 );
 pub(crate) static PAIR_DOES_NOT_ATTRACT: Lint = note(
     "pair-does-not-attract",
-    "a pair rule whose source is chosen by other means first (a warning where it never is)",
+    "a pair rule does not draw to its source (a warning if it never wins)",
     "give the source a priority",
 );
 pub(crate) static PRIORITIES_CONFLICT: Lint = warning(
@@ -256,7 +256,7 @@ pub(crate) static ONE_SIDED_ROUTE: Lint = error(
 );
 pub(crate) static ASYMMETRIC_ROUTE: Lint = warning(
     "asymmetric-route",
-    "answers may come by other gateways than requests go (an error with drop_asym_route)",
+    "answers come by other gateways (an error with drop_asym_route)",
     "name the same gateways on both sides",
 );
 pub(crate) static PARAMETERS_DIFFER: Lint = warning(
@@ -313,7 +313,7 @@ pub static LINTS: [&Lint; 39] = [
 pub fn list() -> String {
     let lines = LINTS.iter().map(|lint| {
         let severity = lint.severity.to_string();
-        format!("{:<22} {severity:<8} {}\n", lint.code, lint.finds)
+        format!("{:<21} {severity:<7} {}\n", lint.code, lint.finds)
     });
     lines.collect()
 }

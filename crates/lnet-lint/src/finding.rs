@@ -1,5 +1,7 @@
 //! Findings, and all of them together.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::Input;
@@ -44,7 +46,9 @@ pub struct Report {
 impl Report {
     pub(crate) fn new(inputs: &[Input<'_>], mut findings: Vec<Finding>) -> Self {
         let files: Vec<String> = inputs.iter().map(|input| input.name.to_owned()).collect();
-        let order = |finding: &Finding| files.iter().position(|file| *file == finding.file);
+        let places = files.iter().zip(0..).map(|(file, at)| (file.clone(), at));
+        let places: BTreeMap<String, usize> = places.collect();
+        let order = |finding: &Finding| places.get(&finding.file).copied();
         findings.sort_by_cached_key(|finding| {
             (
                 order(finding),

@@ -13,6 +13,9 @@ use crate::finding::Finding;
 use crate::machine::Machine;
 use crate::source::{Path, Source, key_text};
 
+/// NIs that are compared with each other: kernel nodes take 200 interfaces (lnet-selection, section 10.1).
+pub(crate) const COMPARED_MAX: usize = 256;
+
 /// Gateways that one entry of a document may name (lnet-selection, section 0.2).
 const MAX_GATEWAYS: usize = 128;
 
@@ -54,6 +57,10 @@ pub(crate) struct Node<'s> {
     pub(crate) routes: Vec<Route<'s>>,
     pub(crate) list: RuleList,
     pub(crate) rules: Vec<PlacedRule>,
+    /// Local networks.
+    local: BTreeSet<Net>,
+    /// Networks that messages can leave for.
+    reached: BTreeSet<Net>,
     /// Rules that cannot be in force, by their entries.
     pub(crate) dead: Vec<(usize, PolicyError)>,
 }
@@ -67,14 +74,21 @@ impl<'s> Node<'s> {
             .udsp
             .iter()
             .enumerate()
+            .take(RuleList::MAX_LEN)
             .filter_map(|(entry, text)| {
                 let rule = text.rule(Profile::Design).ok()?;
                 let mut rules = list.rules().iter();
                 let index = rules.position(|other| other.selector() == rule.selector())?;
                 Some(PlacedRule { entry, index, rule })
             });
+        let nis = nis(source);
+        let by_address = document.ip2nets.iter().map(|rule| rule.net);
+        let local: BTreeSet<Net> = nis.iter().map(|ni| ni.net).chain(by_address).collect();
+        let routed = document.routes.iter().map(|route| route.net);
         Self {
-            nis: nis(source),
+            nis,
+            reached: local.iter().copied().chain(routed).collect(),
+            local,
             routes: routes(source),
             rules: rules.collect(),
             dead: dead
@@ -112,13 +126,22 @@ impl<'s> Node<'s> {
     }
 
     pub(crate) fn has_net(&self, net: Net) -> bool {
-        self.nis.iter().any(|ni| ni.net == net)
-            || self.document().ip2nets.iter().any(|rule| rule.net == net)
+        self.local.contains(&net)
     }
 
     /// Whether messages to a network can leave this node.
     pub(crate) fn reaches(&self, net: Net) -> bool {
-        self.has_net(net) || self.routes.iter().any(|route| route.show.net == net)
+        self.reached.contains(&net)
+    }
+
+    /// The local networks.
+    pub(crate) fn local(&self) -> &BTreeSet<Net> {
+        &self.local
+    }
+
+    /// The networks that messages can leave for.
+    pub(crate) fn reached(&self) -> &BTreeSet<Net> {
+        &self.reached
     }
 
     /// The local NIDs, as far as they are known.
@@ -128,7 +151,8 @@ impl<'s> Node<'s> {
 
     /// Whether the NIDs of all local NIs are known.
     pub(crate) fn knows_nids(&self) -> bool {
-        let unresolved = |rule: &Ip2Nets| !self.nis.iter().any(|ni| ni.net == rule.net);
+        let resolved: BTreeSet<Net> = self.nis.iter().map(|ni| ni.net).collect();
+        let unresolved = |rule: &Ip2Nets| !resolved.contains(&rule.net);
         self.nis.iter().all(|ni| ni.nid.is_some())
             && !self.document().ip2nets.iter().any(unresolved)
     }

@@ -17,13 +17,12 @@ impl Report {
         for finding in &self.findings {
             let place = format!("{}:{}:{}", finding.file, finding.line, finding.column);
             let head = format!("{place}: {}[{}]", finding.severity, finding.code);
-            let key = if finding.key.is_empty() {
-                String::new()
-            } else {
-                format!(" {}", finding.key)
-            };
+            // A name that is broken cannot be searched for, so that a long key has a line of its own.
+            let one_line = head.chars().count() + 1 + finding.key.chars().count() <= WIDTH;
+            let between = if one_line { " " } else { "\n    at " };
+            let between = if finding.key.is_empty() { "" } else { between };
             // Writing to a String cannot fail.
-            let _infallible = writeln!(text, "{head}{key}");
+            let _infallible = writeln!(text, "{head}{between}{}", finding.key);
             paragraph(&mut text, &finding.reason);
             paragraph(&mut text, &format!("fix: {}", finding.fix));
         }

@@ -63,6 +63,9 @@ fn codes_are_unique_and_listed_in_one_line_each() {
     };
     assert!(codes.iter().all(is_code));
     assert_eq!(list().lines().count(), LINTS.len());
+    let list = list();
+    let long = list.lines().filter(|line| line.chars().count() > 100);
+    assert_eq!(long.collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]

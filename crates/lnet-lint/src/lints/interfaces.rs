@@ -11,7 +11,7 @@ use crate::catalogue::{
 };
 use crate::finding::Finding;
 use crate::machine::{Machine, share_subnet};
-use crate::node::{Ni, Node, listed};
+use crate::node::{COMPARED_MAX, Ni, Node, listed};
 
 /// A prefix where the machine's own is not known: that of most clusters' rails.
 pub(super) const USUAL_PREFIX: u8 = 24;
@@ -128,6 +128,7 @@ pub(super) fn prefix(node: &Node<'_>, ip: IpAddr) -> Option<u8> {
 /// Several interfaces in one subnet answer for each other, unless the system routes by source.
 pub(super) fn one_subnet(node: &Node<'_>) -> Vec<Finding> {
     let with_ip = node.nis.iter().filter_map(|ni| Some((ni, ni.nid?.ip()?)));
+    let with_ip = with_ip.take(COMPARED_MAX);
     let nis: Vec<(&Ni<'_>, IpAddr)> = with_ip.collect();
     // An address that serves several networks is one interface.
     let together = |a: IpAddr, b: IpAddr| {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::{Globals, Step, Tunables};
-use lnet_types::Net;
+use lnet_types::{LndType, Net};
 
 use super::site::usual;
 use crate::catalogue::PARAMETERS_DIFFER;
@@ -14,10 +14,10 @@ use crate::source::Path;
 /// What makes nodes comparable.
 type Kind = (bool, BTreeSet<Net>);
 
-/// A parameter of a node. `None` for what the LND chooses.
+/// A parameter of a node.
 struct Parameter {
     name: String,
-    value: Option<u32>,
+    value: u32,
     path: Path,
 }
 
@@ -40,44 +40,44 @@ fn differences(alike: &[&Node<'_>]) -> Vec<Finding> {
     }
     let all: Vec<(&Node<'_>, Vec<Parameter>)> =
         alike.iter().map(|&node| (node, parameters(node))).collect();
-    let mut by_name: BTreeMap<&str, Vec<Option<u32>>> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for parameter in all.iter().flat_map(|(_, parameters)| parameters) {
         by_name
             .entry(&parameter.name)
             .or_default()
             .push(parameter.value);
     }
-    let most: BTreeMap<&str, Option<u32>> = by_name
+    let most: BTreeMap<&str, (u32, usize)> = by_name
         .into_iter()
-        .filter_map(|(name, values)| Some((name, usual(values.into_iter())?)))
+        .filter_map(|(name, values)| {
+            let most = usual(values.iter().copied())?;
+            let count = values.iter().filter(|&&value| value == most).count();
+            Some((name, (most, count)))
+        })
         .collect();
     let mut found = Vec::new();
     for (node, parameters) in &all {
         for Parameter { name, value, path } in parameters {
-            let Some(&most) = most.get(name.as_str()).filter(|most| *most != value) else {
+            let usual = most.get(name.as_str());
+            let Some((most, count)) = usual.filter(|(most, _)| most != value) else {
                 continue;
             };
-            let (here, there) = (shown(*value), shown(most));
             let reason = format!(
-                "{name} is {here}, and {there} on most nodes with the same networks and role ({} in all)",
+                "{name} is {value}, and {most} on {count} of the {} nodes with these networks and this role",
                 alike.len()
             );
-            let fix = format!("{name}: {there}, or the same value on all of them");
+            let fix = format!("{name}: {most}, or the same value on all of them");
             found.push(node.finding(&PARAMETERS_DIFFER, path, reason, fix));
         }
     }
     found
 }
 
-fn shown(value: Option<u32>) -> String {
-    value.map_or_else(|| "the LND's choice".to_owned(), |value| value.to_string())
-}
-
 fn parameters(node: &Node<'_>) -> Vec<Parameter> {
     let globals = globals(&node.document().globals);
     let globals = globals.into_iter().map(|(key, value)| Parameter {
         name: key.to_owned(),
-        value: Some(value),
+        value,
         path: node.parameter(key),
     });
     let mut parameters: Vec<Parameter> = globals.collect();
@@ -86,9 +86,11 @@ fn parameters(node: &Node<'_>) -> Vec<Parameter> {
         let Some(show) = ni.show else { continue };
         let lnd = show.config.lnd_tunables.conns_per_peer.map(u32::from);
         let of_lnd = ("lnd tunables", "conns_per_peer", lnd);
-        let of_ni = tunables(&show.config.tunables);
+        let of_ni = tunables(ni.net, &show.config.tunables);
         let of_ni = of_ni.map(|(key, value)| ("tunables", key, value));
         for (section, key, value) in of_ni.into_iter().chain([of_lnd]) {
+            // What the LND chooses is not known.
+            let Some(value) = value else { continue };
             let steps = [Step::Key(section), Step::Key(key)];
             parameters.push(Parameter {
                 name: format!("{key} of {}", ni.net),
@@ -128,11 +130,14 @@ fn globals(globals: &Globals) -> [(&'static str, u32); 10] {
     ]
 }
 
-const fn tunables(tunables: &Tunables) -> [(&'static str, Option<u32>); 4] {
+/// What is set, or else the default of the socket and IB LNDs (lnet-selection, section 1.1).
+fn tunables(net: Net, tunables: &Tunables) -> [(&'static str, Option<u32>); 4] {
+    let known = matches!(net.lnd, LndType::TCP | LndType::O2IB);
+    let or = |value: Option<u32>, default| value.or(known.then_some(default));
     [
-        ("peer_timeout", tunables.peer_timeout),
-        ("peer_credits", tunables.peer_credits),
-        ("peer_buffer_credits", tunables.peer_buffer_credits),
-        ("credits", tunables.credits),
+        ("peer_timeout", or(tunables.peer_timeout, 180)),
+        ("peer_credits", or(tunables.peer_credits, 8)),
+        ("peer_buffer_credits", or(tunables.peer_buffer_credits, 0)),
+        ("credits", or(tunables.credits, 256)),
     ]
 }

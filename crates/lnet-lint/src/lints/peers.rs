@@ -11,7 +11,7 @@ use super::routes::HEALTH_MAX;
 use crate::catalogue::{NET_NOT_REACHED, PEER_NETS_MISSING, PRIMARY_NOT_REACHED, RAIL_MISMATCH};
 use crate::finding::Finding;
 use crate::machine::share_subnet;
-use crate::node::{Ni, Node, listed};
+use crate::node::{COMPARED_MAX, Ni, Node, listed};
 
 /// What a search says of one peer.
 type Told = Option<Finding>;
@@ -89,7 +89,7 @@ pub(super) fn peer_nets_missing(node: &Node<'_>) -> Vec<Finding> {
 /// The local NI is chosen before anybody looks at the peer NIs that it reaches.
 pub(super) fn rail_mismatch(node: &Node<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for ni in &node.nis {
+    for ni in node.nis.iter().take(COMPARED_MAX) {
         let Some(ip) = ni.nid.and_then(Nid::ip) else {
             continue;
         };

@@ -1,6 +1,9 @@
 //! Causes that lie in routes, as one node sees them.
 
+use std::collections::BTreeMap;
+
 use lnet_config::{Status, Step};
+use lnet_types::Nid;
 
 use crate::catalogue::{
     DISCOVERY_OFF, GATEWAY_HEALTH, GATEWAY_NOT_LOCAL, HOP_UNDEFINED, ROUTE_DOWN,
@@ -78,12 +81,13 @@ pub(super) fn route_down(node: &Node<'_>) -> Vec<Finding> {
 
 /// Health of a gateway moves traffic between gateways, and takes no route down.
 pub(super) fn gateway_health(node: &Node<'_>) -> Vec<Finding> {
+    let by_gateway = node.routes.iter().map(|route| (route.show.gateway, route));
+    let by_gateway: BTreeMap<Nid, &Route<'_>> = by_gateway.rev().collect();
     let mut found = Vec::new();
     for (peer_at, peer) in node.peers() {
         for (item, ni) in peer.nis.iter().enumerate() {
             let health = ni.health.map_or(HEALTH_MAX, |health| health.health_value);
-            let mut routes = node.routes.iter();
-            let Some(route) = routes.find(|route| route.show.gateway == ni.nid) else {
+            let Some(route) = by_gateway.get(&ni.nid) else {
                 continue;
             };
             if health >= HEALTH_MAX || route.show.state == Some(Status::Down) {

@@ -1,5 +1,7 @@
 //! Causes that lie in selection rules.
 
+use std::collections::BTreeSet;
+
 use lnet_config::{Step, UdspAction};
 use lnet_policy::{Policy, Priority, Profile, RuleState, Selector, Topology, audit};
 use lnet_types::expr::{Descriptor, NetExpr};
@@ -50,8 +52,9 @@ pub(super) fn rule_without_effect(node: &Node<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let hidden = hidden(node);
+    let surroundings = Surroundings::new(node);
     let told = node.rules.iter().filter_map(|placed| {
-        let why = unmatched(node, placed).or_else(|| {
+        let why = surroundings.unmatched(node, placed).or_else(|| {
             let by = hidden.get(placed.index)?.as_ref()?;
             Some(format!("whatever it matches is set by rule {}", listed(by)))
         })?;
@@ -82,63 +85,67 @@ fn hidden(node: &Node<'_>) -> Vec<Option<Vec<usize>>> {
     by.collect()
 }
 
-/// Why a rule matches nothing here, if it does.
-fn unmatched(node: &Node<'_>, placed: &PlacedRule) -> Option<String> {
-    if placed.rule.is_disabled() {
-        return None;
-    }
-    let [src, dst, rte] = placed.rule.selector().descriptors();
-    let no_source = src.filter(|src| !matches_local(node, src));
-    if let Some(src) = no_source {
-        return Some(format!("no local network or NI is {src}"));
-    }
-    let no_target = dst.filter(|dst| !matches_remote(node, dst));
-    if let Some(dst) = no_target {
-        return Some(format!("no network that this node reaches is in {dst}"));
-    }
-    match rte {
-        Some(Descriptor::Nid(rte)) => {
-            let mut gateways = node.routes.iter().map(|route| route.show.gateway);
-            let is_known =
-                gateways.any(|gateway| gateway_nids(node, gateway).any(|nid| rte.matches(nid)));
-            (!is_known).then(|| format!("no gateway is {rte}"))
-        }
-        _ => None,
-    }
+/// What rules of this node can match, beside local NIs.
+struct Surroundings {
+    /// Networks of this node, of routes and of peers. Which peers there will be nobody knows.
+    nets: BTreeSet<Net>,
+    /// The NIDs of gateways, as far as the document names them.
+    gateways: BTreeSet<Nid>,
 }
 
-/// The NIDs of a gateway, as far as the document names its peer.
-fn gateway_nids<'n>(node: &'n Node<'_>, gateway: Nid) -> impl Iterator<Item = Nid> + 'n {
-    let mut peers = node.peers().map(|(_, peer)| peer);
-    let peer =
-        peers.find(|peer| peer.primary == gateway || peer.nis.iter().any(|ni| ni.nid == gateway));
-    let others = peer.into_iter().flat_map(|peer| {
-        let nids = peer.nis.iter().map(|ni| ni.nid);
-        nids.chain([peer.primary])
-    });
-    std::iter::once(gateway).chain(others)
+impl Surroundings {
+    fn new(node: &Node<'_>) -> Self {
+        let mut nets = node.reached().clone();
+        let mut gateways: BTreeSet<Nid> =
+            node.routes.iter().map(|route| route.show.gateway).collect();
+        for (_, peer) in node.peers() {
+            let nids = peer.nis.iter().map(|ni| ni.nid).chain([peer.primary]);
+            let nids: Vec<Nid> = nids.collect();
+            nets.extend(nids.iter().map(|nid| nid.net()));
+            if nids.iter().any(|nid| gateways.contains(nid)) {
+                gateways.extend(nids);
+            }
+        }
+        Self { nets, gateways }
+    }
+
+    /// Why a rule matches nothing here, if it does.
+    fn unmatched(&self, node: &Node<'_>, placed: &PlacedRule) -> Option<String> {
+        if placed.rule.is_disabled() {
+            return None;
+        }
+        let [src, dst, rte] = placed.rule.selector().descriptors();
+        if let Some(src) = src.filter(|src| !matches_local(node, src)) {
+            return Some(format!("no local network or NI is {src}"));
+        }
+        if let Some(dst) = dst.filter(|dst| !self.matches_remote(dst)) {
+            return Some(format!("no network that this node reaches is in {dst}"));
+        }
+        match rte {
+            Some(Descriptor::Nid(rte)) => {
+                let is_known = self.gateways.iter().any(|&nid| rte.matches(nid));
+                (!is_known).then(|| format!("no gateway is {rte}"))
+            }
+            _ => None,
+        }
+    }
+
+    fn matches_remote(&self, descriptor: &Descriptor) -> bool {
+        let expr = match descriptor {
+            Descriptor::Net(net) => net,
+            Descriptor::Nid(nid) => nid.net(),
+        };
+        self.nets.iter().any(|&net| expr.matches(net))
+    }
 }
 
 fn matches_local(node: &Node<'_>, descriptor: &Descriptor) -> bool {
-    let any_net = |expr: &NetExpr| node.nets().into_iter().any(|net| expr.matches(net));
+    let any_net = |expr: &NetExpr| node.local().iter().any(|&net| expr.matches(net));
     match descriptor {
         Descriptor::Net(net) => any_net(net),
         Descriptor::Nid(nid) if node.knows_nids() => node.nids().any(|local| nid.matches(local)),
         Descriptor::Nid(nid) => any_net(nid.net()),
     }
-}
-
-/// Which peers there will be nobody knows: only the network counts.
-fn matches_remote(node: &Node<'_>, descriptor: &Descriptor) -> bool {
-    let expr = match descriptor {
-        Descriptor::Net(net) => net,
-        Descriptor::Nid(nid) => nid.net(),
-    };
-    let routed = node.routes.iter().map(|route| route.show.net);
-    let of_peers = node.peers().flat_map(|(_, peer)| peer.nis.iter());
-    let of_peers = of_peers.map(|ni| ni.nid.net());
-    let mut nets = node.nets().into_iter().chain(routed).chain(of_peers);
-    nets.any(|net| expr.matches(net))
 }
 
 /// A pair rule does not draw traffic to its source: the local NI is chosen first.
@@ -176,19 +183,14 @@ pub(super) fn pair_does_not_attract(node: &Node<'_>) -> Vec<Finding> {
 /// Rules for the local side and rules for the remote side contradict each other.
 pub(super) fn priorities_conflict(node: &Node<'_>) -> Vec<Finding> {
     let mut policy = Policy::new(&node.list, Profile::Design, &[], &[]);
-    let nets = node.nets();
-    let ranks: Vec<(Net, Priority, Priority, Option<usize>)> = nets
-        .into_iter()
-        .map(|net| {
-            let local = policy.local_net(net);
-            (
-                net,
-                local.priority,
-                policy.peer_net(net).priority,
-                local.set_by,
-            )
-        })
-        .collect();
+    // Of networks with the same ranks one stands for all.
+    let mut seen = BTreeSet::new();
+    let ranks = node.nets().into_iter().filter_map(|net| {
+        let (local, peer) = (policy.local_net(net), policy.peer_net(net));
+        let is_new = seen.insert((local.priority, peer.priority));
+        is_new.then_some((net, local.priority, peer.priority, local.set_by))
+    });
+    let ranks: Vec<(Net, Priority, Priority, Option<usize>)> = ranks.collect();
     let mut found = Vec::new();
     for (at_net, &(a, local_a, peer_a, rule_a)) in ranks.iter().enumerate() {
         for &(b, local_b, peer_b, rule_b) in ranks.iter().skip(at_net + 1) {

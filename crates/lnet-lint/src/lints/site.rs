@@ -102,19 +102,18 @@ pub(super) fn nid_claimed_twice(nodes: &[Node<'_>]) -> Vec<Finding> {
 pub(super) fn gateway_missing(nodes: &[Node<'_>]) -> Vec<Finding> {
     let owners = owners(nodes);
     let routers = nodes.iter().any(Node::is_router);
-    let unknown = |net: Net| {
-        let mut nis = nodes.iter().flat_map(|node| &node.nis);
-        nis.any(|ni| ni.net == net && ni.nid.is_none())
-            || nodes
-                .iter()
-                .any(|node| !node.knows_nids() && node.has_net(net))
-    };
     if !routers || nodes.len() < 2 {
         return Vec::new();
     }
-    let missing = each_route(nodes, |_, route| {
+    // Networks on which some NIDs are not known.
+    let unknown: BTreeSet<Net> = nodes
+        .iter()
+        .filter(|node| !node.knows_nids())
+        .flat_map(Node::nets)
+        .collect();
+    let missing = each_route(nodes, |route| {
         let gateway = route.show.gateway;
-        !owners.contains_key(&gateway) && !unknown(gateway.net())
+        !owners.contains_key(&gateway) && !unknown.contains(&gateway.net())
     });
     let told = missing.into_iter().map(|(node, route)| {
         let gateway = route.show.gateway;
@@ -135,11 +134,11 @@ fn at_gateway(route: &Route<'_>) -> Vec<Step<'static>> {
 /// The routes of all nodes for which something is so.
 fn each_route<'n, 's>(
     nodes: &'n [Node<'s>],
-    wanted: impl Fn(&Node<'s>, &Route<'s>) -> bool,
+    wanted: impl Fn(&Route<'s>) -> bool,
 ) -> Vec<(&'n Node<'s>, &'n Route<'s>)> {
     let mut found = Vec::new();
     for node in nodes {
-        let routes = node.routes.iter().filter(|route| wanted(node, route));
+        let routes = node.routes.iter().filter(|route| wanted(route));
         found.extend(routes.map(|route| (node, route)));
     }
     found
