@@ -154,8 +154,7 @@ impl Client {
             let Some(older) = self.lock().queue.begin(key) else {
                 return;
             };
-            let outcome = self.attempt(&older, 0);
-            if !self.settle(older.id, outcome) {
+            if !self.retry(older) {
                 return;
             }
         }
@@ -312,8 +311,7 @@ impl Method for Client {
             Connection::Up(link) => Some(Arc::clone(link)),
             Connection::Down { .. } => None,
         };
-        self.alarm.ring();
-        self.changed.notify_all();
+        self.stir(&state);
         drop(state);
         if let Some(link) = link {
             // Best effort: the end of the stream says the same.
@@ -322,7 +320,7 @@ impl Method for Client {
         }
         let mut state = self.lock();
         while state.inside > 0 {
-            self.alarm.ring();
+            self.stir(&state);
             let waited = self.changed.wait_timeout(state, FAREWELL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }

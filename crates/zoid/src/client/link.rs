@@ -9,11 +9,12 @@ use std::io::{self, ErrorKind};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use socket2::{Domain, SockAddr, Socket, Type};
 use sys::span::Span;
 use sys::{Alarm, Readiness, Woken, receive_descriptors, wait_until_ready};
 use zoid_proto::fwd::{Frame, FrameHeader, MAX_BODY};
@@ -61,17 +62,22 @@ impl Stream {
 fn connect_unix(paths: &[PathBuf]) -> io::Result<UnixStream> {
     let mut last = io::Error::from(ErrorKind::NotFound);
     for path in paths {
-        match UnixStream::connect(path) {
-            Ok(stream) => {
-                stream.set_nonblocking(true)?;
-                return Ok(stream);
-            }
+        match connect_at_once(path) {
+            Ok(stream) => return Ok(stream),
             // "It is not there" says less than any other complaint.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => last = error,
         }
     }
     Err(last)
+}
+
+/// Does not wait where a daemon that stands still has let its queue of connections fill up.
+fn connect_at_once(path: &Path) -> io::Result<UnixStream> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.connect(&SockAddr::unix(path)?)?;
+    Ok(UnixStream::from(OwnedFd::from(socket)))
 }
 
 fn connect_tcp(host: &str, limit: Duration) -> io::Result<TcpStream> {
@@ -317,6 +323,8 @@ impl Link {
         };
         // At most a chunk, which fits the address space.
         self.take_payload(reader, &target, header.payload_len as usize)?;
+        // Before anybody hears of it: a completed operation's memory has no other name.
+        drop(target);
         receive(Event::Filled)?;
         Ok(true)
     }

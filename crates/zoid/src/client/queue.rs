@@ -191,8 +191,9 @@ impl Queue {
             .collect()
     }
 
-    /// The queued ones among `ids`, and those of the same keys that are older.
-    pub(super) fn covering(&self, ids: &[OpId]) -> Vec<Asked> {
+    /// The queued ones among `ids`, and those of the same keys that are older. Says also whether
+    /// that is all of them: one that is being attempted may be queued again.
+    pub(super) fn covering(&self, ids: &[OpId]) -> (Vec<Asked>, bool) {
         let mut reach: BTreeMap<Key, u64> = BTreeMap::new();
         for (op, _) in ids.iter().filter_map(|id| self.ops.get(id)) {
             let last = reach.entry(Key::of(op.kind, op.tag)).or_default();
@@ -203,10 +204,17 @@ impl Queue {
             ids.take_while(|id| self.ops.get(id).is_some_and(|(op, _)| op.order <= last))
                 .count()
         };
-        reach
-            .iter()
-            .filter_map(|(key, &last)| self.asked(*key, count(key, last)))
-            .collect()
+        let mut covering = Vec::with_capacity(reach.len());
+        let mut complete = true;
+        for (&key, &last) in &reach {
+            let wanted = count(&key, last);
+            let asked = self.asked(key, wanted);
+            complete &= asked
+                .as_ref()
+                .is_some_and(|asked| asked.ops.len() == wanted);
+            covering.extend(asked);
+        }
+        (covering, complete)
     }
 
     /// The first `count` operations of a key. None when the oldest is being attempted: until that

@@ -55,7 +55,8 @@ fn r43_a_new_operation_is_the_oldest_only_when_none_of_its_key_waits() {
 #[test]
 fn r43_a_test_of_one_covers_the_older_ones_of_its_key() {
     let queue = queue(&[(1, 7), (2, 8), (3, 7), (4, 7)]);
-    let asked = queue.covering(&[id(3)]);
+    let (asked, complete) = queue.covering(&[id(3)]);
+    assert!(complete);
     let ops = vec![(Tag(7), 10); 2];
     let key = Key::Recv(Tag(7));
     assert_eq!(asked, [Asked { key, ops }]);
@@ -115,4 +116,19 @@ fn the_condemned_are_taken_in_the_order_of_their_posts() {
     let kept = [Key::Recv(Tag(8)), Key::Unexpected(Class(0))];
     assert!(kept.iter().all(|key| queue.has(*key)));
     assert!(!queue.has(Key::Recv(Tag(7))) && !queue.has(Key::Recv(Tag(9))));
+}
+
+#[test]
+fn r39_a_test_does_not_cover_an_operation_that_is_being_attempted() {
+    let mut queue = Queue::default();
+    for (number, tag) in [(1, 7), (2, 7), (3, 8)] {
+        queue.add(&request(number, Kind::Receive, tag));
+        queue.wait(id(number));
+    }
+    queue.begin(Key::Recv(Tag(8))).unwrap();
+    let (asked, complete) = queue.covering(&[id(2), id(3)]);
+    assert_eq!(asked.len(), 1);
+    assert!(!complete, "it may be queued again while the test sleeps");
+    queue.wait(id(3));
+    assert!(queue.covering(&[id(2), id(3)]).1);
 }

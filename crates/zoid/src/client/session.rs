@@ -40,6 +40,9 @@ const RETRY: Duration = Duration::from_millis(50);
 /// How long one handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
+/// How often a call that was lost looks whether its memory is still being written to.
+const FILLING: Duration = Duration::from_millis(5);
+
 /// A daemon is gone after so many heartbeats without a sign of life.
 const SILENT_HEARTBEATS: u32 = 3;
 
@@ -103,7 +106,8 @@ struct Call {
 pub(super) struct Sink {
     segments: bmi::Segments,
     capacity: usize,
-    grant: u64,
+    /// None until the message is announced.
+    grant: Option<u64>,
     total: usize,
     received: usize,
 }
@@ -113,7 +117,7 @@ impl Sink {
         Self {
             segments,
             capacity,
-            grant: 0,
+            grant: None,
             total: 0,
             received: 0,
         }
@@ -146,7 +150,16 @@ pub(super) struct Calling<'a> {
 
 impl Drop for Calling<'_> {
     fn drop(&mut self) {
-        self.client.lock().calls.remove(&self.request);
+        let mut state = self.client.lock();
+        // Another thread may be writing to this call's memory at this moment: a connection that is
+        // lost does not end that at once.
+        while state
+            .filling
+            .is_some_and(|(filled, _)| filled == self.request)
+        {
+            state = self.client.follow(state, Some(self.request), FILLING);
+        }
+        state.calls.remove(&self.request);
     }
 }
 
@@ -219,7 +232,11 @@ impl State {
     }
 
     fn request_of(&self, grant: u64) -> Option<u32> {
-        let matches = |call: &Call| call.sink.as_ref().is_some_and(|sink| sink.grant == grant);
+        let matches = |call: &Call| {
+            call.sink
+                .as_ref()
+                .is_some_and(|sink| sink.grant == Some(grant))
+        };
         let found = self.calls.iter().find(|(_, call)| matches(call))?;
         Some(*found.0)
     }
@@ -239,7 +256,6 @@ impl State {
         };
         self.segment = None;
         self.credits = 0;
-        self.filling = None;
         for call in self.calls.values_mut() {
             call.answers.push_back(Answer::Lost(error));
         }
@@ -339,6 +355,7 @@ impl Client {
         }
         let mut state = self.lock();
         state.reading = false;
+        state.filling = None;
         if let Err(error) = result {
             if error.kind() == ErrorKind::InvalidData {
                 self.counters.protocol_errors().up();
@@ -520,6 +537,9 @@ impl Client {
             .and_then(map_segment);
         let link = Arc::new(link);
         let mut state = self.lock();
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Error::NetDown);
+        }
         if state.welcome.pid >= 0 {
             self.counters.reconnects().up();
         }
@@ -646,10 +666,10 @@ impl State {
         let Some(sink) = &mut call.sink else {
             return Err(nonsense("a message for a call that receives none"));
         };
-        if total > sink.capacity || sink.grant != 0 {
+        if total > sink.capacity || sink.grant.is_some() {
             return Err(nonsense("a message that does not fit"));
         }
-        (sink.grant, sink.total) = (grant, total);
+        (sink.grant, sink.total) = (Some(grant), total);
         let streamed = places.is_none();
         call.answers.push_back(Answer::Coming(grant, total, places));
         if streamed && total == 0 {
@@ -730,3 +750,7 @@ fn nonsense(what: &'static str) -> io::Error {
 pub(super) fn header(frame_type: FrameType) -> FrameHeader {
     FrameHeader::new(frame_type, 0)
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

@@ -13,7 +13,7 @@ use zoid_proto::fwd::{Frame, FrameType, TestEntry, TestReq};
 
 use super::Client;
 use super::attempt::Outcome;
-use super::queue::{Asked, Key, Waits};
+use super::queue::{Asked, Key, Op, Waits};
 use super::session::{Answer, header, next_answer};
 
 /// How long a test waits before it asks again, when what was ready no longer is.
@@ -84,9 +84,8 @@ impl Client {
         let (asked, open) = match which {
             Which::Any { .. } => (state.queue.all(), true),
             Which::These(ids) => {
-                let asked = state.queue.covering(ids);
-                let covered: usize = asked.iter().map(|asked| asked.ops.len()).sum();
-                (asked, covered < ids.len())
+                let (asked, complete) = state.queue.covering(ids);
+                (asked, !complete)
             }
         };
         Some(Plan {
@@ -158,14 +157,22 @@ impl Client {
                 let Some(op) = self.lock().queue.begin(key) else {
                     break;
                 };
-                let outcome = self.attempt(&op, 0);
-                if !self.settle(op.id, outcome) {
+                if !self.retry(op) {
                     break;
                 }
                 any = true;
             }
         }
         any
+    }
+
+    /// Attempts a queued operation. Says whether it completed.
+    pub(super) fn retry(&self, op: Op) -> bool {
+        let outcome = self.attempt(&op, 0);
+        let id = op.id;
+        // A completed operation's memory has no other name.
+        drop(op);
+        self.settle(id, outcome)
     }
 
     /// Records how an attempt of a queued operation ended. Says whether it completed.
