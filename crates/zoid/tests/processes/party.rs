@@ -16,6 +16,7 @@
 //! | `cancel OP` | `ok` |
 //! | `timeout MS` | `ok`: the post timeout |
 //! | `memory LEN` | where it lies in the segment, or its address; it is kept |
+//! | `release` | `ok`: frees all of that memory |
 //! | `lookup NAME` | `ok` or the error |
 //! | `size` | the largest message |
 //! | `counts` | every counter |
@@ -171,6 +172,12 @@ impl Party {
             }
             "timeout" => ok(self.bmi.set(None, &Setting::PostTimeout(wait(1)))),
             "memory" => self.keep_memory(number(1)),
+            "release" => {
+                // Freed outside the lock: freeing may have work to do.
+                let freed = self.known(|known| std::mem::take(&mut known.memory));
+                drop(freed);
+                "ok".into()
+            }
             "lookup" => ok(self.bmi.lookup(words[1])),
             "size" => self
                 .bmi

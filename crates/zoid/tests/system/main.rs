@@ -14,3 +14,4 @@
 mod bed;
 mod conformance;
 mod requirements;
+mod stub;

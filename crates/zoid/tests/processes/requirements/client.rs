@@ -87,7 +87,7 @@ fn r15_r29_posts_with_a_timeout_end_with_their_counterpart_or_their_time() {
 }
 
 #[test]
-fn r15_r29_an_unexpected_send_waits_for_memory_that_is_freed() {
+fn r15_r29_r53_an_unexpected_send_waits_for_memory_that_is_freed() {
     let scene = Scene::new();
     let (mut server, mut client) = scene.meet();
     for tag in 0..128 {
@@ -108,6 +108,20 @@ fn r15_r29_an_unexpected_send_waits_for_memory_that_is_freed() {
     assert!(!client.has_answered(post));
     server.ask("free");
     assert_eq!(client.hear(post).unwrap(), "done 8192");
+}
+
+#[test]
+fn r21_what_a_client_posted_is_with_the_client_and_dies_with_it() {
+    let scene = Scene::new();
+    let (_server, mut client) = scene.meet();
+    for tag in 0..1000 {
+        client.pending(&format!("receive 0 {tag} 8 memory"));
+    }
+    for nothing in ["zoidd_requests", "zoidd_waiting", "zoidd_posts"] {
+        assert_eq!(scene.metric(nothing), 0.0, "{nothing}");
+    }
+    client.kill();
+    scene.until("zoidd_clients", 0.0);
 }
 
 #[test]

@@ -224,6 +224,28 @@ fn r57_a_post_for_a_client_that_waits_in_a_test_completes_on_both_sides() {
 }
 
 #[test]
+fn r60_memory_that_is_freed_does_not_wait_for_the_transfer_that_it_starts() {
+    let scene = Scene::with(&[("total", "1088k"), ("stall-ms", "600000")]);
+    let mut server = scene.server();
+    let relay = Relay::to(&scene.socket(), "relay", usize::MAX / 2);
+    let mut client = scene.client_over(relay.path());
+    server.meet(&mut client);
+    assert_ne!(server.ask("memory 65536"), "NoMem");
+    let op = server.pending("send 1 1 60000 outside");
+    client.ask(&format!("timeout {}", LIMIT.as_millis()));
+    let received = client.tell("receive 0 1 60000 memory");
+    scene.until("zoidd_waiting", 1.0);
+    // The message stops halfway; the server is back long before that.
+    relay.limit(20_000);
+    assert_eq!(server.ask("release"), "ok");
+    relay.until_stopped();
+    assert_eq!(server.ask(&format!("test {op} 50")), "nothing");
+    relay.allow(usize::MAX / 2);
+    assert_eq!(server.wait(op), "60000");
+    assert_eq!(client.hear(received).unwrap(), "done 60000");
+}
+
+#[test]
 fn r61_a_cancel_ends_what_is_unmatched_and_nothing_else() {
     let scene = Scene::with(&[("stall-ms", "600000"), ("heartbeat-ms", "60000")]);
     let mut server = scene.server();

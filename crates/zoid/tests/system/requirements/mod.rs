@@ -1,5 +1,8 @@
 //! The requirements that concern the whole, by number.
 
 mod client;
+mod forwarded;
 mod restart;
+mod roles;
 mod server;
+mod threads;

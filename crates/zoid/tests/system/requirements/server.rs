@@ -169,9 +169,11 @@ fn r62_r63_an_operation_that_waits_for_memory_is_cancelled_here() {
         .collect();
     let before = server.counters.read().commands;
     server.bmi.cancel(ops[1]).unwrap();
+    let began = Instant::now();
     let found = server.bmi.test_context(server.context, 4, LIMIT).unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].op, found[0].result), (ops[1], Err(Error::Cancel)));
+    assert!(began.elapsed() < LIMIT / 2);
     assert_eq!(server.counters.read().commands, before);
 }
 
