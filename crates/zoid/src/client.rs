@@ -232,6 +232,10 @@ impl Method for Client {
                 self.finish_post(op.id, key);
                 Err(error)
             }
+            Outcome::Unknown(_) => {
+                self.finish_post(op.id, key);
+                Err(Error::ConnReset)
+            }
         }
     }
 

@@ -85,6 +85,8 @@ pub(crate) struct Client {
     pub(crate) credits: bool,
     /// Its grants name places in the segment, which it has mapped.
     pub(crate) shared: bool,
+    /// It answers PING only now and then, and its silence means nothing.
+    pub(crate) quiet: bool,
     pub(crate) tests: crate::advice::TestRate,
     /// What its unanswered requests are.
     pub(crate) requests: BTreeMap<u32, Kind>,
@@ -160,6 +162,7 @@ impl Client {
             pinged: now,
             credits: false,
             shared: false,
+            quiet: false,
             tests: crate::advice::TestRate::default(),
             requests: BTreeMap::new(),
             incoming: BTreeMap::new(),

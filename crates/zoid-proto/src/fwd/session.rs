@@ -28,6 +28,14 @@ bitflags! {
         const MULTIPLEX = 1;
         /// Grants may name places in the segment, whose descriptor came with WELCOME.
         const SHARED_MEMORY = 2;
+        /// The client has no thread of its own for answering PING: it answers while it waits. Only
+        /// the end of its stream tells that it is gone.
+        const QUIET = 4;
+        /// The client repeats a send whose end it did not hear of; the daemon keeps its place for a
+        /// while after the link broke, and knows such a repetition by its order.
+        const REATTACH = 8;
+        /// In WELCOME: the place was kept.
+        const REATTACHED = 16;
         const _ = !0;
     }
 }

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! Payload moves only after a GRANT or against a credit. Until the first byte of it has moved, an
-//! attempt that loses the connection has changed nothing and may be repeated; after that nobody
-//! knows, and the operation fails.
+//! attempt that loses the connection has changed nothing and may be repeated. After that nobody
+//! knows (section 3.4): a daemon that has kept this client's place recognises the repetition of a
+//! send by its order and says how it ended; without such a daemon the operation fails.
 
 use bmi::{Error, Kind};
 use zoid_proto::fwd::{
@@ -19,7 +20,7 @@ use zoid_proto::{Extent, SEGMENT_HEADER_LEN, Status};
 
 use super::Client;
 use super::queue::Op;
-use super::session::{Answer, Calling, Sink, header};
+use super::session::{Answer, Calling, Sink, Stay, header};
 use crate::error::of_status;
 use crate::spans;
 
@@ -34,11 +35,38 @@ pub(super) enum Outcome {
     Failed(Error),
     /// The connection is gone, and nothing has moved.
     Lost(Error),
+    /// The connection is gone, and maybe the message has arrived.
+    Unknown(Stay),
 }
+
+/// How often a send of unknown end is repeated, as the connection may be lost again.
+const REPETITIONS: usize = 3;
 
 impl Client {
     /// Tries to complete an operation; the daemon may wait `timeout_ms` for its counterpart.
     pub(super) fn attempt(&self, op: &Op, timeout_ms: u32) -> Outcome {
+        let mut outcome = self.attempt_once(op, timeout_ms);
+        for _ in 0..REPETITIONS {
+            let Outcome::Unknown(stay) = outcome else {
+                break;
+            };
+            if !self.is_kept(stay) {
+                break;
+            }
+            outcome = match self.attempt_once(op, 0) {
+                Outcome::Lost(_) => Outcome::Unknown(stay),
+                other => other,
+            };
+        }
+        match outcome {
+            Outcome::NotNow => self.counters.not_now().up(),
+            Outcome::Unknown(_) => return Outcome::Failed(Error::ConnReset),
+            _ => {}
+        }
+        outcome
+    }
+
+    fn attempt_once(&self, op: &Op, timeout_ms: u32) -> Outcome {
         let outcome = match op.kind {
             Kind::Send => self.attempt_send(op, WireKind::Expected, 0, timeout_ms),
             Kind::SendUnexpected(class) => {
@@ -46,11 +74,7 @@ impl Client {
             }
             Kind::Receive => self.attempt_receive(op, timeout_ms),
         };
-        let outcome = outcome.unwrap_or_else(Outcome::Lost);
-        if outcome == Outcome::NotNow {
-            self.counters.not_now().up();
-        }
-        outcome
+        outcome.unwrap_or_else(Outcome::Lost)
     }
 
     /// Errors are those of a connection that is lost before anything has moved.
@@ -77,7 +101,7 @@ impl Client {
                 ..header(FrameType::SEND_REQ)
             };
             let sent = self.say(&calling, &request, header, &op.segments);
-            return Ok(sent.map_or_else(Outcome::Failed, |()| self.sent(&calling, op)));
+            return Ok(self.sent(&calling, op, sent));
         }
         self.say(&calling, &request, header(FrameType::SEND_REQ), &[])?;
         match self.answer(&calling)? {
@@ -86,20 +110,24 @@ impl Client {
                     None => self.stream(&calling, op, grant),
                     Some(places) => self.copy_to_segment(&calling, op, grant, &places),
                 };
-                Ok(moved.map_or_else(Outcome::Failed, |()| self.sent(&calling, op)))
+                Ok(self.sent(&calling, op, moved))
             }
+            // A repetition, of which the first has arrived.
+            Answer::Done(Status::DONE) => Ok(Outcome::Done(op.total)),
             Answer::Done(status) => Ok(refused(status)),
             Answer::Lost(error) => Err(error),
             _ => Ok(Outcome::Failed(Error::Proto)),
         }
     }
 
-    /// The last byte is on its way: was it taken?
-    fn sent(&self, calling: &Calling<'_>, op: &Op) -> Outcome {
-        match self.answer(calling) {
+    /// The last byte is on its way, or the connection is gone: was it taken?
+    fn sent(&self, calling: &Calling<'_>, op: &Op, moved: Result<(), Error>) -> Outcome {
+        match moved.and_then(|()| self.answer(calling)) {
             Ok(Answer::Done(Status::DONE)) => Outcome::Done(op.total),
             Ok(Answer::Done(status)) => refused(status),
-            Ok(Answer::Lost(_)) => Outcome::Failed(Error::ConnReset),
+            Ok(Answer::Lost(_)) | Err(Error::ConnReset | Error::TimedOut) => {
+                Outcome::Unknown(calling.stay)
+            }
             Ok(_) => Outcome::Failed(Error::Proto),
             Err(error) => Outcome::Failed(error),
         }

@@ -13,6 +13,8 @@
 //!     └──── every 50 ms, by whoever calls ──────────────────────┘                            fail
 //! ```
 
+mod dispatch;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering;
@@ -20,25 +22,29 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use bmi::{Error, Kind, OpId};
+use bmi::{Error, OpId};
 use sys::{Mapping, SharedMemory};
-use zoid_proto::fwd::{
-    Caps, Frame, FrameHeader, FrameType, Hello, PROTOCOL_VERSION, Place as Way, Welcome,
-};
+use zoid_proto::fwd::{Caps, Frame, FrameHeader, FrameType, Hello, PROTOCOL_VERSION, Welcome};
 use zoid_proto::{Extent, Status};
 
+use self::dispatch::nonsense;
 use super::Client;
 use super::link::{Event, Link, Verdict};
 use super::queue::Queue;
 use crate::address::Place;
 use crate::error::{of_lost_connection, of_status};
-use crate::spans;
 
 /// How often a client that lost its daemon looks whether it is back.
 const RETRY: Duration = Duration::from_millis(50);
 
 /// How long one handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// How long a send of unknown end waits for the daemon that may know it.
+const RETURN: Duration = Duration::from_secs(1);
+
+/// Completed sends that a daemon remembers for each client.
+const REMEMBERED_SENDS: usize = 16;
 
 /// How often a call that was lost looks whether its memory is still being written to.
 const FILLING: Duration = Duration::from_millis(5);
@@ -73,6 +79,7 @@ pub(super) struct State {
     /// The daemon's segment, where it trusts its clients with it.
     pub(super) segment: Option<Mapping>,
     welcome: Welcome,
+    stay: Stay,
     pub(super) place: Place,
     uuid: [u8; 16],
 }
@@ -141,9 +148,14 @@ pub(super) enum Answer {
     Lost(Error),
 }
 
+/// The times between which a daemon knows this client without a gap, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stay(u64);
+
 /// A call under way; dropping it forgets the call.
 pub(super) struct Calling<'a> {
     client: &'a Client,
+    pub(super) stay: Stay,
     pub(super) link: Arc<Link>,
     pub(super) request: u32,
 }
@@ -190,6 +202,7 @@ impl State {
                 heartbeat_ms: 2000,
                 ..Welcome::default()
             },
+            stay: Stay::default(),
             place: Place::Unix(Vec::new()),
             uuid,
         }
@@ -241,6 +254,11 @@ impl State {
         Some(*found.0)
     }
 
+    /// What is unknown of sends until now stays unknown.
+    fn end_stay(&mut self) {
+        self.stay = Stay(self.stay.0 + 1);
+    }
+
     /// The connection is of no more use.
     fn lose(&mut self, link: &Arc<Link>, error: Error) {
         match &self.connection {
@@ -256,6 +274,10 @@ impl State {
         };
         self.segment = None;
         self.credits = 0;
+        if self.calls.len() > REMEMBERED_SENDS {
+            // The daemon may have forgotten how some of them ended.
+            self.end_stay();
+        }
         for call in self.calls.values_mut() {
             call.answers.push_back(Answer::Lost(error));
         }
@@ -415,6 +437,11 @@ impl Client {
     pub(super) fn begin(&self, sink: Option<Sink>) -> Result<Calling<'_>, Error> {
         let link = self.connected()?;
         let mut state = self.lock();
+        match &state.connection {
+            Connection::Up(current) if Arc::ptr_eq(current, &link) => {}
+            // Lost again already: this call would not hear of it.
+            _ => return Err(Error::ConnReset),
+        }
         // Skips 0, which names no request.
         state.last_request = state.last_request.checked_add(1).unwrap_or(1);
         let request = state.last_request;
@@ -426,6 +453,7 @@ impl Client {
         self.counters.exchanges().up();
         Ok(Calling {
             client: self,
+            stay: state.stay,
             link,
             request,
         })
@@ -507,6 +535,26 @@ impl Client {
         result
     }
 
+    /// Whether the daemon, after a lost connection, knows everything that it knew in this stay.
+    /// Waits a moment for it.
+    pub(super) fn is_kept(&self, stay: Stay) -> bool {
+        let deadline = Instant::now() + RETURN;
+        loop {
+            let state = self.lock();
+            if state.stay != stay || !state.welcome.caps.contains(Caps::REATTACH) {
+                return false;
+            }
+            drop(state);
+            if self.connected().is_ok() {
+                return self.lock().stay == stay;
+            }
+            let next = Instant::now() + RETRY;
+            if next > deadline || self.wait(None, Some(next), |_| None::<()>).is_err() {
+                return false;
+            }
+        }
+    }
+
     /// Connects and introduces this process.
     fn connect(&self) -> Result<Arc<Link>, Error> {
         let (place, hello) = {
@@ -543,6 +591,9 @@ impl Client {
         if state.welcome.pid >= 0 {
             self.counters.reconnects().up();
         }
+        if !welcome.caps.contains(Caps::REATTACHED) {
+            state.end_stay();
+        }
         state.welcome = welcome;
         state.credits = welcome.credits;
         state.segment = segment;
@@ -555,6 +606,8 @@ impl Client {
     fn hello(&self, state: &State) -> Hello {
         let mut caps = Caps::empty();
         caps.set(Caps::MULTIPLEX, !self.options.single_thread);
+        caps.set(Caps::QUIET, self.options.single_thread);
+        caps.insert(Caps::REATTACH | Caps::REATTACHED);
         caps.set(Caps::SHARED_MEMORY, matches!(state.place, Place::Unix(_)));
         Hello {
             version_min: PROTOCOL_VERSION,
@@ -625,125 +678,10 @@ pub(super) fn next_answer(state: &mut State, request: u32) -> Option<Answer> {
     state.calls.get_mut(&request)?.answers.pop_front()
 }
 
-impl State {
-    fn dispatch(&mut self, header: &FrameHeader, frame: &Frame<'_>, keep: bool) -> io::Result<()> {
-        let request = header.request;
-        match frame {
-            Frame::Grant(grant) => {
-                let answer = Answer::Granted(grant.grant, places(&grant.place));
-                self.answer(request, answer);
-            }
-            Frame::SendDone => self.answer(request, Answer::Done(header.status)),
-            Frame::RecvReply(_) if header.status != Status::DONE => {
-                self.answer(request, Answer::Done(header.status));
-            }
-            Frame::RecvReply(reply) => {
-                let total = usize::try_from(reply.total).unwrap_or(usize::MAX);
-                self.coming(request, reply.grant, total, places(&reply.place))?;
-            }
-            Frame::TestReply(ready) => {
-                self.answer(request, Answer::Ready(ready.counts.iter().collect()));
-            }
-            Frame::Event(event) => self.news(*event, header.status, keep),
-            // An empty piece of a message of no bytes, which is complete without it.
-            Frame::Data(_) | Frame::Pong => {}
-            _ => return Err(nonsense("a frame that only clients send")),
-        }
-        Ok(())
-    }
-
-    /// A message is announced for a receive.
-    fn coming(
-        &mut self,
-        request: u32,
-        grant: u64,
-        total: usize,
-        places: Option<Vec<Extent>>,
-    ) -> io::Result<()> {
-        let Some(call) = self.calls.get_mut(&request) else {
-            return Ok(());
-        };
-        let Some(sink) = &mut call.sink else {
-            return Err(nonsense("a message for a call that receives none"));
-        };
-        if total > sink.capacity || sink.grant.is_some() {
-            return Err(nonsense("a message that does not fit"));
-        }
-        (sink.grant, sink.total) = (Some(grant), total);
-        let streamed = places.is_none();
-        call.answers.push_back(Answer::Coming(grant, total, places));
-        if streamed && total == 0 {
-            call.answers.push_back(Answer::Received);
-        }
-        self.rouse(request);
-        Ok(())
-    }
-
-    fn expect_payload(&mut self, grant: u64, offset: u64, len: usize) -> io::Result<Verdict> {
-        let Some(request) = self.request_of(grant) else {
-            self.filling = None;
-            return Ok(Verdict::Discard);
-        };
-        let sink = self.calls.get(&request).and_then(|call| call.sink.as_ref());
-        let Some(sink) = sink else {
-            return Ok(Verdict::Discard);
-        };
-        if offset != sink.received as u64 || len > sink.total - sink.received {
-            return Err(nonsense("a piece of a message out of turn"));
-        }
-        let target = spans::part(&sink.segments, sink.received, len);
-        self.filling = Some((request, len));
-        Ok(Verdict::Into(target))
-    }
-
-    fn filled(&mut self) {
-        let Some((request, len)) = self.filling.take() else {
-            return;
-        };
-        let Some(call) = self.calls.get_mut(&request) else {
-            return;
-        };
-        if let Some(sink) = &mut call.sink {
-            sink.received += len;
-            if sink.received == sink.total {
-                call.answers.push_back(Answer::Received);
-                self.rouse(request);
-            }
-        }
-    }
-
-    fn news(&mut self, event: zoid_proto::fwd::Event, status: Status, keep: bool) {
-        use zoid_proto::fwd::Event;
-        match event {
-            Event::ServerGone(_) => self.server_died = status.is_error(),
-            Event::ServerAttached(_) if self.server_died && !keep => {
-                self.server_died = false;
-                let expected = |kind| !matches!(kind, Kind::SendUnexpected(_));
-                let condemned = self.queue.take(expected);
-                let fall = |op| (op, Error::ConnReset);
-                self.fallen.extend(condemned.into_iter().map(fall));
-            }
-            Event::Credits(more) => self.credits = self.credits.saturating_add(more),
-            Event::ServerAttached(_) | Event::Draining | Event::Unknown(..) => {}
-        }
-    }
-}
-
-fn places(way: &Way<'_>) -> Option<Vec<Extent>> {
-    match way {
-        Way::Stream => None,
-        Way::Shared(places) => Some(places.iter().collect()),
-    }
-}
-
 fn map_segment(descriptor: std::os::fd::OwnedFd) -> Option<Mapping> {
     let object = SharedMemory::from_descriptor(descriptor);
     let size = usize::try_from(object.size().ok()?).ok()?;
     object.map(size).ok()
-}
-
-fn nonsense(what: &'static str) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, what)
 }
 
 /// The type of a frame without payload, for headers that have no other content.
@@ -752,5 +690,4 @@ pub(super) fn header(frame_type: FrameType) -> FrameHeader {
 }
 
 #[cfg(test)]
-#[path = "session_tests.rs"]
 mod tests;

@@ -181,6 +181,7 @@ impl Client {
         let result = match outcome {
             Outcome::Done(len) => Ok(len),
             Outcome::Failed(error) => Err(error),
+            Outcome::Unknown(_) => Err(Error::ConnReset),
             Outcome::NotNow | Outcome::Lost(_) => match state.queue.wait(op) {
                 Waits::Queued => {
                     state.queued += 1;

@@ -13,4 +13,6 @@
 )]
 #[path = "../system/bed.rs"]
 mod bed;
+mod client;
+mod proxy;
 mod server;

@@ -386,10 +386,11 @@ impl Daemon {
         client.shared = self.options.trust_clients && local && wished;
         client.peer = Some(attached.peer);
         client.credits = attached.credits > 0;
-        let caps = match client.shared {
-            true => Caps::MULTIPLEX | Caps::SHARED_MEMORY,
-            false => Caps::MULTIPLEX,
-        };
+        client.quiet = hello.caps.contains(Caps::QUIET);
+        let mut caps = Caps::MULTIPLEX | Caps::QUIET;
+        caps.set(Caps::SHARED_MEMORY, client.shared);
+        caps.set(Caps::REATTACH, !self.options.reattach.is_zero());
+        caps.set(Caps::REATTACHED, attached.reattached);
         let welcome = Welcome {
             pid: i32::try_from(attached.peer.pid.0).unwrap_or(-1),
             epoch: self.segment.epoch(),

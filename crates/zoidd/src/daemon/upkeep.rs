@@ -52,7 +52,7 @@ impl Daemon {
         let heartbeat = self.options.heartbeat;
         let mut silent = Vec::new();
         let mut idle = Vec::new();
-        for (key, client) in &mut self.clients {
+        for (key, client) in self.clients.iter_mut().filter(|(_, client)| !client.quiet) {
             let silence = now.since(client.heard);
             if silence >= heartbeat * SILENCES {
                 silent.push(key);

@@ -35,9 +35,19 @@ fn payload_before_its_announcement_touches_no_memory() {
 }
 
 #[test]
-fn a_lost_connection_leaves_the_memory_that_is_being_written_marked() {
+fn a_lost_connection_leaves_the_memory_marked_that_is_being_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let place = Place::Unix(vec![path]);
+    let link = Link::connect(&place, RETRY, std::sync::Arc::default()).unwrap();
+    let link = Arc::new(link);
     let mut state = receiving();
+    state.connection = Connection::Up(Arc::clone(&link));
     state.coming(1, 7, 8, None).unwrap();
     state.expect_payload(7, 0, 4).unwrap();
+    state.lose(&link, Error::ConnReset);
     assert_eq!(state.filling, Some((1, 4)));
+    let answers = &state.calls[&1].answers;
+    assert_eq!(answers.back(), Some(&Answer::Lost(Error::ConnReset)));
 }

@@ -1,0 +1,136 @@
+//! What frames of the daemon mean to the calls that wait: every one is checked against what was
+//! asked, as a daemon may be wrong or hostile.
+
+use std::io::{self, ErrorKind};
+
+use bmi::{Error, Kind};
+use zoid_proto::fwd::{Event, Frame, FrameHeader, Place as Way};
+use zoid_proto::{Extent, Status};
+
+use super::{Answer, State};
+use crate::client::link::Verdict;
+use crate::spans;
+
+impl State {
+    pub(super) fn dispatch(
+        &mut self,
+        header: &FrameHeader,
+        frame: &Frame<'_>,
+        keep: bool,
+    ) -> io::Result<()> {
+        let request = header.request;
+        match frame {
+            Frame::Grant(grant) => {
+                let answer = Answer::Granted(grant.grant, places(&grant.place));
+                self.answer(request, answer);
+            }
+            Frame::SendDone => self.answer(request, Answer::Done(header.status)),
+            Frame::RecvReply(_) if header.status != Status::DONE => {
+                self.answer(request, Answer::Done(header.status));
+            }
+            Frame::RecvReply(reply) => {
+                let total = usize::try_from(reply.total).unwrap_or(usize::MAX);
+                self.coming(request, reply.grant, total, places(&reply.place))?;
+            }
+            Frame::TestReply(ready) => {
+                self.answer(request, Answer::Ready(ready.counts.iter().collect()));
+            }
+            Frame::Event(event) => self.news(*event, header.status, keep),
+            // An empty piece of a message of no bytes, which is complete without it.
+            Frame::Data(_) | Frame::Pong => {}
+            _ => return Err(nonsense("a frame that only clients send")),
+        }
+        Ok(())
+    }
+
+    /// A message is announced for a receive.
+    pub(super) fn coming(
+        &mut self,
+        request: u32,
+        grant: u64,
+        total: usize,
+        places: Option<Vec<Extent>>,
+    ) -> io::Result<()> {
+        let Some(call) = self.calls.get_mut(&request) else {
+            return Ok(());
+        };
+        let Some(sink) = &mut call.sink else {
+            return Err(nonsense("a message for a call that receives none"));
+        };
+        if total > sink.capacity || sink.grant.is_some() {
+            return Err(nonsense("a message that does not fit"));
+        }
+        (sink.grant, sink.total) = (Some(grant), total);
+        let streamed = places.is_none();
+        call.answers.push_back(Answer::Coming(grant, total, places));
+        if streamed && total == 0 {
+            call.answers.push_back(Answer::Received);
+        }
+        self.rouse(request);
+        Ok(())
+    }
+
+    pub(super) fn expect_payload(
+        &mut self,
+        grant: u64,
+        offset: u64,
+        len: usize,
+    ) -> io::Result<Verdict> {
+        let Some(request) = self.request_of(grant) else {
+            self.filling = None;
+            return Ok(Verdict::Discard);
+        };
+        let sink = self.calls.get(&request).and_then(|call| call.sink.as_ref());
+        let Some(sink) = sink else {
+            return Ok(Verdict::Discard);
+        };
+        if offset != sink.received as u64 || len > sink.total - sink.received {
+            return Err(nonsense("a piece of a message out of turn"));
+        }
+        let target = spans::part(&sink.segments, sink.received, len);
+        self.filling = Some((request, len));
+        Ok(Verdict::Into(target))
+    }
+
+    pub(super) fn filled(&mut self) {
+        let Some((request, len)) = self.filling.take() else {
+            return;
+        };
+        let Some(call) = self.calls.get_mut(&request) else {
+            return;
+        };
+        if let Some(sink) = &mut call.sink {
+            sink.received += len;
+            if sink.received == sink.total {
+                call.answers.push_back(Answer::Received);
+                self.rouse(request);
+            }
+        }
+    }
+
+    fn news(&mut self, event: Event, status: Status, keep: bool) {
+        match event {
+            Event::ServerGone(_) => self.server_died = status.is_error(),
+            Event::ServerAttached(_) if self.server_died && !keep => {
+                self.server_died = false;
+                let expected = |kind| !matches!(kind, Kind::SendUnexpected(_));
+                let condemned = self.queue.take(expected);
+                let fall = |op| (op, Error::ConnReset);
+                self.fallen.extend(condemned.into_iter().map(fall));
+            }
+            Event::Credits(more) => self.credits = self.credits.saturating_add(more),
+            Event::ServerAttached(_) | Event::Draining | Event::Unknown(..) => {}
+        }
+    }
+}
+
+fn places(way: &Way<'_>) -> Option<Vec<Extent>> {
+    match way {
+        Way::Stream => None,
+        Way::Shared(places) => Some(places.iter().collect()),
+    }
+}
+
+pub(super) fn nonsense(what: &'static str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, what)
+}

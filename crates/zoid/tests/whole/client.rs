@@ -1,0 +1,108 @@
+//! The client and losses.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use bmi::{Class, Error, Tag};
+use zoid::Options;
+use zoid_proto::fwd::{Caps, Frame, FrameHeader, Hello, PROTOCOL_VERSION};
+
+use crate::bed::{Bed, End, immediate, pending};
+use crate::proxy::Proxy;
+
+/// A client whose second send's answer is lost, with its connection.
+fn unlucky(bed: &Bed) -> (Proxy, End) {
+    let proxy = Proxy::losing(&bed.socket(), 1);
+    let socket = Some(proxy.socket.clone());
+    let client = End::client(Options {
+        socket,
+        ..bed.options()
+    });
+    (proxy, client)
+}
+
+#[test]
+fn a_send_of_unknown_end_is_repeated_and_arrives_once_when_the_daemon_keeps_the_place() {
+    let bed = Bed::with(|options| options.reattach = Duration::from_secs(60));
+    let server = bed.serve();
+    let (_proxy, client) = unlucky(&bed);
+    let from = server.greeted_by(&client);
+    immediate(client.unexpected(1, b"once"));
+    immediate(client.unexpected(2, b"after"));
+    for tag in [1, 2] {
+        let message = server.next_unexpected();
+        assert_eq!((message.from, message.tag), (from, Tag(tag)));
+    }
+    assert_eq!(client.counters.read().reconnects, 1);
+}
+
+#[test]
+fn a_send_of_unknown_end_fails_rather_than_arrive_twice_when_nobody_knows_it() {
+    let bed = Bed::new();
+    let server = bed.serve();
+    let (_proxy, client) = unlucky(&bed);
+    server.greeted_by(&client);
+    let (bmi, context, peer) = (&client.bmi, client.context, client.peer);
+    let send = |tag| bmi.post_send_unexpected(context, peer, vec![1], Tag(tag), Class(0), 0);
+    assert_eq!(send(1).unwrap_err().error, Error::ConnReset);
+    send(2).unwrap();
+    for tag in [1, 2] {
+        assert_eq!(server.next_unexpected().tag, Tag(tag));
+    }
+}
+
+/// Introduces a client that then says nothing, and waits until the daemon has had enough of it.
+fn be_silent(bed: &Bed) {
+    let mut stream = UnixStream::connect(bed.socket()).unwrap();
+    let hello = Frame::Hello(Hello {
+        version_min: PROTOCOL_VERSION,
+        version_max: PROTOCOL_VERSION,
+        caps: Caps::MULTIPLEX,
+        uuid: [7; 16],
+        unix_pid: std::process::id(),
+        previous_epoch: 0,
+        previous_pid: -1,
+        job: 0,
+    });
+    let mut bytes = vec![0; hello.encoded_len()];
+    let header = FrameHeader::new(hello.frame_type(), 0);
+    hello.encode(header, &mut bytes).unwrap();
+    stream.write_all(&bytes).unwrap();
+    let mut said = Vec::new();
+    stream.read_to_end(&mut said).unwrap();
+}
+
+#[test]
+fn r14_a_client_without_a_thread_may_compute_longer_than_any_heartbeat() {
+    let bed = Bed::with(|options| options.heartbeat = Duration::from_millis(100));
+    let server = bed.serve();
+    let client = End::client(Options {
+        single_thread: true,
+        ..bed.options()
+    });
+    let from = server.greeted_by(&client);
+    let (bmi, context) = (&server.bmi, server.context);
+    let posted = bmi.post_receive(context, from, vec![0; 8], Tag(1), 0);
+    let op = pending(posted.unwrap());
+    be_silent(&bed);
+    immediate(client.send(1, vec![5; 8]));
+    assert_eq!(server.wait(op).result, Ok(8));
+    assert_eq!(client.counters.read().reconnects, 0);
+}
+
+#[test]
+fn the_end_of_a_client_without_a_thread_is_noticed() {
+    let bed = Bed::new();
+    let server = bed.serve();
+    let client = End::client(Options {
+        single_thread: true,
+        ..bed.options()
+    });
+    let from = server.greeted_by(&client);
+    let (bmi, context) = (&server.bmi, server.context);
+    let posted = bmi.post_receive(context, from, vec![0; 8], Tag(1), 0);
+    let op = pending(posted.unwrap());
+    drop(client);
+    assert_eq!(server.wait(op).result, Err(Error::ConnReset));
+}
