@@ -12,6 +12,7 @@ mod dump;
 mod explain;
 mod fgr;
 mod generate;
+mod lint;
 mod node;
 mod ping;
 mod service;
@@ -54,6 +55,8 @@ enum Command {
     Dump(dump::DumpArgs),
     /// Explain why a message takes its path, and try what would change it
     Explain(Box<explain::ExplainArgs>),
+    /// Find what is wrong in the configurations of one node or of many
+    Lint(lint::LintArgs),
     /// Turn options of the lnet module into YAML, and back
     Convert(convert::ConvertArgs),
     /// Keep files on a storage node, and reach them from others
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Command::Ping(args) => ping::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Lint(args) => lint::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Store(args) => store::run(args),
         Command::Zoid(args) => zoid::run(args),

@@ -186,7 +186,7 @@ pub(super) fn gateway_lacks_net(nodes: &[Node<'_>]) -> Vec<Finding> {
         let missing = nets.into_iter().filter(|(net, _)| !gateway.reaches(*net));
         found.extend(missing.map(|(net, users)| {
             let reason = format!(
-                "{} send messages for {net} by this node, which has neither {net} nor a route to it",
+                "messages of {} for {net} come to this node, which has neither {net} nor a route to it",
                 some(&users)
             );
             let fix = format!("add an NI on {net} or a route to it here, or use another gateway");
@@ -227,7 +227,7 @@ pub(super) fn one_sided_route(nodes: &[Node<'_>]) -> Vec<Finding> {
         });
         found.extend(stuck.map(|((from, to), names)| {
             let reason = format!(
-                "{} reach {to} from {from} by a route, and this node on {to} has no route back to {from}",
+                "{to} is reached from {from} by routes of {}, and this node on {to} has no route back to {from}",
                 some(names)
             );
             let fix = format!("add a route to {from} by a gateway on {to}");

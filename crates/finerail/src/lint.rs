@@ -1,0 +1,138 @@
+//! `finerail lint`: what is wrong in these configurations.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow, bail};
+use lnet_lint::{Input, Report, lint, list};
+use lnet_store::Printable;
+
+use crate::common::{NOT_SO, print_bytes, read_text};
+
+/// Arguments of `finerail lint`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+On the node: lnetctl export > node.yaml; ip -j addr > node.json
+
+Examples:
+  finerail lint /etc/lnet.conf
+  finerail lint node.yaml --interfaces node.json
+  finerail lint client.yaml router.yaml --interfaces router.yaml=router.json
+  finerail lint --sarif site/*.yaml > lint.sarif
+
+Exit code: 0 no errors, 1 errors were found, 2 wrong usage or a file that cannot be read.
+")]
+pub(crate) struct LintArgs {
+    /// A node's configuration: what lnetctl exports, shows or imports, or a file of modprobe.d; several are
+    /// looked at one by one and side by side
+    #[arg(value_name = "FILE", required_unless_present = "list")]
+    files: Vec<PathBuf>,
+    /// A node's interfaces, the output of `ip -j addr`; with several configurations, of which one; again for more
+    #[arg(long, value_name = "[FILE=]INTERFACES")]
+    interfaces: Vec<String>,
+    /// Print JSON
+    #[arg(long, conflicts_with = "sarif")]
+    json: bool,
+    /// Print SARIF 2.1.0, which code hosts and editors show beside the lines
+    #[arg(long)]
+    sarif: bool,
+    /// Print all lints, one a line, and end
+    #[arg(long, conflicts_with_all = ["files", "interfaces", "json", "sarif"])]
+    list: bool,
+}
+
+/// A configuration and its interfaces, as they were read.
+struct Texts {
+    name: String,
+    text: String,
+    interfaces: Option<String>,
+}
+
+/// Runs `finerail lint`.
+pub(crate) fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
+    if args.list {
+        print_bytes(list().as_bytes(), &mut io::stdout())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let texts = args.read()?;
+    let inputs: Vec<Input<'_>> = texts.iter().map(Texts::input).collect();
+    let report = lint(&inputs).map_err(|error| anyhow!("{error}"))?;
+    print_bytes(args.printed(&report)?.as_bytes(), &mut io::stdout())?;
+    Ok(if report.errors == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_SO)
+    })
+}
+
+impl LintArgs {
+    fn read(&self) -> anyhow::Result<Vec<Texts>> {
+        let mut texts: Vec<Texts> = Vec::new();
+        for path in &self.files {
+            let name = path.display().to_string();
+            if texts.iter().any(|other| other.name == name) {
+                bail!("{name} is given twice");
+            }
+            texts.push(Texts {
+                text: read(path)?,
+                name,
+                interfaces: None,
+            });
+        }
+        for argument in &self.interfaces {
+            let (at, path) = owner(&texts, argument)?;
+            // The owner was found among them.
+            let Some(owner) = texts.get_mut(at) else {
+                continue;
+            };
+            if owner.interfaces.replace(read(Path::new(path))?).is_some() {
+                bail!("the interfaces of {} are given twice", owner.name);
+            }
+        }
+        Ok(texts)
+    }
+
+    fn printed(&self, report: &Report) -> anyhow::Result<String> {
+        if self.json {
+            return Ok(serde_json::to_string_pretty(report)? + "\n");
+        }
+        if self.sarif {
+            return Ok(serde_json::to_string_pretty(&report.sarif())? + "\n");
+        }
+        let text = report.to_text();
+        // Names and rules come from files, and may not command the terminal.
+        let lines = text.lines();
+        Ok(lines
+            .map(|line| format!("{}\n", Printable::text(line)))
+            .collect())
+    }
+}
+
+impl Texts {
+    fn input(&self) -> Input<'_> {
+        Input {
+            name: &self.name,
+            text: &self.text,
+            interfaces: self.interfaces.as_deref(),
+        }
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    read_text(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// To which configuration interfaces belong, and the file that has them.
+fn owner<'a>(texts: &[Texts], argument: &'a str) -> anyhow::Result<(usize, &'a str)> {
+    for (at, text) in texts.iter().enumerate() {
+        let rest = argument.strip_prefix(&text.name);
+        if let Some(path) = rest.and_then(|rest| rest.strip_prefix('=')) {
+            return Ok((at, path));
+        }
+    }
+    if texts.len() > 1 {
+        bail!("--interfaces {argument}: with several configurations write FILE={argument}");
+    }
+    Ok((0, argument))
+}

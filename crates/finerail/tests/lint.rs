@@ -1,0 +1,71 @@
+//! `finerail lint`: what it prints, written down, its exit codes, and what machines read of it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn lint(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_finerail"));
+    command.arg("lint").args(arguments).output().unwrap()
+}
+
+/// After a change that is meant: `TRYCMD=overwrite cargo test -p finerail --test lint`, and look at the difference.
+#[test]
+fn pages_are_those_written_down() {
+    let cases = trycmd::TestCases::new();
+    cases.case("tests/lint/*.trycmd").run();
+}
+
+#[test]
+fn errors_end_with_1_and_warnings_with_0() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("node.yaml");
+    let file = path.to_str().unwrap();
+    fs::write(&path, "global: {recovery_limit: 5}\n").unwrap();
+    assert_eq!(lint(&[file]).status.code(), Some(0));
+    fs::write(&path, "global: {retry_count: 5, health_sensitivity: 0}\n").unwrap();
+    assert_eq!(lint(&[file]).status.code(), Some(1));
+    fs::write(&path, "global: [").unwrap();
+    assert_eq!(lint(&[file]).status.code(), Some(2));
+}
+
+#[test]
+fn json_and_sarif_name_the_same_findings() {
+    let site = ["client", "router", "server"].map(|name| format!("tests/lint/{name}.yaml"));
+    let output = |form| {
+        let ended = lint(&[&site[0], &site[1], &site[2], form]);
+        assert_eq!(ended.status.code(), Some(1));
+        serde_json::from_slice::<Value>(&ended.stdout).unwrap()
+    };
+    let (json, sarif) = (output("--json"), output("--sarif"));
+    let codes = |list: &Value, key: &str| -> Vec<String> {
+        let list = list.as_array().unwrap().iter();
+        list.map(|one| one[key].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let found = codes(&json["findings"], "code");
+    assert_eq!(found, ["gateway-not-routing", "one-sided-route"]);
+    assert_eq!(codes(&sarif["runs"][0]["results"], "ruleId"), found);
+    assert_eq!(sarif["version"], "2.1.0");
+}
+
+#[test]
+fn interfaces_belong_to_the_configuration_that_is_named() {
+    let themes = "../lnet-explain/tests/themes";
+    let node = format!("{themes}/boot-race/node.yaml");
+    let of_node = format!("{node}={themes}/boot-race/interfaces.json");
+    let ended = lint(&["tests/lint/client.yaml", &node, "--interfaces", &of_node]);
+    let text = String::from_utf8(ended.stdout).unwrap();
+    assert!(
+        text.contains("boot-race/node.yaml:8:13: error[interface-missing]"),
+        "{text}"
+    );
+}
