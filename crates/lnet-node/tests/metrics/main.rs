@@ -11,6 +11,7 @@ use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use lnet_config::PeerConfig;
 use lnet_node::{MetricsEndpoint, MetricsOptions, Node, NodeOptions};
@@ -260,6 +261,22 @@ fn clients_that_say_nothing_neither_keep_others_out_for_long_nor_the_node_from_e
     let address = endpoint.address();
     drop(endpoint);
     assert!(TcpStream::connect(address).is_err(), "it is closed");
+}
+
+#[test]
+fn a_client_that_sends_byte_by_byte_is_cut_off() {
+    let node = start(free_port(), &["127.0.0.1@tcp"], "");
+    let endpoint = serve(&node);
+    let mut stream = connect(&endpoint);
+    // The pace is that of reads in vain.
+    let pace = Duration::from_millis(50);
+    stream.set_read_timeout(Some(pace)).unwrap();
+    let mut byte = [0];
+    let cut_off = (0..600).any(|_| {
+        let refused = stream.write_all(b"G").is_err();
+        refused || !matches!(stream.read(&mut byte), Err(error) if error.kind() == ErrorKind::WouldBlock)
+    });
+    assert!(cut_off, "it may go on for ever");
 }
 
 #[test]
