@@ -1,12 +1,13 @@
 //! The peers of a measurement as the bench sees them: child processes that say when they are ready and
 //! end with the bench, however it ends.
 //!
-//! A peer prints one line: `ready PORT`, or `failed: REASON` before it exits. It ends when its standard
-//! input ends, which the system closes even if the bench is killed.
+//! A peer prints one line: `ready PORT`, or `failed: REASON` before it exits. Some then answer every
+//! line with a line. All end when their standard input ends, which the system closes even if the bench
+//! is killed.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::Duration;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -26,8 +27,9 @@ pub(super) struct PeerSpec<'a> {
 /// A running peer; ends when dropped.
 pub(super) struct Peer {
     child: Child,
-    /// Keeps the peer alive; never written.
-    _stdin: Option<ChildStdin>,
+    /// Keeps the peer alive.
+    stdin: Option<ChildStdin>,
+    stdout: Option<BufReader<ChildStdout>>,
     name: String,
     port: u16,
 }
@@ -35,51 +37,80 @@ pub(super) struct Peer {
 impl Peer {
     /// Starts this program as a peer and waits until it is ready.
     pub(super) fn start(spec: &PeerSpec<'_>) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("cannot find this program's own file")?;
         let name = spec
             .role
             .to_possible_value()
             .map_or_else(String::new, |v| v.get_name().into());
+        let (cpu, port) = (spec.cpu.to_string(), spec.port.to_string());
+        let congestion = ["--congestion", spec.congestion];
+        let arguments = ["bench", "peer", &name, "--cpu", &cpu, "--port", &port];
+        Self::launch(&name, arguments.iter().chain(&congestion))
+    }
+
+    /// Starts this program with these arguments, and waits until it is ready.
+    pub(super) fn launch<'a>(
+        name: &str,
+        arguments: impl IntoIterator<Item = &'a &'a str>,
+    ) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("cannot find this program's own file")?;
         let mut child = Command::new(program)
-            .args(["bench", "peer", &name, "--congestion", spec.congestion])
-            .args([
-                "--cpu",
-                &spec.cpu.to_string(),
-                "--port",
-                &spec.port.to_string(),
-            ])
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot start the {name} process"))?;
-        let stdin = child.stdin.take();
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let mut peer = Self {
             child,
-            _stdin: stdin,
-            name,
+            stdin,
+            stdout: stdout.map(BufReader::new),
+            name: name.to_owned(),
             port: 0,
         };
-        peer.port = peer.wait_until_ready()?;
+        let ready = peer.hear()?;
+        let port = ready
+            .strip_prefix("ready ")
+            .and_then(|port| port.parse().ok());
+        peer.port = port.with_context(|| format!("the {name} process says {ready:?}"))?;
         Ok(peer)
     }
 
-    fn wait_until_ready(&mut self) -> anyhow::Result<u16> {
+    /// Gives it a line to answer.
+    pub(super) fn tell(&mut self, line: &str) -> anyhow::Result<()> {
+        let stdin = self.stdin.as_mut().context("its standard input is gone")?;
+        stdin
+            .write_all(format!("{line}\n").as_bytes())
+            .with_context(|| format!("cannot write to the {} process", self.name))
+    }
+
+    /// Its next line. One that begins with `failed: ` is an error.
+    pub(super) fn hear(&mut self) -> anyhow::Result<String> {
         let mut line = String::new();
-        if let Some(stdout) = self.child.stdout.take() {
-            BufReader::new(stdout)
-                .read_line(&mut line)
-                .context("cannot read from a child")?;
+        let stdout = self
+            .stdout
+            .as_mut()
+            .context("its standard output is gone")?;
+        stdout
+            .read_line(&mut line)
+            .context("cannot read from a child")?;
+        if let Some(reason) = line.strip_prefix("failed: ") {
+            bail!("the {} process: {}", self.name, reason.trim());
         }
-        let line = line.trim();
-        if let Some(port) = line
-            .strip_prefix("ready ")
-            .and_then(|port| port.parse().ok())
+        if line.is_empty() {
+            bail!("the {} process ended early", self.name);
+        }
+        Ok(line.trim().to_owned())
+    }
+
+    /// Lets it end by itself, as long as that does not take too long.
+    pub(super) fn finish(&mut self) {
+        drop(self.stdin.take());
+        let deadline = Instant::now() + FINISH_MAX;
+        // What cannot be asked is killed by the drop.
+        while let Ok(None) = self.child.try_wait()
+            && Instant::now() < deadline
         {
-            return Ok(port);
-        }
-        match line.strip_prefix("failed: ") {
-            Some(reason) => bail!("the {} process: {reason}", self.name),
-            None => bail!("the {} process ended before it was ready", self.name),
+            std::thread::sleep(FINISH_LOOK);
         }
     }
 
@@ -105,6 +136,11 @@ impl Peer {
         }
     }
 }
+
+/// How long a peer may take to end by itself.
+const FINISH_MAX: Duration = Duration::from_secs(12);
+/// How often it is looked at meanwhile.
+const FINISH_LOOK: Duration = Duration::from_millis(2);
 
 /// Looks for the peer whose end explains a failure. A dying process closes its sockets a moment before
 /// its end can be seen.

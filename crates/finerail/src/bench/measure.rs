@@ -62,8 +62,8 @@ fn in_placement(
     let mut rows = Vec::new();
     for &workload in &effort.workloads {
         let counts = Counts {
-            limit: calibrate(&mut limit, workload, effort.measurement)?,
-            finerail: calibrate(&mut finerail, workload, effort.measurement)?,
+            limit: calibrate(FIRST, effort.measurement, |n| limit.run(workload, n))?,
+            finerail: calibrate(FIRST, effort.measurement, |n| finerail.run(workload, n))?,
         };
         rows.push((Row::new(workload), counts));
         bar.inc(1);
@@ -110,13 +110,20 @@ fn one_round(
     Ok(())
 }
 
-/// Finds how many messages take `wanted`; warms the connection and the buffers up on the way.
-fn calibrate(side: &mut impl Side, workload: Workload, wanted: Duration) -> anyhow::Result<u64> {
-    const FIRST: u64 = 16;
+/// Messages that are tried first to find how many make up a measurement.
+const FIRST: u64 = 16;
+
+/// Finds how many messages take `wanted`, trying `first` of them first; warms the connection and the
+/// buffers up on the way.
+pub(super) fn calibrate(
+    first: u64,
+    wanted: Duration,
+    mut run: impl FnMut(u64) -> anyhow::Result<Duration>,
+) -> anyhow::Result<u64> {
     const MOST: u64 = 1 << 32;
-    let mut count = FIRST;
+    let mut count = first;
     loop {
-        let took = side.run(workload, count)?;
+        let took = run(count)?;
         if took >= wanted / 4 || count >= MOST {
             return Ok(scaled(count, took, wanted));
         }
@@ -144,7 +151,8 @@ mod tests {
 
     #[test]
     fn calibration_finds_the_count_that_takes_the_wanted_time() {
-        let count = calibrate(&mut Steady, Workload::RoundTrip, Duration::from_millis(50)).unwrap();
+        let run = |count| Steady.run(Workload::RoundTrip, count);
+        let count = calibrate(FIRST, Duration::from_millis(50), run).unwrap();
         assert_eq!(count, 50_000);
     }
 

@@ -13,6 +13,7 @@
 //! with the same congestion control: the ratio is what can be carried to another machine. A missed
 //! target is printed and never changes the exit code, because a machine may be slow or busy.
 
+mod bmi;
 mod child;
 mod fgr;
 mod lnet;
@@ -50,9 +51,14 @@ enum Subject {
     Fgr(fgr::FgrArgs),
     /// Path selection: one choice beside a loop over all pairs, and rules applied to 100,000 peers
     Select(select::SelectArgs),
+    /// BMI: the zoid method by stream and by zero copy, and tcp, beside queues, sockets and memory
+    Bmi(bmi::BmiArgs),
     /// The other end of a measurement, started by the bench itself
     #[command(hide = true)]
     Peer(peer::PeerArgs),
+    /// A process of `bench bmi`, started by it
+    #[command(hide = true)]
+    BmiPeer(bmi::peer::BmiPeerArgs),
 }
 
 #[derive(Args)]
@@ -107,7 +113,9 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         Subject::Lnet(args) => bench_lnet(args).map_err(|error| NotSo(format!("{error:#}")))?,
         Subject::Fgr(args) => print_bytes(fgr::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Select(args) => print_bytes(select::run(args)?.as_bytes(), &mut io::stdout())?,
+        Subject::Bmi(args) => bmi::run(args).map_err(|error| NotSo(format!("{error:#}")))?,
         Subject::Peer(args) => return Ok(peer::run(args)),
+        Subject::BmiPeer(args) => return Ok(bmi::peer::run(args)),
     }
     Ok(ExitCode::SUCCESS)
 }

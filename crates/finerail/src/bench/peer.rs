@@ -70,7 +70,7 @@ pub(super) fn ready(port: u16) -> anyhow::Result<()> {
 }
 
 /// From now on the process ends when its standard input does: when the bench is done, or dead.
-fn end_with_standard_input() -> anyhow::Result<()> {
+pub(super) fn end_with_standard_input() -> anyhow::Result<()> {
     let wait = || {
         // An error is an end, too.
         while io::stdin().read(&mut [0]).is_ok_and(|count| count > 0) {}

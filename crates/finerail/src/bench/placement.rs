@@ -33,6 +33,11 @@ impl Placement {
     }
 
     pub(super) fn describe(&self) -> String {
+        self.describe_roles("initiator", "target and router")
+    }
+
+    /// The same, with other names for those on the initiator's CPU and those on the target's.
+    pub(super) fn describe_roles(&self, initiator: &str, target: &str) -> String {
         let Self {
             name,
             initiator_cpu,
@@ -41,9 +46,7 @@ impl Placement {
         match initiator_cpu == target_cpu {
             true => format!("{name}: every process on CPU {initiator_cpu}"),
             false => {
-                format!(
-                    "{name}: initiator on CPU {initiator_cpu}, target and router on CPU {target_cpu}"
-                )
+                format!("{name}: {initiator} on CPU {initiator_cpu}, {target} on CPU {target_cpu}")
             }
         }
     }

@@ -228,7 +228,7 @@ impl Row {
 
 impl Summary {
     /// Of at least one value; of none, all is zero.
-    fn of(mut values: Vec<f64>) -> Self {
+    pub(super) fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;
         let at = |index: usize| values.get(index).copied().unwrap_or_default();

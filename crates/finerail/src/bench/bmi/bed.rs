@@ -1,0 +1,161 @@
+//! Every process of the bench in one placement.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use clap::ValueEnum;
+use tempfile::TempDir;
+
+use super::limits::{Initiator, Limit};
+use super::peer::Role;
+use super::task::{Done, Method, Task};
+use crate::bench::child::Peer;
+
+/// Limits, daemons, servers and clients. They end with it, daemons in good order.
+pub(super) struct Bed {
+    limits: Initiator,
+    clients: Vec<Peer>,
+    /// In the order in which they end: servers before daemons.
+    others: Vec<Peer>,
+    tcp_port: u16,
+    client_cpu: Option<usize>,
+    directory: TempDir,
+}
+
+/// What several clients did at the same time.
+#[derive(Clone, Debug)]
+pub(super) struct Together {
+    /// From the first beginning to the last end.
+    pub(super) took: Duration,
+    /// What each says of itself.
+    pub(super) each: Vec<Done>,
+}
+
+impl Bed {
+    /// Starts all but the clients: those on the compute node's CPU, the others on the I/O node's.
+    pub(super) fn start(cpus: Option<(usize, usize)>) -> anyhow::Result<Self> {
+        let directory = tempfile::Builder::new().prefix("bench").tempdir()?;
+        let start = |role| launch(role, &directory, cpus.map(|cpus| cpus.1), 0);
+        let mut limits_target = start(Role::Limits)?;
+        let limits = Initiator::connect(directory.path(), limits_target.port());
+        let limits = limits.inspect_err(|_| limits_target.finish())?;
+        let daemons = [start(Role::Daemon)?, start(Role::TrustingDaemon)?];
+        let tcp_server = start(Role::TcpServer)?;
+        let tcp_port = tcp_server.port();
+        let servers = [
+            start(Role::Server)?,
+            start(Role::ZeroCopyServer)?,
+            tcp_server,
+        ];
+        let others = servers.into_iter().chain(daemons).chain([limits_target]);
+        Ok(Self {
+            limits,
+            clients: Vec::new(),
+            others: others.collect(),
+            tcp_port,
+            client_cpu: cpus.map(|cpus| cpus.0),
+            directory,
+        })
+    }
+
+    /// The limits of the machine in this placement.
+    pub(super) fn limits(&mut self) -> &mut Initiator {
+        &mut self.limits
+    }
+
+    /// `count` round trips or messages of a limit.
+    pub(super) fn limit(
+        &mut self,
+        limit: Limit,
+        bytes: usize,
+        in_flight: u32,
+        count: u64,
+    ) -> anyhow::Result<Duration> {
+        let ran = self.limits.run(limit, bytes, in_flight, count);
+        ran.with_context(|| format!("the limit {limit:?} of {bytes} bytes"))
+    }
+
+    /// One client's task.
+    pub(super) fn run(&mut self, method: Method, task: &Task) -> anyhow::Result<Done> {
+        let together = self.together(method, &[*task])?;
+        together.each.first().copied().context("no client")
+    }
+
+    /// Tasks of as many clients, at the same time.
+    pub(super) fn together(&mut self, method: Method, tasks: &[Task]) -> anyhow::Result<Together> {
+        while self.clients.len() < tasks.len() {
+            let client = launch(
+                Role::Client,
+                &self.directory,
+                self.client_cpu,
+                self.tcp_port,
+            )?;
+            self.clients.push(client);
+        }
+        let begun = Instant::now();
+        for (client, task) in self.clients.iter_mut().zip(tasks) {
+            client.tell(&format!("{method} {task}"))?;
+        }
+        let mut each = Vec::new();
+        for (number, client) in self.clients.iter_mut().take(tasks.len()).enumerate() {
+            let line = client.hear().with_context(|| format!("client {number}"));
+            let line = line.inspect_err(|_| {
+                // Whose end explains it may have said why.
+                for other in &mut self.others {
+                    let _alive = other.check_alive();
+                }
+            })?;
+            each.push(line.parse()?);
+        }
+        Ok(Together {
+            took: begun.elapsed(),
+            each,
+        })
+    }
+
+    /// Fails when a daemon or a server has ended.
+    pub(super) fn check_alive(&mut self) -> anyhow::Result<()> {
+        self.others.iter_mut().try_for_each(Peer::check_alive)
+    }
+
+    /// Resident bytes, the shared ones included, of the clients and of the others.
+    pub(super) fn resident_bytes(&self) -> anyhow::Result<Vec<u64>> {
+        let all = self.clients.iter().chain(&self.others);
+        all.map(|peer| resident(peer.pid())).collect()
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        self.clients.clear();
+        self.others.iter_mut().for_each(Peer::finish);
+    }
+}
+
+fn launch(role: Role, directory: &TempDir, cpu: Option<usize>, port: u16) -> anyhow::Result<Peer> {
+    let value = role.to_possible_value().context("a role has a name")?;
+    let name = value.get_name();
+    let directory = directory.path().to_str().context("the directory's name")?;
+    let port = port.to_string();
+    let mut arguments = vec!["bench", "bmi-peer", name, "--directory", directory];
+    arguments.extend(["--port", &port]);
+    let cpu = cpu.map(|cpu| cpu.to_string());
+    if let Some(cpu) = &cpu {
+        arguments.extend(["--cpu", cpu]);
+    }
+    Peer::launch(name, &arguments)
+}
+
+/// The resident memory of a process that is not shared with files, in bytes.
+fn resident(process: u32) -> anyhow::Result<u64> {
+    let path = format!("/proc/{process}/status");
+    let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB"));
+    let kibibytes: u64 = kibibytes.context("no RssAnon")?.trim().parse()?;
+    ensure!(kibibytes > 0, "{path} says that it uses no memory");
+    Ok(kibibytes * 1024)
+}

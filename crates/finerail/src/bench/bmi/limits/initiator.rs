@@ -1,0 +1,131 @@
+//! The measuring end of the limits.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use nix::mqueue::{MQ_OFlag, MqdT};
+use sys::SharedMemory;
+use sys::span::Span;
+
+use super::{
+    Limit, RING_BYTES, Request, Ring, Run, SLOTS, TINY, buffers, memory_name, open_queue,
+    queue_names, receive_from_queue, send_to_queue, socket_path, write_stream,
+};
+
+/// Connected to a target.
+pub(in crate::bench::bmi) struct Initiator {
+    unix: UnixStream,
+    tcp: TcpStream,
+    there: MqdT,
+    back: MqdT,
+    ring: Ring,
+    /// What the ring's messages are copied from, kept because fresh pages are dear.
+    sources: Vec<Span>,
+}
+
+impl Initiator {
+    /// Connects to the target of a directory, and removes the names that only served to find it.
+    pub(in crate::bench::bmi) fn connect(directory: &Path, port: u16) -> anyhow::Result<Self> {
+        let memory = memory_name(directory);
+        let object = SharedMemory::open(&memory)?;
+        sys::unlink_shared_memory(&memory)?;
+        let names = queue_names(directory);
+        let there = open_queue(&names[0], MQ_OFlag::O_WRONLY)?;
+        let back = open_queue(&names[1], MQ_OFlag::O_RDONLY)?;
+        for name in &names {
+            sys::unlink_queue(name)?;
+        }
+        let ring = Ring(object.map(SLOTS + RING_BYTES)?);
+        ring.0.prefault(&AtomicBool::new(false))?;
+        let tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        tcp.set_nodelay(true)?;
+        Ok(Self {
+            unix: UnixStream::connect(socket_path(directory))?,
+            tcp,
+            there,
+            back,
+            ring,
+            sources: Vec::new(),
+        })
+    }
+
+    /// The congestion control of sockets that do not choose one.
+    pub(in crate::bench::bmi) fn congestion_control(&self) -> anyhow::Result<String> {
+        Ok(sys::congestion_control(&self.tcp)?)
+    }
+
+    /// Does `count` round trips or messages of `bytes` bytes, `in_flight` at a time.
+    pub(in crate::bench::bmi) fn run(
+        &mut self,
+        limit: Limit,
+        bytes: usize,
+        in_flight: u32,
+        count: u64,
+    ) -> anyhow::Result<Duration> {
+        let request = |run| Request {
+            run,
+            bytes,
+            count,
+            slots: in_flight as usize,
+        };
+        match limit {
+            Limit::QueueAndSocket => {
+                Ok(self.one(request(Run::Queue))? + self.one(request(Run::UnixRoundTrip))?)
+            }
+            Limit::TcpRoundTrip => self.one(request(Run::TcpRoundTrip)),
+            Limit::UnixStream => self.one(request(Run::UnixStream)),
+            Limit::TcpStream => self.one(request(Run::TcpStream)),
+            Limit::Ring => self.one(request(Run::Ring)),
+        }
+    }
+
+    fn one(&mut self, request: Request) -> anyhow::Result<Duration> {
+        self.prepare(request);
+        self.unix.write_all(&request.encode())?;
+        self.await_byte()?;
+        let begin = Instant::now();
+        match request.run {
+            Run::Queue => {
+                for _ in 0..request.count {
+                    send_to_queue(&self.there)?;
+                    receive_from_queue(&self.back)?;
+                }
+            }
+            Run::UnixRoundTrip => round_trips(&mut self.unix, request.count)?,
+            Run::TcpRoundTrip => round_trips(&mut self.tcp, request.count)?,
+            Run::UnixStream => write_stream(&self.unix, request, &self.sources)?,
+            Run::TcpStream => write_stream(&self.tcp, request, &self.sources)?,
+            Run::Ring => self.ring.write(request, &self.sources)?,
+        }
+        self.await_byte()?;
+        Ok(begin.elapsed())
+    }
+
+    fn await_byte(&mut self) -> anyhow::Result<()> {
+        let byte = self.unix.read_exact(&mut [0]);
+        byte.context("the target of the limits is gone")
+    }
+
+    fn prepare(&mut self, request: Request) {
+        let fits = self.sources.len() == request.slots
+            && self.sources.iter().all(|span| span.len() == request.bytes);
+        if !fits {
+            self.sources = buffers(request).into_iter().map(Span::from).collect();
+        }
+        self.ring.reset();
+    }
+}
+
+fn round_trips(stream: &mut (impl Read + Write), count: u64) -> anyhow::Result<()> {
+    let mut message = [0x5A; TINY];
+    for _ in 0..count {
+        stream.write_all(&message)?;
+        stream.read_exact(&mut message)?;
+    }
+    Ok(())
+}

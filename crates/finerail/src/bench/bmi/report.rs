@@ -1,0 +1,340 @@
+//! What was measured, as tables and as JSON.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+
+use super::measure::describe;
+use super::rows::{Subject, Unit, size};
+use super::task::{Done, Method, Task};
+use crate::bench::placement::Placement;
+use crate::bench::report::Summary;
+use crate::bench::verdict;
+use crate::bench::workload::Target;
+
+/// Everything that was measured.
+#[derive(Serialize)]
+pub(super) struct Measured {
+    /// The congestion control of the TCP sockets: the system's own choice on both sides.
+    pub(super) congestion: String,
+    pub(super) rounds: u16,
+    pub(super) placements: Vec<PlacementReport>,
+    pub(super) counted: Vec<Counted>,
+}
+
+/// The figures of one placement.
+#[derive(Serialize)]
+pub(super) struct PlacementReport {
+    #[serde(flatten)]
+    placement: Placement,
+    rows: Vec<RowReport>,
+    many_clients: Vec<GroupReport>,
+}
+
+/// One subject's figures while they are collected.
+pub(super) struct Row {
+    pub(super) subject: Subject,
+    /// Messages of one measurement.
+    pub(super) limit_count: u64,
+    pub(super) count: u64,
+    limit: Vec<f64>,
+    method: Vec<f64>,
+}
+
+#[derive(Serialize)]
+struct RowReport {
+    what: String,
+    limit_is: &'static str,
+    unit: Unit,
+    task: Task,
+    limit: Summary,
+    method: Summary,
+    ratio: Summary,
+    target: Option<Target>,
+    met: Option<bool>,
+    limit_rounds: Vec<f64>,
+    method_rounds: Vec<f64>,
+}
+
+/// Many clients beside one, while figures are collected.
+pub(super) struct Group {
+    method: Method,
+    bytes: usize,
+    clients: usize,
+    alone: Vec<f64>,
+    together: Vec<f64>,
+    fairness: Vec<f64>,
+}
+
+#[derive(Serialize)]
+struct GroupReport {
+    what: String,
+    alone: Summary,
+    together: Summary,
+    ratio: Summary,
+    ratio_target: Target,
+    ratio_met: bool,
+    slowest_to_fastest: Summary,
+    slowest_target: Target,
+    slowest_met: bool,
+}
+
+/// A figure that is the same on every machine.
+#[derive(Serialize)]
+pub(super) struct Counted {
+    what: &'static str,
+    value: f64,
+    target: Target,
+    met: bool,
+}
+
+/// The aggregate of many clients should be no worse than this share of one client's.
+const AGGREGATE: Target = Target::AtLeast(0.8);
+/// The slowest of many should be no slower than this share of the fastest.
+const FAIRNESS: Target = Target::AtLeast(0.5);
+
+impl Measured {
+    /// The tables that people read.
+    pub(super) fn text(&self) -> String {
+        let Self {
+            congestion, rounds, ..
+        } = self;
+        let mut text = format!(
+            "congestion control {congestion}, medians of {rounds} rounds, GB = 10^9 bytes\n\
+             one way: half of the time of a message there and its answer; its limit is a round trip\n",
+        );
+        if self.placements.len() == 1 {
+            text.push_str("only one CPU may be used here, so two cores are not measured\n");
+        }
+        for report in &self.placements {
+            let place = report
+                .placement
+                .describe_roles("clients", "daemon and server");
+            push(&mut text, format_args!("\n{place}\n{}\n", report.rows()));
+            push(&mut text, format_args!("\n{}\n", report.groups()));
+        }
+        text.push('\n');
+        for counted in &self.counted {
+            push(&mut text, format_args!("{}\n", counted.line()));
+        }
+        text
+    }
+}
+
+fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _infallible = text.write_fmt(arguments);
+}
+
+fn plain_table(header: &[&str], figures: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header.iter().copied());
+    for column in table.column_iter_mut().skip(1).take(figures) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn range(summary: Summary) -> String {
+    format!("{:.2}–{:.2}", summary.min, summary.max)
+}
+
+fn aim(target: Target) -> String {
+    match target {
+        Target::AtLeast(goal) => format!("≥ {goal:.2}"),
+        Target::AtMost(goal) => format!("≤ {goal:.2}"),
+    }
+}
+
+impl PlacementReport {
+    pub(super) fn new(placement: Placement, rows: Vec<Row>, groups: Vec<Group>) -> Self {
+        Self {
+            placement,
+            rows: rows.into_iter().map(Row::report).collect(),
+            many_clients: groups.into_iter().map(Group::report).collect(),
+        }
+    }
+
+    fn rows(&self) -> Table {
+        let header = [
+            "what",
+            "measured",
+            "limit",
+            "ratio",
+            "min–max",
+            "target",
+            "",
+        ];
+        let mut table = plain_table(&header, 4);
+        let mut limit = "";
+        for row in &self.rows {
+            if row.limit_is != limit {
+                limit = row.limit_is;
+                table.add_row([format!("beside {limit}:")]);
+            }
+            table.add_row(row.cells());
+        }
+        table
+    }
+
+    fn groups(&self) -> Table {
+        let header = [
+            "many clients",
+            "one",
+            "together",
+            "ratio",
+            "",
+            "slowest/fastest",
+            "",
+        ];
+        let mut table = plain_table(&header, 3);
+        for group in &self.many_clients {
+            let aimed = |target, met| format!("{}, {}", aim(target), verdict(met));
+            table.add_row([
+                group.what.clone(),
+                format!("{:.2} GB/s", group.alone.median),
+                format!("{:.2} GB/s", group.together.median),
+                format!("{:.2}", group.ratio.median),
+                aimed(group.ratio_target, group.ratio_met),
+                format!("{:.2}", group.slowest_to_fastest.median),
+                aimed(group.slowest_target, group.slowest_met),
+            ]);
+        }
+        table
+    }
+}
+
+impl Row {
+    pub(super) const fn new(subject: Subject, limit_count: u64, count: u64) -> Self {
+        Self {
+            subject,
+            limit_count,
+            count,
+            limit: Vec::new(),
+            method: Vec::new(),
+        }
+    }
+
+    /// Adds a round.
+    pub(super) fn push(&mut self, limit: Duration, done: Done) {
+        let limit = self.subject.limit_figure(self.limit_count, limit);
+        self.limit.push(limit);
+        self.method.push(self.subject.figure(self.count, done));
+    }
+
+    fn report(self) -> RowReport {
+        let rounds = self.method.iter().zip(&self.limit);
+        let ratio = Summary::of(rounds.map(|(method, limit)| method / limit).collect());
+        let target = self.subject.target;
+        RowReport {
+            what: self.subject.label(),
+            limit_is: describe(self.subject.limit),
+            unit: self.subject.unit(),
+            task: Task {
+                count: self.count,
+                ..self.subject.task
+            },
+            limit: Summary::of(self.limit.clone()),
+            method: Summary::of(self.method.clone()),
+            ratio,
+            target,
+            met: target.map(|target| target.is_met_by(ratio.median)),
+            limit_rounds: self.limit,
+            method_rounds: self.method,
+        }
+    }
+}
+
+impl RowReport {
+    fn cells(&self) -> [String; 7] {
+        let unit = self.unit.name();
+        let figure = |value: f64| match value {
+            value if value >= 100.0 => format!("{value:.0} {unit}"),
+            value if value >= 0.1 => format!("{value:.2} {unit}"),
+            value => format!("{value:.5} {unit}"),
+        };
+        [
+            self.what.clone(),
+            figure(self.method.median),
+            figure(self.limit.median),
+            format!("{:.2}", self.ratio.median),
+            range(self.ratio),
+            self.target.map(aim).unwrap_or_default(),
+            self.met.map(verdict).unwrap_or_default().to_owned(),
+        ]
+    }
+}
+
+impl Group {
+    pub(super) const fn new(method: Method, bytes: usize, clients: usize) -> Self {
+        Self {
+            method,
+            bytes,
+            clients,
+            alone: Vec::new(),
+            together: Vec::new(),
+            fairness: Vec::new(),
+        }
+    }
+
+    /// Adds a round.
+    pub(super) fn push(&mut self, alone: f64, together: f64, each: &[Done]) {
+        self.alone.push(alone);
+        self.together.push(together);
+        let times = || each.iter().map(|done| done.nanoseconds);
+        let (fastest, slowest) = (times().min().unwrap_or(0), times().max().unwrap_or(1));
+        #[expect(clippy::cast_precision_loss, reason = "a run takes seconds")]
+        // All have sent the same, so times are inverse to rates.
+        self.fairness.push(fastest as f64 / slowest as f64);
+    }
+
+    fn report(self) -> GroupReport {
+        let rounds = self.together.iter().zip(&self.alone);
+        let ratio = Summary::of(rounds.map(|(together, alone)| together / alone).collect());
+        let slowest = Summary::of(self.fairness);
+        let (method, clients) = (self.method, self.clients);
+        GroupReport {
+            what: format!("{method} {}, {clients} clients", size(self.bytes)),
+            alone: Summary::of(self.alone),
+            together: Summary::of(self.together),
+            ratio,
+            ratio_target: AGGREGATE,
+            ratio_met: AGGREGATE.is_met_by(ratio.median),
+            slowest_to_fastest: slowest,
+            slowest_target: FAIRNESS,
+            slowest_met: FAIRNESS.is_met_by(slowest.median),
+        }
+    }
+}
+
+impl Counted {
+    /// `total` of `count` times should be `most` for each at most.
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+    pub(super) fn at_most(what: &'static str, total: u64, count: u64, most: f64) -> Self {
+        let value = total as f64 / count as f64;
+        let target = Target::AtMost(most);
+        Self {
+            what,
+            value,
+            target,
+            met: target.is_met_by(value),
+        }
+    }
+
+    fn line(&self) -> String {
+        let Self {
+            what,
+            value,
+            target,
+            met,
+        } = self;
+        format!(
+            "{what}: {value:.2}, target {}, {}",
+            aim(*target),
+            verdict(*met)
+        )
+    }
+}

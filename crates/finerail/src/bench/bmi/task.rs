@@ -1,0 +1,207 @@
+//! What a client and the server do together in one measurement.
+//!
+//! A task goes from the bench to a client as a line of text, and from the client to the server as an
+//! unexpected message with the same text.
+
+use std::fmt;
+use std::str::FromStr;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// How messages get from one process to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Method {
+    /// The zoid method; payload goes through the daemon's socket.
+    Zoid,
+    /// The zoid method; the client copies payload into and out of the segment.
+    ZeroCopy,
+    /// Sockets between client and server.
+    Tcp,
+}
+
+/// Who sends what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Pattern {
+    /// An expected message there and one back, one at a time.
+    Exchange,
+    /// An unexpected message there and an expected one back, one at a time.
+    UnexpectedExchange,
+    /// Expected messages to the server, several in flight.
+    Stream,
+    /// Unexpected messages to the server, several in flight.
+    UnexpectedStream,
+    /// Exchanges of messages of all sizes up to that of the task, every byte looked at.
+    Verify,
+    /// Sends that the server has no receive for, each cancelled after it was refused.
+    Refused,
+    /// Tests of an operation that does not complete.
+    Silence,
+}
+
+/// Where the server's buffers come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Origin {
+    /// From the interface: for zoid, in the segment.
+    Pre,
+    /// From the heap.
+    Ext,
+}
+
+/// One measurement of one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Task {
+    pub(super) pattern: Pattern,
+    pub(super) origin: Origin,
+    /// Payload bytes of a message; of [`Pattern::Verify`] the most.
+    pub(super) bytes: usize,
+    /// Messages that the client sends.
+    pub(super) count: u64,
+    /// How many of them may be under way; exchanges have one.
+    pub(super) in_flight: u32,
+    /// Number of the client, which the bytes that are verified depend on.
+    pub(super) client: u64,
+}
+
+/// What a client says of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Done {
+    pub(super) nanoseconds: u64,
+    /// Frames between client and daemon, both ways; none of tcp.
+    pub(super) frames: u64,
+    /// Bytes of frames that the client sent.
+    pub(super) bytes_sent: u64,
+    /// Calls that the client forwarded to the daemon.
+    pub(super) exchanges: u64,
+}
+
+impl Task {
+    /// Whether the server takes part.
+    pub(super) const fn needs_server(&self) -> bool {
+        !matches!(self.pattern, Pattern::Refused | Pattern::Silence)
+    }
+}
+
+fn name(value: &impl ValueEnum) -> String {
+    value
+        .to_possible_value()
+        .map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+fn named<T: ValueEnum>(text: &str) -> anyhow::Result<T> {
+    T::from_str(text, false).map_err(anyhow::Error::msg)
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&name(self))
+    }
+}
+
+impl FromStr for Method {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        named(text)
+    }
+}
+
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            pattern,
+            origin,
+            bytes,
+            count,
+            in_flight,
+            client,
+        } = self;
+        let (pattern, origin) = (name(pattern), name(origin));
+        write!(f, "{pattern} {origin} {bytes} {count} {in_flight} {client}")
+    }
+}
+
+impl FromStr for Task {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let &[pattern, origin, bytes, count, in_flight, client] = words.as_slice() else {
+            bail!("{text:?} is no task");
+        };
+        Ok(Self {
+            pattern: named(pattern)?,
+            origin: named(origin)?,
+            bytes: bytes.parse().context("a task's bytes")?,
+            count: count.parse().context("a task's count")?,
+            in_flight: in_flight.parse().context("a task's messages in flight")?,
+            client: client.parse().context("a task's client")?,
+        })
+    }
+}
+
+impl fmt::Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            nanoseconds,
+            frames,
+            bytes_sent,
+            exchanges,
+        } = self;
+        write!(f, "done {nanoseconds} {frames} {bytes_sent} {exchanges}")
+    }
+}
+
+impl FromStr for Done {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let &["done", nanoseconds, frames, bytes_sent, exchanges] = words.as_slice() else {
+            bail!("a client says {text:?}");
+        };
+        Ok(Self {
+            nanoseconds: nanoseconds.parse()?,
+            frames: frames.parse()?,
+            bytes_sent: bytes_sent.parse()?,
+            exchanges: exchanges.parse()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_read_as_it_was_written() {
+        for &pattern in Pattern::value_variants() {
+            let task = Task {
+                pattern,
+                origin: Origin::Ext,
+                bytes: 1 << 27,
+                count: u64::MAX,
+                in_flight: 8,
+                client: 3,
+            };
+            assert_eq!(task.to_string().parse::<Task>().unwrap(), task);
+        }
+        assert!("stream pre 1 2 3".parse::<Task>().is_err());
+    }
+
+    #[test]
+    fn what_was_done_is_read_as_it_was_written() {
+        let done = Done {
+            nanoseconds: 1,
+            frames: 2,
+            bytes_sent: 3,
+            exchanges: 4,
+        };
+        assert_eq!(done.to_string().parse::<Done>().unwrap(), done);
+        assert!("done 1 2 3".parse::<Done>().is_err());
+    }
+}
