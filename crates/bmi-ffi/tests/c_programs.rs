@@ -63,14 +63,14 @@ fn arguments_that_cannot_be_are_answered() {
 fn the_message_pair_runs_in_c_over_tcp() {
     let prefix = Prefix::new();
     let program = prefix.compile("cc", &["-std=c89"], "examples/message_pair.c");
-    run_pair(Under::Nothing, &program, TCP, &[]);
+    run_pair(Under::Nothing, &program, TCP, &[], &[]);
 }
 
 #[test]
 fn pingpong_runs_in_c_over_tcp() {
     let prefix = Prefix::new();
     let program = prefix.compile("cc", &["-std=c89"], "examples/pingpong.c");
-    let table = run_pair(Under::Nothing, &program, TCP, &["20"]);
+    let table = run_pair(Under::Nothing, &program, TCP, &["20"], &[]);
     assert_eq!(table.lines().count(), 1 + 23, "{table}");
 }
 
@@ -82,7 +82,7 @@ fn the_examples_are_clean_under_valgrind() {
     }
     let prefix = Prefix::new();
     let program = prefix.compile("cc", &["-std=c89"], "examples/message_pair.c");
-    run_pair(Under::Valgrind, &program, TCP, &[]);
+    run_pair(Under::Valgrind, &program, TCP, &[], &[]);
     let program = prefix.compile("cc", &["-std=c89"], "examples/pingpong.c");
-    run_pair(Under::Valgrind, &program, TCP, &["2"]);
+    run_pair(Under::Valgrind, &program, TCP, &["2"], &[]);
 }

@@ -37,11 +37,14 @@ pub(crate) fn run_pair(
     program: &Path,
     listen: &str,
     client_arguments: &[&str],
+    environment: &[(&str, String)],
 ) -> String {
+    let environment = || environment.iter().map(|(name, value)| (name, value));
     let mut server = Ended(
         under
             .command(program)
             .args(["server", listen])
+            .envs(environment())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap(),
@@ -53,6 +56,7 @@ pub(crate) fn run_pair(
         .command(program)
         .args(["client", address.trim()])
         .args(client_arguments)
+        .envs(environment())
         .output()
         .unwrap();
     let complaints = String::from_utf8_lossy(&client.stderr);

@@ -1,0 +1,106 @@
+//! C programs over the zoid method: compiled by the system's compiler, with a daemon of this test's
+//! own between them.
+
+#![cfg(not(feature = "orangefs"))]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
+
+mod common;
+#[path = "common/run.rs"]
+mod run;
+
+use std::fs::File;
+use std::thread::JoinHandle;
+
+use common::Prefix;
+use run::{Under, has_valgrind, run_pair};
+use tempfile::TempDir;
+use zoidd::{Daemon, Options, Stopper};
+
+const ZOID: &str = "zoid://";
+
+/// A daemon for the programs that this process starts from now on.
+struct Bed {
+    stopper: Stopper,
+    running: Option<JoinHandle<()>>,
+    environment: [(&'static str, String); 2],
+    _directory: TempDir,
+    _turn: File,
+}
+
+/// Queues are limited per user, so tests that use them take turns: one lock for all of this user.
+fn take_turn() -> File {
+    let name = format!("finerail-queues-{}.lock", sys::effective_user());
+    let path = std::env::temp_dir().join(name);
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true);
+    let file = options.open(path).unwrap();
+    file.lock().unwrap();
+    file
+}
+
+impl Bed {
+    fn new() -> Bed {
+        let turn = take_turn();
+        let directory = TempDir::new().unwrap();
+        let instance = format!("c{}", std::process::id());
+        let socket = directory.path().join("socket");
+        let environment = [
+            ("ZOID_INSTANCE", instance.clone()),
+            ("ZOID_SOCKET", socket.display().to_string()),
+        ];
+        let daemon = Daemon::open(Options {
+            instance: instance.parse().unwrap(),
+            directory: Some(directory.path().to_path_buf()),
+            socket: Some(socket),
+            total: 64 << 20,
+            ..Options::default()
+        });
+        let daemon = daemon.unwrap();
+        let stopper = daemon.stopper();
+        Bed {
+            stopper,
+            running: Some(std::thread::spawn(move || daemon.run().unwrap())),
+            environment,
+            _directory: directory,
+            _turn: turn,
+        }
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        if let Some(running) = self.running.take() {
+            // A daemon that failed has said why on its thread.
+            let _failed = running.join();
+        }
+    }
+}
+
+fn run(under: Under, example: &str, arguments: &[&str]) -> String {
+    let bed = Bed::new();
+    let prefix = Prefix::new();
+    let program = prefix.compile("cc", &["-std=c89"], example);
+    run_pair(under, &program, ZOID, arguments, &bed.environment)
+}
+
+#[test]
+fn the_message_pair_runs_in_c_over_zoid() {
+    run(Under::Nothing, "examples/message_pair.c", &[]);
+}
+
+#[test]
+fn pingpong_runs_in_c_over_zoid() {
+    let table = run(Under::Nothing, "examples/pingpong.c", &["20"]);
+    assert_eq!(table.lines().count(), 1 + 23, "{table}");
+}
+
+#[test]
+fn the_examples_are_clean_under_valgrind_over_zoid() {
+    if !has_valgrind() {
+        println!("skipped: valgrind is not installed");
+        return;
+    }
+    run(Under::Valgrind, "examples/message_pair.c", &[]);
+    run(Under::Valgrind, "examples/pingpong.c", &["2"]);
+}
