@@ -36,6 +36,7 @@ use self::session::{Connection, State};
 use crate::address::{Daemon, parse};
 use crate::counters::Counters;
 use crate::options::Options;
+use crate::question;
 
 /// The server: the only peer of a client.
 const SERVER: Peer = Peer(0);
@@ -289,6 +290,8 @@ impl Method for Client {
     fn get(&self, _peer: Option<Peer>, question: Question) -> Result<u64, Error> {
         match question {
             Question::PostTimeout => Ok(self.post_timeout_ms.load(Ordering::Relaxed).into()),
+            question::EPOCH => Ok(self.epoch()),
+            question::LINK => Ok(u64::from(self.epoch() != 0)),
             _ => Err(Error::NoSys),
         }
     }

@@ -15,6 +15,10 @@
 //! **Post timeout.** With [`bmi::Setting::PostTimeout`] a client's post waits for its counterpart,
 //! which saves an exchange when that comes soon. It makes the order of posts matter: a program
 //! that waits in one post while the server first needs another one stalls until the time is over.
+//!
+//! **The end of a process** needs no farewell: the daemon sees the end of a client's stream, and of a
+//! server's process, at once. So nothing here runs at `exit`; `Bmi::finalize` says farewell, which
+//! matters to a daemon that would otherwise keep the client's place for a while.
 
 mod address;
 mod client;
@@ -22,6 +26,7 @@ mod counters;
 mod error;
 mod factory;
 mod options;
+pub mod question;
 mod server;
 mod spans;
 

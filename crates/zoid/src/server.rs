@@ -50,6 +50,7 @@ use self::waiting::Waiting;
 use crate::address::{Daemon, parse};
 use crate::counters::Counters;
 use crate::options::Options;
+use crate::question;
 
 /// How often a server without a daemon looks for one.
 const RETRY: Duration = Duration::from_millis(100);
@@ -399,6 +400,8 @@ impl Method for Handle {
         match question {
             // Posts of a server never wait for a client.
             Question::PostTimeout => Ok(0),
+            question::EPOCH => Ok(self.0.attached().map_or(0, |it| it.epoch)),
+            question::LINK => Ok(u64::from(self.0.attached().is_ok())),
             _ => Err(Error::NoSys),
         }
     }

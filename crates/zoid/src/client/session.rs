@@ -37,10 +37,11 @@ use crate::error::{of_lost_connection, of_status};
 /// How often a client that lost its daemon looks whether it is back.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// How long one handshake may take.
+/// How long the first handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// How long a send of unknown end waits for the daemon that may know it.
+/// How long a call waits for a daemon that may be back: to connect to it again, and to learn from it
+/// how a send ended.
 const RETURN: Duration = Duration::from_secs(1);
 
 /// Completed sends that a daemon remembers for each client.
@@ -413,6 +414,15 @@ impl Client {
         }
     }
 
+    /// The epoch of the daemon that there is now; 0 when there is none.
+    pub(super) fn epoch(&self) -> u64 {
+        let state = self.lock();
+        match state.connection {
+            Connection::Up(_) => state.welcome.epoch,
+            Connection::Down { .. } => 0,
+        }
+    }
+
     pub(super) fn heartbeat(&self) -> Duration {
         self.lock().heartbeat()
     }
@@ -521,7 +531,7 @@ impl Client {
             *connecting = true;
         }
         drop(state);
-        let result = self.connect();
+        let result = self.connect(RETURN);
         let mut state = self.lock();
         if let Connection::Down {
             connecting,
@@ -556,12 +566,11 @@ impl Client {
     }
 
     /// Connects and introduces this process.
-    fn connect(&self) -> Result<Arc<Link>, Error> {
+    fn connect(&self, limit: Duration) -> Result<Arc<Link>, Error> {
         let (place, hello) = {
             let state = self.lock();
             (state.place.clone(), self.hello(&state))
         };
-        let limit = self.options.client_connect.min(HANDSHAKE);
         let link = Link::connect(&place, limit, Arc::clone(&self.counters))
             .map_err(|_| Error::ConnRefused)?;
         let lost = |error: io::Error| of_lost_connection(&error);
@@ -628,8 +637,9 @@ impl Client {
     /// [`Error::ConnRefused`]: no daemon in time. What the daemon refuses with.
     pub(super) fn connect_first(&self) -> Result<(), Error> {
         let deadline = Instant::now().checked_add(self.options.client_connect);
+        let limit = self.options.client_connect.min(HANDSHAKE);
         loop {
-            match self.connect() {
+            match self.connect(limit) {
                 Ok(_) => return Ok(()),
                 Err(Error::ConnRefused) => {}
                 Err(error) => return Err(error),

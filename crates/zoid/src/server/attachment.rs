@@ -34,6 +34,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// An attachment.
 pub(super) struct Attachment {
     pub(super) session: u64,
+    pub(super) epoch: u64,
     pub(super) max_expected: u64,
     pub(super) max_unexpected: u64,
     control: Control,
@@ -112,6 +113,7 @@ impl Attachment {
         let arrived = mapping.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
         Ok(Self {
             session: init.session,
+            epoch: init.epoch,
             max_expected: init.max_expected,
             max_unexpected: init.max_unexpected,
             control,

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bmi::{Class, Error, Memory, Payload, Post, Question, Setting, Tag, Unexpected};
+use zoid::question;
 
 use crate::bed::{Bed, End, LIMIT, immediate, pending};
 
@@ -115,4 +116,23 @@ fn r69_operations_with_a_forgotten_client_fail_wherever_they_are() {
     assert_eq!(server.bmi.stray_completions(), 0);
     let again = greet(&server, &client);
     assert_ne!(again.from, server.peer);
+}
+
+#[test]
+fn both_sides_tell_whether_there_is_a_daemon_and_which() {
+    let mut bed = Bed::new();
+    let (server, client) = bed.meet();
+    let epoch = |end: &End| end.bmi.get(Some(end.peer), question::EPOCH).unwrap();
+    let first = epoch(&server);
+    assert_ne!(first, 0);
+    assert_eq!(epoch(&client), first);
+    bed.restart();
+    greet(&server, &client);
+    assert_ne!(epoch(&server), first);
+    assert_eq!(epoch(&client), epoch(&server));
+    drop(bed);
+    let wait = Duration::from_millis(1);
+    while server.bmi.get(Some(server.peer), question::LINK) != Ok(0) {
+        server.bmi.test_unexpected(Class(0), 1, wait).unwrap();
+    }
 }
