@@ -84,7 +84,36 @@ fn nothing_is_assumed_of_a_state_that_a_node_sent() {
 #[test]
 fn bad_input_ends_with_2_and_says_where() {
     let config = theme("dead-remote-rail");
-    let cases: [(&[&str], &str); 7] = [
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (empty, junk) = (file("empty", b""), file("junk", b"\xff\x00\xfe"));
+    let cases: [(&[&str], &str); 13] = [
+        (&["--config", &empty, "--to", "1.2.3.4@tcp"], "no local NI"),
+        (&["--config", &junk, "--to", "1.2.3.4@tcp"], "cannot read"),
+        (&["--config", "/dev/zero", "--to", "1.2.3.4@tcp"], "at most"),
+        (
+            &["--state", &config, "--to", "1.2.3.4@tcp"],
+            "not the state of a node: expected",
+        ),
+        (
+            &["--config", &config, "--to", "1.2.3.4@tcp", "--sends", "0"],
+            "--sends",
+        ),
+        (
+            &[
+                "--config",
+                &config,
+                "--to",
+                "1.2.3.4@tcp",
+                "--add-route",
+                "tcp9=1.1.1.1@tcp8",
+            ],
+            "1.1.1.1@tcp8",
+        ),
         (
             &["--config", "/missing.yaml", "--to", "1.2.3.4@tcp"],
             "cannot read /missing.yaml",

@@ -20,6 +20,15 @@ impl Core {
     /// [`ConfigError::InvalidNid`], [`ConfigError::NoCredits`], [`ConfigError::DuplicateNid`],
     /// [`ConfigError::NetIsRouted`].
     pub fn add_ni(&mut self, config: NiConfig, now: Time) -> Result<NiId, ConfigError> {
+        let id = self.insert_ni(config, now)?;
+        self.apply_rules();
+        self.rebuild_ping_info();
+        Ok(id)
+    }
+
+    /// An interface that neither rules nor ping information know yet: of many that come at once, both are
+    /// told when all are there.
+    pub(crate) fn insert_ni(&mut self, config: NiConfig, now: Time) -> Result<NiId, ConfigError> {
         let nid = config.nid;
         let net = nid.net();
         if nid.is_any() || net == Net::LO {
@@ -39,8 +48,6 @@ impl Core {
         if new_net {
             self.watch_net(net, now);
         }
-        self.apply_rules();
-        self.rebuild_ping_info();
         Ok(id)
     }
 

@@ -83,6 +83,18 @@ pub struct NiHealthStats {
 }
 
 impl NiHealthStats {
+    /// All of them.
+    pub(crate) fn counts(&self) -> [u64; 6] {
+        [
+            self.interrupts,
+            self.dropped,
+            self.aborted,
+            self.no_route,
+            self.timeouts,
+            self.error,
+        ]
+    }
+
     pub(crate) fn count(&mut self, status: MessageStatus) {
         match status {
             MessageStatus::LocalInterrupt => self.interrupts += 1,
@@ -110,6 +122,11 @@ pub struct PeerHealthStats {
 }
 
 impl PeerHealthStats {
+    /// All of them.
+    pub(crate) fn counts(&self) -> [u64; 4] {
+        [self.dropped, self.timeout, self.error, self.network_timeout]
+    }
+
     pub(crate) fn count(&mut self, status: MessageStatus) {
         match status {
             MessageStatus::RemoteDropped => self.dropped += 1,

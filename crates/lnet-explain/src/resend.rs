@@ -17,6 +17,9 @@ use crate::node::Node;
 /// Tries that are followed; more than any sensible retry count.
 const TRIES_MAX: usize = 64;
 
+/// A failure is noticed within a day; what a core does meanwhile is done step by step.
+const NOTICED_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The trees of both profiles.
 pub(crate) fn trees(node: &Node, question: &Question) -> Result<Vec<ResendTree>, StateError> {
     let profiles = [(Profile::Design, "design"), (Profile::Lustre, "lustre")];
@@ -91,7 +94,7 @@ fn time_until_noticed(drive: &Drive<'_>, transmit: &Transmit, status: MessageSta
     }
     let mut nis = drive.core.nis();
     let ni = nis.find(|ni| ni.id == transmit.ni);
-    ni.map_or(Duration::ZERO, |ni| ni.lnd_timeout)
+    ni.map_or(Duration::ZERO, |ni| ni.lnd_timeout.min(NOTICED_MAX))
 }
 
 fn end(step: &Step) -> String {

@@ -117,6 +117,11 @@ impl ChangeArgs {
         Ok(changes)
     }
 
+    /// Whether a node without interfaces would have one.
+    pub(crate) fn adds_interfaces(&self) -> bool {
+        !self.add_net.is_empty() || !self.add_ni.is_empty()
+    }
+
     fn switches(&self) -> impl Iterator<Item = Change> {
         let switches = [
             (Switch::Discovery, self.discovery),

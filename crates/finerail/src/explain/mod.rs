@@ -139,8 +139,13 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         size: args.size,
         sends: args.sends,
     };
-    let explanation = explain(&node, &question)?;
+    if node.state.nis.is_empty() && !args.changes.adds_interfaces() {
+        anyhow::bail!(
+            "the input has no local NI: give what `lnetctl export` or `lnetctl net show -v 4` printed on the node"
+        );
+    }
     let changes = args.changes.read(node.state.config.globals.profile)?;
+    let explanation = explain(&node, &question)?;
     let difference = match changes.as_slice() {
         [] => None,
         changes => Some(what_if(&node, &question, changes)?),

@@ -181,7 +181,7 @@ pub enum StateError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A counter is larger than any that a core has counted.
-    #[error("a sequence, load or byte count of {0} is too large")]
+    #[error("a sequence, load, failure or byte count of {0} is too large")]
     TooLarge(Nid),
     /// A peer without NIDs.
     #[error("a peer has no NID")]
@@ -232,6 +232,9 @@ impl Core {
     /// When no core can be in this state.
     pub fn from_selection_state(state: &SelectionState, now: Time) -> Result<Self, StateError> {
         state.check()?;
+        if now.as_nanos() > COUNT_MAX {
+            return Err(StateError::TooLarge(Nid::ANY));
+        }
         let mut core = Self::new(state.config.clone(), now);
         for ni in &state.nis {
             core.restore_ni(ni, now)?;
@@ -327,7 +330,7 @@ impl Core {
 
     fn restore_ni(&mut self, from: &NiSelection, now: Time) -> Result<(), StateError> {
         let NiSelection { nid, tunables, .. } = *from;
-        let id = self.add_ni(NiConfig { nid, tunables }, now)?;
+        let id = self.insert_ni(NiConfig { nid, tunables }, now)?;
         let Some(ni) = self.nis.get_mut(id) else {
             return Err(ConfigError::UnknownNi.into());
         };
@@ -470,27 +473,42 @@ impl SelectionState {
             return Err(StateError::TooLarge(Nid::ANY));
         }
         for ni in &self.nis {
-            check_counts(ni.nid, ni.in_flight, [ni.sequence, 0])?;
+            let failures = ni.failures.counts();
+            check_counts(
+                ni.nid,
+                ni.in_flight,
+                failures.into_iter().chain([ni.sequence]),
+            )?;
         }
         for ni in &self.peer_nis {
-            check_counts(ni.nid, ni.in_flight, [ni.sequence, ni.queued_bytes])?;
+            let failures = ni.failures.counts();
+            let stamps = [ni.sequence, ni.queued_bytes];
+            check_counts(ni.nid, ni.in_flight, failures.into_iter().chain(stamps))?;
         }
         for peer in &self.peers {
             let primary = *peer.nids.first().ok_or(StateError::NoNids)?;
-            check_counts(primary, 0, [peer.sequence, 0])?;
+            check_counts(primary, 0, [peer.sequence])?;
             for net in &peer.nets {
-                check_counts(primary, 0, [net.sequence, 0])?;
+                check_counts(primary, 0, [net.sequence])?;
             }
         }
         for route in &self.routes {
-            check_counts(route.route.gateway, 0, [route.sequence, 0])?;
+            check_counts(route.route.gateway, 0, [route.sequence])?;
+        }
+        for gateway in &self.gateways {
+            check_counts(gateway.nid, gateway.failures, [])?;
         }
         Ok(())
     }
 }
 
-fn check_counts(nid: Nid, in_flight: u32, counts: [u64; 2]) -> Result<(), StateError> {
-    if in_flight > IN_FLIGHT_MAX || counts.iter().any(|&count| count > COUNT_MAX) {
+fn check_counts(
+    nid: Nid,
+    in_flight: u32,
+    counts: impl IntoIterator<Item = u64>,
+) -> Result<(), StateError> {
+    let too_large = |count| count > COUNT_MAX;
+    if in_flight > IN_FLIGHT_MAX || counts.into_iter().any(too_large) {
         return Err(StateError::TooLarge(nid));
     }
     Ok(())
