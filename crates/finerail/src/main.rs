@@ -77,6 +77,12 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = ctl::with_command(zoid::with_command(std::env::args_os().collect()));
+    if let Some(answered) = ctl::is_called(&arguments)
+        .then(|| ctl::about_itself(&arguments))
+        .flatten()
+    {
+        return answered.unwrap_or_else(|error| common::report(&error.into()));
+    }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) if ctl::is_called(&arguments) => return ctl::usage(&error),

@@ -172,6 +172,13 @@ fn net_of(nid: &str) -> Result<String, Failed> {
 pub(super) fn route_add(args: &RouteAddArgs, talk: &mut Talk) -> Result<(), Failed> {
     let (net, gateway) = net_and_gateway(args.net.as_deref(), args.gateway.as_deref())?;
     check_gateway("add", gateway)?;
+    if gateway
+        .split_once('@')
+        .is_some_and(|(_, local)| is_same_net(local, net))
+    {
+        let what = "invalid settings for route creation";
+        return Err(Failed::block("add", "route", -EINVAL, what));
+    }
     let mut route = json!({ "net": net, "gateway": gateway });
     if let Some(hop) = &args.hop {
         let hop = hop.parse().ok().filter(|hop| (1..=255).contains(hop));
@@ -207,6 +214,11 @@ fn net_and_gateway<'a>(
             "missing mandatory parameters:'net , gateway'",
         )),
     }
+}
+
+fn is_same_net(left: &str, right: &str) -> bool {
+    let [left, right] = [left, right].map(|text| text.parse::<lnet_types::Net>().ok());
+    left.is_some() && left == right
 }
 
 fn check_gateway(verb: &str, gateway: &str) -> Result<(), Failed> {

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use clap::Subcommand;
 use lnet_config::{Document, Reply};
 use lnet_types::Nid;
 use lnet_types::expr::NidList;
 
-use super::args::{CptOfNidArgs, NidlistArgs};
+use super::args::{CptOfNidArgs, Group, NidlistArgs};
 use super::talk::Failed;
 
 /// NIDs that a list may stand for before it is too long to be printed.
@@ -23,6 +24,51 @@ pub(super) fn cpt_of_nid(args: &CptOfNidArgs) -> Result<(), Failed> {
         }
         .to_yaml(),
     )
+}
+
+/// A port is that of an RDMA service, which this kind of node has none of: what a kernel node says that
+/// has none either (section 11.11 of lnet-selection).
+pub(super) fn service_id() -> Result<(), Failed> {
+    let what = "cannot get service port: No such file or directory (-2)";
+    let reply = Reply::Message(what.to_owned());
+    let document = Document {
+        replies: vec![reply],
+        ..Document::default()
+    };
+    Err(Failed::Line {
+        text: document.to_yaml().trim_end().to_owned(),
+        code: NO_SERVICE_PORT,
+    })
+}
+
+/// The exit code of `service-id` without a port.
+const NO_SERVICE_PORT: u8 = 214;
+
+/// Words that `lnetctl` understands beside its commands.
+const WORDS: [&str; 6] = [
+    "help",
+    "--help",
+    "version",
+    "--version",
+    "list-commands",
+    "--list-commands",
+];
+
+/// `--list-commands`: four to a line.
+pub(super) fn list_commands(out: &mut impl Write) -> io::Result<()> {
+    let command = Group::augment_subcommands(clap::Command::new("lnetctl"));
+    let groups = command
+        .get_subcommands()
+        .filter(|group| !group.is_hide_set());
+    let names: Vec<&str> = WORDS
+        .into_iter()
+        .chain(groups.map(clap::Command::get_name))
+        .collect();
+    for row in names.chunks(4) {
+        let row: String = row.iter().map(|name| format!("{name:<20}")).collect();
+        writeln!(out, "{row}")?;
+    }
+    Ok(())
 }
 
 pub(super) fn nidlist(args: &NidlistArgs) -> Result<(), Failed> {

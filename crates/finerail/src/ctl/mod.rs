@@ -9,11 +9,13 @@
 mod args;
 mod change;
 mod fault;
+mod lctl;
 mod local;
 mod talk;
 mod udsp;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -24,7 +26,7 @@ use self::args::{
     PeerCommand, PeerSetArgs, RecoveryArgs, RouteCommand, RoutingCommand, ShowArgs, StatsCommand,
     WatchArgs,
 };
-use self::talk::{Failed, Talk};
+use self::talk::{Failed, Talk, UNKNOWN};
 
 /// Arguments of `finerail ctl`.
 #[derive(clap::Args)]
@@ -52,14 +54,32 @@ pub(crate) struct CtlArgs {
 
 /// Called by this name, the program is `finerail ctl`.
 const SHORT_NAME: &str = "lnetctl";
+/// Called by this one, it has the few commands of the older tool that concern LNet.
+const OLD_NAME: &str = "lctl";
 
-/// The arguments, with what a call as `lnetctl` leaves out put in.
+/// The arguments, with what a call as `lnetctl` or `lctl` leaves out put in.
 pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().map(Path::new).and_then(Path::file_stem);
-    if name.is_some_and(|name| name == SHORT_NAME) {
-        arguments.insert(1, OsString::from("ctl"));
-    }
+    let left_out: &[&str] = match name.and_then(OsStr::to_str) {
+        Some(SHORT_NAME) => &["ctl"],
+        Some(OLD_NAME) => &["ctl", "lctl"],
+        _ => &[],
+    };
+    arguments.splice(1..1, left_out.iter().map(OsString::from));
     arguments
+}
+
+/// Answers what `lnetctl` is asked about itself, without a node.
+pub(crate) fn about_itself(arguments: &[OsString]) -> Option<io::Result<ExitCode>> {
+    let mut out = io::stdout();
+    let printed = match arguments.get(2).and_then(|word| word.to_str())? {
+        "--version" | "version" => {
+            writeln!(out, "{SHORT_NAME} {} (finerail)", env!("CARGO_PKG_VERSION"))
+        }
+        "--list-commands" | "list-commands" => local::list_commands(&mut out),
+        _ => return None,
+    };
+    Some(printed.map(|()| ExitCode::SUCCESS))
 }
 
 /// Whether these arguments are for this command.
@@ -71,14 +91,22 @@ pub(crate) fn is_called(arguments: &[OsString]) -> bool {
 /// lnet-selection): 0 for help, 255 for a command that does not exist, 234 for the rest.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::{ContextKind, ErrorKind};
-    // Nothing can be done when nobody reads what is wrong.
+    let unknown = match error.kind() {
+        ErrorKind::InvalidSubcommand => error.get(ContextKind::InvalidSubcommand),
+        // A word where a subcommand belongs.
+        ErrorKind::UnknownArgument if error.get(ContextKind::SuggestedSubcommand).is_some() => {
+            error.get(ContextKind::InvalidArg)
+        }
+        _ => None,
+    };
+    if let Some(word) = unknown {
+        // Nothing can be done when nobody reads what is wrong.
+        return ExitCode::from(talk::unknown(&word.to_string()).unwrap_or(UNKNOWN));
+    }
     let _unprinted = error.print();
     ExitCode::from(match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
-        ErrorKind::InvalidSubcommand => 255,
-        // A word where a subcommand belongs.
-        ErrorKind::UnknownArgument if error.get(ContextKind::SuggestedSubcommand).is_some() => 255,
-        _ => 234,
+        _ => talk::USAGE,
     })
 }
 
@@ -146,6 +174,8 @@ fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
         Group::Udsp(command) => udsp::carry_out(command, talk),
         Group::Fault(command) => fault::carry_out(command, talk),
         Group::CptOfNid(args) => local::cpt_of_nid(args),
+        Group::ServiceId => local::service_id(),
+        Group::Lctl(command) => lctl::carry_out(command, talk),
     }
 }
 

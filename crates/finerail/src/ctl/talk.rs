@@ -10,6 +10,7 @@ use std::time::Duration;
 use lnet_config::{Document, ErrorBlock, ErrorLayout, Reply};
 use lnet_control::{Failure, Request};
 use lnet_dlc::{Dlc, DlcError};
+use lnet_store::Printable;
 
 use super::args::WatchArgs;
 use crate::common::{complaint, default_control_path};
@@ -33,6 +34,8 @@ pub(super) enum Failed {
     Unreadable(Failure),
     /// A command or parameter that does not exist.
     Unknown(String),
+    /// A line on standard error, and the exit code.
+    Line { text: String, code: u8 },
     /// The node cannot be reached, or does not understand.
     Node(DlcError),
     /// A file, or standard output.
@@ -40,11 +43,11 @@ pub(super) enum Failed {
 }
 
 /// The exit code that `lnetctl` gives to most errors: -22 modulo 256.
-const USAGE: u8 = 234;
+pub(super) const USAGE: u8 = 234;
 /// The exit code of a file that is not there.
 const NO_FILE: u8 = 254;
 /// The exit code of an unknown command.
-const UNKNOWN: u8 = 255;
+pub(super) const UNKNOWN: u8 = 255;
 /// The exit code of what is not so, such as a peer that does not answer.
 const NOT_SO: u8 = 1;
 
@@ -177,13 +180,10 @@ pub(super) fn exit(done: Result<(), Failed>) -> anyhow::Result<ExitCode> {
             blocks(&[failure])?;
             NO_FILE
         }
-        Err(Failed::Unknown(name)) => {
-            let help = "See 'lnetctl --list-commands'.";
-            writeln!(
-                io::stderr(),
-                "lnetctl: '{name}' is not a valid command. {help}"
-            )?;
-            UNKNOWN
+        Err(Failed::Unknown(name)) => unknown(&name)?,
+        Err(Failed::Line { text, code }) => {
+            writeln!(io::stderr(), "{text}")?;
+            code
         }
         Err(Failed::Blocks(failures)) => blocks(&failures)?,
         Err(Failed::Node(error)) => {
@@ -193,6 +193,17 @@ pub(super) fn exit(done: Result<(), Failed>) -> anyhow::Result<ExitCode> {
         Err(Failed::Io(error)) => return Err(error),
     };
     Ok(ExitCode::from(code))
+}
+
+/// Says that a command or parameter does not exist, and gives the exit code.
+pub(super) fn unknown(name: &str) -> io::Result<u8> {
+    let name = Printable::text(name);
+    let help = "See 'lnetctl --list-commands'.";
+    writeln!(
+        io::stderr(),
+        "lnetctl: '{name}' is not a valid command. {help}"
+    )?;
+    Ok(UNKNOWN)
 }
 
 /// Prints errors: what concerns a peer's answer beside the answers, the rest as errors.

@@ -1,11 +1,14 @@
 //! `udsp`: selection rules (section 4.7 of lnet-selection).
 
 use lnet_control::{Request, Section, Show};
+use lnet_dlc::DlcError;
 use lnet_policy::{Action, PolicyError, Priority, Profile, Rule, RuleText, parse_index};
 
 use super::args::{UdspAddArgs, UdspCommand, UdspDelArgs};
 use super::show;
 use super::talk::{Failed, Talk};
+
+const EINVAL: i32 = 22;
 
 pub(super) fn carry_out(command: &UdspCommand, talk: &mut Talk) -> Result<(), Failed> {
     match command {
@@ -28,7 +31,11 @@ fn add(args: &UdspAddArgs, talk: &mut Talk) -> Result<(), Failed> {
     rules
         .add(rule, index)
         .map_err(|error| refused("add", &error))?;
-    Ok(dlc.set_all_rules(&rules)?)
+    dlc.set_all_rules(&rules).map_err(|error| match error {
+        // The rule that was added has something that no rule block can say.
+        DlcError::Block(error) => Failed::block("add", "udsp", -EINVAL, error.to_string()),
+        other => other.into(),
+    })
 }
 
 fn delete(args: &UdspDelArgs, talk: &mut Talk) -> Result<(), Failed> {

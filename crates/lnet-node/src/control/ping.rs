@@ -40,7 +40,8 @@ pub(super) fn ask(
     send: Pieces<'_>,
 ) -> io::Result<Reply> {
     let entity = if how.discover { "discover" } else { "ping" };
-    if nids.is_empty() || nids.len() > PEERS_MAX {
+    let none_is_a_nid = nids.iter().all(|text| text.parse::<Nid>().is_err());
+    if none_is_a_nid || nids.len() > PEERS_MAX {
         let descr = "Unable to parse nidlist: no valid NIDs in string";
         return Ok(failure("manage", entity, -EINVAL, descr));
     }
@@ -95,7 +96,10 @@ fn ask_one(node: &Node, nid: Nid, source: Option<Nid>, how: &How<'_>) -> Result<
     Ok(PeerReply {
         primary,
         multi_rail,
-        nids: std::iter::once(primary).chain(others).collect(),
+        nids: std::iter::once(primary)
+            .filter(|primary| !primary.is_loopback())
+            .chain(others)
+            .collect(),
     })
 }
 

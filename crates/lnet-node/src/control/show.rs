@@ -252,7 +252,10 @@ fn ni(engine: &Engine, view: &NiView) -> NiShow {
     if config.cpts.is_empty() {
         config.cpts.push(0);
     }
-    if !loopback {
+    if loopback {
+        // Nobody can fall silent there.
+        config.tunables.peer_timeout = Some(0);
+    } else {
         let lnd = &mut config.lnd_tunables;
         // 0 means that the LND chooses, and ours chooses 1.
         lnd.conns_per_peer = Some(lnd.conns_per_peer.unwrap_or(1).max(1));

@@ -1,0 +1,118 @@
+//! The commands of `lctl` that concern LNet: what the binary does when it is called so.
+//!
+//! They print NIDs one a line, as scripts expect them, and end with the number of the error.
+
+use std::io::{self, Write};
+
+use lnet_config::{Document, Reply};
+use lnet_control::{Request, Section, Show};
+use lnet_dlc::DlcError;
+use lnet_types::{Net, Nid};
+
+use super::args::LctlCommand;
+use super::show;
+use super::talk::{Failed, Talk};
+
+pub(super) fn carry_out(command: &LctlCommand, talk: &mut Talk) -> Result<(), Failed> {
+    match command {
+        LctlCommand::ListNids => {
+            let own = own_nids(talk)?;
+            print(own.iter())
+        }
+        LctlCommand::WhichNid { nids } => which_nid(nids, talk),
+        LctlCommand::Ping { nid, timeout } => ping(nid, *timeout, talk),
+    }
+}
+
+/// The node's NID from which the first of these that it can reach is reached.
+fn which_nid(nids: &[String], talk: &mut Talk) -> Result<(), Failed> {
+    let own = own_nids(talk)?;
+    let routes = shown(Section::Route, talk)?.routes;
+    let on = |net: Net| own.iter().find(|own| own.net() == net);
+    for text in nids {
+        let nid: Nid = text.parse().map_err(|_| unusable(text))?;
+        let mut gateways = routes.iter().filter(|route| route.net == nid.net());
+        let routed = || gateways.find_map(|route| on(route.gateway.net()));
+        if let Some(own) = on(nid.net()).or_else(routed) {
+            return print([own].into_iter());
+        }
+    }
+    Err(Failed::Line {
+        text: "Can't find any NID that can be reached".to_owned(),
+        code: UNREACHABLE,
+    })
+}
+
+fn ping(nid: &str, timeout: u32, talk: &mut Talk) -> Result<(), Failed> {
+    nid.parse::<Nid>().map_err(|_| unusable(nid))?;
+    let request = Request::Ping {
+        nids: vec![nid.to_owned()],
+        source: None,
+        timeout,
+        discover: false,
+    };
+    let answer = talk.dlc()?.request(&request).map_err(|error| match error {
+        DlcError::Refused(failures) => failed(failures),
+        other => other.into(),
+    })?;
+    let replies = read(&answer)?.replies;
+    let answered = replies.into_iter().flat_map(|reply| match reply {
+        Reply::Ping(peers) => peers,
+        _ => Vec::new(),
+    });
+    let nids: Vec<Nid> = answered.flat_map(|peer| peer.nids).collect();
+    writeln!(io::stdout(), "{LUSTRE_PID}-{}", Nid::LOOPBACK)?;
+    print(nids.iter())
+}
+
+/// The process that answers on every node, as `lctl` prints it before the first NID.
+const LUSTRE_PID: u32 = 12345;
+
+/// The exit code of what cannot be reached: EHOSTUNREACH.
+const UNREACHABLE: u8 = 113;
+/// The exit code of an argument that is no NID: EINVAL.
+const INVALID: u8 = 22;
+
+fn unusable(nid: &str) -> Failed {
+    Failed::Line {
+        text: format!("Can't parse process id \"{nid}\""),
+        code: INVALID,
+    }
+}
+
+/// The node's complaint as one line, with its number.
+fn failed(failures: Vec<lnet_control::Failure>) -> Failed {
+    let Some(first) = failures.into_iter().next() else {
+        return Failed::plain("the node refuses without a reason");
+    };
+    Failed::Line {
+        text: first.descr,
+        // Errors of Linux have numbers up to 133.
+        code: u8::try_from(first.errno.unsigned_abs()).unwrap_or(u8::MAX),
+    }
+}
+
+/// The node's NIDs without loopback.
+fn own_nids(talk: &mut Talk) -> Result<Vec<Nid>, Failed> {
+    let nets = shown(Section::Net, talk)?.nets;
+    let nids = nets.iter().flat_map(|net| &net.nis);
+    let nids = nids.filter_map(|ni| ni.config.nid);
+    Ok(nids.filter(|nid| !nid.is_loopback()).collect())
+}
+
+fn shown(section: Section, talk: &mut Talk) -> Result<Document, Failed> {
+    let everything: Show = show(section, 0);
+    let text = talk.dlc()?.request(&Request::Show(everything))?;
+    read(&text)
+}
+
+fn read(text: &str) -> Result<Document, Failed> {
+    let reading = lnet_config::read(text);
+    let reading = reading.map_err(|error| Failed::Place(error.render("the node's answer")))?;
+    Ok(reading.document)
+}
+
+fn print<'a>(nids: impl Iterator<Item = &'a Nid>) -> Result<(), Failed> {
+    let lines: String = nids.map(|nid| format!("{nid}\n")).collect();
+    Ok(io::stdout().write_all(lines.as_bytes())?)
+}
