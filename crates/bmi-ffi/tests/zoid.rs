@@ -11,10 +11,11 @@ mod run;
 use std::fs::File;
 use std::thread::JoinHandle;
 
-use common::Prefix;
-use run::{Under, has_valgrind, run_pair};
 use tempfile::TempDir;
 use zoidd::{Daemon, Options, Stopper};
+
+use common::Prefix;
+use run::{Under, has_valgrind, run_pair};
 
 const ZOID: &str = "zoid://";
 
