@@ -36,10 +36,8 @@ impl Failure {
     pub fn of(plan: Plan, options: Options, runs_max: u32) -> Option<Self> {
         let plan = Rc::new(plan);
         let shrunk = shrink(&plan, options, runs_max)?;
-        let traced = Options {
-            trace: true,
-            ..options
-        };
+        let mut traced = options;
+        traced.trace = true;
         let outcome = Sim::run(Rc::clone(&shrunk.plan), traced);
         let parts = |plan: &Plan| plan.faults.len() + plan.operations.len();
         Some(Self {
