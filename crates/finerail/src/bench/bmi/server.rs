@@ -107,6 +107,8 @@ impl Server<'_> {
                 self.finish(user, len, payload)?;
             }
         }
+        // Before anything that may sleep: what is here would wait as long.
+        self.drain()?;
         if idle || look {
             let wait = if self.posted == 0 {
                 WAIT
@@ -117,6 +119,11 @@ impl Server<'_> {
                 self.unexpected(message)?;
             }
         }
+        self.drain()
+    }
+
+    /// Goes on with what finished in its post.
+    fn drain(&mut self) -> anyhow::Result<()> {
         while let Some((user, len, payload)) = self.finished.pop_front() {
             self.finish(user, len, payload)?;
         }
