@@ -52,6 +52,12 @@ fn r03_the_limit_of_expected_messages_is_inclusive_in_both_directions() {
             Some(Reply::Failed(Errno::MessageSize))
         );
     }
+    for post in [Rig::post_send, Rig::post_recv] {
+        let fits = post(&mut rig, peer, 2, limit);
+        rig.plugin(fits);
+        let too_long = post(&mut rig, peer, 2, limit + 1);
+        assert_eq!(rig.answer(too_long), Some(Answer::Failed(Errno::Invalid)));
+    }
 }
 
 #[test]

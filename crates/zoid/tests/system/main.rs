@@ -11,6 +11,7 @@
     reason = "clippy knows only functions with #[test] as tests"
 )]
 
+mod bad_input;
 mod bed;
 mod conformance;
 mod requirements;

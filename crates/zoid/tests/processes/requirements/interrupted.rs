@@ -60,3 +60,21 @@ fn r10_a_client_that_nothing_stops_completes_through_the_relay() {
     let mut client = scene.client_over(relay.path());
     assert_eq!(client.ask("exchange 5 1000"), "done");
 }
+
+#[test]
+fn r10_a_client_stopped_and_continued_again_and_again_loses_nothing() {
+    let scene = Scene::with(&[("heartbeat-ms", "60000")]);
+    let mut server = scene.server();
+    server.tell("echo");
+    let mut client = scene.client();
+    let exchanges: Vec<u64> = (1..=20)
+        .map(|tag| client.tell(&format!("exchange {tag} 8000")))
+        .collect();
+    for _ in 0..30 {
+        client.signal("STOP");
+        client.signal("CONT");
+    }
+    for exchange in exchanges {
+        assert_eq!(client.hear(exchange).as_deref(), Some("done"));
+    }
+}
