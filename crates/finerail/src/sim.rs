@@ -162,11 +162,7 @@ fn read(name: &str) -> anyhow::Result<Scenario> {
 }
 
 fn write_trace(scenario: &Scenario, seed: u64, path: &PathBuf) -> anyhow::Result<()> {
-    let options = Options {
-        trace: true,
-        ..Options::default()
-    };
-    let outcome = Sim::run(Rc::new(scenario.plan(seed)), options);
+    let outcome = Sim::run(Rc::new(scenario.plan(seed)), Options::default().traced());
     let trace = outcome.trace.unwrap_or_default();
     let mut file =
         fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;

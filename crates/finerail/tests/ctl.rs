@@ -28,7 +28,9 @@ const TRANSCRIPT: &str = "tests/ctl/transcript.txt";
 fn the_transcript_of_a_session_is_what_is_printed() {
     let (site, node) = node();
     let expected = fs::read_to_string(TRANSCRIPT).unwrap();
-    let commands = expected.lines().filter_map(|line| line.strip_prefix("### lnetctl"));
+    let commands = expected
+        .lines()
+        .filter_map(|line| line.strip_prefix("### lnetctl"));
     let mut printed = String::new();
     for command in commands {
         printed += &session(&site, command);
@@ -58,7 +60,10 @@ fn without_a_node_a_command_says_where_it_looked() {
 #[test]
 fn an_export_is_imported_again_by_another_node() {
     let (site, node) = node();
-    session(&site, " peer add --prim_nid 127.0.0.5@tcp --nid 127.0.0.6@tcp");
+    session(
+        &site,
+        " peer add --prim_nid 127.0.0.5@tcp --nid 127.0.0.6@tcp",
+    );
     session(&site, " udsp add --src tcp --priority 0");
     session(&site, " export --backup out.yaml");
     let before = session(&site, " export --backup");
@@ -94,11 +99,16 @@ fn session(site: &Site, command: &str) -> String {
     }
     let mut run = Command::new(&program);
     run.args(command.split_whitespace());
-    run.env("FINERAIL_CONTROL", socket(site)).current_dir(site.path(""));
-    let output = run.output().unwrap_or_else(|error| panic!("{command}: {error}"));
+    run.env("FINERAIL_CONTROL", socket(site))
+        .current_dir(site.path(""));
+    let output = run
+        .output()
+        .unwrap_or_else(|error| panic!("{command}: {error}"));
     let code = output.status.code().unwrap_or(-1);
     let (out, err) = (output.stdout, output.stderr);
-    let text = [out, err].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    let text = [out, err]
+        .map(|bytes| String::from_utf8(bytes).unwrap())
+        .concat();
     format!("### lnetctl{command}\n{text}[rc={code}]\n")
 }
 
@@ -110,9 +120,10 @@ fn binary() -> &'static Path {
 fn section(text: &str, key: &str) -> String {
     let head = format!("{key}:");
     let from = text.lines().skip_while(|line| **line != head);
-    let mut inside = from.clone().skip(1).take_while(|line| {
-        line.starts_with(['-', ' '])
-    });
+    let mut inside = from
+        .clone()
+        .skip(1)
+        .take_while(|line| line.starts_with(['-', ' ']));
     let body: Vec<&str> = inside.by_ref().collect();
     format!("{head}\n{}\n", body.join("\n"))
 }

@@ -36,9 +36,7 @@ impl Failure {
     pub fn of(plan: Plan, options: Options, runs_max: u32) -> Option<Self> {
         let plan = Rc::new(plan);
         let shrunk = shrink(&plan, options, runs_max)?;
-        let mut traced = options;
-        traced.trace = true;
-        let outcome = Sim::run(Rc::clone(&shrunk.plan), traced);
+        let outcome = Sim::run(Rc::clone(&shrunk.plan), options.traced());
         let parts = |plan: &Plan| plan.faults.len() + plan.operations.len();
         Some(Self {
             seed: plan.seed,

@@ -54,6 +54,15 @@ pub struct Options {
     pub sabotage: Option<Sabotage>,
 }
 
+impl Options {
+    /// The same with a line for everything that happens.
+    #[must_use]
+    pub const fn traced(mut self) -> Self {
+        self.trace = true;
+        self
+    }
+}
+
 /// Defects that the checkers must see.
 #[cfg(feature = "broken")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
