@@ -36,8 +36,8 @@ use crate::stub::{Reply, Stub};
 fn finalize_with_operations_pending_and_twice_is_an_end() {
     let bed = Bed::new();
     let (server, client) = bed.meet();
-    for end in [&client, &server] {
-        let op = pending(end.receive_into(1, 8));
+    let ops = [&client, &server].map(|end| (end, pending(end.receive_into(1, 8))));
+    for (end, op) in ops {
         end.bmi.finalize();
         end.bmi.finalize();
         let tested = end.bmi.test(op, Duration::ZERO);
