@@ -16,11 +16,21 @@ use crate::bench::child::Peer;
 pub(super) struct Bed {
     limits: Initiator,
     clients: Vec<Peer>,
-    /// In the order in which they end: servers before daemons.
-    others: Vec<Peer>,
+    /// And the target of the limits. They end before the daemons.
+    servers: Processes,
+    daemons: Processes,
     tcp_port: u16,
     client_cpu: Option<usize>,
     directory: TempDir,
+}
+
+/// Processes that end by themselves when told to, so that daemons remove their names.
+struct Processes(Vec<Peer>);
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(Peer::finish);
+    }
 }
 
 /// What several clients did at the same time.
@@ -37,22 +47,24 @@ impl Bed {
     pub(super) fn start(cpus: Option<(usize, usize)>) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("bench").tempdir()?;
         let start = |role| launch(role, &directory, cpus.map(|cpus| cpus.1), 0);
-        let mut limits_target = start(Role::Limits)?;
-        let limits = Initiator::connect(directory.path(), limits_target.port());
-        let limits = limits.inspect_err(|_| limits_target.finish())?;
-        let daemons = [start(Role::Daemon)?, start(Role::TrustingDaemon)?];
+        let limits_target = start(Role::Limits)?;
+        let limits = Initiator::connect(directory.path(), limits_target.port())?;
+        let mut servers = Processes(vec![limits_target]);
+        let mut daemons = Processes(Vec::new());
+        for role in [Role::Daemon, Role::TrustingDaemon] {
+            daemons.0.push(start(role)?);
+        }
         let tcp_server = start(Role::TcpServer)?;
         let tcp_port = tcp_server.port();
-        let servers = [
-            start(Role::Server)?,
-            start(Role::ZeroCopyServer)?,
-            tcp_server,
-        ];
-        let others = servers.into_iter().chain(daemons).chain([limits_target]);
+        servers.0.push(tcp_server);
+        for role in [Role::Server, Role::ZeroCopyServer] {
+            servers.0.push(start(role)?);
+        }
         Ok(Self {
             limits,
             clients: Vec::new(),
-            others: others.collect(),
+            servers,
+            daemons,
             tcp_port,
             client_cpu: cpus.map(|cpus| cpus.0),
             directory,
@@ -99,13 +111,7 @@ impl Bed {
         }
         let mut each = Vec::new();
         for (number, client) in self.clients.iter_mut().take(tasks.len()).enumerate() {
-            let line = client.hear().with_context(|| format!("client {number}"));
-            let line = line.inspect_err(|_| {
-                // Whose end explains it may have said why.
-                for other in &mut self.others {
-                    let _alive = other.check_alive();
-                }
-            })?;
+            let line = client.hear().with_context(|| format!("client {number}"))?;
             each.push(line.parse()?);
         }
         Ok(Together {
@@ -116,20 +122,15 @@ impl Bed {
 
     /// Fails when a daemon or a server has ended.
     pub(super) fn check_alive(&mut self) -> anyhow::Result<()> {
-        self.others.iter_mut().try_for_each(Peer::check_alive)
+        let all = self.servers.0.iter_mut().chain(&mut self.daemons.0);
+        all.into_iter().try_for_each(Peer::check_alive)
     }
 
     /// Resident bytes, the shared ones included, of the clients and of the others.
     pub(super) fn resident_bytes(&self) -> anyhow::Result<Vec<u64>> {
-        let all = self.clients.iter().chain(&self.others);
+        let others = self.servers.0.iter().chain(&self.daemons.0);
+        let all = self.clients.iter().chain(others);
         all.map(|peer| resident(peer.pid())).collect()
-    }
-}
-
-impl Drop for Bed {
-    fn drop(&mut self) {
-        self.clients.clear();
-        self.others.iter_mut().for_each(Peer::finish);
     }
 }
 
