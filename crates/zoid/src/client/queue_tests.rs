@@ -3,6 +3,7 @@
 use super::*;
 
 fn id(number: i64) -> OpId {
+    // The tests' numbers are positive.
     OpId::from_number(number).unwrap()
 }
 

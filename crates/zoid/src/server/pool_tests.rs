@@ -5,12 +5,14 @@ use proptest::prelude::*;
 use super::*;
 
 fn pool(len: usize, guards: bool) -> Arc<Pool> {
+    // A test fails by panicking.
     Pool::new(Span::zeroed(len).unwrap(), guards, Arc::default())
 }
 
 /// Bytes that are out.
 fn used(pool: &Pool) -> usize {
     let counts = pool.counters.read();
+    // A test fails by panicking.
     usize::try_from(counts.memory_taken - counts.memory_returned).unwrap()
 }
 

@@ -357,6 +357,12 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+/// Lets time pass in which nothing may happen: what is tested is that it takes at least so long.
+pub(crate) fn let_pass(time: Duration) {
+    let (_keep, nothing) = std::sync::mpsc::channel::<()>();
+    let _never = nothing.recv_timeout(time);
+}
+
 /// Whether the long suite was asked for.
 pub(crate) fn is_long() -> bool {
     std::env::var("FINERAIL_LONG").is_ok_and(|value| value == "1")

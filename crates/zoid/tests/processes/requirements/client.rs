@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::scene::{LIMIT, Scene, is_long, take_turn};
+use crate::scene::{LIMIT, Scene, is_long, let_pass, take_turn};
 
 #[test]
 fn r07_a_client_reaches_the_server_of_its_own_daemon_and_nobody_else() {
@@ -70,7 +70,7 @@ fn r15_r29_posts_with_a_timeout_end_with_their_counterpart_or_their_time() {
         let began = Instant::now();
         let post = client.tell(&format!("{client_does} 0 2 8 memory"));
         client.until_above("exchanges", before);
-        std::thread::sleep(Duration::from_millis(100));
+        let_pass(Duration::from_millis(100));
         assert!(!client.has_answered(post));
         assert_eq!(server.finish(&format!("{server_does} 1 2 8 memory")), "8");
         assert_eq!(client.hear(post).unwrap(), "done 8");

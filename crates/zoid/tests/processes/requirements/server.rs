@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::kills::queues_left;
 use crate::relay::Relay;
-use crate::scene::{LIMIT, Process, Scene, eventually, is_long};
+use crate::scene::{LIMIT, Process, Scene, eventually, is_long, let_pass};
 
 /// Whether a system call of a child can be watched here.
 fn can_trace() -> bool {
@@ -161,7 +161,7 @@ fn r50_a_server_that_comes_before_its_daemon_waits_for_it() {
     scene.daemon.end();
     let settings = scene.party_settings(&scene.socket());
     let mut server = Process::begin("server", &settings, &[]);
-    std::thread::sleep(Duration::from_secs(2));
+    let_pass(Duration::from_secs(2));
     scene.restart();
     assert!(server.is_ready());
     let mut client = scene.client();
