@@ -54,7 +54,7 @@ impl Ip2Nets {
     /// ```
     /// use lnet_config::Ip2Nets;
     ///
-    /// let config = lnet_config::parse("ip2nets: [{net-spec: tcp, ip-range: {0: 192.168.[1-2].*}}]")?;
+    /// let config = lnet_config::parse("ip2nets: [{net-spec: tcp, ip-range: {0: '192.168.[1-2].*'}}]")?;
     /// let nets = Ip2Nets::nets(&config.ip2nets, &[("eth0", [10, 0, 0, 1].into()), ("eth1", [192, 168, 2, 7].into())])?;
     /// assert_eq!(nets[0].nis[0].interfaces, ["eth1"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

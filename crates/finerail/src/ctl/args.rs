@@ -132,7 +132,7 @@ pub(crate) struct NetAddArgs {
     /// Messages under way on the interface
     #[arg(long, short = 'r', value_name = "COUNT")]
     pub(crate) credits: Option<String>,
-    /// CPU partitions, such as [0,1]
+    /// CPU partitions, such as `[0,1]`
     #[arg(long, short = 's', value_name = "LIST")]
     pub(crate) cpt: Option<String>,
     /// Connections of each type to one peer

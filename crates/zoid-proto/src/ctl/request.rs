@@ -428,8 +428,9 @@ fn decode_test<'a>(reader: &Reader<'a>, spilled: bool) -> Result<Test<'a>, Decod
     let count = reader.i32(44)?;
     let size = u64::from(count.unsigned_abs());
     let selection = match count {
-        0 => {
-            let problem = out_of_range("id count", 0, 1, i32::MAX.into());
+        // The most negative number has no positive counterpart to be written as.
+        0 | i32::MIN => {
+            let problem = out_of_range("id count", count.into(), 1, i32::MAX.into());
             return Err(reader.error(44, problem));
         }
         ..0 => {

@@ -297,6 +297,7 @@ fn numbers_of_commands_outside_their_range_are_refused_where_they_stand() {
     );
     check(refused(5, 40, 1 << 31), 40, "timeout ms -2147483648");
     check(refused(5, 44, 0), 44, "id count 0");
+    check(refused(5, 44, 1 << 31), 44, "id count -2147483648");
     check(refused(6, 44, 501), 44, "id count 501");
     check(refused(6, 44, 1), 64, "8 bytes too many");
 }

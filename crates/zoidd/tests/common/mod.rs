@@ -123,6 +123,11 @@ impl Process {
         self.ready.rsplit(' ').next().unwrap().to_owned()
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
     }
@@ -137,7 +142,8 @@ impl Process {
     pub fn wait(&mut self) -> bool {
         let handle = sys::ProcessHandle::open(self.child.id());
         if let Ok(handle) = handle {
-            assert!(handle.wait(LONG).unwrap(), "the daemon does not end");
+            let has_ended = handle.wait(LONG).unwrap();
+            assert!(has_ended, "the daemon does not end: {:?}", self.metrics());
         }
         self.child.wait().unwrap().success()
     }
@@ -150,6 +156,14 @@ impl Process {
 
     pub fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
+    }
+
+    /// What it has counted that is not zero, if it still says so.
+    fn metrics(&self) -> Vec<(String, f64)> {
+        let metrics = zoidd::read_metrics(&self.instance, self.directory.path());
+        let named = metrics.unwrap_or_default().into_iter();
+        let counted = named.map(|metric| (metric.name.to_string(), metric.value));
+        counted.filter(|(_, value)| *value != 0.0).collect()
     }
 
     /// The value of a metric.

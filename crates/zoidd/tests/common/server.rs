@@ -1,7 +1,7 @@
 //! A server that is nothing but commands.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sys::{Mapping, MessageQueue, QueueAccess, QueueShape, SharedMemory, unlink_queue};
 use zoid_proto::ctl::{
@@ -12,9 +12,14 @@ use zoid_proto::{Array, Extent, Instance, List, SEGMENT_HEADER_LEN, SegmentHeade
 
 use super::{LONG, Process};
 
+/// How long a reply is waited for until the daemon is looked at again.
+const SLICE: Duration = Duration::from_millis(100);
+
 /// An attached server, or one that only has queues.
 pub struct Server {
     instance: Instance,
+    /// The daemon's process.
+    daemon: u32,
     process: u32,
     control: MessageQueue,
     replies: BTreeMap<u32, MessageQueue>,
@@ -59,6 +64,7 @@ impl Server {
         let length = usize::try_from(object.size().unwrap()).unwrap();
         let mut server = Self {
             instance,
+            daemon: daemon.id(),
             process,
             control,
             replies: BTreeMap::new(),
@@ -122,9 +128,23 @@ impl Server {
 
     pub fn call(&mut self, slot: u32, request: &Request<'_>) -> (ReplyHeader, Vec<u8>) {
         let sequence = self.ask(Some(slot), request);
-        let (header, bytes) = self.hear(slot, LONG).expect("no reply");
+        let (header, bytes) = self.hear_while_it_lives(slot).expect("no reply");
         assert_eq!(header.sequence, sequence);
         (header, bytes)
+    }
+
+    /// The next reply; `None` when the daemon dies, because nobody answers on a queue then.
+    fn hear_while_it_lives(&self, slot: u32) -> Option<(ReplyHeader, Vec<u8>)> {
+        let began = Instant::now();
+        loop {
+            let is_dead = sys::process_start(self.daemon).is_none();
+            if let Some(heard) = self.hear(slot, SLICE) {
+                return Some(heard);
+            }
+            if is_dead || began.elapsed() > LONG {
+                return None;
+            }
+        }
     }
 
     /// The bytes of the segment behind its header.
