@@ -91,71 +91,38 @@ fn bad_input_ends_with_2_and_says_where() {
         path.to_str().unwrap().to_owned()
     };
     let (empty, junk) = (file("empty", b""), file("junk", b"\xff\x00\xfe"));
-    let cases: [(&[&str], &str); 13] = [
-        (&["--config", &empty, "--to", "1.2.3.4@tcp"], "no local NI"),
-        (&["--config", &junk, "--to", "1.2.3.4@tcp"], "cannot read"),
-        (&["--config", "/dev/zero", "--to", "1.2.3.4@tcp"], "at most"),
+    let to = "--to 1.2.3.4@tcp";
+    let known = format!("--config {config} {to}");
+    let cases = [
+        (format!("--config {empty} {to}"), "no local NI"),
+        (format!("--config {junk} {to}"), "cannot read"),
+        (format!("--config /dev/zero {to}"), "at most"),
         (
-            &["--state", &config, "--to", "1.2.3.4@tcp"],
+            format!("--state {config} {to}"),
             "not the state of a node: expected",
         ),
+        (format!("{known} --sends 0"), "--sends"),
         (
-            &["--config", &config, "--to", "1.2.3.4@tcp", "--sends", "0"],
-            "--sends",
-        ),
-        (
-            &[
-                "--config",
-                &config,
-                "--to",
-                "1.2.3.4@tcp",
-                "--add-route",
-                "tcp9=1.1.1.1@tcp8",
-            ],
+            format!("{known} --add-route tcp9=1.1.1.1@tcp8"),
             "1.1.1.1@tcp8",
         ),
         (
-            &["--config", "/missing.yaml", "--to", "1.2.3.4@tcp"],
+            format!("--config /missing.yaml {to}"),
             "cannot read /missing.yaml",
         ),
+        (format!("--config Cargo.toml {to}"), "Cargo.toml:2:1"),
+        (format!("--config {config} --to 1.2.3.4"), "--to"),
+        (format!("{known} --fail eth9"), "no interface eth9"),
+        (format!("{known} --del-rule 3"), "no rule 3"),
         (
-            &["--config", "Cargo.toml", "--to", "1.2.3.4@tcp"],
-            "Cargo.toml:2:1",
-        ),
-        (&["--config", &config, "--to", "1.2.3.4"], "--to"),
-        (
-            &["--config", &config, "--to", "1.2.3.4@tcp", "--fail", "eth9"],
-            "no interface eth9",
-        ),
-        (
-            &[
-                "--config",
-                &config,
-                "--to",
-                "1.2.3.4@tcp",
-                "--del-rule",
-                "3",
-            ],
-            "no rule 3",
-        ),
-        (
-            &["--config", &config, "--to", "1.2.3.4@tcp", "--set", "mtu=9"],
+            format!("{known} --set mtu=9"),
             "is not health_sensitivity=N",
         ),
-        (
-            &[
-                "--config",
-                &config,
-                "--to",
-                "1.2.3.4@tcp",
-                "--interfaces",
-                "Cargo.toml",
-            ],
-            "ip -j addr",
-        ),
+        (format!("{known} --interfaces Cargo.toml"), "ip -j addr"),
     ];
     for (arguments, expected) in cases {
-        let ended = explain(arguments);
+        let words: Vec<&str> = arguments.split(' ').collect();
+        let ended = explain(&words);
         let complaint = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {complaint}");
         assert!(complaint.contains(expected), "{arguments:?}: {complaint}");

@@ -21,7 +21,7 @@ pub enum Place {
     BeforeWelcome,
     /// A transfer to the segment was granted and the client not told.
     BeforeGrant,
-    /// Some bytes of a transfer to the segment have come, not all.
+    /// Bytes of a transfer to the segment have come, and are not counted yet.
     AmidArrival,
     /// All bytes have come, nobody is told.
     BeforeSendDone,
