@@ -105,7 +105,9 @@ fn limits() -> Limits {
         running: 4,
         kept_bytes: 1000,
         bulk_len: 0,
-        idle: Duration::from_secs(30),
+        // Longer than a call with its latest copies. These clients do not renew their sessions, as
+        // the real one does, so one that is unheard for longer is forgotten with what it had executed.
+        idle: Duration::from_secs(60),
     }
 }
 
