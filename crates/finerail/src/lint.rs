@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use lnet_lint::{Input, Report, lint, list};
 use lnet_store::Printable;
 
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
     }
     let texts = args.read()?;
     let inputs: Vec<Input<'_>> = texts.iter().map(Texts::input).collect();
-    let report = lint(&inputs).map_err(|error| anyhow!("{error}"))?;
+    let report = lint(&inputs)?;
     print_bytes(args.printed(&report)?.as_bytes(), &mut io::stdout())?;
     Ok(if report.errors == 0 {
         ExitCode::SUCCESS

@@ -29,6 +29,7 @@ mod diff;
 mod document;
 mod error;
 mod ip2nets;
+pub mod machine;
 mod model;
 pub mod modprobe;
 mod peer_list;

@@ -29,7 +29,6 @@ mod findings;
 mod forecast;
 mod health;
 mod import;
-mod machine;
 mod node;
 mod policies;
 mod recovery;
@@ -51,7 +50,6 @@ pub use explanation::{
 };
 pub use finding::{Code, Finding, Severity};
 pub use import::{ImportError, Imported, Settings, Source, import};
-pub use machine::{Address, Interface, Machine, MachineError};
 pub use node::{Assumed, Facts, Node, ShownPriority};
 pub use reverse::{Reverse, reverse};
 pub use whatif::{Change, ChangeError, Parameter, Switch, Target};

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::Ip2Nets;
+use lnet_config::machine::Machine;
 use lnet_core::{PeerSelection, SelectionState, StateJsonError};
 use lnet_types::{Nid, Time};
-
-use crate::machine::Machine;
 
 /// A node to ask about.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,9 +10,9 @@
 use std::fs;
 use std::path::Path;
 
+use lnet_config::machine::Machine;
 use lnet_explain::{
-    Change, Code, Explanation, Machine, Node, Question, Settings, Source, Target, explain, import,
-    what_if,
+    Change, Code, Explanation, Node, Question, Settings, Source, Target, explain, import, what_if,
 };
 
 fn node(theme: &str) -> Node {

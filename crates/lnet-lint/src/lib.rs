@@ -18,7 +18,6 @@
 mod catalogue;
 mod finding;
 mod lints;
-mod machine;
 mod node;
 mod sarif;
 mod source;
@@ -28,7 +27,6 @@ use serde::Serialize;
 
 pub use catalogue::{LINTS, Lint, Severity, list, markdown};
 pub use finding::{Finding, Report};
-pub use machine::MachineError;
 pub use source::LintError;
 
 use crate::node::Node;

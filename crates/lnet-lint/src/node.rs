@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use lnet_config::machine::Machine;
 use lnet_config::{Document, Ip2Nets, NiConfig, NiShow, PeerShow, Places, RouteShow, Step};
 use lnet_policy::{PolicyError, Profile, Rule, RuleList};
 use lnet_types::expr::NidList;
@@ -10,7 +11,6 @@ use lnet_types::{LndType, Net, Nid};
 
 use crate::catalogue::{Lint, Severity};
 use crate::finding::Finding;
-use crate::machine::Machine;
 use crate::source::{Path, Source, key_text};
 
 /// NIs that are compared with each other: kernel nodes take 200 interfaces (lnet-selection, section 10.1).

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
+use lnet_config::machine::{Machine, MachineError};
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions};
 use lnet_config::{ConfigError, Document, Places, Position, Problem, Step};
 use lnet_types::Net;
 use thiserror::Error;
 
 use crate::Input;
-use crate::machine::{Machine, MachineError};
 
 /// Steps to a key of a document.
 pub(crate) type Path = Vec<Step<'static>>;
@@ -24,7 +24,7 @@ pub enum LintError {
         rendered: String,
     },
     /// What should be a machine's interfaces is not.
-    #[error("the interfaces of {name}: {source}")]
+    #[error("the interfaces of {name}")]
     Interfaces {
         /// The document that they belong to.
         name: String,

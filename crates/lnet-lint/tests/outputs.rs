@@ -156,12 +156,9 @@ fn interfaces_that_are_none_are_refused() {
         ..input("node.yaml", "")
     };
     let error = lint(&[input]).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("the interfaces of node.yaml: "),
-        "{error}"
-    );
+    assert_eq!(error.to_string(), "the interfaces of node.yaml");
+    let why = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(why, "not the output of `ip -j addr`");
 }
 
 /// Pieces of documents, put together at random.

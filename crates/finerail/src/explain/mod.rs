@@ -12,12 +12,13 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::ValueEnum;
+use lnet_config::machine::Machine;
 use lnet_control::Request;
 use lnet_core::UsedPaths;
 use lnet_dlc::Dlc;
 use lnet_explain::{
-    Difference, Explanation, Imported, Machine, Node, Question, Reverse, Settings, Source, explain,
-    import, reverse, what_if,
+    Difference, Explanation, Imported, Node, Question, Reverse, Settings, Source, explain, import,
+    reverse, what_if,
 };
 use lnet_policy::Profile;
 use lnet_types::Nid;

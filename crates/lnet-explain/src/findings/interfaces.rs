@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use lnet_config::machine::{Machine, share_subnet};
 use lnet_types::Nid;
 
 use super::{Context, finding, listed};
 use crate::finding::{Code, Finding, Severity};
-use crate::machine::{Machine, share_subnet};
 
 /// The local NIDs with the interface under each.
 fn named<'a>(context: &Context<'a>) -> Vec<(Nid, &'a str)> {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use lnet_config::machine::share_subnet;
 use lnet_types::{LndType, Net, Nid};
 
 use super::{Context, finding, listed};
 use crate::finding::{Code, Finding, Severity};
-use crate::machine::share_subnet;
 use crate::watch::health_of;
 
 /// A prefix where the machine's own is not known: that of most clusters' rails.

@@ -7,12 +7,12 @@
 mod build;
 mod merge;
 
+use lnet_config::machine::Machine;
 use lnet_config::{ConfigError, Document};
 use lnet_core::UsedPaths;
 use lnet_policy::Profile;
 use thiserror::Error;
 
-use crate::machine::Machine;
 use crate::node::Node;
 
 /// A text and where it comes from.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use lnet_config::machine::{Machine, share_subnet};
 use lnet_config::{Status, Step};
 
 use crate::catalogue::{
@@ -10,7 +11,6 @@ use crate::catalogue::{
     SHARED_DEVICE_DOWN, Severity,
 };
 use crate::finding::Finding;
-use crate::machine::{Machine, share_subnet};
 use crate::node::{COMPARED_MAX, Ni, Node, listed};
 
 /// A prefix where the machine's own is not known: that of most clusters' rails.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use lnet_config::machine::share_subnet;
 use lnet_config::{PeerNiShow, PeerShow, Step};
 use lnet_types::{Net, Nid};
 
@@ -10,7 +11,6 @@ use super::interfaces::{USUAL_PREFIX, prefix};
 use super::routes::HEALTH_MAX;
 use crate::catalogue::{NET_NOT_REACHED, PEER_NETS_MISSING, PRIMARY_NOT_REACHED, RAIL_MISMATCH};
 use crate::finding::Finding;
-use crate::machine::share_subnet;
 use crate::node::{COMPARED_MAX, Ni, Node, listed};
 
 /// What a search says of one peer.

@@ -24,6 +24,8 @@ pub struct Interface {
     pub parent: Option<String>,
     /// It is up and has a carrier.
     pub up: bool,
+    /// Bytes of its largest packet.
+    pub mtu: Option<u32>,
     /// Its addresses.
     pub addresses: Vec<Address>,
 }
@@ -48,6 +50,7 @@ pub struct MachineError(#[from] serde_json::Error);
 struct Link {
     ifname: Option<String>,
     link: Option<String>,
+    mtu: Option<u32>,
     #[serde(default)]
     flags: Vec<String>,
     #[serde(default)]
@@ -71,6 +74,24 @@ impl Machine {
         let links: Vec<Link> = serde_json::from_str(text)?;
         let interfaces = links.into_iter().filter_map(Interface::of).collect();
         Ok(Self { interfaces })
+    }
+
+    /// The first interface that is up and not loopback: what a network without a name takes.
+    #[must_use]
+    pub fn first(&self) -> Option<&str> {
+        let mut up = self
+            .interfaces
+            .iter()
+            .filter(|one| one.up && one.name != "lo");
+        up.next().map(|one| one.name.as_str())
+    }
+
+    /// Every address with the name of its interface.
+    pub fn named_addresses(&self) -> impl Iterator<Item = (&str, IpAddr)> {
+        self.interfaces.iter().flat_map(|one| {
+            let addresses = one.addresses.iter();
+            addresses.map(move |address| (one.name.as_str(), address.ip))
+        })
     }
 
     /// The interface of this name, which may be that of an alias.
@@ -118,6 +139,7 @@ impl Interface {
             name: link.ifname?,
             parent: link.link,
             up,
+            mtu: link.mtu,
             addresses: addresses.collect(),
         })
     }
@@ -130,7 +152,7 @@ impl Address {
 }
 
 /// True when two addresses are in one subnet of this prefix.
-pub(crate) fn share_subnet(a: IpAddr, b: IpAddr, prefix: u8) -> bool {
+pub fn share_subnet(a: IpAddr, b: IpAddr, prefix: u8) -> bool {
     let bits = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => u128::from(ip.to_bits()) << 96,
         IpAddr::V6(ip) => ip.to_bits(),
