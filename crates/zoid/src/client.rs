@@ -6,12 +6,14 @@
 //! | `link` | one connection: frames in and out |
 //! | `session` | who reads, who waits, reconnection |
 //! | `attempt` | `zbmi_send` and `zbmi_recv`: one try to complete one operation |
+//! | `flight` | attempts that no thread waits for |
 //! | `test` | `zbmi_test`: which tries would succeed |
 //!
 //! An operation lives here only: the daemon knows nothing of one that found no counterpart. Every
 //! operation that is not completed by its post is completed by a test, or by a loss.
 
 mod attempt;
+mod flight;
 mod link;
 mod queue;
 mod session;
@@ -28,11 +30,11 @@ use bmi::{
     Request, Setting, Traits, Wanted,
 };
 use sys::Alarm;
-use zoid_proto::fwd::{Frame, Welcome};
+use zoid_proto::fwd::{Frame, FrameType, Welcome};
 
 use self::attempt::Outcome;
-use self::queue::{Cancel, Key, Waits};
-use self::session::{Connection, State};
+use self::queue::{Cancel, Key, Op, Waits};
+use self::session::{Connection, State, header};
 use crate::address::{Daemon, parse};
 use crate::counters::Counters;
 use crate::options::Options;
@@ -161,6 +163,18 @@ impl Client {
         }
     }
 
+    /// Begins the operation and leaves the rest to tests.
+    fn post_pipelined(&self, op: Op, key: Key) -> Posted {
+        let is_oldest = self.lock().queue.is_oldest(&op);
+        if is_oldest {
+            self.launch(op, self.post_timeout_ms.load(Ordering::Relaxed));
+        } else {
+            self.leave_queued(op.id);
+            self.launch_next(key);
+        }
+        Posted::Pending
+    }
+
     /// The post found no counterpart: the operation waits.
     fn leave_queued(&self, op: OpId) -> Posted {
         let mut state = self.lock();
@@ -216,6 +230,9 @@ impl Method for Client {
         self.check(request)?;
         let op = self.lock().queue.add(request);
         let key = Key::of(op.kind, op.tag);
+        if self.options.pipelined {
+            return Ok(self.post_pipelined(op, key));
+        }
         if !self.lock().queue.is_oldest(&op) {
             self.attempt_older(key);
             if !self.lock().queue.is_oldest(&op) {
@@ -242,7 +259,14 @@ impl Method for Client {
 
     fn cancel(&self, op: OpId) -> Result<(), Error> {
         let _inside = self.enter()?;
-        let cancelled = self.lock().queue.cancel(op);
+        let mut state = self.lock();
+        let cancelled = state.queue.cancel(op);
+        let asking = state.flights.asking(op);
+        drop(state);
+        if let Some(ticket) = asking {
+            // The daemon need not look any longer; were it gone, the attempt would end by that.
+            let _lost = self.say(&ticket, &Frame::Wake, header(FrameType::WAKE), &[]);
+        }
         if cancelled == Cancel::Removed {
             self.completions.complete(op, Err(Error::Cancel));
             let mut state = self.lock();
@@ -326,11 +350,12 @@ impl Method for Client {
             link.shut_down();
         }
         let mut state = self.lock();
-        while state.inside > 0 {
+        while state.inside > 0 || state.is_filling() {
             self.stir(&state);
             let waited = self.changed.wait_timeout(state, FAREWELL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        state.give_up_flights();
     }
 }
 

@@ -17,6 +17,7 @@ use zoid_proto::Instance;
 /// | `ZBMI_CONNECT_TIMEOUT_MS` | how long a server waits for the daemon at its start | for ever |
 /// | `ZOID_EXTENDED_ADDR` | `1`: addresses with an instance or a host are accepted | off |
 /// | `ZOID_JOB` | number of the job, for fairness between jobs | 0 |
+/// | `ZOID_PIPELINED` | `1`: a client's posts do not wait for their outcome | off |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The daemon's instance.
@@ -41,6 +42,9 @@ pub struct Options {
     pub guards: bool,
     /// The job, for fairness between jobs.
     pub job: u32,
+    /// A client's posts return pending at once, and tests bring them on: a program with one thread
+    /// has several messages under way. Off, a post is an attempt whose outcome it returns.
+    pub pipelined: bool,
 }
 
 impl Default for Options {
@@ -56,6 +60,7 @@ impl Default for Options {
             keep_on_server_restart: false,
             guards: false,
             job: 0,
+            pipelined: false,
         }
     }
 }
@@ -82,6 +87,7 @@ impl Options {
             milliseconds("ZOID_CONNECT_TIMEOUT_MS").unwrap_or(options.client_connect);
         options.server_connect = milliseconds("ZBMI_CONNECT_TIMEOUT_MS");
         options.extended_addresses = variable("ZOID_EXTENDED_ADDR").as_deref() == Some("1");
+        options.pipelined = variable("ZOID_PIPELINED").as_deref() == Some("1");
         let job = number("ZOID_JOB", variable("ZOID_JOB"));
         options.job = job.and_then(|job| u32::try_from(job).ok()).unwrap_or(0);
         options

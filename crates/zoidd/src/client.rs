@@ -75,6 +75,10 @@ pub(crate) struct Client {
     /// The system said so, and nothing has contradicted since.
     pub(crate) readable: bool,
     pub(crate) writable: bool,
+    /// The client will say nothing more, so no news will come after what is there to be read.
+    pub(crate) read_closed: bool,
+    /// The system is to say when there is room for output.
+    pub(crate) awaits_room: bool,
     /// It has its turn already.
     pub(crate) queued: bool,
     /// It ends as soon as its output is written.
@@ -156,6 +160,8 @@ impl Client {
             output: Output::default(),
             readable: true,
             writable: true,
+            read_closed: false,
+            awaits_room: false,
             queued: false,
             closing: false,
             heard: now,
@@ -177,15 +183,19 @@ impl Client {
         self.payload.is_some()
     }
 
-    /// Takes what the system has, into the segment where a grant says so.
+    /// Takes what the system has, into the segment where a grant says so. Less than there was room
+    /// for shows that nothing is left: what comes later is news.
     ///
     /// # Errors
     ///
     /// What `readv(2)` fails with, [`io::ErrorKind::WouldBlock`] among it.
     pub(crate) fn receive(&mut self, nowhere: &mut [u8]) -> io::Result<Received> {
         let Some(payload) = &mut self.payload else {
-            let careful = self.credits || !self.incoming.is_empty();
-            let count = span::receive(&self.stream, &[], 0, self.input.room(careful))?;
+            // Payload comes against a credit or a grant, and of a client that has the segment never.
+            let careful = self.credits || (!self.shared && !self.incoming.is_empty());
+            let room = self.input.room(careful);
+            let count = span::receive(&self.stream, &[], 0, room)?;
+            self.readable = count == room.len() || self.read_closed;
             self.input.fill(count);
             return Ok(match count {
                 0 => Received::End,
@@ -193,18 +203,16 @@ impl Client {
             });
         };
         let left = payload.len - payload.moved;
-        let count = if payload.grant.is_some() {
+        let (count, most) = if payload.grant.is_some() {
             let room = self.input.room(true);
-            span::receive(&self.stream, &payload.parts, payload.moved, room)?
+            let count = span::receive(&self.stream, &payload.parts, payload.moved, room)?;
+            (count, left + room.len())
         } else {
             let room = nowhere.len().min(left);
-            span::receive(
-                &self.stream,
-                &[],
-                0,
-                nowhere.get_mut(..room).unwrap_or_default(),
-            )?
+            let nowhere = nowhere.get_mut(..room).unwrap_or_default();
+            (span::receive(&self.stream, &[], 0, nowhere)?, room)
         };
+        self.readable = count == most || self.read_closed;
         if count == 0 {
             return Ok(Received::End);
         }

@@ -263,7 +263,9 @@ impl Daemon {
         if self.stop.load(Ordering::Relaxed) && self.draining.is_none() {
             self.drain();
         }
-        self.serve_commands();
+        if self.commands_waiting {
+            self.serve_commands();
+        }
         for _ in 0..TURNS {
             let Some(key) = self.ready.pop_front() else {
                 break;
@@ -295,10 +297,7 @@ impl Daemon {
             TCP => self.accept(true),
             SERVER => self.look_after_server(),
             SCRAPE_LISTENER => self.scrapes.accept(self.poll.registry(), SCRAPES),
-            Token(token) if token >= CLIENTS => {
-                let readable = event.is_readable() || event.is_read_closed() || event.is_error();
-                self.client_event(token - CLIENTS, readable, event.is_writable());
-            }
+            Token(token) if token >= CLIENTS => self.client_event(token - CLIENTS, event),
             Token(token) if token >= SCRAPES => self.scrape(token - SCRAPES),
             // Below REPLY_SLOTS.
             Token(token) => self.reply_room(token.saturating_sub(SLOTS) as u32),

@@ -20,7 +20,7 @@ use zoid_proto::{Extent, SEGMENT_HEADER_LEN, Status};
 
 use super::Client;
 use super::queue::Op;
-use super::session::{Answer, Calling, Sink, Stay, header};
+use super::session::{Answer, Sink, Stay, Ticket, header};
 use crate::error::of_status;
 use crate::spans;
 
@@ -39,13 +39,52 @@ pub(super) enum Outcome {
     Unknown(Stay),
 }
 
+/// What an attempt waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A send: for a buffer.
+    Grant,
+    /// A send whose bytes are on their way: for the word that they were taken.
+    Taken,
+    /// A receive: for a message.
+    Message,
+    /// A receive whose message comes: for its last byte.
+    Rest { grant: u64, total: usize },
+}
+
+impl Step {
+    /// Whether the daemon still looks for a counterpart.
+    pub(super) const fn is_asking(self) -> bool {
+        matches!(self, Self::Grant | Self::Message)
+    }
+}
+
+/// What an answer amounts to.
+pub(super) enum Progress {
+    Waits(Step),
+    Ended(Outcome),
+}
+
 /// How often a send of unknown end is repeated, as the connection may be lost again.
 const REPETITIONS: usize = 3;
+
+impl Op {
+    /// Where its message goes, of a receive.
+    pub(super) fn sink(&self) -> Option<Sink> {
+        let receives = self.kind == Kind::Receive;
+        receives.then(|| Sink::new(self.segments.clone(), self.total))
+    }
+}
 
 impl Client {
     /// Tries to complete an operation; the daemon may wait `timeout_ms` for its counterpart.
     pub(super) fn attempt(&self, op: &Op, timeout_ms: u32) -> Outcome {
-        let mut outcome = self.attempt_once(op, timeout_ms);
+        let outcome = self.attempt_once(op, timeout_ms);
+        self.repeated(op, outcome)
+    }
+
+    /// What became of an attempt whose end is unknown: it is repeated, where the daemon remembers.
+    pub(super) fn repeated(&self, op: &Op, mut outcome: Outcome) -> Outcome {
         for _ in 0..REPETITIONS {
             let Outcome::Unknown(stay) = outcome else {
                 break;
@@ -67,25 +106,59 @@ impl Client {
     }
 
     fn attempt_once(&self, op: &Op, timeout_ms: u32) -> Outcome {
-        let outcome = match op.kind {
-            Kind::Send => self.attempt_send(op, WireKind::Expected, 0, timeout_ms),
-            Kind::SendUnexpected(class) => {
-                self.attempt_send(op, WireKind::Unexpected, class.0, timeout_ms)
-            }
-            Kind::Receive => self.attempt_receive(op, timeout_ms),
+        let calling = match self.begin(op.sink()) {
+            Ok(calling) => calling,
+            Err(error) => return Outcome::Lost(error),
         };
-        outcome.unwrap_or_else(Outcome::Lost)
+        let mut step = self.first_step(op);
+        // What is said on a connection that is lost is answered all the same: with the loss.
+        let mut said = self.say_request(&calling.ticket, op, step, timeout_ms);
+        loop {
+            let answer = match said.and_then(|()| self.answer(&calling)) {
+                Ok(answer) => answer,
+                Err(error) => Answer::Lost(error),
+            };
+            match self.advance(&calling.ticket, op, step, answer) {
+                Progress::Waits(next) => (step, said) = (next, Ok(())),
+                Progress::Ended(outcome) => return outcome,
+            }
+        }
     }
 
-    /// Errors are those of a connection that is lost before anything has moved.
-    fn attempt_send(
+    /// How an attempt begins: an unexpected message with a credit needs no grant.
+    pub(super) fn first_step(&self, op: &Op) -> Step {
+        match op.kind {
+            Kind::Receive => Step::Message,
+            Kind::SendUnexpected(_) if self.take_credit() => Step::Taken,
+            Kind::Send | Kind::SendUnexpected(_) => Step::Grant,
+        }
+    }
+
+    /// Says what begins the attempt.
+    ///
+    /// # Errors
+    ///
+    /// The connection is lost.
+    pub(super) fn say_request(
         &self,
+        ticket: &Ticket,
         op: &Op,
-        kind: WireKind,
-        class: u8,
+        step: Step,
         timeout_ms: u32,
-    ) -> Result<Outcome, Error> {
-        let calling = self.begin(None)?;
+    ) -> Result<(), Error> {
+        let (kind, class) = match op.kind {
+            Kind::Receive => {
+                let request = Frame::RecvReq(RecvReq {
+                    tag: op.tag.0,
+                    capacity: op.total as u64,
+                    timeout_ms,
+                    order: op.order,
+                });
+                return self.say(ticket, &request, header(FrameType::RECV_REQ), &[]);
+            }
+            Kind::Send => (WireKind::Expected, 0),
+            Kind::SendUnexpected(class) => (WireKind::Unexpected, class.0),
+        };
         let request = Frame::SendReq(SendReq {
             kind,
             class,
@@ -94,43 +167,57 @@ impl Client {
             timeout_ms,
             order: op.order,
         });
-        if kind == WireKind::Unexpected && self.take_credit() {
-            let header = FrameHeader {
-                flags: FrameFlags::INLINE,
-                payload_len: op.total as u64,
-                ..header(FrameType::SEND_REQ)
-            };
-            let sent = self.say(&calling, &request, header, &op.segments);
-            return Ok(self.sent(&calling, op, sent));
+        if step != Step::Taken {
+            return self.say(ticket, &request, header(FrameType::SEND_REQ), &[]);
         }
-        self.say(&calling, &request, header(FrameType::SEND_REQ), &[])?;
-        match self.answer(&calling)? {
-            Answer::Granted(grant, places) => {
-                let moved = match places {
-                    None => self.stream(&calling, op, grant),
-                    Some(places) => self.copy_to_segment(&calling, op, grant, &places),
-                };
-                Ok(self.sent(&calling, op, moved))
-            }
-            // A repetition, of which the first has arrived.
-            Answer::Done(Status::DONE) => Ok(Outcome::Done(op.total)),
-            Answer::Done(status) => Ok(refused(status)),
-            Answer::Lost(error) => Err(error),
-            _ => Ok(Outcome::Failed(Error::Proto)),
-        }
+        let inline = FrameHeader {
+            flags: FrameFlags::INLINE,
+            payload_len: op.total as u64,
+            ..header(FrameType::SEND_REQ)
+        };
+        self.say(ticket, &request, inline, &op.segments)
     }
 
-    /// The last byte is on its way, or the connection is gone: was it taken?
-    fn sent(&self, calling: &Calling<'_>, op: &Op, moved: Result<(), Error>) -> Outcome {
-        match moved.and_then(|()| self.answer(calling)) {
-            Ok(Answer::Done(Status::DONE)) => Outcome::Done(op.total),
-            Ok(Answer::Done(status)) => refused(status),
-            Ok(Answer::Lost(_)) | Err(Error::ConnReset | Error::TimedOut) => {
-                Outcome::Unknown(calling.stay)
+    /// Does what an answer asks for.
+    pub(super) fn advance(
+        &self,
+        ticket: &Ticket,
+        op: &Op,
+        step: Step,
+        answer: Answer,
+    ) -> Progress {
+        let outcome = match (step, answer) {
+            (Step::Grant, Answer::Granted(grant, places)) => {
+                let moved = match places {
+                    None => self.stream(ticket, op, grant),
+                    Some(places) => self.copy_to_segment(ticket, op, grant, &places),
+                };
+                match moved {
+                    Ok(()) => return Progress::Waits(Step::Taken),
+                    Err(Error::Proto) => Outcome::Failed(Error::Proto),
+                    Err(_) => Outcome::Unknown(ticket.stay),
+                }
             }
-            Ok(_) => Outcome::Failed(Error::Proto),
-            Err(error) => Outcome::Failed(error),
-        }
+            // In answer to a repetition: the first has arrived.
+            (Step::Grant | Step::Taken, Answer::Done(Status::DONE)) => Outcome::Done(op.total),
+            (Step::Message, Answer::Done(Status::NONE)) => Outcome::NotNow,
+            (Step::Grant | Step::Taken | Step::Message, Answer::Done(status)) => refused(status),
+            (Step::Message, Answer::Coming(grant, total, None)) => {
+                return Progress::Waits(Step::Rest { grant, total });
+            }
+            (Step::Message, Answer::Coming(grant, total, Some(places))) => {
+                let received = self.copy_from_segment(op, total, &places);
+                self.acknowledge(ticket, grant, received.map(|()| total))
+            }
+            (Step::Rest { grant, total }, answer) => {
+                self.acknowledge(ticket, grant, last_byte(&answer).map(|()| total))
+            }
+            (Step::Taken, Answer::Lost(Error::NetDown)) => Outcome::Failed(Error::NetDown),
+            (Step::Taken, Answer::Lost(_)) => Outcome::Unknown(ticket.stay),
+            (Step::Grant | Step::Message, Answer::Lost(error)) => Outcome::Lost(error),
+            _ => Outcome::Failed(Error::Proto),
+        };
+        Progress::Ended(outcome)
     }
 
     fn take_credit(&self) -> bool {
@@ -141,7 +228,7 @@ impl Client {
     }
 
     /// Sends the message in pieces; a message of no bytes is one empty piece.
-    fn stream(&self, calling: &Calling<'_>, op: &Op, grant: u64) -> Result<(), Error> {
+    fn stream(&self, ticket: &Ticket, op: &Op, grant: u64) -> Result<(), Error> {
         // A chunk fits the address space.
         let chunk = MAX_CHUNK as usize;
         let mut offset = 0;
@@ -156,10 +243,10 @@ impl Client {
                 ..header(FrameType::DATA)
             };
             if len == op.total {
-                self.say(calling, &frame, header, &op.segments)?;
+                self.say(ticket, &frame, header, &op.segments)?;
             } else {
                 let piece = spans::part(&op.segments, offset, len);
-                self.say(calling, &frame, header, &piece)?;
+                self.say(ticket, &frame, header, &piece)?;
             }
             offset += len;
             if offset >= op.total {
@@ -170,7 +257,7 @@ impl Client {
 
     fn copy_to_segment(
         &self,
-        calling: &Calling<'_>,
+        ticket: &Ticket,
         op: &Op,
         grant: u64,
         places: &[Extent],
@@ -183,43 +270,7 @@ impl Client {
             grant,
             offset: op.total as u64,
         });
-        self.say(calling, &frame, header(FrameType::DATA), &[])
-    }
-
-    fn attempt_receive(&self, op: &Op, timeout_ms: u32) -> Result<Outcome, Error> {
-        let sink = Sink::new(op.segments.clone(), op.total);
-        let calling = self.begin(Some(sink))?;
-        let request = Frame::RecvReq(RecvReq {
-            tag: op.tag.0,
-            capacity: op.total as u64,
-            timeout_ms,
-            order: op.order,
-        });
-        self.say(&calling, &request, header(FrameType::RECV_REQ), &[])?;
-        match self.answer(&calling)? {
-            Answer::Coming(grant, total, places) => {
-                let received = match places {
-                    None => self.streamed(&calling),
-                    Some(places) => self.copy_from_segment(op, total, &places),
-                };
-                Ok(self.acknowledge(&calling, grant, received.map(|()| total)))
-            }
-            Answer::Done(Status::NONE) => Ok(Outcome::NotNow),
-            Answer::Done(status) => Ok(refused(status)),
-            Answer::Lost(error) => Err(error),
-            _ => Ok(Outcome::Failed(Error::Proto)),
-        }
-    }
-
-    /// The message comes: has its last byte?
-    fn streamed(&self, calling: &Calling<'_>) -> Result<(), Error> {
-        match self.answer(calling)? {
-            Answer::Received => Ok(()),
-            // The server or its transfer died.
-            Answer::Done(status) if status.is_error() => Err(of_status(status)),
-            Answer::Lost(_) => Err(Error::ConnReset),
-            _ => Err(Error::Proto),
-        }
+        self.say(ticket, &frame, header(FrameType::DATA), &[])
     }
 
     fn copy_from_segment(&self, op: &Op, total: usize, places: &[Extent]) -> Result<(), Error> {
@@ -233,7 +284,7 @@ impl Client {
 
     fn acknowledge(
         &self,
-        calling: &Calling<'_>,
+        ticket: &Ticket,
         grant: u64,
         received: Result<usize, Error>,
     ) -> Outcome {
@@ -243,7 +294,7 @@ impl Client {
         };
         let header = header(FrameType::RECV_ACK).with_status(status);
         // The message is here, whether or not the daemon hears of it.
-        let _lost = self.say(calling, &Frame::RecvAck { grant }, header, &[]);
+        let _lost = self.say(ticket, &Frame::RecvAck { grant }, header, &[]);
         received.map_or_else(Outcome::Failed, Outcome::Done)
     }
 
@@ -256,6 +307,18 @@ impl Client {
             segment.span(offset.checked_add(SEGMENT_HEADER_LEN)?, len)
         };
         places.iter().map(span).collect()
+    }
+}
+
+/// A message comes: has its last byte?
+fn last_byte(answer: &Answer) -> Result<(), Error> {
+    match answer {
+        Answer::Received => Ok(()),
+        // The server or its transfer died.
+        Answer::Done(status) if status.is_error() => Err(of_status(*status)),
+        Answer::Lost(Error::NetDown) => Err(Error::NetDown),
+        Answer::Lost(_) => Err(Error::ConnReset),
+        _ => Err(Error::Proto),
     }
 }
 

@@ -76,6 +76,9 @@ fn connect_unix(paths: &[PathBuf]) -> io::Result<UnixStream> {
 fn connect_at_once(path: &Path) -> io::Result<UnixStream> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
+    if let Some(n) = std::env::var("ZSND").ok().and_then(|v| v.parse().ok()) {
+        socket.set_send_buffer_size(n)?;
+    }
     socket.connect(&SockAddr::unix(path)?)?;
     Ok(UnixStream::from(OwnedFd::from(socket)))
 }

@@ -29,8 +29,10 @@ use zoid_proto::{Extent, Status};
 
 use self::dispatch::nonsense;
 use super::Client;
+use super::attempt::Step;
+use super::flight::{Flight, Flights};
 use super::link::{Event, Link, Verdict};
-use super::queue::Queue;
+use super::queue::{Op, Queue};
 use crate::address::Place;
 use crate::error::{of_lost_connection, of_status};
 
@@ -58,6 +60,8 @@ pub(super) struct State {
     pub(super) connection: Connection,
     pub(super) queue: Queue,
     calls: BTreeMap<u32, Call>,
+    /// Attempts that no thread waits for.
+    pub(super) flights: Flights,
     last_request: u32,
     /// A thread reads.
     reading: bool,
@@ -153,26 +157,38 @@ pub(super) enum Answer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stay(u64);
 
-/// A call under way; dropping it forgets the call.
-pub(super) struct Calling<'a> {
-    client: &'a Client,
+/// What a call goes by.
+#[derive(Clone)]
+pub(super) struct Ticket {
     pub(super) stay: Stay,
-    pub(super) link: Arc<Link>,
+    link: Arc<Link>,
     pub(super) request: u32,
+}
+
+/// A call that a thread waits for; dropping it forgets the call.
+pub(super) struct Calling<'a> {
+    /// None once the call goes on without the thread.
+    client: Option<&'a Client>,
+    pub(super) ticket: Ticket,
+}
+
+impl Calling<'_> {
+    /// The call goes on without this thread: its answers are for whoever drives.
+    pub(super) fn detach(mut self, op: Op, step: Step) {
+        let Some(client) = self.client.take() else {
+            return;
+        };
+        let ticket = self.ticket.clone();
+        // What came before is the loss of the connection, as nothing was asked.
+        client.go_on(Flight { op, step, ticket });
+    }
 }
 
 impl Drop for Calling<'_> {
     fn drop(&mut self) {
-        let mut state = self.client.lock();
-        // Another thread may be writing to this call's memory at this moment: a connection that is
-        // lost does not end that at once.
-        while state
-            .filling
-            .is_some_and(|(filled, _)| filled == self.request)
-        {
-            state = self.client.follow(state, Some(self.request), FILLING);
+        if let Some(client) = self.client {
+            client.forget_call(self.ticket.request);
         }
-        state.calls.remove(&self.request);
     }
 }
 
@@ -187,6 +203,7 @@ impl State {
             },
             queue: Queue::default(),
             calls: BTreeMap::new(),
+            flights: Flights::default(),
             last_request: 0,
             reading: false,
             followers: Vec::new(),
@@ -221,8 +238,11 @@ impl State {
         }
     }
 
-    /// Wakes the thread that waits for an answer of a call.
-    fn rouse(&self, request: u32) {
+    /// Wakes the thread that waits for an answer of a call; that of a flight is for the next driver.
+    fn rouse(&mut self, request: u32) {
+        if self.flights.note_answer(request) {
+            return;
+        }
         let waits = |follower: &&Follower| follower.request == Some(request);
         if let Some(follower) = self.followers.iter().find(waits) {
             follower.thread.unpark();
@@ -243,6 +263,17 @@ impl State {
         for follower in &self.followers {
             follower.thread.unpark();
         }
+    }
+
+    /// Whether a message is being read into an operation's memory.
+    pub(super) fn is_filling(&self) -> bool {
+        self.filling.is_some()
+    }
+
+    /// Lets go of the memory of everything that no thread waits for.
+    pub(super) fn give_up_flights(&mut self) {
+        self.flights.clear();
+        self.calls.clear();
     }
 
     fn request_of(&self, grant: u64) -> Option<u32> {
@@ -279,8 +310,9 @@ impl State {
             // The daemon may have forgotten how some of them ended.
             self.end_stay();
         }
-        for call in self.calls.values_mut() {
+        for (&request, call) in &mut self.calls {
             call.answers.push_back(Answer::Lost(error));
+            self.flights.note_answer(request);
         }
         tracing::warn!(%error, "the connection to the daemon is lost");
     }
@@ -315,6 +347,11 @@ impl Client {
         let began = Instant::now();
         let mut state = self.lock();
         loop {
+            if state.flights.want_driver() {
+                drop(state);
+                self.drive();
+                state = self.lock();
+            }
             let result = ready(&mut state);
             let now = Instant::now();
             let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(now));
@@ -408,9 +445,13 @@ impl Client {
             && !state.reading
         {
             let link = Arc::clone(link);
-            let state = self.read_for_all(state, &link, Duration::ZERO, Instant::now());
+            let mut state = self.read_for_all(state, &link, Duration::ZERO, Instant::now());
             // A call may have begun to wait meanwhile.
             state.hand_over();
+            if state.flights.want_driver() {
+                drop(state);
+                self.drive();
+            }
         }
     }
 
@@ -462,41 +503,73 @@ impl Client {
         state.calls.insert(request, call);
         self.counters.exchanges().up();
         Ok(Calling {
-            client: self,
-            stay: state.stay,
-            link,
-            request,
+            client: Some(self),
+            ticket: Ticket {
+                stay: state.stay,
+                link,
+                request,
+            },
         })
+    }
+
+    /// Nobody waits for answers of this call any more.
+    pub(super) fn forget_call(&self, request: u32) {
+        let mut state = self.lock();
+        // Another thread may be writing to this call's memory at this moment: a connection that is
+        // lost does not end that at once.
+        while state.filling.is_some_and(|(filled, _)| filled == request) {
+            state = self.follow(state, Some(request), FILLING);
+        }
+        state.calls.remove(&request);
+    }
+
+    /// The next flight that has an answer, and the answer. None ends the caller's time as driver.
+    pub(super) fn next_landed(&self) -> Option<(Flight, Answer)> {
+        let mut state = self.lock();
+        while let Some(flight) = state.flights.next_answered() {
+            match next_answer(&mut state, flight.ticket.request) {
+                Some(answer) => return Some((flight, answer)),
+                None => state.flights.add(flight, false),
+            }
+        }
+        None
+    }
+
+    /// A flight waits for its next answer, which may have come.
+    pub(super) fn go_on(&self, flight: Flight) {
+        let mut state = self.lock();
+        let call = state.calls.get(&flight.ticket.request);
+        let has_answer = call.is_some_and(|call| !call.answers.is_empty());
+        state.flights.add(flight, has_answer);
     }
 
     /// Writes a frame of a call. A connection that fails is given up.
     pub(super) fn say(
         &self,
-        calling: &Calling<'_>,
+        ticket: &Ticket,
         frame: &Frame<'_>,
         header: FrameHeader,
         payload: &[sys::span::Span],
     ) -> Result<(), Error> {
         let patience = self.heartbeat() * SILENT_HEARTBEATS;
         let header = FrameHeader {
-            request: calling.request,
+            request: ticket.request,
             ..header
         };
-        calling
+        ticket
             .link
             .send(frame, header, payload, patience)
             .map_err(|error| {
                 let error = of_lost_connection(&error);
-                self.lock().lose(&calling.link, error);
+                self.lock().lose(&ticket.link, error);
                 error
             })
     }
 
     /// Waits for the next answer of a call, as long as it takes.
     pub(super) fn answer(&self, calling: &Calling<'_>) -> Result<Answer, Error> {
-        let found = self.wait(Some(calling.request), None, |state| {
-            next_answer(state, calling.request)
-        })?;
+        let request = calling.ticket.request;
+        let found = self.wait(Some(request), None, |state| next_answer(state, request))?;
         // Without a deadline the wait ends only with an answer.
         Ok(found.unwrap_or(Answer::Lost(Error::ConnReset)))
     }

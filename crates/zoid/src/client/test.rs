@@ -46,6 +46,10 @@ impl Client {
     pub(super) fn run_test(&self, wanted: &Wanted<'_>, wait: Duration) -> Result<(), Error> {
         let deadline = Instant::now().checked_add(wait);
         let wakes = self.lock().wakes;
+        if wait.is_zero() && !self.lock().flights.is_empty() {
+            // A test that does not wait brings them on, too.
+            self.look_in();
+        }
         loop {
             let met = wanted.is_met();
             let left = match deadline {
@@ -121,13 +125,13 @@ impl Client {
         });
         self.counters.tests().up();
         if self
-            .say(&calling, &request, header(FrameType::TEST_REQ), &[])
+            .say(&calling.ticket, &request, header(FrameType::TEST_REQ), &[])
             .is_err()
         {
             return Ok(Reply::Lost);
         }
-        let answer = self.wait(Some(calling.request), None, |state| {
-            if let Some(answer) = next_answer(state, calling.request) {
+        let answer = self.wait(Some(calling.ticket.request), None, |state| {
+            if let Some(answer) = next_answer(state, calling.ticket.request) {
                 return Some(Some(answer));
             }
             (!left.is_zero() && (outdated(state) || wanted.is_met())).then_some(None)
@@ -143,7 +147,7 @@ impl Client {
             }
             None => {
                 // The call is forgotten here; the daemon need not keep it either.
-                let wake = self.say(&calling, &Frame::Wake, header(FrameType::WAKE), &[]);
+                let wake = self.say(&calling.ticket, &Frame::Wake, header(FrameType::WAKE), &[]);
                 Ok(wake.map_or(Reply::Lost, |()| Reply::Nothing))
             }
         }

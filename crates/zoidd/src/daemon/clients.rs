@@ -69,9 +69,9 @@ impl Daemon {
         }
         let entry = self.clients.vacant_entry();
         let key = entry.key();
-        let interest = Interest::READABLE | Interest::WRITABLE;
         let registry = self.poll.registry();
-        if let Err(error) = registry.register(&mut stream, Token(CLIENTS + key), interest) {
+        let token = Token(CLIENTS + key);
+        if let Err(error) = registry.register(&mut stream, token, Interest::READABLE) {
             warn!(%error, "cannot watch a connection");
             self.counters.connections_refused += 1;
             return;
@@ -97,11 +97,35 @@ impl Daemon {
         true
     }
 
-    pub(super) fn client_event(&mut self, key: usize, readable: bool, writable: bool) {
+    pub(super) fn client_event(&mut self, key: usize, event: &mio::event::Event) {
         if let Some(client) = self.clients.get_mut(key) {
-            client.readable |= readable;
-            client.writable |= writable;
+            client.read_closed |= event.is_read_closed() || event.is_error();
+            client.readable |= event.is_readable() || client.read_closed;
+            client.writable |= event.is_writable();
             self.enqueue(key);
+        }
+    }
+
+    /// Has the system say when there is room for a client's output, as long as output waits: news of
+    /// room that nobody needs would wake the daemon for every frame that a client reads.
+    fn watch_for_room(&mut self, key: usize) {
+        let Some(client) = self.clients.get_mut(key) else {
+            return;
+        };
+        let waits = !client.writable && !client.output.is_empty();
+        if waits == client.awaits_room {
+            return;
+        }
+        client.awaits_room = waits;
+        let interest = match waits {
+            true => Interest::READABLE | Interest::WRITABLE,
+            false => Interest::READABLE,
+        };
+        let registry = self.poll.registry();
+        let token = Token(CLIENTS + key);
+        if let Err(error) = registry.reregister(&mut client.stream, token, interest) {
+            warn!(%error, "cannot watch a connection");
+            self.lose(key, Departure::Broken);
         }
     }
 
@@ -121,6 +145,7 @@ impl Daemon {
             client.queued = false;
         }
         let moved = self.read(key) + self.write(key);
+        self.watch_for_room(key);
         let Some(client) = self.clients.get(key) else {
             return moved;
         };

@@ -1,12 +1,12 @@
 //! A client of the bench: does the tasks that the bench writes to its standard input, one a line.
 //!
-//! Posts of the zoid methods wait for their counterpart, as programs are advised to have them, so each
-//! of several messages in flight has a thread of its own. The tcp method needs one thread for all.
+//! Posts of the zoid methods wait for their counterpart, as programs are advised to have them; those
+//! of a stream are pipelined, so that one thread has several messages in flight.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
@@ -37,10 +37,12 @@ pub(super) fn serve(place: &Place) -> anyhow::Result<()> {
         let (method, task) = line.split_once(' ').context("a line without a task")?;
         let method: Method = method.parse()?;
         let task: Task = task.parse()?;
-        if let std::collections::btree_map::Entry::Vacant(free) = ends.entry(method) {
-            free.insert(End::connect(place, method)?);
-        }
-        let end = ends.get_mut(&method).context("a client without an end")?;
+        let streams = matches!(task.pattern, Pattern::Stream | Pattern::UnexpectedStream);
+        let pipelined = streams && method != Method::Tcp;
+        let end = match ends.entry((method, pipelined)) {
+            Entry::Occupied(end) => end.into_mut(),
+            Entry::Vacant(free) => free.insert(End::connect(place, method, pipelined)?),
+        };
         let done = end.run(&task).with_context(|| line.clone())?;
         writeln!(io::stdout(), "{done}").context("cannot write to standard output")?;
     }
@@ -66,16 +68,18 @@ struct End {
     server: Address,
     counters: Option<Arc<Counters>>,
     stock: Stock,
-    /// Each message in flight has a thread of its own.
-    threads: bool,
 }
 
 impl End {
-    fn connect(place: &Place, method: Method) -> anyhow::Result<Self> {
+    fn connect(place: &Place, method: Method, pipelined: bool) -> anyhow::Result<Self> {
         let (builder, counters) = match method {
             Method::Tcp => (Bmi::builder().method(bmi::tcp::Tcp::new()), None),
             Method::Zoid | Method::ZeroCopy => {
-                let zoid = Zoid::new(place.client_options(method)?);
+                let options = place.client_options(method)?;
+                let zoid = Zoid::new(zoid::Options {
+                    pipelined,
+                    ..options
+                });
                 let counters = zoid.counters();
                 (Bmi::builder().method(zoid), Some(counters))
             }
@@ -88,7 +92,6 @@ impl End {
         Ok(Self {
             context: bmi.open_context()?,
             server,
-            threads: counters.is_some(),
             counters,
             stock: Stock::default(),
             bmi,
@@ -189,25 +192,7 @@ impl End {
                 buffer: Some(self.take(task.bytes)?),
             });
         }
-        let end = &*self;
-        let back = match self.threads {
-            false => end.send_all(lanes, send)?,
-            true if lanes.len() == 1 => end.send_all(lanes, send)?,
-            true => thread::scope(|scope| {
-                let running: Vec<_> = lanes
-                    .into_iter()
-                    .map(|lane| scope.spawn(move || end.send_all(vec![lane], send)))
-                    .collect();
-                let ended = running.into_iter().map(|thread| match thread.join() {
-                    Ok(ended) => ended,
-                    Err(_) => bail!("a thread of the client panicked"),
-                });
-                ended.collect::<anyhow::Result<Vec<_>>>()
-            })?
-            .into_iter()
-            .flatten()
-            .collect(),
-        };
+        let back = self.send_all(lanes, send)?;
         let arrived = self.receive(Buffer::from(vec![0; 8]), ARRIVED)?;
         self.finish(arrived)?;
         for lane in back {

@@ -61,12 +61,11 @@ impl State {
             return Err(nonsense("a message that does not fit"));
         }
         (sink.grant, sink.total) = (Some(grant), total);
-        let streamed = places.is_none();
-        call.answers.push_back(Answer::Coming(grant, total, places));
-        if streamed && total == 0 {
-            call.answers.push_back(Answer::Received);
+        let complete = places.is_none() && total == 0;
+        self.answer(request, Answer::Coming(grant, total, places));
+        if complete {
+            self.answer(request, Answer::Received);
         }
-        self.rouse(request);
         Ok(())
     }
 
@@ -102,8 +101,7 @@ impl State {
         if let Some(sink) = &mut call.sink {
             sink.received += len;
             if sink.received == sink.total {
-                call.answers.push_back(Answer::Received);
-                self.rouse(request);
+                self.answer(request, Answer::Received);
             }
         }
     }

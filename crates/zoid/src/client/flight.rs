@@ -1,0 +1,139 @@
+//! Attempts that no thread waits for: those of a client whose posts do not wait.
+//!
+//! ```text
+//!            launch             an answer, a driver             Step::.. over
+//!   (post) ──────────▶ IN FLIGHT ─────────────────▶ (driven) ─────────────────▶ settled
+//!                          ▲                            │
+//!                          └────── more answers ────────┘
+//! ```
+//!
+//! Whoever waits for anything drives them: takes one that has an answer, does what that asks for
+//! (copies, sends, acknowledges), and puts it back until it is over. One thread drives at a time, so
+//! that an attempt that has to be repeated, which waits, drives nothing itself.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::Client;
+use super::attempt::{Outcome, Progress, Step};
+use super::queue::{Key, Op};
+use super::session::Ticket;
+
+/// An attempt under way.
+pub(super) struct Flight {
+    pub(super) op: Op,
+    pub(super) step: Step,
+    pub(super) ticket: Ticket,
+}
+
+/// All of them, by request.
+#[derive(Default)]
+pub(super) struct Flights {
+    waiting: BTreeMap<u32, Flight>,
+    /// Those that have an answer, some more than once.
+    answered: VecDeque<u32>,
+    /// A thread drives.
+    driven: bool,
+}
+
+impl Flights {
+    /// Takes a flight in, which may have an answer already.
+    pub(super) fn add(&mut self, flight: Flight, has_answer: bool) {
+        let request = flight.ticket.request;
+        self.waiting.insert(request, flight);
+        self.answered.extend(has_answer.then_some(request));
+    }
+
+    /// A call got an answer. Says whether it is that of a flight.
+    pub(super) fn note_answer(&mut self, request: u32) -> bool {
+        let is_flight = self.waiting.contains_key(&request);
+        if is_flight {
+            self.answered.push_back(request);
+        }
+        is_flight
+    }
+
+    /// Whether there is something to do, and nobody does it: then the caller is the driver, until
+    /// [`next_answered`](Self::next_answered) has nothing more for it.
+    pub(super) fn want_driver(&mut self) -> bool {
+        let wanted = !self.driven && !self.answered.is_empty();
+        self.driven |= wanted;
+        wanted
+    }
+
+    /// Takes the flight of the oldest answer out.
+    pub(super) fn next_answered(&mut self) -> Option<Flight> {
+        while let Some(request) = self.answered.pop_front() {
+            if let Some(flight) = self.waiting.remove(&request) {
+                return Some(flight);
+            }
+        }
+        self.driven = false;
+        None
+    }
+
+    /// Whether anything is under way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The request of an operation that still asks for its counterpart.
+    pub(super) fn asking(&self, op: bmi::OpId) -> Option<Ticket> {
+        let flight = self.waiting.values().find(|flight| flight.op.id == op)?;
+        flight.step.is_asking().then(|| flight.ticket.clone())
+    }
+
+    /// Lets go of every operation's memory.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+        self.answered.clear();
+    }
+}
+
+impl Client {
+    /// Begins an attempt and does not wait for its end.
+    pub(super) fn launch(&self, op: Op, timeout_ms: u32) {
+        let calling = match self.begin(op.sink()) {
+            Ok(calling) => calling,
+            Err(error) => return self.land(op, Outcome::Lost(error)),
+        };
+        let step = self.first_step(&op);
+        let ticket = calling.ticket.clone();
+        calling.detach(op.clone(), step);
+        // A connection that is lost has answered every call.
+        let _answered = self.say_request(&ticket, &op, step, timeout_ms);
+    }
+
+    /// Begins the oldest attempt of a key, unless it is under way.
+    pub(super) fn launch_next(&self, key: Key) {
+        let next = self.lock().queue.begin(key);
+        if let Some(op) = next {
+            self.launch(op, 0);
+        }
+    }
+
+    /// Does what answers to flights ask for, until there is none left.
+    pub(super) fn drive(&self) {
+        while let Some((flight, answer)) = self.next_landed() {
+            let Flight { op, step, ticket } = flight;
+            match self.advance(&ticket, &op, step, answer) {
+                Progress::Waits(step) => self.go_on(Flight { op, step, ticket }),
+                Progress::Ended(outcome) => {
+                    self.forget_call(ticket.request);
+                    let outcome = self.repeated(&op, outcome);
+                    self.land(op, outcome);
+                }
+            }
+        }
+    }
+
+    /// An attempt is over, and others of its key have their turn.
+    fn land(&self, op: Op, outcome: Outcome) {
+        let key = Key::of(op.kind, op.tag);
+        let id = op.id;
+        // A completed operation's memory has no other name.
+        drop(op);
+        if self.settle(id, outcome) {
+            self.launch_next(key);
+        }
+    }
+}
