@@ -204,9 +204,6 @@ pub struct Traits {
     pub single_context: bool,
     /// This side may get unexpected messages.
     pub receives_unexpected: bool,
-    /// A test is expensive, so the interface calls it once with all of the time rather than first
-    /// without any.
-    pub no_polling: bool,
 }
 
 /// The largest messages of a method, in bytes, inclusive.

@@ -177,7 +177,6 @@ impl Method for Client {
         Traits {
             single_context: true,
             receives_unexpected: false,
-            no_polling: true,
         }
     }
 

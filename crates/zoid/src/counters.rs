@@ -62,6 +62,8 @@ counters! {
     temporary_buffers,
     /// Server operations that had to wait for a temporary buffer.
     waited_for_memory,
+    /// Allocations of a server's program refused in favour of operations that wait for memory.
+    allocations_held_back,
     /// Bytes of the segment that a server took for programs and temporary buffers, rounded up.
     memory_taken,
     /// Bytes of these that it gave back.

@@ -46,7 +46,7 @@ use self::attachment::{Attachment, NotAttached};
 use self::ops::Ops;
 use self::peers::{ITSELF, Peers};
 use self::pool::Pool;
-use self::waiting::Waiting;
+use self::waiting::{AGE_MAX, Waiting};
 use crate::address::{Daemon, parse};
 use crate::counters::Counters;
 use crate::options::Options;
@@ -322,7 +322,6 @@ impl Method for Handle {
         Traits {
             single_context: true,
             receives_unexpected: true,
-            no_polling: true,
         }
     }
 
@@ -384,8 +383,7 @@ impl Method for Handle {
     }
 
     fn allocate(&self, _peer: Peer, len: usize) -> Result<Span, Error> {
-        let attachment = self.enter()?.attached()?;
-        attachment.lease(len).ok_or(Error::NoMem)
+        self.enter()?.allocate(len)
     }
 
     fn set(&self, peer: Option<Peer>, setting: &Setting) -> Result<(), Error> {
@@ -434,6 +432,18 @@ impl Server {
             return Err(Error::NetDown);
         }
         Ok(inside)
+    }
+
+    /// Memory for the program, which gives way to operations that have waited for too long.
+    fn allocate(&self, len: usize) -> Result<Span, Error> {
+        let attachment = self.attached()?;
+        let now = Instant::now();
+        let may_fit = |size| attachment.pool.may_fit(size, AGE_MAX, now);
+        if lock(&self.waiting).overdue(now).any(may_fit) {
+            self.counters.allocations_held_back().up();
+            return Err(Error::NoMem);
+        }
+        attachment.lease(len).ok_or(Error::NoMem)
     }
 
     fn wake_all(&self) {

@@ -3,6 +3,12 @@
 //! Whoever frees memory looks through all of them, the largest first, and takes the first that
 //! fits. An operation that was passed over by smaller ones too often or for too long holds them
 //! back until it fits, so that none starves. Operations of one key keep their order.
+//!
+//! A program that takes and gives back memory without pause can starve an operation, too. So one
+//! that has waited for too long holds the program's own allocations back as well, which then fail
+//! with `NoMem`, as long as that can help: not when the memory that the program keeps leaves no
+//! room for the operation anyhow. What has been out for [`AGE_MAX`] counts as kept, so this ends
+//! within that time at the latest.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +20,7 @@ use bmi::OpId;
 const PASSED_MAX: u32 = 1000;
 
 /// ... or for this long.
-const AGE_MAX: Duration = Duration::from_secs(5);
+pub(super) const AGE_MAX: Duration = Duration::from_secs(5);
 
 /// Peer, tag and direction: what keeps its order.
 pub(super) type Key = (u64, i32, bool);
@@ -70,6 +76,15 @@ impl Waiting {
             .iter()
             .take_while(|((Reverse(larger), _), _)| *larger > size)
             .any(|(_, waiter)| waiter.is_aged(now))
+    }
+
+    /// Sizes of the operations that have waited so long that the program's own allocations are to
+    /// give way.
+    pub(super) fn overdue(&self, now: Instant) -> impl Iterator<Item = usize> {
+        let overdue = move |waiter: &Waiter| waiter.age(now) >= AGE_MAX;
+        let ops = self.ops.iter();
+        ops.filter(move |(_, waiter)| overdue(waiter))
+            .map(|((Reverse(size), _), _)| *size)
     }
 
     /// The first that gets memory from `allocate`, which is given its size, with the memory.
@@ -144,7 +159,11 @@ impl Waiting {
 
 impl Waiter {
     fn is_aged(&self, now: Instant) -> bool {
-        self.passed >= PASSED_MAX || now.saturating_duration_since(self.since) >= AGE_MAX
+        self.passed >= PASSED_MAX || self.age(now) >= AGE_MAX
+    }
+
+    fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since)
     }
 }
 
@@ -213,6 +232,17 @@ mod tests {
         let later = now + AGE_MAX;
         assert_eq!(waiting.next(later, fits(10)), None);
         assert_eq!(waiting.next(now, fits(10)).unwrap().0.op, id(2));
+    }
+
+    #[test]
+    fn r56_who_has_waited_five_seconds_is_overdue_however_seldom_passed_over() {
+        let (mut waiting, now) = waiting(&[(1, 1, 100)]);
+        let later = now + AGE_MAX;
+        waiting.add(id(2), (0, 2, true), 300, now + AGE_MAX / 2);
+        assert_eq!(waiting.overdue(now).count(), 0);
+        assert_eq!(waiting.overdue(later).collect::<Vec<_>>(), [100]);
+        waiting.clear();
+        assert_eq!(waiting.overdue(later).count(), 0);
     }
 
     #[test]

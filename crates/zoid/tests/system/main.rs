@@ -14,5 +14,6 @@
 mod bad_input;
 mod bed;
 mod conformance;
+mod memory;
 mod requirements;
 mod stub;
