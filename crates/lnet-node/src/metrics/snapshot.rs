@@ -164,6 +164,9 @@ fn merge(into: &mut PeerNiView, other: &PeerNiView) {
     add_types(&mut into.stats.sent, other.stats.sent);
     add_types(&mut into.stats.received, other.stats.received);
     add_types(&mut into.stats.dropped, other.stats.dropped);
+    let (stats, more) = (&mut into.stats, &other.stats);
+    stats.sent_length = stats.sent_length.saturating_add(more.sent_length);
+    stats.received_length = stats.received_length.saturating_add(more.received_length);
     into.health.health = into.health.health.min(other.health.health);
     into.health.in_recovery |= other.health.in_recovery;
     let (failed, more) = (&mut into.health_stats, &other.health_stats);
