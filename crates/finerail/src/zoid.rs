@@ -45,8 +45,8 @@ enum ZoidCommand {
 #[derive(clap::Args)]
 #[command(after_help = "\
 Settings come from compiled defaults, then --config, then the environment (ZBMI_SHM_SIZE_TOTAL,
-ZBMI_SHM_SIZE_UNEXP, ZOID_MAX_UNEXPECTED_MSG, ZOID_MAX_EXPECTED_MSG, ZOID_INSTANCE, ZOID_SOCKET),
-then these flags; later wins. A configuration file has one `name = value` a line, with the names of
+ZBMI_SHM_SIZE_UNEXP, ZOID_MAX_UNEXPECTED_MSG, ZOID_MAX_EXPECTED_MSG, ZBMI_JOB_WEIGHTS,
+ZOID_INSTANCE, ZOID_SOCKET), then these flags; later wins. A configuration file has one `name = value` a line, with the names of
 the flags, and # before comments. Sizes take k, M and G (binary).
 
 Examples
@@ -86,8 +86,9 @@ pub(crate) struct DaemonArgs {
     /// Largest expected message [default: 128M]
     #[arg(long, value_name = "SIZE")]
     max_expected: Option<String>,
-    /// Ask for huge pages: on or off [default: off]
-    #[arg(long, value_name = "SWITCH")]
+    /// Pages of the shared memory: 2M or 1G of the system's reserve (vm.nr_hugepages), or
+    /// transparent huge pages where that is empty; auto is 2M without a warning; off [default: off]
+    #[arg(long, value_name = "SIZE")]
     hugepages: Option<String>,
     /// Touch the shared memory early: on, off or auto, which is on up to 1G [default: auto]
     #[arg(long, value_name = "WHEN")]
@@ -120,6 +121,10 @@ pub(crate) struct DaemonArgs {
     /// Most of the unexpected memory that one client may hold [default: 100]
     #[arg(long, value_name = "PERCENT")]
     unexp_share: Option<String>,
+    /// Turns of a job's transfers above 64k to the server for each of another job's, such as
+    /// 7:2,9:4; clients say their job with ZOID_JOB [default: 1 for every job]
+    #[arg(long, value_name = "JOB:WEIGHT,...")]
+    job_weights: Option<String>,
     /// Stop or die at a place in the protocol; for tests
     #[arg(long, value_name = "PLACE=ACTION", hide = true)]
     failpoint: Vec<Failpoint>,
@@ -168,7 +173,7 @@ impl DaemonArgs {
     }
 
     /// The flags that are settings.
-    fn flags(&self) -> [(&'static str, &Option<String>); 20] {
+    fn flags(&self) -> [(&'static str, &Option<String>); 21] {
         [
             ("instance", &self.instance),
             ("directory", &self.directory),
@@ -190,6 +195,7 @@ impl DaemonArgs {
             ("credits", &self.credits),
             ("trust-clients", &self.trust_clients),
             ("unexp-share", &self.unexp_share),
+            ("job-weights", &self.job_weights),
         ]
     }
 }

@@ -213,6 +213,7 @@ impl Method for Client {
     fn post(&self, request: &Request) -> Result<Posted, Error> {
         let _inside = self.enter()?;
         self.check(request)?;
+        self.counters.posts().up();
         let op = self.lock().queue.add(request);
         let key = Key::of(op.kind, op.tag);
         if !self.lock().queue.is_oldest(&op) {
@@ -226,6 +227,7 @@ impl Method for Client {
             Outcome::NotNow => Ok(self.leave_queued(op.id)),
             Outcome::Done(len) => {
                 self.finish_post(op.id, key);
+                self.counters.posts_immediate().up();
                 Ok(Posted::Immediate(len))
             }
             Outcome::Failed(error) | Outcome::Lost(error) => {

@@ -55,6 +55,13 @@ use crate::question;
 /// How often a server without a daemon looks for one.
 const RETRY: Duration = Duration::from_millis(100);
 
+/// How long a server that finds another one in its place goes on trying: a process that was killed
+/// keeps its place until the system has taken its memory apart, and others see it die before.
+const BUSY: Duration = Duration::from_secs(1);
+
+/// How often it tries.
+const BUSY_RETRY: Duration = Duration::from_millis(10);
+
 /// Instances with a server in this process: their reply queues would have the same names.
 static SERVED: Mutex<BTreeSet<Instance>> = Mutex::new(BTreeSet::new());
 
@@ -82,7 +89,8 @@ pub(crate) struct Server {
     limits: Mutex<(u64, u64)>,
     /// How often the interface has ended all sleeps, or an operation was registered late.
     wakes: AtomicU64,
-    _served: Served,
+    /// Until the end of `close`.
+    served: Mutex<Option<Served>>,
 }
 
 /// The server's daemon, if it has one.
@@ -118,14 +126,15 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`Error::ConnRefused`]: no daemon in time. [`Error::Busy`]: it has a server.
+    /// [`Error::ConnRefused`]: no daemon in time. [`Error::Busy`]: it has a server, which still
+    /// lived a second later.
     pub(crate) fn start(
         options: Options,
         completions: Completions,
         counters: Arc<Counters>,
     ) -> Result<Arc<Self>, Error> {
         let server = Arc::new(Self {
-            _served: Served::claim(&options.instance)?,
+            served: Mutex::new(Some(Served::claim(&options.instance)?)),
             options,
             completions,
             counters,
@@ -153,6 +162,10 @@ impl Server {
         loop {
             match Attachment::attach(&self.options, self.process, &self.counters) {
                 Ok(attachment) => return self.adopt(attachment).map(drop),
+                Err(NotAttached::Refused(Error::Busy)) if began.elapsed() < BUSY => {
+                    self.rest(BUSY_RETRY);
+                    continue;
+                }
                 Err(NotAttached::Refused(error)) => return Err(error),
                 Err(NotAttached::NotYet) => {}
             }
@@ -165,9 +178,12 @@ impl Server {
                 tracing::info!(%instance, "waiting for the daemon");
                 told = true;
             }
-            let link = self.link();
-            drop(self.changed.wait_timeout(link, RETRY));
+            self.rest(RETRY);
         }
+    }
+
+    fn rest(&self, time: Duration) {
+        drop(self.changed.wait_timeout(self.link(), time));
     }
 
     fn link(&self) -> MutexGuard<'_, Link> {
@@ -194,6 +210,7 @@ impl Server {
         }
         link.current = Some(Arc::clone(&attachment));
         drop(link);
+        attachment.report(&self.counters);
         self.changed.notify_all();
         // Posts that came between the last daemon and this one wait for its memory.
         self.memory_freed();
@@ -271,7 +288,8 @@ impl Server {
         former.retain(|pool| pool.strong_count() > 0);
         former.push(Arc::downgrade(&attachment.pool));
         drop(former);
-        lock(&self.waiting).clear();
+        let waited = lock(&self.waiting).clear();
+        self.counters.memory_waits_over().add(waited);
         let fallen = lock(&self.ops).take_all();
         for (id, op) in fallen {
             // The memory goes back before the interface hears of it.
@@ -349,7 +367,13 @@ impl Method for Handle {
     }
 
     fn post(&self, request: &Request) -> Result<Posted, Error> {
-        self.enter()?.post(request)
+        let server = self.enter()?;
+        let posted = server.post(request)?;
+        server.counters.posts().up();
+        if matches!(posted, Posted::Immediate(_)) {
+            server.counters.posts_immediate().up();
+        }
+        Ok(posted)
     }
 
     fn cancel(&self, op: OpId) -> Result<(), Error> {
@@ -506,8 +530,11 @@ impl Server {
             link = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(link);
-        lock(&self.waiting).clear();
+        let waited = lock(&self.waiting).clear();
+        self.counters.memory_waits_over().add(waited);
         let fallen = lock(&self.ops).take_all();
         drop(fallen);
+        // From now on another server of this process may have the names.
+        *lock(&self.served) = None;
     }
 }

@@ -13,7 +13,7 @@ use bmi::Error;
 use sys::span::{Leases, Span};
 use sys::{Mapping, SharedMemory};
 use zoid_proto::ctl::{InitReply, Reply, Request};
-use zoid_proto::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader};
+use zoid_proto::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader, ServerStatistics};
 
 use super::control::{Answer, Control, WHILE_IT_LIVES};
 use super::journal;
@@ -38,7 +38,8 @@ pub(super) struct Attachment {
     pub(super) max_expected: u64,
     pub(super) max_unexpected: u64,
     control: Control,
-    mapping: Mapping,
+    /// The header page; the regions may be in another object.
+    page: Mapping,
     pub(super) watch: Watch,
     /// The expected region: where it is in this process and in the segment.
     expected: Span,
@@ -91,11 +92,12 @@ impl Attachment {
         process: u32,
         counters: &Arc<Counters>,
     ) -> Result<Self, NotAttached> {
-        let (mapping, header) = map_segment(options)?;
-        let watch = Watch::new(mapping.clone(), header.daemon_pid);
+        let (page, header) = map_segment(options)?;
+        let watch = Watch::new(page.clone(), header.daemon_pid);
         if header.state != DaemonState::READY || !watch.lives() {
             return Err(NotAttached::NotYet);
         }
+        let mapping = map_regions(&page, &header)?;
         let region = |range: Range<u64>| span_of(&mapping, &range).ok_or(Error::Proto);
         let expected = region(header.expected_region())?;
         let unexpected = region(header.unexpected_region())?;
@@ -110,7 +112,7 @@ impl Attachment {
             control.unlink();
             return Err(NotAttached::NotYet);
         }
-        let arrived = mapping.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
+        let arrived = page.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
         Ok(Self {
             session: init.session,
             epoch: init.epoch,
@@ -124,7 +126,7 @@ impl Attachment {
             expected_offsets: header.expected_region(),
             unexpected_offsets: header.unexpected_region(),
             unexpected_leases: Leases::new(unexpected),
-            mapping,
+            page,
             gate: Mutex::default(),
             // Whether messages wait from before, the first test will be told.
             taken: AtomicU32::new(arrived.unwrap_or(0)),
@@ -236,7 +238,7 @@ impl Attachment {
 
     /// How many unexpected messages have come, modulo 2^32.
     fn arrived(&self) -> u32 {
-        let arrived = self.mapping.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
+        let arrived = self.page.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
         arrived.unwrap_or(0)
     }
 
@@ -258,6 +260,15 @@ impl Attachment {
         self.told.store(true, Ordering::Relaxed);
     }
 
+    /// Writes down what this server counts, for the daemon's metrics.
+    pub(super) fn report(&self, counters: &Counters) {
+        let words = counters.read().statistics().words();
+        for (index, word) in words.into_iter().enumerate() {
+            // The place is within the header page, which is mapped.
+            let _there = self.page.store_u64(ServerStatistics::AT + 8 * index, word);
+        }
+    }
+
     /// Says farewell and removes the queues' names.
     pub(super) fn detach(&self) {
         let farewell = self
@@ -276,10 +287,11 @@ impl Attachment {
     }
 }
 
+/// The object that has the segment's name: all of the segment, or its header page.
 fn map_segment(options: &Options) -> Result<(Mapping, SegmentHeader), NotAttached> {
     let object = SharedMemory::open(&options.instance.segment())?;
     let size = usize::try_from(object.size()?).map_err(|_| Error::NoMem)?;
-    if size <= SEGMENT_HEADER_LEN {
+    if size < SEGMENT_HEADER_LEN {
         return Err(NotAttached::NotYet);
     }
     let mapping = object.map(size)?;
@@ -288,11 +300,31 @@ fn map_segment(options: &Options) -> Result<(Mapping, SegmentHeader), NotAttache
     page.copy_out(&mut bytes);
     // A daemon that is just starting has not written it yet.
     let header = SegmentHeader::decode(&bytes).map_err(|_| NotAttached::NotYet)?;
-    let needed = header.total.checked_add(SEGMENT_HEADER_LEN as u64);
-    if needed.is_none_or(|needed| needed > size as u64) {
-        return Err(NotAttached::NotYet);
-    }
     Ok((mapping, header))
+}
+
+/// What the regions are in.
+fn map_regions(page: &Mapping, header: &SegmentHeader) -> Result<Mapping, NotAttached> {
+    let needed = header.total.checked_add(SEGMENT_HEADER_LEN as u64);
+    let needed = needed.and_then(|needed| usize::try_from(needed).ok());
+    let needed = needed.ok_or(Error::NoMem)?;
+    if header.regions == 0 {
+        return match page.len() >= needed {
+            true => Ok(page.clone()),
+            false => Err(NotAttached::NotYet),
+        };
+    }
+    let object = SharedMemory::open_of_process(header.daemon_pid, header.regions);
+    let object = object.inspect_err(|error| {
+        let daemon = header.daemon_pid;
+        tracing::warn!(%error, daemon, "cannot open the daemon's huge pages");
+    })?;
+    // All of it: a mapping of huge pages is unmapped by whole ones.
+    let size = usize::try_from(object.size()?).map_err(|_| Error::NoMem)?;
+    match size >= needed {
+        true => Ok(object.map(size)?),
+        false => Err(NotAttached::NotYet),
+    }
 }
 
 fn introduce(

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bmi::{Error, Kind, Memory, OpId, Posted, Request};
 use zoid_proto::ctl::{INLINE_SEGMENTS, Post, PostOutcome, Reply, Request as Command};
@@ -268,8 +268,9 @@ impl Server {
     pub(super) fn cancel(&self, id: OpId) {
         let op = lock(&self.ops).get(id).map(|op| op.state);
         if op == Some(State::Waiting) {
-            let removed = lock(&self.waiting).remove(id);
-            if removed {
+            let removed = lock(&self.waiting).remove(id, Instant::now());
+            if let Some(waited) = removed {
+                self.note_waited(waited);
                 return self.cancel_waiting(id);
             }
         }
@@ -328,6 +329,7 @@ impl Server {
         let Some((turn, piece)) = turn else {
             return false;
         };
+        self.note_waited(turn.waited);
         let registered = self.give_memory(turn.op, piece)
             && match self.register(turn.op, &attachment, true) {
                 Outcome::Failed(error) => {
@@ -347,6 +349,14 @@ impl Server {
             self.wake_all();
         }
         true
+    }
+
+    /// An operation does not wait for memory any more.
+    fn note_waited(&self, waited: Duration) {
+        let counters = &self.counters;
+        counters.memory_waits_over().up();
+        let waited = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        counters.longest_memory_wait_us().raise(waited);
     }
 
     /// Says whether the operation still exists.

@@ -34,6 +34,7 @@ impl Server {
         let Ok(attachment) = self.reattached() else {
             return self.pause(wait.min(NO_DAEMON), wakes, || wanted.is_met());
         };
+        attachment.report(&self.counters);
         let asleep = attachment.wakes();
         if self.wakes.load(Ordering::SeqCst) != wakes || wanted.is_met() {
             return Ok(());
@@ -140,6 +141,7 @@ impl Server {
         let Ok(attachment) = self.reattached() else {
             return self.pause(wait.min(NO_DAEMON), wakes, || false);
         };
+        attachment.report(&self.counters);
         let asleep = attachment.wakes();
         if self.wakes.load(Ordering::SeqCst) != wakes {
             return Ok(());

@@ -47,6 +47,8 @@ struct Waiter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) op: OpId,
+    /// How long it waited.
+    pub(super) waited: Duration,
     key: Key,
     arrival: u64,
 }
@@ -118,6 +120,7 @@ impl Waiting {
         let waiter = self.ops.remove(&place)?;
         let turn = Turn {
             op: waiter.op,
+            waited: waiter.age(now),
             key: waiter.key,
             arrival: place.1,
         };
@@ -129,16 +132,13 @@ impl Waiting {
         self.leave(turn.key, turn.arrival);
     }
 
-    /// Takes an operation away. Says whether it waited.
-    pub(super) fn remove(&mut self, op: OpId) -> bool {
+    /// Takes an operation away. Says how long it waited; nothing when it did not.
+    pub(super) fn remove(&mut self, op: OpId, now: Instant) -> Option<Duration> {
         let place = self.ops.iter().find(|(_, waiter)| waiter.op == op);
-        let Some(place) = place.map(|(place, _)| *place) else {
-            return false;
-        };
-        if let Some(waiter) = self.ops.remove(&place) {
-            self.leave(waiter.key, place.1);
-        }
-        true
+        let place = place.map(|(place, _)| *place)?;
+        let waiter = self.ops.remove(&place)?;
+        self.leave(waiter.key, place.1);
+        Some(waiter.age(now))
     }
 
     fn leave(&mut self, key: Key, arrival: u64) {
@@ -150,10 +150,12 @@ impl Waiting {
         }
     }
 
-    /// Nobody waits any more.
-    pub(super) fn clear(&mut self) {
+    /// Nobody waits any more. Says how many did.
+    pub(super) fn clear(&mut self) -> usize {
+        let count = self.ops.len();
         self.ops.clear();
         self.keys.clear();
+        count
     }
 }
 
@@ -241,7 +243,7 @@ mod tests {
         waiting.add(id(2), (0, 2, true), 300, now + AGE_MAX / 2);
         assert_eq!(waiting.overdue(now).count(), 0);
         assert_eq!(waiting.overdue(later).collect::<Vec<_>>(), [100]);
-        waiting.clear();
+        assert_eq!(waiting.clear(), 2);
         assert_eq!(waiting.overdue(later).count(), 0);
     }
 
@@ -249,8 +251,9 @@ mod tests {
     fn r62_any_of_three_can_be_taken_away() {
         for gone in 1..=3 {
             let (mut waiting, now) = waiting(&[(1, 1, 10), (2, 2, 20), (3, 3, 30)]);
-            assert!(waiting.remove(id(gone)));
-            assert!(!waiting.remove(id(gone)));
+            let waited = Duration::from_millis(7);
+            assert_eq!(waiting.remove(id(gone), now + waited), Some(waited));
+            assert_eq!(waiting.remove(id(gone), now), None);
             let mut left = Vec::new();
             while let Some((turn, _)) = waiting.next(now, fits(100)) {
                 left.push(turn.op.number());

@@ -14,6 +14,7 @@
 mod bad_input;
 mod bed;
 mod conformance;
+mod huge_pages;
 mod memory;
 mod requirements;
 mod stub;

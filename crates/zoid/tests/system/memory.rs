@@ -62,6 +62,8 @@ fn r56_a_program_that_takes_and_frees_memory_without_pause_starves_nobody() {
     let (server, client) = bed.meet();
     let mut held = Some(server.memory(POOL / 2));
     let op = pending(server.receive(1, server.outside(POOL * 3 / 4)));
+    server.bmi.test(op, std::time::Duration::ZERO).unwrap();
+    assert_eq!(bed.metric("zoidd_server_waiting_for_memory"), 1.0);
     let began = Instant::now();
     while server.counters.read().temporary_buffers == 0 {
         // The next one before the last one goes: half of the pool is always out.
@@ -77,6 +79,8 @@ fn r56_a_program_that_takes_and_frees_memory_without_pause_starves_nobody() {
     drop(held);
     immediate(client.send(1, pattern(POOL / 2)));
     assert_eq!(server.wait(op).result, Ok(POOL / 2));
-    assert!(server.counters.read().allocations_held_back > 0);
+    assert!(bed.metric("zoidd_server_allocations_held_back_total") > 0.0);
+    assert_eq!(bed.metric("zoidd_server_waiting_for_memory"), 0.0);
+    assert!(bed.metric("zoidd_server_memory_wait_longest_seconds") >= 5.0);
     assert!(server.bmi.allocate(server.peer, POOL / 2).is_ok());
 }

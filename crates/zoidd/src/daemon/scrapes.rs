@@ -109,6 +109,9 @@ impl Daemon {
             gauges: self.engine.gauges(),
             daemon: &self.counters,
             server: self.engine.session().is_some(),
+            reported: self.segment.server_statistics(),
+            huge_page_bytes: self.segment.huge_page_bytes(),
+            job_weights: &self.options.job_weights,
             clients: &[],
         }
     }
