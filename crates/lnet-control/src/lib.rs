@@ -26,4 +26,5 @@ pub use frame::{Code, Frame, FrameError, Header};
 pub use path::default_socket_path;
 pub use request::{
     Failure, Fault, FaultPace, FaultRule, HealthTarget, ImportMode, Reply, Request, Section, Show,
+    Tune,
 };

@@ -86,22 +86,24 @@ fn bound(local: SocketAddr) -> io::Result<Socket> {
 pub(crate) fn dial(
     local: IpAddr,
     remote: SocketAddr,
+    tos: Option<u8>,
     config: &SocklndConfig,
 ) -> Result<TcpStream, DialFailure> {
     match config.source_ports {
-        SourcePorts::Any => dial_from(SocketAddr::new(local, 0), remote, config)
+        SourcePorts::Any => dial_from(SocketAddr::new(local, 0), remote, tos, config)
             .map_err(|error| dial_failure(error.kind())),
-        SourcePorts::Privileged => dial_privileged(local, remote, config),
+        SourcePorts::Privileged => dial_privileged(local, remote, tos, config),
     }
 }
 
 fn dial_privileged(
     local: IpAddr,
     remote: SocketAddr,
+    tos: Option<u8>,
     config: &SocklndConfig,
 ) -> Result<TcpStream, DialFailure> {
     for port in PRIVILEGED_SOURCE_PORTS.rev() {
-        match dial_from(SocketAddr::new(local, port), remote, config).map_err(|e| e.kind()) {
+        match dial_from(SocketAddr::new(local, port), remote, tos, config).map_err(|e| e.kind()) {
             Ok(stream) => return Ok(stream),
             // The address pair is in use, or was until a moment ago: the next port makes another.
             Err(ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable) => {}
@@ -115,9 +117,13 @@ fn dial_privileged(
 fn dial_from(
     local: SocketAddr,
     remote: SocketAddr,
+    tos: Option<u8>,
     config: &SocklndConfig,
 ) -> io::Result<TcpStream> {
     let socket = bound(local)?;
+    if let Some(tos) = tos {
+        choose_tos(&SockRef::from(&socket), local.is_ipv4(), tos)?;
+    }
     if let Some(name) = &config.congestion {
         sys::set_congestion_control(&socket, name)?;
     }
@@ -157,6 +163,23 @@ pub(crate) fn connected(stream: &TcpStream) -> Option<Result<(), DialFailure>> {
         Ok(_) => Some(Ok(())),
         Err(error) if error.kind() == ErrorKind::NotConnected => None,
         Err(error) => Some(Err(dial_failure(error.kind()))),
+    }
+}
+
+/// Sets the type of service of an accepted connection, if one is wanted.
+pub(crate) fn set_tos(stream: &TcpStream, tos: Option<u8>) -> io::Result<()> {
+    let Some(tos) = tos else {
+        return Ok(());
+    };
+    let is_ipv4 = stream.local_addr()?.is_ipv4();
+    choose_tos(&SockRef::from(stream), is_ipv4, tos)
+}
+
+fn choose_tos(socket: &SockRef<'_>, is_ipv4: bool, tos: u8) -> io::Result<()> {
+    if is_ipv4 {
+        socket.set_tos_v4(tos.into())
+    } else {
+        socket.set_tclass_v6(tos.into())
     }
 }
 

@@ -6,7 +6,7 @@ mod common;
 
 use std::time::Duration;
 
-use lnet_tcp::{CloseReason, DialFailure, Failure, LndNi, NiKey, Refusal, SocklndConfig};
+use lnet_tcp::{CloseReason, DialFailure, Failure, LndNi, NiKey, NiTuning, Refusal, SocklndConfig};
 use lnet_types::{Net, Nid, ProcessId};
 use lnet_wire::{Ctype, HelloVersion};
 
@@ -299,7 +299,7 @@ fn interfaces_with_one_address_share_the_port() {
     let ni = LndNi {
         ni: NiKey(8),
         nid: second,
-        conns_per_peer: 1,
+        tuning: NiTuning::default(),
         incarnation: 1,
     };
     b.lnd.add_ni(ni).unwrap();

@@ -18,6 +18,7 @@ mod ping;
 mod request;
 mod rules;
 mod show;
+mod tune;
 
 use std::fs;
 use std::io::{self, ErrorKind};
