@@ -81,11 +81,12 @@ fn main() -> ExitCode {
         .then(|| ctl::about_itself(&arguments))
         .flatten()
     {
+        let answered = answered.map(|()| ExitCode::SUCCESS);
         return answered.unwrap_or_else(|error| common::report(&error.into()));
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) if ctl::is_called(&arguments) => return ctl::usage(&error),
+        Err(error) if ctl::is_called(&arguments) => return ExitCode::from(ctl::usage(&error)),
         Err(error) => error.exit(),
     };
     cli.log.start();
