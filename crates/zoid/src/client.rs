@@ -36,7 +36,7 @@ use self::session::{Connection, State};
 use crate::address::{Daemon, parse};
 use crate::counters::Counters;
 use crate::options::Options;
-use crate::question;
+use crate::{question, setting};
 
 /// The server: the only peer of a client.
 const SERVER: Peer = Peer(0);
@@ -64,6 +64,8 @@ pub(crate) struct Client {
     changed: Condvar,
     alarm: Alarm,
     closed: AtomicBool,
+    /// Signals end what waits.
+    interruptible: AtomicBool,
     post_timeout_ms: AtomicU32,
     max_expected: AtomicU64,
     max_unexpected: AtomicU64,
@@ -94,6 +96,7 @@ impl Client {
         counters: Arc<Counters>,
     ) -> Result<Arc<Self>, Error> {
         let client = Arc::new(Self {
+            interruptible: AtomicBool::new(options.interruptible),
             options,
             completions,
             counters,
@@ -285,6 +288,9 @@ impl Method for Client {
             self.post_timeout_ms
                 .store(timeout.unsigned_abs(), Ordering::Relaxed);
         }
+        if let Some(interruptible) = setting::interruptible(setting) {
+            self.interruptible.store(interruptible, Ordering::Relaxed);
+        }
         Ok(())
     }
 
@@ -349,6 +355,8 @@ impl Client {
 
 /// Answers PING while the program does something else.
 fn keep(client: &Weak<Client>) {
+    // Else a signal that the program means for its own threads could end up here.
+    let _never_fails = sys::block_signals();
     let mut pause = LOOK_IN_MAX;
     loop {
         std::thread::park_timeout(pause);

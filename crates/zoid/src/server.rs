@@ -31,7 +31,7 @@ mod watch;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bmi::{
@@ -39,6 +39,7 @@ use bmi::{
     Setting, Traits, Wanted,
 };
 use sys::span::Span;
+use sys::{Event, Waited};
 use zoid_proto::Instance;
 use zoid_proto::ctl::Request as Command;
 
@@ -50,7 +51,7 @@ use self::waiting::{AGE_MAX, Waiting};
 use crate::address::{Daemon, parse};
 use crate::counters::Counters;
 use crate::options::Options;
-use crate::question;
+use crate::{question, setting};
 
 /// How often a server without a daemon looks for one.
 const RETRY: Duration = Duration::from_millis(100);
@@ -73,7 +74,7 @@ pub(crate) struct Server {
     process: u32,
     attachment: Mutex<Link>,
     /// Something changed that a thread without a daemon may wait for.
-    changed: Condvar,
+    changed: Event,
     ops: Mutex<Ops>,
     waiting: Mutex<Waiting>,
     /// A thread looks through those that wait for memory; another one asked it to look again.
@@ -81,6 +82,8 @@ pub(crate) struct Server {
     walk_again: AtomicBool,
     peers: Mutex<Peers>,
     closed: AtomicBool,
+    /// Signals end what waits.
+    interruptible: AtomicBool,
     /// Threads that may be using memory of the program.
     inside: AtomicUsize,
     /// Memory in segments of daemons that are gone, which programs still hold: it is copied.
@@ -127,7 +130,7 @@ impl Server {
     /// # Errors
     ///
     /// [`Error::ConnRefused`]: no daemon in time. [`Error::Busy`]: it has a server, which still
-    /// lived a second later.
+    /// lived a second later. [`Error::Intr`]: a signal ended the wait.
     pub(crate) fn start(
         options: Options,
         completions: Completions,
@@ -135,12 +138,13 @@ impl Server {
     ) -> Result<Arc<Self>, Error> {
         let server = Arc::new(Self {
             served: Mutex::new(Some(Served::claim(&options.instance)?)),
+            interruptible: AtomicBool::new(options.interruptible),
             options,
             completions,
             counters,
             process: std::process::id(),
             attachment: Mutex::default(),
-            changed: Condvar::new(),
+            changed: Event::default(),
             ops: Mutex::default(),
             waiting: Mutex::default(),
             walking: AtomicBool::new(false),
@@ -163,7 +167,7 @@ impl Server {
             match Attachment::attach(&self.options, self.process, &self.counters) {
                 Ok(attachment) => return self.adopt(attachment).map(drop),
                 Err(NotAttached::Refused(Error::Busy)) if began.elapsed() < BUSY => {
-                    self.rest(BUSY_RETRY);
+                    self.rest(BUSY_RETRY)?;
                     continue;
                 }
                 Err(NotAttached::Refused(error)) => return Err(error),
@@ -178,12 +182,22 @@ impl Server {
                 tracing::info!(%instance, "waiting for the daemon");
                 told = true;
             }
-            self.rest(RETRY);
+            self.rest(RETRY)?;
         }
     }
 
-    fn rest(&self, time: Duration) {
-        drop(self.changed.wait_timeout(self.link(), time));
+    /// # Errors
+    ///
+    /// [`Error::Intr`]: a signal ended the rest.
+    fn rest(&self, time: Duration) -> Result<(), Error> {
+        match self.changed.wait(self.changed.count(), time) {
+            Waited::Signal if self.interruptible() => Err(Error::Intr),
+            _ => Ok(()),
+        }
+    }
+
+    fn interruptible(&self) -> bool {
+        self.interruptible.load(Ordering::Relaxed)
     }
 
     fn link(&self) -> MutexGuard<'_, Link> {
@@ -211,7 +225,7 @@ impl Server {
         link.current = Some(Arc::clone(&attachment));
         drop(link);
         attachment.report(&self.counters);
-        self.changed.notify_all();
+        self.changed.notify();
         // Posts that came between the last daemon and this one wait for its memory.
         self.memory_freed();
         Ok(attachment)
@@ -297,7 +311,7 @@ impl Server {
             self.completions.complete(id, Err(error));
         }
         attachment.wake();
-        self.changed.notify_all();
+        self.changed.notify();
     }
 }
 
@@ -323,8 +337,7 @@ impl Drop for Inside<'_> {
     fn drop(&mut self) {
         self.0.inside.fetch_sub(1, Ordering::SeqCst);
         if self.0.closed.load(Ordering::SeqCst) {
-            drop(self.0.link());
-            self.0.changed.notify_all();
+            self.0.changed.notify();
         }
     }
 }
@@ -415,6 +428,9 @@ impl Method for Handle {
         if let (Some(peer), Setting::CloseConnection) = (peer, setting) {
             server.disconnect(peer);
         }
+        if let Some(interruptible) = setting::interruptible(setting) {
+            server.interruptible.store(interruptible, Ordering::Relaxed);
+        }
         Ok(())
     }
 
@@ -475,7 +491,7 @@ impl Server {
         if let Ok(attachment) = self.attached() {
             attachment.wake();
         }
-        self.changed.notify_all();
+        self.changed.notify();
     }
 
     /// The interface has no address for a client any more. The client's operations end: those that
@@ -518,18 +534,17 @@ impl Server {
             return;
         }
         let attachment = self.link().current.take();
-        self.changed.notify_all();
+        self.changed.notify();
         if let Some(attachment) = attachment {
             attachment.wake();
             attachment.detach();
         }
         // Every wait of theirs ends now: with the farewell, or because the watch is closed.
-        let mut link = self.link();
+        let mut seen = self.changed.count();
         while self.inside.load(Ordering::SeqCst) > 0 {
-            let waited = self.changed.wait_timeout(link, RETRY);
-            link = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait(seen, RETRY);
+            seen = self.changed.count();
         }
-        drop(link);
         let waited = lock(&self.waiting).clear();
         self.counters.memory_waits_over().add(waited);
         let fallen = lock(&self.ops).take_all();

@@ -104,7 +104,7 @@ impl Client {
             return Ok(self.sent(&calling, op, sent));
         }
         self.say(&calling, &request, header(FrameType::SEND_REQ), &[])?;
-        match self.answer(&calling)? {
+        match self.first_answer(&calling, timeout_ms)? {
             Answer::Granted(grant, places) => {
                 let moved = match places {
                     None => self.stream(&calling, op, grant),
@@ -196,7 +196,7 @@ impl Client {
             order: op.order,
         });
         self.say(&calling, &request, header(FrameType::RECV_REQ), &[])?;
-        match self.answer(&calling)? {
+        match self.first_answer(&calling, timeout_ms)? {
             Answer::Coming(grant, total, places) => {
                 let received = match places {
                     None => self.streamed(&calling),

@@ -15,7 +15,7 @@ use sys::{Mapping, SharedMemory};
 use zoid_proto::ctl::{InitReply, Reply, Request};
 use zoid_proto::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader, ServerStatistics};
 
-use super::control::{Answer, Control, WHILE_IT_LIVES};
+use super::control::{Answer, Control, Interrupted, WHILE_IT_LIVES};
 use super::journal;
 use super::pool::{Piece, Pool};
 use super::watch::Watch;
@@ -149,8 +149,13 @@ impl Attachment {
     /// [`wakes`](Self::wakes) was `wakes`; then there is no answer.
     ///
     /// The plugin keeps the time. An answer that comes late is not given up, because what it
-    /// reports would be lost.
-    pub(super) fn sleep(&self, request: &Request<'_>, wakes: u64) -> Result<Option<Answer>, Error> {
+    /// reports would be lost; so a signal that is to end the sleep makes the plugin end it.
+    pub(super) fn sleep(
+        &self,
+        request: &Request<'_>,
+        wakes: u64,
+        interruptible: bool,
+    ) -> Result<Option<(Answer, Interrupted)>, Error> {
         let slot = self.control.slot(&self.watch, WHILE_IT_LIVES)?;
         let mut gate = self.gate();
         if gate.wakes != wakes {
@@ -160,7 +165,12 @@ impl Attachment {
         let call = slot.ask(self.session, request, &self.watch)?;
         gate.sleepers += 1;
         drop(gate);
-        let answer = call.answer(&self.watch, WHILE_IT_LIVES);
+        let answer = match interruptible {
+            false => call
+                .answer(&self.watch, WHILE_IT_LIVES)
+                .map(|answer| (answer, Interrupted(false))),
+            true => call.answer_or_signal(&self.watch, || self.wake()),
+        };
         self.gate().sleepers -= 1;
         answer.map(Some)
     }

@@ -17,4 +17,5 @@ mod conformance;
 mod huge_pages;
 mod memory;
 mod requirements;
+mod signals;
 mod stub;
