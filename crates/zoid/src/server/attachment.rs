@@ -13,7 +13,9 @@ use bmi::Error;
 use sys::span::{Leases, Span};
 use sys::{Mapping, SharedMemory};
 use zoid_proto::ctl::{InitReply, Reply, Request};
-use zoid_proto::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader, ServerStatistics};
+use zoid_proto::{
+    DaemonState, DecodeError, Extent, Problem, SEGMENT_HEADER_LEN, SegmentHeader, ServerStatistics,
+};
 
 use super::control::{Answer, Control, Interrupted, WHILE_IT_LIVES};
 use super::journal;
@@ -308,8 +310,7 @@ fn map_segment(options: &Options) -> Result<(Mapping, SegmentHeader), NotAttache
     let mut bytes = [0; SegmentHeader::LEN];
     let page = mapping.span(0, SegmentHeader::LEN).ok_or(Error::Proto)?;
     page.copy_out(&mut bytes);
-    // A daemon that is just starting has not written it yet.
-    let header = SegmentHeader::decode(&bytes).map_err(|_| NotAttached::NotYet)?;
+    let header = SegmentHeader::decode(&bytes).map_err(not_understood)?;
     Ok((mapping, header))
 }
 
@@ -334,6 +335,18 @@ fn map_regions(page: &Mapping, header: &SegmentHeader) -> Result<Mapping, NotAtt
     match size >= needed {
         true => Ok(object.map(size)?),
         false => Err(NotAttached::NotYet),
+    }
+}
+
+/// A daemon that is just starting has not written the header yet. One of another version never
+/// writes one that this library understands, so nobody waits for it.
+fn not_understood(error: DecodeError) -> NotAttached {
+    match error.problem {
+        Problem::UnknownVersion(_) => {
+            tracing::error!(%error, "the daemon is of another version");
+            NotAttached::Refused(Error::ProtoNoSupport)
+        }
+        _ => NotAttached::NotYet,
     }
 }
 

@@ -14,7 +14,7 @@ use zoid_proto::ctl::{
     CTL_MESSAGE_LEN, Opcode, REPLY_QUEUE_DEPTH, REPLY_SLOTS, Reply, ReplyHeader, Request,
     RequestHeader,
 };
-use zoid_proto::{Instance, Status};
+use zoid_proto::{Instance, Problem, Status};
 
 use super::watch::Watch;
 use crate::counters::Counters;
@@ -313,6 +313,7 @@ impl Call<'_> {
     /// # Errors
     ///
     /// [`Error::TimedOut`]: none within `limit`. What the watch says when the daemon is gone.
+    /// [`Error::ProtoNoSupport`]: it answers INIT in another version.
     pub(super) fn answer(self, watch: &Watch, limit: Duration) -> Result<Answer, Error> {
         self.answer_by(watch, limit, MessageQueue::receive)
     }
@@ -365,7 +366,14 @@ impl Call<'_> {
                             return Ok(Answer { bytes, len, header });
                         }
                         Ok(_) => {}
-                        Err(error) => tracing::warn!(%error, "a message that is no reply"),
+                        Err(error) => {
+                            tracing::warn!(%error, "a message that is no reply");
+                            // Later, the daemon is one that has spoken ours.
+                            let newer = matches!(error.problem, Problem::UnknownVersion(_));
+                            if newer && self.opcode == Opcode::INIT {
+                                return Err(Error::ProtoNoSupport);
+                            }
+                        }
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::TimedOut => {

@@ -280,3 +280,8 @@ pub(crate) fn immediate(post: Post) -> (usize, Payload) {
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
 }
+
+/// Whether the long suite was asked for.
+pub(crate) fn is_long() -> bool {
+    std::env::var("FINERAIL_LONG").is_ok_and(|value| value == "1")
+}
