@@ -185,11 +185,11 @@ fn what_goes_along_a_route_is_counted_by_it() {
     drop((router, beyond));
 }
 
-/// A node with 1,100 configured peers, none of which is there.
-fn with_1100_peers() -> Node {
+/// A node with so many configured peers, none of which is there.
+fn with_peers(count: u32) -> Node {
     let yaml = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n";
     let mut config = lnet_config::parse(yaml).unwrap();
-    let peers = (0..1100).map(|number| PeerConfig {
+    let peers = (0..count).map(|number| PeerConfig {
         nids: vec![Nid::from_number(Net::tcp(0), 0x0A00_0000 | number)],
         multi_rail: true,
     });
@@ -203,7 +203,7 @@ fn with_1100_peers() -> Node {
 
 #[test]
 fn above_the_limit_all_other_peers_are_one() {
-    let node = with_1100_peers();
+    let node = with_peers(1100);
     let seen = scrape(&serve(&node));
     let credits = seen.series("finerail_peer_ni_tx_credits_max");
     assert_eq!(credits.len(), 1001);
@@ -374,5 +374,21 @@ fn the_dashboard_is_json_whose_panels_have_queries() {
         let targets = panel["targets"].as_array().unwrap();
         let asked = targets.iter().all(|target| target["expr"].is_string());
         assert!(asked && !targets.is_empty(), "{}", panel["title"]);
+    }
+}
+
+#[test]
+fn many_others_are_looked_at_in_turns_and_none_is_missing() {
+    let node = with_peers(20_000);
+    let endpoint = serve(&node);
+    for _ in 0..4 {
+        let seen = scrape(&endpoint);
+        let one = seen.value(
+            "finerail_peer_ni_tx_credits_max",
+            &[("peer", "10.0.0.0@tcp")],
+        );
+        let all = seen.sum("finerail_peer_ni_tx_credits_max");
+        assert_eq!(seen.value("finerail_peer_nis", &[]), Some(20_000.0));
+        assert_eq!(all, 20_000.0 * one.unwrap());
     }
 }
