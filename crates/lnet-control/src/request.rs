@@ -50,6 +50,8 @@ pub enum Request {
     Fault(Fault),
     /// Everything that the choice of a path depends on, as JSON.
     SelectionState,
+    /// What the node counts; each piece of the answer is a [`crate::Part`] as JSON.
+    Numbers,
 }
 
 /// What is shown.

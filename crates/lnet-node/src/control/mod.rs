@@ -14,6 +14,7 @@ mod connection;
 mod failure;
 mod fault;
 mod import;
+mod numbers;
 mod ping;
 mod request;
 mod rules;

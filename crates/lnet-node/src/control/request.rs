@@ -9,7 +9,7 @@ use lnet_core::{Core, Health, PeerCursor};
 use lnet_types::{Net, Nid};
 
 use super::connection::Pieces;
-use super::{fault, import, ping, show, tune};
+use super::{fault, import, numbers, ping, show, tune};
 use crate::engine::Engine;
 use crate::node::Node;
 
@@ -67,6 +67,7 @@ pub(super) fn carry_out(node: &Node, body: &[u8], send: Pieces<'_>) -> io::Resul
             import::import(node, &yaml, how)
         }
         Request::SelectionState => return selection_state(node, send),
+        Request::Numbers => return numbers::tell(node, send),
     })
 }
 
