@@ -5,7 +5,6 @@
 
 mod table;
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -18,6 +17,7 @@ use zoid_proto::{Instance, ServerStatistics};
 use crate::client::Violation;
 use crate::counters::DaemonCounters;
 use crate::daemon::metrics_file;
+use crate::options::Options;
 
 /// What kind of number a metric is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -148,8 +148,10 @@ pub(crate) struct View<'a> {
     pub(crate) reported: ServerStatistics,
     /// Bytes of the segment's huge pages, 0 for normal ones.
     pub(crate) huge_page_bytes: u64,
-    /// Weights of jobs that have not the usual one.
-    pub(crate) job_weights: &'a BTreeMap<u32, u32>,
+    /// What the daemon was started with.
+    pub(crate) options: &'a Options,
+    /// How long ago that was.
+    pub(crate) uptime: Duration,
     /// Attached clients by pid.
     pub(crate) clients: &'a [(u32, ClientTraffic)],
 }
@@ -200,7 +202,7 @@ impl View<'_> {
                 longest.as_secs_f64(),
             ),
         ];
-        samples.extend(self.job_weights.iter().map(|(job, weight)| {
+        samples.extend(self.options.job_weights.iter().map(|(job, weight)| {
             let help = "Large transfers that a job begins in its turn; 1 for jobs not shown.";
             Sample::new(Kind::Gauge, "job_weight", help, (*weight).into()).labelled("job", job)
         }));
@@ -317,6 +319,10 @@ mod tests {
     use super::*;
 
     fn text() -> String {
+        let options = Options {
+            job_weights: [(7, 2)].into(),
+            ..Options::default()
+        };
         let (engine, daemon) = (zbmi::Counters::default(), DaemonCounters::default());
         let view = View {
             engine: &engine,
@@ -325,7 +331,8 @@ mod tests {
             server: true,
             reported: ServerStatistics::default(),
             huge_page_bytes: 0,
-            job_weights: &BTreeMap::from([(7, 2)]),
+            options: &options,
+            uptime: Duration::from_secs(60),
             clients: &[(3, ClientTraffic::default()), (7, ClientTraffic::default())],
         };
         exposition(&view.samples())

@@ -22,6 +22,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::unistd::Group;
 use zoid_proto::Instance;
 
 use crate::failpoint::Failpoints;
@@ -38,7 +39,7 @@ pub const SETTINGS: [(&str, &str); 21] = [
     ),
     (
         "group",
-        "number of a group that may use the daemon too; empty: none",
+        "name or number of a group that may use the daemon too; empty: none",
     ),
     ("total", "bytes of the segment shared with the server"),
     ("unexp", "bytes of it for unexpected messages"),
@@ -289,7 +290,7 @@ impl Options {
             "directory" => self.directory = path(value),
             "socket" => self.socket = path(value),
             "listen" => self.listen = listen(value)?,
-            "group" => self.group = optional_number(value)?,
+            "group" => self.group = group(value)?,
             "total" => self.total = parse_size(value)?,
             "unexp" => self.unexpected = parse_size(value)?,
             "max-unexpected" => self.max_unexpected = parse_size(value)?,
@@ -459,11 +460,18 @@ fn number<T: std::str::FromStr>(value: &str) -> Result<T, String> {
     value.parse().map_err(|_| "needs a number".to_owned())
 }
 
-fn optional_number(value: &str) -> Result<Option<u32>, String> {
+fn group(value: &str) -> Result<Option<u32>, String> {
     if value.is_empty() {
         return Ok(None);
     }
-    number(value).map(Some)
+    if let Ok(number) = value.parse() {
+        return Ok(Some(number));
+    }
+    match Group::from_name(value) {
+        Ok(Some(group)) => Ok(Some(group.gid.as_raw())),
+        Ok(None) => Err("is no group of this machine".to_owned()),
+        Err(error) => Err(format!("cannot be looked up: {error}")),
+    }
 }
 
 fn job_weights(value: &str) -> Result<BTreeMap<u32, u32>, String> {

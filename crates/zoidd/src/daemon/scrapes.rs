@@ -111,7 +111,8 @@ impl Daemon {
             server: self.engine.session().is_some(),
             reported: self.segment.server_statistics(),
             huge_page_bytes: self.segment.huge_page_bytes(),
-            job_weights: &self.options.job_weights,
+            options: &self.options,
+            uptime: self.start.elapsed(),
             clients: &[],
         }
     }

@@ -196,7 +196,31 @@ pub(super) const COUNTERS: [Row; 42] = [
 ];
 
 /// How things stand.
-pub(super) const GAUGES: [Row; 17] = [
+pub(super) const GAUGES: [Row; 23] = [
+    ("uptime_seconds", "Time since the daemon's start.", |view| {
+        view.uptime.as_secs()
+    }),
+    ("segment_bytes", "Memory shared with the server.", |view| {
+        view.options.total
+    }),
+    (
+        "unexpected_pool_bytes",
+        "Part of it for unexpected messages.",
+        |view| view.options.unexpected,
+    ),
+    (
+        "max_unexpected_bytes",
+        "Size of the largest unexpected message.",
+        |view| view.options.max_unexpected,
+    ),
+    (
+        "max_expected_bytes",
+        "Size of the largest expected message.",
+        |view| view.options.max_expected,
+    ),
+    ("clients_max", "Clients that may be attached.", |view| {
+        view.options.max_clients as u64
+    }),
     ("clients", "Attached clients.", |view| {
         view.gauges.clients as u64
     }),

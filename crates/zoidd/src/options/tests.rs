@@ -79,6 +79,17 @@ fn section_4_1_job_weights_are_pairs_with_each_job_once() {
 }
 
 #[test]
+fn a_group_has_a_name_or_a_number() {
+    let mut options = Options::default();
+    for (text, group) in [("root", Some(0)), ("4711", Some(4711)), ("", None)] {
+        options.set("test", "group", text).unwrap();
+        assert_eq!(options.group, group, "{text}");
+    }
+    let text = options.set("test", "group", "no such group").unwrap_err();
+    assert!(text.to_string().contains("is no group"), "{text}");
+}
+
+#[test]
 fn section_4_8_huge_pages_are_named_by_size() {
     for (text, pages) in [
         ("auto", HugePages::Auto),
