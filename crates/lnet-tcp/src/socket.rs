@@ -194,3 +194,47 @@ pub(crate) fn set_options(stream: &TcpStream) -> io::Result<()> {
         .with_retries(KEEPALIVE_COUNT);
     socket.set_tcp_keepalive(&keepalive)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr, TcpListener as StdListener};
+
+    use super::*;
+
+    #[test]
+    fn the_type_of_service_is_that_of_both_ends_of_a_connection() {
+        for address in [
+            IpAddr::from(Ipv4Addr::LOCALHOST),
+            Ipv6Addr::LOCALHOST.into(),
+        ] {
+            let Ok(listener) = StdListener::bind((address, 0)) else {
+                println!("skipped: this machine has no {address}");
+                continue;
+            };
+            let remote = listener.local_addr().unwrap();
+            let config = SocklndConfig::default();
+            let config = SocklndConfig {
+                source_ports: SourcePorts::Any,
+                ..config
+            };
+            let tos = |stream: &TcpStream| {
+                let socket = SockRef::from(stream);
+                let of_v4 = || socket.tos_v4();
+                if address.is_ipv4() {
+                    of_v4()
+                } else {
+                    socket.tclass_v6()
+                }
+            };
+            let dialled = dial(address, remote, Some(104), &config).unwrap();
+            assert_eq!(tos(&dialled).unwrap(), 104);
+            let accepted = listener.accept().unwrap().0;
+            accepted.set_nonblocking(true).unwrap();
+            let accepted = TcpStream::from_std(accepted);
+            set_tos(&accepted, None).unwrap();
+            assert_eq!(tos(&accepted).unwrap(), 0);
+            set_tos(&accepted, Some(104)).unwrap();
+            assert_eq!(tos(&accepted).unwrap(), 104);
+        }
+    }
+}

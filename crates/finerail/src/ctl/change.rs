@@ -429,9 +429,23 @@ fn read(path: Option<&Path>) -> Result<(String, String), Failed> {
     }
 }
 
+/// What is wrong with an argument is said without the document that it became, and its place there.
+fn check(document: &Value, yaml: &str) -> Result<(), Failed> {
+    lnet_config::parse(yaml).map(|_| ()).map_err(|error| {
+        let sections = document.as_object().into_iter().flat_map(Map::keys);
+        let entity = sections.last().map_or("import", String::as_str);
+        let problem = error.problem();
+        Failed::block("add", entity, -EINVAL, format!("{problem}; {}", problem.help()))
+    })
+}
+
 fn import(talk: &mut Talk, document: &Value, mode: ImportMode) -> Result<(), Failed> {
+    let yaml = document.to_string();
+    if mode == ImportMode::Add {
+        check(document, &yaml)?;
+    }
     talk.print(&Request::Import {
-        yaml: document.to_string(),
+        yaml,
         mode,
         partial: false,
         dry_run: false,

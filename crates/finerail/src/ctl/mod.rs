@@ -30,6 +30,7 @@ use self::args::{
 };
 use self::session::Session;
 use self::talk::{Failed, Talk, UNKNOWN};
+use crate::common::command_of;
 
 /// Arguments of `finerail ctl`.
 #[derive(clap::Args)]
@@ -91,7 +92,7 @@ pub(crate) fn about_itself(arguments: &[impl AsRef<OsStr>]) -> Option<io::Result
 
 /// Whether these arguments are for this command.
 pub(crate) fn is_called(arguments: &[OsString]) -> bool {
-    arguments.get(1).is_some_and(|word| word == "ctl")
+    command_of(arguments).is_some_and(|word| word == "ctl")
 }
 
 /// Says what is wrong with the arguments, with the exit codes of `lnetctl` (section 11.12 of
@@ -276,6 +277,9 @@ fn net_set(args: &NetSetArgs, talk: &mut Talk) -> Result<(), Failed> {
     }
     match args.health.as_deref() {
         None if is_tuned => Ok(()),
+        None => Err(Failed::plain(
+            "--health, --conns-per-peer or --lnd-timeout is needed",
+        )),
         health => set_health(target, health, talk),
     }
 }
