@@ -26,6 +26,8 @@
 //!   [`Method::close`], or when the time is over; it may return earlier for any reason of its own,
 //!   and is then called again with what is left of the time. With no time it polls once. It does
 //!   not sleep when `is_met` already, and it does not sleep busily. Many threads may be in it.
+//!   [`Error::Intr`] ends the program's test, too, with what there is: where an option of the
+//!   method asks for it, a signal ended the sleep.
 //! * **Wake.** After [`Method::wake`] every thread that sleeps in `test` or `test_unexpected`
 //!   returns soon. So does a thread that has already looked at `is_met` and not yet gone to sleep:
 //!   a wake between the two may not be lost. A spurious wake costs little.
@@ -204,9 +206,6 @@ pub struct Traits {
     pub single_context: bool,
     /// This side may get unexpected messages.
     pub receives_unexpected: bool,
-    /// A test is expensive, so the interface calls it once with all of the time rather than first
-    /// without any.
-    pub no_polling: bool,
 }
 
 /// The largest messages of a method, in bytes, inclusive.

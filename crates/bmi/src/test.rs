@@ -52,8 +52,9 @@ impl Bmi {
             let Some(left) = turns.next() else {
                 return Ok(None);
             };
-            self.method(index)?.test(&wanted, left)?;
-            self.check_open()?;
+            if !self.give_time(index, &wanted, left)? {
+                turns.end();
+            }
         }
     }
 
@@ -94,8 +95,10 @@ impl Bmi {
                     unexpected_ends_wait: false,
                     met: &met,
                 };
-                self.method(*index)?.test(&wanted, slice)?;
-                self.check_open()?;
+                if !self.give_time(*index, &wanted, slice)? {
+                    turns.end();
+                    break;
+                }
             }
         }
     }
@@ -147,10 +150,22 @@ impl Bmi {
                     unexpected_ends_wait: !left.is_zero() && self.checks_unexpected(index),
                     met: &met,
                 };
-                self.method(index)?.test(&wanted, slice)?;
-                self.check_open()?;
+                if !self.give_time(index, &wanted, slice)? {
+                    turns.end();
+                    break;
+                }
             }
         }
+    }
+
+    /// Lets a method make progress. Says whether it had its time: not when a signal ended its sleep.
+    fn give_time(&self, index: usize, wanted: &Wanted<'_>, time: Duration) -> Result<bool, Error> {
+        let whole = match self.method(index)?.test(wanted, time) {
+            Err(Error::Intr) => false,
+            tested => tested.map(|()| true)?,
+        };
+        self.check_open()?;
+        Ok(whole)
     }
 
     /// Waits at most `wait` for unexpected messages of a class, and collects at most `capacity` of
@@ -178,8 +193,8 @@ impl Bmi {
             let first = self.turn.fetch_add(1, Ordering::Relaxed);
             for turn in 0..listening.len() {
                 let index = listening[first.wrapping_add(turn) % listening.len()];
-                self.collect_unexpected(index, class, capacity, slice, &mut found)?;
-                if !found.is_empty() {
+                let whole = self.collect_unexpected(index, class, capacity, slice, &mut found)?;
+                if !found.is_empty() || !whole {
                     return Ok(found);
                 }
             }
@@ -187,6 +202,7 @@ impl Bmi {
         Ok(found)
     }
 
+    /// Says whether the method had its time: not when a signal ended its sleep.
     fn collect_unexpected(
         &self,
         index: usize,
@@ -194,15 +210,18 @@ impl Bmi {
         capacity: usize,
         wait: Duration,
         found: &mut Vec<Unexpected>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let mut received = Vec::new();
         let method = self.method(index)?;
-        method.test_unexpected(class, capacity, wait, &mut received)?;
+        let whole = match method.test_unexpected(class, capacity, wait, &mut received) {
+            Err(Error::Intr) => false,
+            tested => tested.map(|()| true)?,
+        };
         self.check_open()?;
         for message in received {
             found.push(self.introduce(index, message)?);
         }
-        Ok(())
+        Ok(whole)
     }
 
     /// Gives an address to the sender of a message.

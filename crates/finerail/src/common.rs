@@ -1,6 +1,7 @@
 //! What several commands share: logging, errors, the arguments that describe a node.
 
 use std::env;
+use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Write as _};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read, Write};
@@ -82,6 +83,19 @@ impl fmt::Display for Shown<'_> {
 pub(crate) fn print_bytes(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     out.write_all(bytes)?;
     out.flush()
+}
+
+/// The command that is called, behind the options that stand before it.
+pub(crate) fn command_of(arguments: &[OsString]) -> Option<&OsStr> {
+    let mut rest = arguments.iter().skip(1);
+    while let Some(word) = rest.next() {
+        if word == "--log" {
+            rest.next();
+        } else if !word.as_encoded_bytes().starts_with(b"-") {
+            return Some(word);
+        }
+    }
+    None
 }
 
 /// Logging.
@@ -332,6 +346,18 @@ mod tests {
     fn a_complaint_keeps_its_lines_and_nothing_else_that_moves_the_cursor() {
         let shown = Shown("a\x1b[2J\u{202e}b:1\n  | x\r").to_string();
         assert_eq!(shown, "a\\u{1b}[2J\\u{202e}b:1\n  | x\\r");
+    }
+
+    #[test]
+    fn the_command_stands_behind_the_options_of_all_commands() {
+        let of = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            command_of(&words).map(|word| word.to_str().unwrap().to_owned())
+        };
+        assert_eq!(of("finerail convert --log x").unwrap(), "convert");
+        assert_eq!(of("finerail --log debug ctl net").unwrap(), "ctl");
+        assert_eq!(of("finerail --log=debug ctl").unwrap(), "ctl");
+        assert_eq!(of("finerail --help"), None);
     }
 
     #[test]

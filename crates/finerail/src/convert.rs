@@ -1,7 +1,7 @@
 //! `finerail convert`: options of the lnet module to the YAML that lnetctl imports, and back.
 //!
 //! Exit codes are those of the converter of kernel distributions: 0 done, 1 there was nothing to
-//! convert, 2 it could not be understood.
+//! convert or it was asked for wrongly, 2 it could not be understood.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use lnet_config::ConfigError;
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, OptionKind};
 
-use crate::common::{NotSo, complaint, limited, print_bytes, read_text};
+use crate::common::{NOT_SO, NotSo, complaint, limited, print_bytes, read_text};
 
 /// Arguments of `finerail convert`.
 #[derive(clap::Args)]
@@ -61,6 +61,14 @@ enum Form {
     Yaml,
     /// Lines for a file of modprobe.d
     Modprobe,
+}
+
+/// Says what is wrong with the arguments. That is 1, as with the converter of kernel distributions, where
+/// 2 is what cannot be understood (section 6.8 of lnet-selection); other commands end with 2.
+pub(crate) fn usage(error: &clap::Error) -> u8 {
+    // Nothing can be done when nobody reads what is wrong.
+    let _unprinted = error.print();
+    if error.exit_code() == 0 { 0 } else { NOT_SO }
 }
 
 pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
@@ -114,7 +122,10 @@ fn to_yaml(args: &ConvertArgs) -> anyhow::Result<(String, Vec<String>)> {
 
 fn to_modprobe(args: &ConvertArgs) -> anyhow::Result<(String, Vec<String>)> {
     if args.has_files() || args.default_hop.is_some() || args.interface.is_some() {
-        bail!("--to modprobe takes YAML, and none of the files and defaults of module options");
+        bail!(NotSo(
+            "--to modprobe takes YAML, and none of the files and defaults of module options"
+                .to_owned()
+        ));
     }
     let source = Source::of_input(args.input.as_deref())?;
     let config = source.read(lnet_config::parse)?;

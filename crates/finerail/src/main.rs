@@ -20,6 +20,7 @@ mod sim;
 mod store;
 mod zoid;
 
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -48,6 +49,7 @@ enum Command {
     /// Run an LNet node in the foreground
     Node(node::NodeArgs),
     /// Look at a running node and change it: the commands of lnetctl
+    #[command(infer_long_args = true)]
     Ctl(ctl::CtlArgs),
     /// Ask LNet nodes for their interfaces; needs no daemon and no module
     Ping(ping::PingArgs),
@@ -75,18 +77,31 @@ enum Command {
     Man(generate::ManArgs),
 }
 
+/// Says what is wrong with the arguments; the exit code is that of the command's own world.
+fn usage(arguments: &[OsString], error: &clap::Error) -> u8 {
+    match common::command_of(arguments).and_then(OsStr::to_str) {
+        Some("ctl") => ctl::usage(error),
+        Some("convert") => convert::usage(error),
+        _ => {
+            // Nothing can be done when nobody reads what is wrong.
+            let _unprinted = error.print();
+            u8::try_from(error.exit_code()).unwrap_or(common::BAD_INPUT)
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let arguments = ctl::with_command(zoid::with_command(std::env::args_os().collect()));
     if let Some(answered) = ctl::is_called(&arguments)
         .then(|| ctl::about_itself(&arguments))
         .flatten()
     {
+        let answered = answered.map(|()| ExitCode::SUCCESS);
         return answered.unwrap_or_else(|error| common::report(&error.into()));
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) if ctl::is_called(&arguments) => return ctl::usage(&error),
-        Err(error) => error.exit(),
+        Err(error) => return ExitCode::from(usage(&arguments, &error)),
     };
     cli.log.start();
     let result = match &cli.command {

@@ -45,9 +45,10 @@ enum ZoidCommand {
 #[derive(clap::Args)]
 #[command(after_help = "\
 Settings come from compiled defaults, then --config, then the environment (ZBMI_SHM_SIZE_TOTAL,
-ZBMI_SHM_SIZE_UNEXP, ZOID_MAX_UNEXPECTED_MSG, ZOID_MAX_EXPECTED_MSG, ZOID_INSTANCE, ZOID_SOCKET),
-then these flags; later wins. A configuration file has one `name = value` a line, with the names of
-the flags, and # before comments. Sizes take k, M and G (binary).
+ZBMI_SHM_SIZE_UNEXP, ZOID_MAX_UNEXPECTED_MSG, ZOID_MAX_EXPECTED_MSG, ZBMI_JOB_WEIGHTS,
+ZOID_INSTANCE, ZOID_SOCKET), then these flags; later wins. A configuration file has one
+`name = value` a line, with the names of the flags, and # before comments. Sizes take k, M and G
+(binary). docs/zoid-daemon.md tells how to choose them.
 
 Examples
   finerail zoid daemon --total 64M &              serve this user's clients and one server
@@ -71,8 +72,8 @@ pub(crate) struct DaemonArgs {
     /// Listen for clients over TCP too, such as 0.0.0.0:7320; whoever reaches it may use it
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
-    /// Number of a group whose members may use the daemon
-    #[arg(long, value_name = "GID")]
+    /// Name or number of a group whose members may use the daemon
+    #[arg(long, value_name = "GROUP")]
     group: Option<String>,
     /// Size of the memory shared with the server [default: 512M]
     #[arg(long, value_name = "SIZE")]
@@ -86,8 +87,9 @@ pub(crate) struct DaemonArgs {
     /// Largest expected message [default: 128M]
     #[arg(long, value_name = "SIZE")]
     max_expected: Option<String>,
-    /// Ask for huge pages: on or off [default: off]
-    #[arg(long, value_name = "SWITCH")]
+    /// Pages of the shared memory: 2M or 1G of the system's reserve (vm.nr_hugepages), or
+    /// transparent huge pages where that is empty; auto is 2M without a warning; off [default: off]
+    #[arg(long, value_name = "SIZE")]
     hugepages: Option<String>,
     /// Touch the shared memory early: on, off or auto, which is on up to 1G [default: auto]
     #[arg(long, value_name = "WHEN")]
@@ -120,6 +122,10 @@ pub(crate) struct DaemonArgs {
     /// Most of the unexpected memory that one client may hold [default: 100]
     #[arg(long, value_name = "PERCENT")]
     unexp_share: Option<String>,
+    /// Turns of a job's transfers above 64k to the server for each of another job's, such as
+    /// 7:2,9:4; clients say their job with ZOID_JOB [default: 1 for every job]
+    #[arg(long, value_name = "LIST")]
+    job_weights: Option<String>,
     /// Stop or die at a place in the protocol; for tests
     #[arg(long, value_name = "PLACE=ACTION", hide = true)]
     failpoint: Vec<Failpoint>,
@@ -168,7 +174,7 @@ impl DaemonArgs {
     }
 
     /// The flags that are settings.
-    fn flags(&self) -> [(&'static str, &Option<String>); 20] {
+    fn flags(&self) -> [(&'static str, &Option<String>); 21] {
         [
             ("instance", &self.instance),
             ("directory", &self.directory),
@@ -190,6 +196,7 @@ impl DaemonArgs {
             ("credits", &self.credits),
             ("trust-clients", &self.trust_clients),
             ("unexp-share", &self.unexp_share),
+            ("job-weights", &self.job_weights),
         ]
     }
 }
@@ -265,14 +272,16 @@ fn metrics(instance: &Instance, directory: Option<&Path>) -> anyhow::Result<Vec<
     })
 }
 
-/// What is not 0, without the distribution; the rest is a script's to read.
+/// What is not 0, and whether there are a server and clients, without the distribution; the rest is
+/// a script's to read.
 fn table(metrics: &[Metric]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["metric", "value"]);
     let shown = metrics
         .iter()
-        .filter(|metric| metric.value != 0.0 && !metric.name.contains("_bucket{"));
+        .filter(|metric| metric.value != 0.0 || ALWAYS.contains(&metric.name.as_str()))
+        .filter(|metric| !metric.name.contains("_bucket{"));
     for metric in shown {
         let name = metric.name.trim_start_matches("zoidd_");
         table.add_row([name.to_owned(), metric.value.to_string()]);
@@ -286,6 +295,9 @@ fn table(metrics: &[Metric]) -> String {
         .collect();
     lines.join("\n") + "\n"
 }
+
+/// Shown even when they are 0.
+const ALWAYS: [&str; 2] = ["zoidd_clients", "zoidd_server_attached"];
 
 #[cfg(test)]
 mod tests {

@@ -474,3 +474,18 @@ fn counters_that_cannot_be_written_are_an_error_that_names_the_file() {
     let ended = node.stop().expect_code(BAD_INPUT);
     ended.expect_error("cannot write /nonexistent/stats.json");
 }
+
+/// Section 6.8 of lnet-selection: 0 done, 1 nothing to convert or asked wrongly, 2 not understood.
+#[test]
+fn the_converter_ends_with_the_codes_of_that_of_kernels() {
+    let convert = |words: &[&str]| run(finerail([&["convert"], words].concat()));
+    convert(&["tcp0(eth0) 10.0.0.*"]).expect_code(0);
+    convert(&["--help"]).expect_code(0);
+    convert(&[""]).expect_code(1).expect_error("there is no");
+    convert(&["--bogus"]).expect_code(1).expect_error("--bogus");
+    convert(&["--default-hop=0", "routes=tcp 10.0.0.1@tcp1"]).expect_code(1);
+    convert(&["--to", "modprobe", "--default-hop", "x"]).expect_code(1);
+    convert(&["networks=tcp0(eth0"]).expect_code(2);
+    let behind_an_option = run(finerail(["--log", "error", "convert", "--bogus"]));
+    behind_an_option.expect_code(1);
+}

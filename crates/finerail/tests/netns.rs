@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use common::capture::Capture;
 use common::netns::{End, Lab};
-use common::process::run;
+use common::process::{Process, run};
 use common::{finerail, pattern};
 
 /// Client, router and storage, and the directory with their configurations.
@@ -104,7 +104,7 @@ impl Site {
         words.chain(self.config("client")).collect()
     }
 
-    fn start_router(&self) -> common::process::Process {
+    fn start_router(&self) -> Process {
         let [option, file] = self.config("router");
         let router = self.lab.start("router", &["node", &option, &file]);
         router.wait_for_output("ready: 10.1.0.254@tcp, 10.2.0.254@tcp1 on port 988");
@@ -243,4 +243,138 @@ fn nodes_with_ipv6_addresses_meet_by_hello_version_4_and_large_headers() {
         .find(|line| line.ends_with("magic            ping"))
         .unwrap();
     assert_eq!(info.split_whitespace().next(), Some("120"), "{dumped}");
+}
+
+/// Two interfaces in a room, and a node there.
+fn two_rails(config: &str) -> Option<(Lab, TempDir, Process)> {
+    let lab = Lab::build(&["host", "switch"])?;
+    let end = |room, interface, address| End {
+        room,
+        interface,
+        address,
+    };
+    for (name, own, other) in [
+        ("eth0", "10.1.0.1/24", "10.1.0.2/24"),
+        ("eth1", "10.1.0.3/24", "10.1.0.4/24"),
+    ] {
+        lab.connect([&end("host", name, own), &end("switch", name, other)]);
+    }
+    let directory = TempDir::with_prefix("finerail-test-").unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("node.yaml"), config).unwrap();
+    let (config, control) = (path("node.yaml"), path("control.sock"));
+    let node = lab.start(
+        "host",
+        &["node", "--config", &config, "--control", &control],
+    );
+    Some((lab, directory, node))
+}
+
+fn ctl(lab: &Lab, directory: &TempDir, words: &[&str]) -> String {
+    let control = directory.path().join("control.sock");
+    let called = ["ctl", "--node", control.to_str().unwrap()];
+    lab.run("host", &[&called, words].concat())
+        .expect_code(0)
+        .out
+}
+
+#[test]
+fn sighup_with_networks_by_address_changes_what_differs_and_nothing_else() {
+    let by_address = |parameter: &str| {
+        format!("ip2nets:\n- net-spec: tcp\n  ip-range: {{0: '10.1.0.*'}}\n{parameter}")
+    };
+    let Some((lab, directory, node)) = two_rails(&by_address("")) else {
+        return;
+    };
+    let show = || ctl(&lab, &directory, &["net", "show", "-v", "2"]);
+    let before = show();
+    assert!(
+        before.contains("10.1.0.1@tcp") && before.contains("10.1.0.3@tcp"),
+        "{before}"
+    );
+    ctl(&lab, &directory, &["ping", "0@lo"]);
+    ctl(
+        &lab,
+        &directory,
+        &["net", "set", "--all", "--health", "700"],
+    );
+    let before = show();
+
+    let reread = |config: &str, parameter: &str| {
+        fs::write(directory.path().join("node.yaml"), config).unwrap();
+        node.signal(nix::sys::signal::Signal::SIGHUP);
+        common::eventually("the file is read again", || {
+            let shown = ctl(&lab, &directory, &["global", "show"]);
+            shown.contains(parameter).then_some(())
+        });
+    };
+    reread(&by_address("global: {numa_range: 7}\n"), "numa_range: 7");
+    let health = |text: &str| text.matches("health value: 700").count();
+    assert_eq!(
+        health(&show()),
+        health(&before),
+        "interfaces were set up anew"
+    );
+    assert_eq!(show().matches("nid: 10.1.0.").count(), 2);
+
+    // Named one by one, in one entry: the same interfaces.
+    let named = "net:\n- net type: tcp\n  local NI(s):\n  - interfaces: {0: eth0, 1: eth1}\n";
+    reread(
+        &format!("{named}global: {{numa_range: 8}}\n"),
+        "numa_range: 8",
+    );
+    assert_eq!(
+        health(&show()),
+        health(&before),
+        "interfaces were set up anew"
+    );
+
+    let fewer = by_address("global: {numa_range: 9}\n").replace("10.1.0.*", "10.1.0.[2-9]");
+    reread(&fewer, "numa_range: 9");
+    assert!(!show().contains("10.1.0.1@tcp"), "{}", show());
+    node.stop().expect_code(0);
+}
+
+#[test]
+fn setup_mrrouting_prints_what_linux_needs_and_does_nothing() {
+    let config = "net:\n- net type: tcp\n  local NI(s):\n  - interfaces: {0: eth0, 1: eth1}\n";
+    let Some((lab, directory, node)) = two_rails(config) else {
+        return;
+    };
+    let advice = ctl(&lab, &directory, &["setup-mrrouting"]);
+    for expected in [
+        "# eth1: 10.1.0.3/24\n",
+        "ip route replace 10.1.0.0/24 dev eth0 src 10.1.0.1 table 101\n",
+        "ip rule add from 10.1.0.3 lookup 102\n",
+        "net.ipv4.conf.eth0.arp_ignore=1\n",
+    ] {
+        assert!(advice.contains(expected), "no '{expected}' in {advice}");
+    }
+    let inside = ["ip", "netns", "exec", &lab.namespace("host")];
+    let rules = std::process::Command::new(inside[0])
+        .args(&inside[1..])
+        .args(["ip", "rule", "list"])
+        .output()
+        .unwrap();
+    let rules = String::from_utf8(rules.stdout).unwrap();
+    assert!(!rules.contains("lookup 101"), "{rules}");
+    // Whoever does run it gets what it says.
+    let ran = std::process::Command::new(inside[0])
+        .args(&inside[1..])
+        .args(["sh", "-e", "-c", &advice])
+        .output()
+        .unwrap();
+    assert!(
+        ran.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    let again = ctl(&lab, &directory, &["setup-mrrouting"]);
+    assert_eq!(again.matches("# already so: ").count(), 7, "{again}");
+    let file = ctl(&lab, &directory, &["setup-sysctl"]);
+    assert!(
+        file.contains("net.ipv4.conf.eth1.arp_announce = 2\n"),
+        "{file}"
+    );
+    node.stop().expect_code(0);
 }

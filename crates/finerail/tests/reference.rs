@@ -8,7 +8,7 @@
 //!
 //! Counters and times are compared by type only ([`normal`]). A command whose output differs must stand
 //! in [`DIFFERENCES`], and one that stands there must differ; the lines in which they differ are kept in
-//! `reference/differing.txt`. `FINERAIL_OVERWRITE=1` writes that file anew, and the table's section of
+//! `reference/differing`. `FINERAIL_OVERWRITE=1` writes these files anew, and the table's section of
 //! `docs/lnetctl-differences.md`.
 
 #![allow(
@@ -22,30 +22,82 @@ mod common;
 
 #[path = "reference/differences.rs"]
 mod differences;
+#[path = "reference/events.rs"]
+mod events;
+#[path = "reference/misbehaving.rs"]
+mod misbehaving;
+#[path = "reference/repeat.rs"]
+mod repeat;
 #[path = "reference/session.rs"]
 mod session;
+#[path = "reference/site.rs"]
+mod site;
 
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use self::differences::{DIFFERENCES, Difference, section};
-use self::session::{Exchange, Site, exchanges, normal};
+use self::session::{Exchange, Part, normal, parts};
+use self::site::{Fabric, Site};
 
-/// The files of a session: later ones go on where the one before ended.
-const SESSIONS: [&[&str]; 4] = [
-    &["a-ping.txt"],
-    &["b-discover.txt"],
-    &["e-show-export.txt", "e-errors-help.txt"],
-    &["f-udsp.txt"],
-];
-
-const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/differing.txt");
 const DOCS: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../docs/lnetctl-differences.md"
 );
+
+#[test]
+fn a_session_of_pings_prints_the_same_here() {
+    compare(&["a-ping.txt"], Fabric::Cables, 5);
+}
+
+#[test]
+fn a_session_of_discovery_prints_the_same_here() {
+    compare(&["b-discover.txt"], Fabric::Cables, 5);
+}
+
+#[test]
+fn a_session_around_lst_prints_the_same_here() {
+    compare(&["c-lst.txt"], Fabric::Cables, 1);
+}
+
+#[test]
+fn a_session_of_nodes_behind_a_router_prints_the_same_here() {
+    compare(&["d-routed.txt"], Fabric::Router, 5);
+}
+
+/// The second file goes on where the first ended.
+#[test]
+fn a_session_of_every_show_and_of_errors_prints_the_same_here() {
+    let files = ["e-show-export.txt", "e-errors-help.txt"];
+    compare(&files, Fabric::Cables, 60);
+}
+
+#[test]
+fn a_session_of_selection_policies_prints_the_same_here() {
+    compare(&["f-udsp.txt"], Fabric::Cables, 30);
+}
+
+#[test]
+fn a_session_with_a_link_that_goes_and_comes_prints_the_same_here() {
+    compare_with(
+        "g1-health.txt",
+        Fabric::Switched,
+        2,
+        events::link_goes_and_comes,
+    );
+}
+
+#[test]
+fn a_session_with_a_router_that_goes_and_comes_prints_the_same_here() {
+    compare_with(
+        "k-router-down.txt",
+        Fabric::Router,
+        5,
+        events::router_goes_and_comes,
+    );
+}
 
 /// What came of the sessions.
 #[derive(Default)]
@@ -62,8 +114,8 @@ struct Findings {
 
 impl Findings {
     fn add(&mut self, exchange: &Exchange, printed: &str) {
-        let expected = normal(&exchange.printed);
-        let printed = normal(printed);
+        let expected = exchange.compared(&exchange.printed);
+        let printed = exchange.compared(printed);
         if expected == printed {
             self.same += 1;
             return;
@@ -106,41 +158,76 @@ fn exit_code(printed: &str) -> Option<&str> {
     printed.lines().next_back()
 }
 
-#[test]
-fn sessions_of_kernel_nodes_print_the_same_here_but_for_the_differences_that_are_listed() {
-    let Some(findings) = run() else { return };
-    if let Some(path) = env::var_os("FINERAIL_UNEXPLAINED") {
-        fs::write(path, &findings.unexplained).unwrap();
-    }
-    assert!(findings.unexplained.is_empty(), "{}", findings.unexplained);
-    assert!(findings.same > 100, "only {} are the same", findings.same);
-    let commands = DIFFERENCES.iter().flat_map(|row| row.commands);
-    let stale: Vec<_> = commands
-        .filter(|command| !findings.met.contains(*command))
-        .collect();
-    assert!(stale.is_empty(), "these do not differ any more: {stale:#?}");
-    if env::var_os("FINERAIL_OVERWRITE").is_some() {
-        fs::write(KEPT, &findings.differing).unwrap();
-    }
-    let kept = fs::read_to_string(KEPT).unwrap();
-    for (line, (printed, kept)) in findings.differing.lines().zip(kept.lines()).enumerate() {
-        assert_eq!(printed, kept, "line {} of {KEPT}", line + 1);
-    }
-    assert_eq!(findings.differing.lines().count(), kept.lines().count());
-}
-
-fn run() -> Option<Findings> {
+/// Gives the commands of a session to nodes of our own. Later files go on where the one before ended; at
+/// least so many commands must print the same.
+fn compare(files: &[&'static str], fabric: Fabric, same: usize) {
     let mut findings = Findings::default();
-    for files in SESSIONS {
-        let site = Site::start()?;
-        for file in files {
-            for exchange in exchanges(file)? {
-                let printed = site.run(&exchange);
-                findings.add(&exchange, &printed);
-            }
+    let Some(site) = Site::start(fabric) else {
+        return;
+    };
+    for file in files {
+        let Some(parts) = parts(file) else {
+            return;
+        };
+        for exchange in parts.iter().filter_map(|part| part.exchange(file)) {
+            let printed = site.run(&exchange);
+            findings.add(&exchange, &printed);
         }
     }
-    Some(findings)
+    findings.judge(files, same);
+}
+
+/// As [`compare`], with what changes in time left to a function: it says whether it has seen to a part.
+fn compare_with(
+    file: &'static str,
+    fabric: Fabric,
+    same: usize,
+    in_time: impl Fn(&Site, &Part) -> bool,
+) {
+    let mut findings = Findings::default();
+    let (Some(site), Some(parts)) = (Site::start(fabric), parts(file)) else {
+        return;
+    };
+    for part in parts {
+        if !in_time(&site, &part)
+            && let Some(exchange) = part.exchange(file)
+        {
+            findings.add(&exchange, &site.run(&exchange));
+        }
+    }
+    findings.judge(&[file], same);
+}
+
+/// Where the lines are kept in which a session differs.
+fn kept(file: &str) -> PathBuf {
+    let name = format!("tests/reference/differing/{file}");
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+impl Findings {
+    fn judge(&self, files: &[&str], same: usize) {
+        assert!(self.unexplained.is_empty(), "{}", self.unexplained);
+        assert!(self.same >= same, "only {} are the same", self.same);
+        let ours = |command: &str| {
+            let file = command.split_once(": ").map_or("", |(file, _)| file);
+            files.iter().any(|own| own.trim_end_matches(".txt") == file)
+        };
+        let commands = DIFFERENCES.iter().flat_map(|row| row.commands);
+        let stale: Vec<_> = commands
+            .filter(|command| ours(command) && !self.met.contains(*command))
+            .collect();
+        assert!(stale.is_empty(), "these do not differ any more: {stale:#?}");
+        let path = kept(files[0]);
+        if env::var_os("FINERAIL_OVERWRITE").is_some() {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, &self.differing).unwrap();
+        }
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        for (line, (printed, kept)) in self.differing.lines().zip(kept.lines()).enumerate() {
+            assert_eq!(printed, kept, "line {} of {}", line + 1, path.display());
+        }
+        assert_eq!(self.differing.lines().count(), kept.lines().count());
+    }
 }
 
 #[test]

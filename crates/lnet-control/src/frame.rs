@@ -1,15 +1,20 @@
 //! Frames.
 //!
 //! ```text
-//!  0        4         6       8       12       16         24       28       32
-//!  +--------+---------+-------+-------+--------+----------+--------+--------+---- … -+
-//!  | magic  | version | flags | code  | length | sequence | status | 0      | body   |
-//!  | "FLCT" | 1       |       |       | of body|          |        |        |        |
-//!  +--------+---------+-------+-------+--------+----------+--------+--------+---- … -+
+//!  0        4         6       8       12       16         24       28           32
+//!  +--------+---------+-------+-------+--------+----------+--------+------------+---- … -+
+//!  | magic  | version | flags | code  | length | sequence | status | generation | body   |
+//!  | "FLCT" | 2       |       |       | of body|          |        |            |        |
+//!  +--------+---------+-------+-------+--------+----------+--------+------------+---- … -+
 //! ```
 //!
 //! Little-endian. `sequence` is chosen by the client and comes back in the answer. `status` is 0 in
-//! requests; in answers 0 or a negative errno.
+//! requests; in answers 0 or a negative errno. `generation` numbers the states of the node's rule list:
+//! answers to rule requests have that of the list as it is then. A request to add rules that has one is
+//! refused with −ESTALE unless the list still has it; 0 is none. In all other frames it is 0.
+//!
+//! Magic and version stand where they stand in every version. A node answers a request of another
+//! version with one frame of its own, without body, and status −EPROTONOSUPPORT; then it hangs up.
 
 use thiserror::Error;
 
@@ -18,8 +23,9 @@ use thiserror::Error;
 pub struct Code(pub u32);
 
 impl Code {
-    /// The body is a rule block, v1 or v2: its rules replace those of its type. The answer's body is
-    /// empty, or a [`crate::Reply::Failed`] as JSON.
+    /// The body is a rule block, v1 or v2: its rules replace those of its type, if the list still has
+    /// the header's generation or the header has none. The answer's body is empty, or a
+    /// [`crate::Reply::Failed`] as JSON.
     pub const IOC_LIBCFS_ADD_RULES: Self = Self(1);
     /// The body is the rule type (u32) that is wanted: 0 nets, 1 NIDs, 2 pairs as a v1 block, or
     /// `0xFFFF_FFFF` for all rules as a v2 block. The answer's body is the block.
@@ -41,6 +47,8 @@ pub struct Header {
     pub sequence: u64,
     /// 0, or in an answer a negative errno.
     pub status: i32,
+    /// Of the rule list; 0: none.
+    pub generation: u32,
 }
 
 /// A header and its body.
@@ -54,6 +62,8 @@ pub struct Frame {
     pub sequence: u64,
     /// 0, or in an answer a negative errno.
     pub status: i32,
+    /// Of the rule list; 0: none.
+    pub generation: u32,
     /// At most [`Header::BODY_MAX`] bytes.
     pub body: Vec<u8>,
 }
@@ -76,7 +86,7 @@ pub enum FrameError {
 }
 
 const MAGIC: u32 = u32::from_le_bytes(*b"FLCT");
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const FLAG_MORE: u16 = 1;
 
 impl Header {
@@ -121,10 +131,10 @@ impl Header {
             e1,
             e2,
             e3,
-            _,
-            _,
-            _,
-            _,
+            g0,
+            g1,
+            g2,
+            g3,
         ] = *bytes;
         let magic = u32::from_le_bytes([m0, m1, m2, m3]);
         if magic != MAGIC {
@@ -148,6 +158,7 @@ impl Header {
             length,
             sequence: u64::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]),
             status: i32::from_le_bytes([e0, e1, e2, e3]),
+            generation: u32::from_le_bytes([g0, g1, g2, g3]),
         })
     }
 
@@ -156,7 +167,7 @@ impl Header {
     pub fn emit(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         let flags = if self.more { FLAG_MORE } else { 0 };
-        let fields: [&[u8]; 7] = [
+        let fields: [&[u8]; 8] = [
             &MAGIC.to_le_bytes(),
             &VERSION.to_le_bytes(),
             &flags.to_le_bytes(),
@@ -164,6 +175,7 @@ impl Header {
             &self.length.to_le_bytes(),
             &self.sequence.to_le_bytes(),
             &self.status.to_le_bytes(),
+            &self.generation.to_le_bytes(),
         ];
         let written = fields.into_iter().flatten();
         for (byte, &value) in bytes.iter_mut().zip(written) {
@@ -190,6 +202,7 @@ impl Frame {
                 .ok_or(FrameError::TooLong(length))?,
             sequence: self.sequence,
             status: self.status,
+            generation: self.generation,
         };
         let mut bytes = Vec::with_capacity(Header::LEN + length);
         bytes.extend_from_slice(&header.emit());
@@ -211,11 +224,12 @@ mod tests {
             code: Code::IOC_LIBCFS_GET_RULES,
             sequence: 7,
             status: -17,
+            generation: 9,
             body: vec![0xaa],
         };
         let expected = [
-            b'F', b'L', b'C', b'T', 1, 0, 1, 0, 2, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0,
-            0xef, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xaa,
+            b'F', b'L', b'C', b'T', 2, 0, 1, 0, 2, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0,
+            0xef, 0xff, 0xff, 0xff, 9, 0, 0, 0, 0xaa,
         ];
         assert_eq!(frame.to_bytes().unwrap(), expected);
     }
@@ -228,6 +242,7 @@ mod tests {
             length: 0,
             sequence: 0,
             status: 0,
+            generation: 0,
         }
         .emit();
         let with = |at: usize, value: u8| {
@@ -236,7 +251,7 @@ mod tests {
             Header::parse(&bytes)
         };
         assert_eq!(with(0, 0), Err(FrameError::Magic(0x5443_4c00)));
-        assert_eq!(with(4, 2), Err(FrameError::Version(2)));
+        assert_eq!(with(4, 1), Err(FrameError::Version(1)));
         assert_eq!(with(6, 2), Err(FrameError::Flags(2)));
         assert!(with(15, 1).is_ok(), "16 MiB is the most");
         assert_eq!(with(15, 2), Err(FrameError::TooLong(2 << 24)));
@@ -249,6 +264,7 @@ mod tests {
             code: Code::DOCUMENT,
             sequence: 0,
             status: 0,
+            generation: 0,
             body: vec![0; Header::BODY_MAX + 1],
         };
         assert!(matches!(frame.to_bytes(), Err(FrameError::TooLong(_))));
@@ -262,8 +278,9 @@ mod tests {
             length in 0..=Header::BODY_MAX as u32,
             sequence: u64,
             status: i32,
+            generation: u32,
         ) {
-            let header = Header { more, code: Code(code), length, sequence, status };
+            let header = Header { more, code: Code(code), length, sequence, status, generation };
             prop_assert_eq!(Header::parse(&header.emit()), Ok(header));
         }
 

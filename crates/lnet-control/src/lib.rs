@@ -19,11 +19,16 @@
 //! This crate may never know of sockets, of a node's state, or of what a configuration means.
 
 mod frame;
+mod numbers;
 mod path;
 mod request;
 
 pub use frame::{Code, Frame, FrameError, Header};
+pub use numbers::{
+    Condition, NiNumbers, NodeNumbers, Part, PeerNiNumbers, PoolNumbers, RouteNumbers, Traffic,
+};
 pub use path::default_socket_path;
 pub use request::{
     Failure, Fault, FaultPace, FaultRule, HealthTarget, ImportMode, Reply, Request, Section, Show,
+    Tune,
 };

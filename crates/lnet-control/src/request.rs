@@ -31,6 +31,8 @@ pub enum Request {
         /// 0 to 1000.
         health: u16,
     },
+    /// Gives interfaces other settings while they are in use.
+    Tune(Tune),
     /// Asks peers for their interfaces.
     Ping {
         /// Whom.
@@ -48,6 +50,8 @@ pub enum Request {
     Fault(Fault),
     /// Everything that the choice of a path depends on, as JSON.
     SelectionState,
+    /// What the node counts; each piece of the answer is a [`crate::Part`] as JSON.
+    Numbers,
 }
 
 /// What is shown.
@@ -108,6 +112,25 @@ pub enum ImportMode {
     Del,
     /// Makes the node's configuration equal to it.
     Replace,
+}
+
+/// Settings of local interfaces; of all of them, unless a NID or a net says which. What is not given
+/// stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tune {
+    /// Only of this interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nid: Option<String>,
+    /// Only of the interfaces of this net.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net: Option<String>,
+    /// Connections of each type to one peer, 0 (the LND's choice) to 127.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conns_per_peer: Option<u8>,
+    /// Seconds until a transmission fails; 0 for the node's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lnd_timeout: Option<u32>,
 }
 
 /// Whose health is set.

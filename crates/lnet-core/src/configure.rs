@@ -200,18 +200,26 @@ impl Core {
         Ok(())
     }
 
-    /// Forgets a configured peer. What is queued for it ends with [`Errno::EHOSTUNREACH`].
+    /// Forgets a peer, one that traffic has made too. What is queued for it ends with
+    /// [`Errno::EHOSTUNREACH`].
     ///
     /// # Errors
     ///
     /// [`ConfigError::UnknownPeer`], [`ConfigError::PeerIsGateway`].
     pub fn remove_peer(&mut self, primary: Nid) -> Result<(), ConfigError> {
-        let peer = self.peers.peer(primary).filter(|peer| peer.configured);
-        let peer = peer.ok_or(ConfigError::UnknownPeer(primary))?;
-        if peer.routes > 0 {
+        let kept = self.peers.peer(primary);
+        if kept.is_some_and(|peer| peer.routes > 0) {
             return Err(ConfigError::PeerIsGateway(primary));
         }
-        let nids = peer.nids.clone();
+        let is_alone = || {
+            let alone = self.peers.by_nid(primary);
+            alone.is_some_and(|peer_ni| peer_ni.peer.is_none())
+        };
+        let nids = match kept {
+            Some(peer) => peer.nids.clone(),
+            None if is_alone() => std::iter::once(primary).collect(),
+            None => return Err(ConfigError::UnknownPeer(primary)),
+        };
         // No time passes here: what leaves a queue now was not given up for being late.
         let now = Time::ZERO;
         let end = End::Failed(Errno::EHOSTUNREACH, DropReason::NoRoute);

@@ -56,6 +56,7 @@ pub struct Counters {
     pub refused: u64,
     drops: [u64; DropReason::ALL.len()],
     statuses: [u64; MessageStatus::COUNT],
+    resends: [u64; MessageStatus::COUNT],
 }
 
 impl Counters {
@@ -69,6 +70,13 @@ impl Counters {
     #[must_use]
     pub fn ended(&self, status: MessageStatus) -> u64 {
         self.statuses[status as usize]
+    }
+
+    /// Messages sent again after an attempt that ended with this status; all together are
+    /// `resend_count`.
+    #[must_use]
+    pub fn resent_after(&self, status: MessageStatus) -> u64 {
+        self.resends[status as usize]
     }
 
     /// Back to zero, but for what counts things that are there now.
@@ -97,6 +105,13 @@ impl Counters {
 
     pub(crate) fn count_status(&mut self, status: MessageStatus) {
         self.statuses[status as usize] += 1;
+    }
+
+    pub(crate) fn count_resend(&mut self, after: Option<MessageStatus>) {
+        self.resend_count += 1;
+        if let Some(status) = after {
+            self.resends[status as usize] += 1;
+        }
     }
 
     /// Counts what became of a message; its attempts are counted by status one by one.
@@ -150,6 +165,17 @@ pub struct MessageStats {
     pub received: TypeCounts,
     /// `dropped_stats`.
     pub dropped: TypeCounts,
+    /// Payload of the sent ones, in bytes; `lnetctl` does not know it.
+    pub sent_length: u64,
+    /// Payload of the received ones, in bytes.
+    pub received_length: u64,
+}
+
+impl MessageStats {
+    fn count_received(&mut self, arrival: Arrival) {
+        self.received.count(arrival.kind);
+        self.received_length += u64::from(arrival.length);
+    }
 }
 
 /// A message as counting sees it: where it came in, its type and its length.
@@ -193,10 +219,10 @@ impl Core {
     /// Counts a message as received by its interface and from its sender.
     pub(crate) fn count_received(&mut self, arrival: Arrival) {
         if let Some(ni) = self.nis.get_mut(arrival.ni) {
-            ni.stats.received.count(arrival.kind);
+            ni.stats.count_received(arrival);
         }
         if let Some(peer_ni) = self.peers.by_nid_mut(arrival.sender) {
-            peer_ni.stats.received.count(arrival.kind);
+            peer_ni.stats.count_received(arrival);
         }
     }
 }

@@ -13,6 +13,7 @@ use lnet_wire::MessageType;
 
 use crate::Core;
 use crate::event::{Event, EventKind};
+use crate::histogram::{LatencyHistogram, LatencyHistograms};
 use crate::io::NiId;
 use crate::peer::PeerNiId;
 use crate::select::Send;
@@ -90,6 +91,32 @@ impl LatencyStats {
     }
 }
 
+/// What is timed.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    PutEgress,
+    GetRtt,
+    PutAck,
+}
+
+impl Kind {
+    fn of(self, stats: &mut LatencyStats) -> &mut Latency {
+        match self {
+            Self::PutEgress => &mut stats.put_egress,
+            Self::GetRtt => &mut stats.get_rtt,
+            Self::PutAck => &mut stats.put_ack,
+        }
+    }
+
+    fn spread(self, histograms: &mut LatencyHistograms) -> &mut LatencyHistogram {
+        match self {
+            Self::PutEgress => &mut histograms.put_egress,
+            Self::GetRtt => &mut histograms.get_rtt,
+            Self::PutAck => &mut histograms.put_ack,
+        }
+    }
+}
+
 /// When and over what the last request of a descriptor was sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
@@ -121,15 +148,15 @@ impl Core {
                 ni: tx.ni,
                 peer: tx.peer,
             };
-            self.sample(departure, now, |stats| &mut stats.put_egress);
+            self.sample(departure, now, Kind::PutEgress);
         }
     }
 
     /// The response to a request is here.
     pub(crate) fn note_response(&mut self, event: &Event, now: Time) {
-        let kind: fn(&mut LatencyStats) -> &mut Latency = match event.kind {
-            EventKind::Reply => |stats| &mut stats.get_rtt,
-            EventKind::Ack => |stats| &mut stats.put_ack,
+        let kind = match event.kind {
+            EventKind::Reply => Kind::GetRtt,
+            EventKind::Ack => Kind::PutAck,
             _ => return,
         };
         let md = self.mds.get_mut(event.md);
@@ -138,19 +165,15 @@ impl Core {
         }
     }
 
-    fn sample(
-        &mut self,
-        departure: Departure,
-        now: Time,
-        kind: fn(&mut LatencyStats) -> &mut Latency,
-    ) {
+    fn sample(&mut self, departure: Departure, now: Time, kind: Kind) {
         let span = now.saturating_since(departure.at).as_nanos();
         let nanos = u64::try_from(span).unwrap_or(u64::MAX);
         if let Some(ni) = self.nis.get_mut(departure.ni) {
-            kind(&mut ni.latency).add(nanos);
+            kind.of(&mut ni.latency).add(nanos);
+            kind.spread(&mut ni.histograms).add(nanos);
         }
         if let Some(peer_ni) = departure.peer.and_then(|id| self.peers.get_mut(id)) {
-            kind(peer_ni.latency.get_or_insert_default()).add(nanos);
+            kind.of(peer_ni.latency.get_or_insert_default()).add(nanos);
         }
     }
 
@@ -161,6 +184,7 @@ impl Core {
         self.counters.reset();
         for ni in self.nis.all_mut() {
             ni.latency = LatencyStats::default();
+            ni.histograms = LatencyHistograms::default();
         }
         self.peers.reset_latencies();
     }

@@ -38,6 +38,7 @@ mod event;
 mod fault;
 mod forward;
 mod health;
+mod histogram;
 mod io;
 mod judge;
 mod latency;
@@ -85,6 +86,7 @@ pub use fault::{
     DelayRule, DropRule, FaultError, FaultFilter, FaultStats, FaultTypes, NidFilter, Pace,
 };
 pub use health::{Health, HealthView, NiHealthStats, PeerHealthStats};
+pub use histogram::{LATENCY_BOUNDS, LatencyHistogram, LatencyHistograms};
 pub use io::{
     CoreBuffer, Landing, NiId, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Transmit,
     TxId, Verdict,
@@ -95,6 +97,7 @@ pub use md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
 pub use peer::MAX_PEER_NIS;
 pub use portal::PortalError;
 pub use put_get::{GetRequest, PutRequest, SendHints};
+pub use route::RouteStats;
 pub use routing::RoutingState;
 pub use select::{
     Case, Choice, Classification, Criterion, Exclusion, Kind, Level, Locality, Observer,

@@ -12,6 +12,7 @@ use lnet_types::{Net, Nid, Time};
 use crate::config::{NiConfig, NiDevice, Tunables};
 use crate::counters::MessageStats;
 use crate::health::{Health, NiHealthStats};
+use crate::histogram::LatencyHistograms;
 use crate::io::{NiId, TxId};
 use crate::latency::LatencyStats;
 use crate::recovery::Recovery;
@@ -46,6 +47,7 @@ pub(crate) struct Ni {
     pub(crate) seq: u64,
     pub(crate) stats: MessageStats,
     pub(crate) latency: LatencyStats,
+    pub(crate) histograms: LatencyHistograms,
 }
 
 impl Ni {
@@ -69,6 +71,7 @@ impl Ni {
             seq: 0,
             stats: MessageStats::default(),
             latency: LatencyStats::default(),
+            histograms: LatencyHistograms::default(),
         }
     }
 

@@ -55,6 +55,8 @@ pub(crate) struct Policies {
     by_content: FxHashMap<ListKey, SourceListId>,
     /// Several changes are being made; the rules are applied after the last one.
     held: bool,
+    /// How often the rules have changed.
+    changes: u64,
 }
 
 impl Policies {
@@ -66,6 +68,7 @@ impl Policies {
             lists: Vec::new(),
             by_content: FxHashMap::default(),
             held: false,
+            changes: 0,
         }
     }
 
@@ -124,6 +127,12 @@ impl Core {
         &self.policies.rules
     }
 
+    /// How often the rules have changed: two equal numbers mean that they have not meanwhile.
+    #[must_use]
+    pub fn rule_changes(&self) -> u64 {
+        self.policies.changes
+    }
+
     /// Adds a selection rule before the one that now has index `before`, or at the end; one with the
     /// same descriptors takes the new value. All effective values follow at once.
     ///
@@ -132,7 +141,7 @@ impl Core {
     /// [`PolicyError::Exists`], [`PolicyError::TooMany`]; nothing has changed then.
     pub fn add_rule(&mut self, rule: Rule, before: Option<usize>) -> Result<Added, PolicyError> {
         let added = self.policies.rules.add(rule, before)?;
-        self.apply_rules();
+        self.rules_changed();
         Ok(added)
     }
 
@@ -143,19 +152,24 @@ impl Core {
     /// [`PolicyError::NotFound`].
     pub fn delete_rule(&mut self, index: usize) -> Result<Rule, PolicyError> {
         let deleted = self.policies.rules.delete(index)?;
-        self.apply_rules();
+        self.rules_changed();
         Ok(deleted)
     }
 
     /// Deletes all selection rules.
     pub fn clear_rules(&mut self) {
         self.policies.rules.clear();
-        self.apply_rules();
+        self.rules_changed();
     }
 
     /// Puts another list of rules in place of the present one.
     pub fn set_rules(&mut self, rules: RuleList) {
         self.policies.rules = rules;
+        self.rules_changed();
+    }
+
+    fn rules_changed(&mut self) {
+        self.policies.changes += 1;
         self.apply_rules();
     }
 

@@ -68,11 +68,12 @@ impl Core {
     }
 
     /// A failed attempt ends; the next one begins with the resend queue.
-    pub(crate) fn park_for_resend(&mut self, id: TxId, now: Time) {
+    pub(crate) fn park_for_resend(&mut self, id: TxId, status: MessageStatus, now: Time) {
         let Some(tx) = self.tx.get_mut(id) else {
             return;
         };
         tx.stage = Stage::Resend;
+        tx.attempts.failed = Some(status);
         let bytes = tx.bytes();
         let (ni, peer) = (tx.ni, tx.peer);
         if let Some(peer) = peer {
@@ -111,7 +112,7 @@ impl Core {
                 };
                 self.unhang(&tx, id);
                 tx.attempts.retries += 1;
-                self.counters.resend_count += 1;
+                self.counters.count_resend(tx.attempts.failed);
                 if self.config.globals.profile == Profile::Lustre {
                     tx.deadline = self.message_deadline(path.ni, now);
                 }

@@ -11,6 +11,18 @@ use lnet_types::{Net, Nid, Time};
 use crate::config::{ConfigError, Route};
 use crate::md::MdHandle;
 
+/// What went along a route. Answers to requests go back the way the request came, not along a route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RouteStats {
+    /// Messages that left for the gateway without error, forwarded ones included.
+    pub sent: u64,
+    /// Their payload, in bytes.
+    pub sent_length: u64,
+    /// Attempts that failed, and messages given up while they waited. One that is sent again elsewhere
+    /// counts here, too.
+    pub dropped: u64,
+}
+
 /// A route and its state.
 #[derive(Debug)]
 pub(crate) struct RouteState {
@@ -21,6 +33,7 @@ pub(crate) struct RouteState {
     pub(crate) single_hop: bool,
     /// Round-robin stamp.
     pub(crate) seq: u64,
+    pub(crate) stats: RouteStats,
 }
 
 /// A gateway and the state of its pings.
@@ -59,6 +72,7 @@ impl Routes {
             up: alive,
             single_hop: false,
             seq: 0,
+            stats: RouteStats::default(),
         });
         self.gateways.entry(gateway).or_insert(Gateway {
             alive,
@@ -133,6 +147,15 @@ impl Routes {
             && self
                 .gateway(state.route.gateway)
                 .is_some_and(|gateway| gateway.alive)
+    }
+
+    /// The counters of a route, unless it has been removed meanwhile.
+    pub(crate) fn stats_mut(&mut self, net: Net, gateway: Nid) -> Option<&mut RouteStats> {
+        let list = self.by_net.get_mut(&net)?;
+        let state = list
+            .iter_mut()
+            .find(|state| state.route.gateway == gateway)?;
+        Some(&mut state.stats)
     }
 
     /// Stamps a route as the most recently used one to its net.

@@ -10,7 +10,7 @@
 //! credits are held until the LND reports the message's fate. A message of ours that waits too long is
 //! given up; a routed one is not, since its sender holds one of our buffers and waits too.
 
-use lnet_types::{Nid, ProcessId, Time};
+use lnet_types::{Net, Nid, ProcessId, Time};
 use lnet_wire::Header;
 use smallvec::SmallVec;
 
@@ -36,6 +36,8 @@ pub(crate) struct Tx {
     to: ProcessId,
     /// The peer NI whose credit it needs; loopback needs none.
     pub(crate) peer: Option<PeerNiId>,
+    /// The route that the present attempt takes: remote net and gateway.
+    route: Option<(Net, Nid)>,
     pub(crate) deadline: Time,
     /// When the present attempt began.
     pub(crate) begun: Time,
@@ -61,6 +63,8 @@ pub(crate) struct Attempts {
     pub(crate) probe: bool,
     /// Such a ping for recovery: never sent again, for another path would heal another interface.
     pub(crate) recovery: bool,
+    /// Why the last attempt failed.
+    pub(crate) failed: Option<MessageStatus>,
 }
 
 /// How far it is.
@@ -147,6 +151,7 @@ impl Core {
             ni: path.ni,
             to: path.next_hop,
             peer: None,
+            route: None,
             deadline: self.message_deadline(path.ni, now),
             begun: now,
             stage: Stage::PeerQueue,
@@ -190,7 +195,7 @@ impl Core {
             self.address(&mut tx, path);
         }
         (tx.ni, tx.to, tx.stage) = (path.ni, path.next_hop, Stage::PeerQueue);
-        tx.begun = now;
+        (tx.begun, tx.route) = (now, path.route);
         self.note_departure(&tx, now);
         tx.attempts.again = path.again;
         let (peer, bytes) = (tx.peer, tx.bytes());
@@ -258,8 +263,9 @@ impl Core {
             self.counters.count_status(status);
         }
         self.judge(id, status, now);
+        self.count_along_route(id, status);
         if status != MessageStatus::Ok && self.may_resend(id, status, now) {
-            self.park_for_resend(id, now);
+            self.park_for_resend(id, status, now);
         } else if let Some(message) = self.tx.remove(id) {
             if status == MessageStatus::Ok {
                 self.note_egress(&message, now);
@@ -297,6 +303,23 @@ impl Core {
         self.conclude(&message.header, message.work, end);
     }
 
+    /// An attempt along a route has ended.
+    fn count_along_route(&mut self, id: TxId, status: MessageStatus) {
+        let Some(tx) = self.tx.get(id) else { return };
+        let length = u64::from(tx.header.payload_length);
+        let route = tx.route;
+        let Some(stats) = route.and_then(|(net, gateway)| self.routes.stats_mut(net, gateway))
+        else {
+            return;
+        };
+        if status == MessageStatus::Ok {
+            stats.sent += 1;
+            stats.sent_length += length;
+        } else {
+            stats.dropped += 1;
+        }
+    }
+
     pub(crate) fn count_sent_by(&mut self, tx: &Tx, status: MessageStatus) {
         let kind = tx.header.body.message_type();
         let ni = self.nis.get_mut(tx.ni).map(|ni| &mut ni.stats);
@@ -305,9 +328,11 @@ impl Core {
             .and_then(|id| self.peers.get_mut(id))
             .map(|peer_ni| &mut peer_ni.stats);
         for stats in ni.into_iter().chain(peer) {
-            match status {
-                MessageStatus::Ok => stats.sent.count(kind),
-                _ => stats.dropped.count(kind),
+            if status == MessageStatus::Ok {
+                stats.sent.count(kind);
+                stats.sent_length += u64::from(tx.header.payload_length);
+            } else {
+                stats.dropped.count(kind);
             }
         }
     }
@@ -541,6 +566,7 @@ impl Core {
         self.timers.disarm(tx.deadline, Timer::Queued(id));
         if tx.stage != Stage::Resend {
             self.uncount_bytes(&tx);
+            self.count_lost_on_route(&tx);
         }
         self.unhang(&tx, id);
         let Tx {
@@ -554,6 +580,14 @@ impl Core {
         self.count_abandoned(ni, peer, &header);
         self.release_payload(payload);
         self.conclude(&header, work, end);
+    }
+
+    /// What fails with the LND has been counted when it failed.
+    fn count_lost_on_route(&mut self, tx: &Tx) {
+        let route = tx.route;
+        if let Some(stats) = route.and_then(|(net, gateway)| self.routes.stats_mut(net, gateway)) {
+            stats.dropped += 1;
+        }
     }
 
     fn count_abandoned(&mut self, ni: NiId, peer: Option<PeerNiId>, header: &Header) {

@@ -13,11 +13,13 @@ use crate::config::{Globals, Route, Tunables};
 use crate::counters::{Counters, MessageStats};
 use crate::descriptor::Owner;
 use crate::health::{Health, HealthView, NiHealthStats, PeerHealthStats};
+use crate::histogram::LatencyHistograms;
 use crate::io::{NiId, RouterPool};
 use crate::latency::LatencyStats;
 use crate::ni::Ni;
 use crate::peer::{Peer, PeerNi};
 use crate::recovery::Recovery;
+use crate::route::RouteStats;
 use crate::tx::{Tx, Work};
 
 /// A local interface.
@@ -47,6 +49,8 @@ pub struct NiView {
     pub lnd_timeout: Duration,
     /// How long its messages take.
     pub latency: LatencyStats,
+    /// How these times are spread.
+    pub histograms: LatencyHistograms,
 }
 
 /// A route.
@@ -58,6 +62,8 @@ pub struct RouteView {
     pub alive: bool,
     /// The gateway has an interface on the remote net, as its last ping information showed.
     pub single_hop: bool,
+    /// What went along it.
+    pub stats: RouteStats,
 }
 
 /// A peer.
@@ -159,6 +165,7 @@ impl Core {
             health_stats: ni.health_stats,
             lnd_timeout: ni.lnd_timeout.unwrap_or(self.config.globals.lnd_timeout()),
             latency: ni.latency,
+            histograms: ni.histograms,
         }
     }
 
@@ -180,6 +187,7 @@ impl Core {
             route: state.route,
             alive: self.routes.is_alive(state),
             single_hop: state.single_hop,
+            stats: state.stats,
         })
     }
 

@@ -187,6 +187,15 @@ int lnet_sel_rule_deserialize(const void *block, size_t length, enum lnet_sel_ru
 int finerail_dlc_add_rules(const void *block, size_t length);
 int finerail_dlc_get_rules(enum lnet_sel_rule_type type, void *block, size_t length);
 
+/*
+ * The same for programs that change rules which others change, too. 'generation' is that of the whole
+ * list when it was fetched; -ESTALE: it has changed since, nothing was done, fetch it again. All
+ * functions that add or delete policies do so by themselves.
+ */
+int finerail_dlc_get_rules_seen(enum lnet_sel_rule_type type, void *block, size_t length,
+				__u32 *generation);
+int finerail_dlc_replace_rules(const void *block, size_t length, __u32 generation);
+
 #define FINERAIL_DLC_ASSERT(name, what) typedef char finerail_dlc_assert_##name[(what) ? 1 : -1]
 FINERAIL_DLC_ASSERT(expr, sizeof(struct lnet_expr) == 12);
 FINERAIL_DLC_ASSERT(net_descr, sizeof(struct lnet_net_descr) == 16);

@@ -19,7 +19,7 @@ pub use policies::{
     lustre_lnet_show_nid_sel_pol_r, lustre_lnet_show_peer_sel_pol, lustre_lnet_show_peer_sel_pol_r,
 };
 pub use records::{
-    finerail_dlc_add_rules, finerail_dlc_get_rules, lnet_sel_rule_deserialize,
-    lnet_sel_rule_serialize,
+    finerail_dlc_add_rules, finerail_dlc_get_rules, finerail_dlc_get_rules_seen,
+    finerail_dlc_replace_rules, lnet_sel_rule_deserialize, lnet_sel_rule_serialize,
 };
 pub use session::{finerail_dlc_close, finerail_dlc_connect, finerail_dlc_last_error};

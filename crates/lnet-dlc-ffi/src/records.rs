@@ -3,8 +3,10 @@
 #![expect(unsafe_code, reason = "pointers from C, exported names")]
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::num::NonZeroU32;
 use std::ptr;
 
+use lnet_dlc::Generation;
 use lnet_policy::{RuleBlock, RuleType};
 use nix::libc::EFBIG;
 
@@ -87,12 +89,53 @@ pub unsafe extern "C" fn finerail_dlc_get_rules(
     block: *mut c_void,
     length: usize,
 ) -> c_int {
+    // SAFETY: the caller promises the same; no generation is wanted.
+    unsafe { finerail_dlc_get_rules_seen(rule_type, block, length, ptr::null_mut()) }
+}
+
+/// See the header.
+///
+/// # Safety
+///
+/// `block` is null or points to `length` writable bytes, `generation` is null or a place for it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn finerail_dlc_get_rules_seen(
+    rule_type: c_uint,
+    block: *mut c_void,
+    length: usize,
+    generation: *mut u32,
+) -> c_int {
     let got = known(rule_type).and_then(|rule_type| {
-        let rules = with_node(|dlc| dlc.rules(rule_type))?;
+        let (rules, seen) = with_node(|dlc| dlc.rules_seen(rule_type))?;
+        if !generation.is_null() {
+            // SAFETY: not null, and the caller promises a place.
+            unsafe { generation.write(seen.0.get()) };
+        }
         // SAFETY: the caller promises the room.
         unsafe { give(&rules.encode()?, block, length) }
     });
     returned(got)
+}
+
+/// See the header.
+///
+/// # Safety
+///
+/// `block` is null or points to `length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn finerail_dlc_replace_rules(
+    block: *const c_void,
+    length: usize,
+    generation: c_uint,
+) -> c_int {
+    // SAFETY: the caller promises the same.
+    let block = lnet_policy::lnet_sel_rule_deserialize(unsafe { bytes(block, length) });
+    returned(block.map_err(Failed::from).and_then(|block| {
+        let seen = NonZeroU32::new(generation)
+            .ok_or_else(|| Failed::new(-EINVAL, "0 is the generation of no list"))?;
+        with_node(|dlc| dlc.replace_rules(&block, Generation(seen)))?;
+        Ok(0)
+    }))
 }
 
 fn known(rule_type: c_uint) -> Result<RuleType, Failed> {

@@ -83,6 +83,7 @@ static void blocks(void)
 	struct lnet_ioctl_net_rule rule, back;
 	enum lnet_sel_rule_type type = LNET_SEL_RULE_P2P;
 	unsigned char block[64], got[64];
+	__u32 seen = 0;
 	int length;
 
 	memset(&rule, 0, sizeof(rule));
@@ -101,6 +102,12 @@ static void blocks(void)
 	CHECK(finerail_dlc_get_rules(LNET_SEL_RULE_NET, got, sizeof(got)) == 44);
 	CHECK(memcmp(block, got, 44) == 0);
 	CHECK(finerail_dlc_get_rules(LNET_SEL_RULE_NET, got, 43) == -ENOSPC);
+	CHECK(finerail_dlc_get_rules_seen(LNET_SEL_RULE_NET, got, sizeof(got), &seen) == 44);
+	CHECK(finerail_dlc_replace_rules(block, 44, seen) == 0);
+	CHECK(finerail_dlc_replace_rules(block, 44, seen) == -ESTALE);
+	CHECK(strstr(finerail_dlc_last_error(), "changed meanwhile") != NULL);
+	CHECK(finerail_dlc_replace_rules(block, 44, 0) == -EINVAL);
+	CHECK(finerail_dlc_get_rules_seen(LNET_SEL_RULE_NET, got, sizeof(got), NULL) == 44);
 	length = lnet_sel_rule_serialize(LNET_SEL_RULE_NET, NULL, 0, block, sizeof(block));
 	CHECK(length == 24 && finerail_dlc_add_rules(block, (size_t)length) == 0);
 }

@@ -1,9 +1,10 @@
 //! One connection to a node.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
+use std::num::NonZeroU32;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use lnet_control::{Code, Failure, Frame, Header, Reply, Request};
 use lnet_policy::{RuleBlock, RuleType, lnet_sel_rule_deserialize};
@@ -13,12 +14,26 @@ use crate::error::DlcError;
 /// A connection to a node's control endpoint.
 #[derive(Debug)]
 pub struct Dlc {
+    path: PathBuf,
     stream: UnixStream,
     sequence: u64,
+    /// When the last request began.
+    used: Instant,
 }
 
+/// Which state of the node's rules was seen. It changes with every change of any rule, and from one life
+/// of a node to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Generation(pub NonZeroU32);
+
+/// In a frame: no generation.
+const ANY: u32 = 0;
+
 /// How long an answer may take. A ping of several peers that do not answer is the slowest request.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// After so long without a request the node may have hung up.
+const SILENCE: Duration = Duration::from_secs(10);
 
 impl Dlc {
     /// Connects to the node that is controlled at `path`.
@@ -27,20 +42,12 @@ impl Dlc {
     ///
     /// [`DlcError::Connect`].
     pub fn connect(path: impl AsRef<Path>) -> Result<Self, DlcError> {
-        let path = path.as_ref();
-        let connect = || -> io::Result<UnixStream> {
-            let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
-            Ok(stream)
-        };
-        let stream = connect().map_err(|error| DlcError::Connect {
-            path: path.to_owned(),
-            error,
-        })?;
+        let path = path.as_ref().to_owned();
         Ok(Self {
-            stream,
+            stream: connect(&path)?,
+            path,
             sequence: 0,
+            used: Instant::now(),
         })
     }
 
@@ -66,7 +73,7 @@ impl Dlc {
         mut take: impl FnMut(&str),
     ) -> Result<(), DlcError> {
         let body = request.to_body().map_err(malformed)?;
-        let sequence = self.send(Code::DOCUMENT, body)?;
+        let sequence = self.send(Code::DOCUMENT, ANY, body)?;
         loop {
             let frame = self.receive(Code::DOCUMENT, sequence)?;
             match Reply::from_body(&frame.body).map_err(malformed)? {
@@ -80,15 +87,22 @@ impl Dlc {
         }
     }
 
-    /// `IOC_LIBCFS_ADD_RULES`: the block's rules replace those of its type.
+    /// `IOC_LIBCFS_ADD_RULES`: the block's rules replace those of its type, whatever they are.
     ///
     /// # Errors
     ///
     /// A block that cannot be written, or that the node refuses.
     pub fn add_rules(&mut self, block: &RuleBlock) -> Result<(), DlcError> {
-        let sequence = self.send(Code::IOC_LIBCFS_ADD_RULES, block.encode()?)?;
-        let frame = self.receive(Code::IOC_LIBCFS_ADD_RULES, sequence)?;
-        accepted(&frame)
+        self.put_rules(block, ANY)
+    }
+
+    /// The same, only if the node's rules are still those of which `seen` is the generation.
+    ///
+    /// # Errors
+    ///
+    /// As [`Dlc::add_rules`]; an error that [`DlcError::is_stale`] when they are not.
+    pub fn replace_rules(&mut self, block: &RuleBlock, seen: Generation) -> Result<(), DlcError> {
+        self.put_rules(block, seen.0.get())
     }
 
     /// `IOC_LIBCFS_GET_RULES`: the node's rules of a type.
@@ -97,24 +111,63 @@ impl Dlc {
     ///
     /// The node has rules of this type that such a block cannot hold (−EOPNOTSUPP).
     pub fn rules(&mut self, rule_type: RuleType) -> Result<RuleBlock, DlcError> {
-        let wanted = (rule_type as u32).to_le_bytes().to_vec();
-        let sequence = self.send(Code::IOC_LIBCFS_GET_RULES, wanted)?;
-        let frame = self.receive(Code::IOC_LIBCFS_GET_RULES, sequence)?;
-        accepted(&frame)?;
-        Ok(lnet_sel_rule_deserialize(&frame.body)?)
+        Ok(self.rules_seen(rule_type)?.0)
     }
 
-    fn send(&mut self, code: Code, body: Vec<u8>) -> Result<u64, DlcError> {
+    /// The same, with the generation of the whole list.
+    ///
+    /// # Errors
+    ///
+    /// As [`Dlc::rules`].
+    pub fn rules_seen(&mut self, rule_type: RuleType) -> Result<(RuleBlock, Generation), DlcError> {
+        let wanted = (rule_type as u32).to_le_bytes().to_vec();
+        let sequence = self.send(Code::IOC_LIBCFS_GET_RULES, ANY, wanted)?;
+        let frame = self.receive(Code::IOC_LIBCFS_GET_RULES, sequence)?;
+        accepted(&frame)?;
+        let generation = NonZeroU32::new(frame.generation)
+            .ok_or_else(|| DlcError::Answer("it has no generation".to_owned()))?;
+        let block = lnet_sel_rule_deserialize(&frame.body)?;
+        Ok((block, Generation(generation)))
+    }
+
+    fn put_rules(&mut self, block: &RuleBlock, generation: u32) -> Result<(), DlcError> {
+        let sequence = self.send(Code::IOC_LIBCFS_ADD_RULES, generation, block.encode()?)?;
+        let frame = self.receive(Code::IOC_LIBCFS_ADD_RULES, sequence)?;
+        accepted(&frame)
+    }
+
+    fn send(&mut self, code: Code, generation: u32, body: Vec<u8>) -> Result<u64, DlcError> {
+        self.revive()?;
         self.sequence += 1;
         let frame = Frame {
             more: false,
             code,
             sequence: self.sequence,
             status: 0,
+            generation,
             body,
         };
         self.stream.write_all(&frame.to_bytes()?)?;
         Ok(self.sequence)
+    }
+
+    /// A node hangs up on a client that was silent for half a minute, which is nobody's mistake.
+    fn revive(&mut self) -> Result<(), DlcError> {
+        let idle = self.used.elapsed();
+        self.used = Instant::now();
+        if idle < SILENCE {
+            return Ok(());
+        }
+        self.stream.set_nonblocking(true)?;
+        let hung_up = !matches!(
+            (&self.stream).read(&mut [0]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock
+        );
+        self.stream.set_nonblocking(false)?;
+        if hung_up {
+            self.stream = connect(&self.path)?;
+        }
+        Ok(())
     }
 
     fn receive(&mut self, code: Code, sequence: u64) -> Result<Frame, DlcError> {
@@ -133,9 +186,23 @@ impl Dlc {
             code: header.code,
             sequence: header.sequence,
             status: header.status,
+            generation: header.generation,
             body,
         })
     }
+}
+
+fn connect(path: &Path) -> Result<UnixStream, DlcError> {
+    let connect = || -> io::Result<UnixStream> {
+        let stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    };
+    connect().map_err(|error| DlcError::Connect {
+        path: path.to_owned(),
+        error,
+    })
 }
 
 /// An answer to a rule request: refused if its status says so.

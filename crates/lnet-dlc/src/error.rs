@@ -40,10 +40,17 @@ pub enum DlcError {
 }
 
 const EIO: i32 = 5;
+const ESTALE: i32 = 116;
 const EPROTO: i32 = 71;
 const EINVAL: i32 = 22;
 
 impl DlcError {
+    /// Whether the rules have changed since they were fetched: fetched again, they can be changed.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        matches!(self, Self::Refused(failures) if failures.iter().any(|one| one.errno == -ESTALE))
+    }
+
     /// The negative errno that the C functions return.
     #[must_use]
     pub fn errno(&self) -> i32 {

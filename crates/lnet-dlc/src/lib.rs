@@ -26,5 +26,5 @@ mod connection;
 mod error;
 mod policies;
 
-pub use connection::Dlc;
+pub use connection::{Dlc, Generation};
 pub use error::DlcError;

@@ -1,17 +1,20 @@
 //! The nine functions of the design: add, delete and show policies of nets, NIDs and pairs.
 //!
-//! A change is made on a copy: the rules are fetched, changed, and put back, as the design has it. Two
-//! programs that do so at the same moment can undo each other's change; the node sees either.
+//! A change is made on a copy: the rules are fetched, changed, and put back, as the design has it. What
+//! another program changed meanwhile is not undone: the node refuses the copy then, and the change is
+//! made again on a new one.
 //!
 //! The copy is a v1 block of the type concerned. Where the node's rules of that type say more than v1
 //! can (a priority of one side only, IPv6), it is a v2 block of all rules.
+
+use std::time::Instant;
 
 use lnet_policy::{
     DesignRules, NetPolicy, NidPolicy, PeerPolicy, PolicyError, Priority, RuleBlock, RuleList,
     RuleType,
 };
 
-use crate::connection::Dlc;
+use crate::connection::{Dlc, Generation, PATIENCE};
 use crate::error::DlcError;
 
 impl Dlc {
@@ -150,7 +153,7 @@ impl Dlc {
         Ok(rules)
     }
 
-    /// Puts other rules in place of all of the node's.
+    /// Puts other rules in place of all of the node's, whatever they are.
     ///
     /// # Errors
     ///
@@ -159,15 +162,45 @@ impl Dlc {
         self.add_rules(&RuleBlock::from_list(rules, RuleType::Mixed)?)
     }
 
+    /// Changes the list of all rules. `change` is called again, with the list as it is then, when
+    /// another client changed it meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// What `change` says; as [`Dlc::set_all_rules`]; an error that [`DlcError::is_stale`] when the
+    /// rules never stood still for two minutes.
+    pub fn change_all_rules<E: From<DlcError>>(
+        &mut self,
+        mut change: impl FnMut(&mut RuleList) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.change_copy(RuleType::Mixed, |copy| change(&mut copy.rules))
+    }
+
     fn change(
         &mut self,
         rule_type: RuleType,
-        change: impl FnOnce(&mut DesignRules<'_>) -> Result<(), PolicyError>,
+        change: impl Fn(&mut DesignRules<'_>) -> Result<(), PolicyError>,
     ) -> Result<(), DlcError> {
-        let mut copy = self.copy(rule_type)?;
-        change(&mut DesignRules::new(&mut copy.rules))?;
-        let block = RuleBlock::from_list(&copy.rules, copy.travels_as)?;
-        self.add_rules(&block)
+        self.change_copy(rule_type, |copy| {
+            Ok(change(&mut DesignRules::new(&mut copy.rules))?)
+        })
+    }
+
+    fn change_copy<E: From<DlcError>>(
+        &mut self,
+        rule_type: RuleType,
+        mut change: impl FnMut(&mut Copy) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let begun = Instant::now();
+        loop {
+            let mut copy = self.copy(rule_type)?;
+            change(&mut copy)?;
+            let block = RuleBlock::from_list(&copy.rules, copy.travels_as);
+            match self.replace_rules(&block.map_err(DlcError::from)?, copy.seen) {
+                Err(error) if error.is_stale() && begun.elapsed() < PATIENCE => {}
+                done => return Ok(done?),
+            }
+        }
     }
 
     /// The rules of a type, or all of them where v1 cannot hold those.
@@ -184,10 +217,12 @@ impl Dlc {
 
     fn copy_of(&mut self, rule_type: RuleType) -> Result<Copy, DlcError> {
         let mut rules = RuleList::new();
-        rules.load(&self.rules(rule_type)?)?;
+        let (block, seen) = self.rules_seen(rule_type)?;
+        rules.load(&block)?;
         Ok(Copy {
             rules,
             travels_as: rule_type,
+            seen,
         })
     }
 }
@@ -196,6 +231,7 @@ impl Dlc {
 struct Copy {
     rules: RuleList,
     travels_as: RuleType,
+    seen: Generation,
 }
 
 const EOPNOTSUPP: i32 = 95;

@@ -130,3 +130,66 @@ fn a_node_that_is_gone_is_an_error_and_no_hang() {
     assert!(matches!(dlc.all_rules(), Err(DlcError::Io(_))));
     assert!(matches!(Dlc::connect(&path), Err(DlcError::Connect { .. })));
 }
+
+/// Two programs change policies at the same moment, each on a copy of the list. Were an addition lost,
+/// its deletion would fail; were a deletion lost, the rule would be there in the end.
+#[test]
+fn of_a_thousand_changes_that_race_none_is_lost() {
+    const ADDED: u32 = 256;
+    const KEPT: u32 = 12;
+    let (bed, _) = Bed::new();
+    let path = bed.endpoint.path();
+    let race = |host: u32| {
+        let mut dlc = Dlc::connect(path).unwrap();
+        for number in 0..ADDED {
+            let nid = format!("10.{host}.0.{}@tcp", number);
+            dlc.lustre_lnet_add_nid_sel_pol(&nid, priority(number))
+                .unwrap();
+            if number >= KEPT {
+                dlc.lustre_lnet_del_nid_sel_pol(Some(&nid), None).unwrap();
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| race(1));
+        race(2);
+    });
+    let mut dlc = Dlc::connect(path).unwrap();
+    let kept = dlc.lustre_lnet_show_nid_sel_pol(None).unwrap();
+    assert_eq!(kept.len(), 2 * KEPT as usize);
+}
+
+/// What the race test shows would not hold without the generation.
+#[test]
+fn a_list_that_was_put_back_late_is_refused_and_a_change_is_made_again() {
+    let (bed, mut dlc) = Bed::new();
+    let mut other = Dlc::connect(bed.endpoint.path()).unwrap();
+    let (before, seen) = dlc.rules_seen(RuleType::Mixed).unwrap();
+    other
+        .lustre_lnet_add_net_sel_pol("tcp", priority(1))
+        .unwrap();
+    let late = dlc.replace_rules(&before, seen).unwrap_err();
+    assert!(late.is_stale() && late.errno() == -116, "{late}");
+
+    let mut calls = 0;
+    dlc.change_all_rules(|rules| {
+        calls += 1;
+        if calls == 1 {
+            other.lustre_lnet_add_net_sel_pol("o2ib", priority(1))?;
+        }
+        let descriptors = RuleText {
+            src: Some("10.0.0.1@tcp"),
+            dst: Some("10.0.0.2@tcp"),
+            ..RuleText::default()
+        };
+        rules.add(Rule::from_text(&descriptors, Profile::Design)?, None)?;
+        Ok::<(), DlcError>(())
+    })
+    .unwrap();
+    assert_eq!(calls, 2);
+    assert_eq!(dlc.lustre_lnet_show_net_sel_pol(None).unwrap().len(), 2);
+    assert_eq!(
+        dlc.lustre_lnet_show_peer_sel_pol(None, None).unwrap().len(),
+        1
+    );
+}

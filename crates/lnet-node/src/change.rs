@@ -3,14 +3,14 @@
 //! [`make`] makes one; whoever makes several holds the engine's lock meanwhile, so that a message sees
 //! the configuration before all of them or after.
 
-use lnet_config::{Change, NiName};
+use lnet_config::{Change, LndTunables, NiConfig, NiName, Tunables};
 use lnet_core::{ConfigError, Core, NiId};
 use lnet_policy::PolicyError;
 use lnet_types::{Net, Nid, Time};
 use thiserror::Error;
 
 use crate::engine::Engine;
-use crate::setup::{self, StartError};
+use crate::setup::{self, KeptGlobals, StartError};
 
 /// Why a change was not made.
 #[derive(Debug, Error)]
@@ -37,8 +37,11 @@ pub(crate) enum ChangeError {
 pub(crate) fn make(engine: &mut Engine, change: &Change, now: Time) -> Result<(), ChangeError> {
     match change {
         Change::Globals(globals) => {
-            let globals = setup::globals(globals, &engine.options);
-            engine.side.core.change_globals(globals, now)?;
+            let wanted = setup::globals(globals, &engine.options);
+            engine.side.core.change_globals(wanted, now)?;
+            let timeout = engine.side.core.globals().lnd_timeout();
+            engine.lnd.set_sock_timeout(timeout);
+            engine.kept = KeptGlobals::of(globals);
         }
         Change::DelNi { net, ni } => remove(engine, *net, Some(ni), now)?,
         Change::DelNet(net) => remove(engine, *net, None, now)?,
@@ -48,10 +51,17 @@ pub(crate) fn make(engine: &mut Engine, change: &Change, now: Time) -> Result<()
             }
         }
         Change::AddNi { net, ni } => setup::add_nis(engine, *net, ni, now)?,
-        // Its connections know the old settings: it goes and comes.
         Change::SetNi { net, ni } => {
-            remove(engine, *net, Some(&ni.name()), now)?;
-            setup::add_nis(engine, *net, ni, now)?;
+            let meant = meant(engine, *net, Some(&ni.name()))?;
+            if meant.iter().all(|&id| is_tuned_only(engine, id, ni)) {
+                meant
+                    .into_iter()
+                    .for_each(|id| retune(engine, id, &ni.lnd_tunables));
+            } else {
+                // Its connections know the old settings: it goes and comes.
+                remove(engine, *net, Some(&ni.name()), now)?;
+                setup::add_nis(engine, *net, ni, now)?;
+            }
         }
         Change::Ip2Nets(rules) => {
             for net in setup::nets_by_address(rules)? {
@@ -142,6 +152,14 @@ fn remove(
     name: Option<&NiName>,
     now: Time,
 ) -> Result<(), ChangeError> {
+    for id in meant(engine, net, name)? {
+        setup::remove_ni(engine, id, now);
+    }
+    Ok(())
+}
+
+/// The interfaces of a network that have this name, or all; at least one.
+fn meant(engine: &Engine, net: Net, name: Option<&NiName>) -> Result<Vec<NiId>, ChangeError> {
     let of_net = |ni: &lnet_core::NiView| ni.nid.net() == net && ni.id != NiId::LOOPBACK;
     let there: Vec<NiId> = engine
         .side
@@ -160,10 +178,44 @@ fn remove(
     if meant.is_empty() {
         return Err(ChangeError::NoNi(net));
     }
-    for id in meant {
-        setup::remove_ni(engine, id, now);
-    }
-    Ok(())
+    Ok(meant)
+}
+
+/// Whether these settings are an interface's own, but for those that may change while it is in use.
+fn is_tuned_only(engine: &Engine, id: NiId, wanted: &NiConfig) -> bool {
+    let Some(view) = engine.side.core.nis().find(|ni| ni.id == id) else {
+        return false;
+    };
+    let Some(own) = engine.configured.get(&id) else {
+        return false;
+    };
+    let given = &wanted.tunables;
+    let complete = setup::tunables(&NiConfig {
+        tunables: Tunables {
+            peer_timeout: given.peer_timeout.or(own.tunables.peer_timeout),
+            peer_credits: given.peer_credits.or(own.tunables.peer_credits),
+            peer_buffer_credits: given
+                .peer_buffer_credits
+                .or(own.tunables.peer_buffer_credits),
+            credits: given.credits.or(own.tunables.credits),
+        },
+        ..NiConfig::default()
+    });
+    complete == view.tunables && wanted.lnd_tunables.tos == own.lnd_tunables.tos
+}
+
+/// What is not given stays.
+pub(crate) fn retune(engine: &mut Engine, id: NiId, given: &LndTunables) {
+    let Some(own) = engine.configured.get(&id) else {
+        return;
+    };
+    let own = own.lnd_tunables.clone();
+    let lnd = LndTunables {
+        conns_per_peer: given.conns_per_peer.or(own.conns_per_peer),
+        timeout: given.timeout.or(own.timeout),
+        ..own
+    };
+    setup::tune(engine, id, lnd);
 }
 
 /// A NID names one interface; names of the system's interfaces name those that stand on them.

@@ -25,6 +25,7 @@ use crate::loopback::{self, Parked};
 use crate::memory::MemoryTable;
 use crate::options::NodeOptions;
 use crate::queue::{NodeEvent, QueueState};
+use crate::setup::KeptGlobals;
 
 /// Core, LND, memory and links.
 pub(crate) struct Engine {
@@ -33,6 +34,8 @@ pub(crate) struct Engine {
     pub(crate) links: Links,
     /// What the configuration says of each interface that the core does not keep.
     pub(crate) configured: BTreeMap<NiId, NiConfig>,
+    /// What it says of the node that nothing consults.
+    pub(crate) kept: KeptGlobals,
     /// By what peers tell this life of the node from an earlier one.
     pub(crate) incarnation: u64,
     pub(crate) options: NodeOptions,
@@ -73,6 +76,7 @@ impl Engine {
             side,
             links: Links::default(),
             configured: BTreeMap::new(),
+            kept: KeptGlobals::default(),
             incarnation,
             options,
         }

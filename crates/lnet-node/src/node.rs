@@ -6,7 +6,7 @@ mod tests;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lnet_config::Config;
 use lnet_core::{
@@ -94,7 +94,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Mutex<Engine>,
     driver: Mutex<Driver>,
     waker: Waker,
-    clock: Clock,
+    pub(crate) clock: Clock,
     progress: Progress,
     /// When the sleeping driver will look by itself, in nanoseconds; 0 while it is awake.
     wakes_at: AtomicU64,
@@ -106,6 +106,8 @@ pub(crate) struct Shared {
     followers: AtomicU32,
     /// When the driver stops at the latest, in nanoseconds, or [`RUNNING`].
     stop_at: AtomicU64,
+    /// The longest time that a request from outside had the engine, in nanoseconds.
+    longest_hold: AtomicU64,
 }
 
 /// The loop's part that one thread at a time may have.
@@ -167,6 +169,7 @@ impl Node {
             taken: AtomicU32::new(0),
             followers: AtomicU32::new(0),
             stop_at: AtomicU64::new(RUNNING),
+            longest_hold: AtomicU64::new(0),
         });
         let thread = DriverThread::start(&shared, options.progress)?;
         Ok(Self {
@@ -320,7 +323,23 @@ impl Node {
 
     /// Lets the control endpoint at the engine, and wakes the loop if there is something to do earlier.
     pub(crate) fn with_engine<R>(&self, call: impl FnOnce(&mut Engine, Time) -> R) -> R {
-        self.shared.run(call)
+        let mut locked = None;
+        let result = self.shared.run(|engine, now| {
+            locked = Some(Instant::now());
+            call(engine, now)
+        });
+        if let Some(locked) = locked {
+            let nanos = u64::try_from(locked.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.shared.longest_hold.fetch_max(nanos, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// The longest time that a request from outside has kept the node's lock since this was last asked:
+    /// no message moves meanwhile.
+    #[must_use]
+    pub fn take_longest_hold(&self) -> Duration {
+        Duration::from_nanos(self.shared.longest_hold.swap(0, Ordering::Relaxed))
     }
 
     /// Lets the control endpoint at the core.

@@ -4,9 +4,11 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use lnet_config::{Buffers, Config, Ip2Nets, NetConfig, NiConfig, NoRuleApplies, RouteConfig};
+use lnet_config::{
+    Buffers, Config, Ip2Nets, LndTunables, NetConfig, NiConfig, NoRuleApplies, RouteConfig,
+};
 use lnet_core::{Core, CoreConfig, Globals, NiId, Route, RouterBuffers, Tunables};
-use lnet_tcp::{AddNiError, LndNi, NiKey, Socklnd, SocklndConfig, SourcePorts};
+use lnet_tcp::{AddNiError, LndNi, NiKey, NiTuning, Socklnd, SocklndConfig, SourcePorts};
 use lnet_types::{LndType, Net, Nid, Time};
 use mio::Registry;
 use sys::InterfaceAddress;
@@ -79,6 +81,7 @@ pub(crate) fn engine(
     let watched = registry.try_clone().map_err(StartError::EventLoop)?;
     let socklnd = Socklnd::new(lnd, registry, FIRST_LND_TOKEN, options.seed);
     let mut engine = Engine::new(socklnd, Core::new(core, now), incarnation, options.clone());
+    engine.kept = KeptGlobals::of(&config.globals);
     // A one-shot node is gone before a link could change.
     if !options.one_shot {
         engine.links.watch(&watched, LINKS);
@@ -134,9 +137,36 @@ pub(crate) fn add_nis(
             ..ni.clone()
         };
         engine.configured.insert(id, configured);
+        tune(engine, id, ni.lnd_tunables.clone());
     }
     engine.links.refresh(&mut engine.side.core, now);
     Ok(())
+}
+
+/// Gives an interface other settings of the LND; its connections stay. A timeout that is the node's own
+/// is none of the interface's: it follows the node's.
+pub(crate) fn tune(engine: &mut Engine, id: NiId, mut lnd: LndTunables) {
+    let core = &mut engine.side.core;
+    let of_node = core.globals().lnd_timeout();
+    let timeout = lnd.timeout.filter(|&seconds| seconds > 0).map(seconds);
+    let timeout = timeout.filter(|&timeout| timeout != of_node);
+    lnd.timeout = timeout.and(lnd.timeout);
+    // One that is not there any more has no settings.
+    let _gone = core.set_ni_lnd_timeout(id, timeout);
+    engine.lnd.tune(NiKey(id.0), tuning(&lnd));
+    if let Some(configured) = engine.configured.get_mut(&id) {
+        configured.lnd_tunables = lnd;
+    }
+}
+
+fn tuning(lnd: &LndTunables) -> NiTuning {
+    NiTuning {
+        // 0 means that the LND chooses; kernels choose by link speed, which loopback and tunnels do not
+        // have.
+        conns_per_peer: lnd.conns_per_peer.unwrap_or(0).max(1),
+        timeout: lnd.timeout.map(seconds),
+        tos: lnd.tos,
+    }
 }
 
 /// Takes an interface out of use and closes its connections.
@@ -174,12 +204,10 @@ fn add_interface(
         tunables: tunables(ni),
     };
     let id = engine.side.core.add_ni(added, now)?;
-    // 0 means that the LND chooses; kernels choose by link speed, which loopback and tunnels do not have.
-    let conns_per_peer = ni.lnd_tunables.conns_per_peer.unwrap_or(0).max(1);
     let serving = engine.lnd.add_ni(LndNi {
         ni: NiKey(id.0),
         nid,
-        conns_per_peer,
+        tuning: tuning(&ni.lnd_tunables),
         incarnation: engine.incarnation,
     });
     if let Err(error) = serving {
@@ -254,7 +282,7 @@ pub(crate) fn route(route: &RouteConfig) -> Route {
     }
 }
 
-fn tunables(ni: &NiConfig) -> Tunables {
+pub(crate) fn tunables(ni: &NiConfig) -> Tunables {
     let default = Tunables::default();
     let given = &ni.tunables;
     Tunables {
@@ -292,6 +320,43 @@ pub(crate) fn globals(given: &lnet_config::Globals, options: &NodeOptions) -> Gl
         ..default
     }
 }
+
+/// Parameters that a node keeps for those who ask, and consults nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeptGlobals {
+    /// Room for interfaces in ping information; here there is no limit.
+    pub(crate) max_interfaces: u32,
+    /// Deprecated (section 3.1 of lnet-selection).
+    pub(crate) router_sensitivity: u32,
+}
+
+impl KeptGlobals {
+    pub(crate) fn of(given: &lnet_config::Globals) -> Self {
+        let default = Self::default();
+        let room = given
+            .max_interfaces
+            .filter(|&room| room >= LEAST_INTERFACES);
+        Self {
+            max_interfaces: room.unwrap_or(default.max_interfaces),
+            router_sensitivity: given
+                .router_sensitivity
+                .unwrap_or(default.router_sensitivity),
+        }
+    }
+}
+
+impl Default for KeptGlobals {
+    /// As kernel nodes have them (section 10.1 of lnet-selection).
+    fn default() -> Self {
+        Self {
+            max_interfaces: 200,
+            router_sensitivity: 100,
+        }
+    }
+}
+
+/// With less room than this, a node takes the default.
+const LEAST_INTERFACES: u32 = 16;
 
 /// A one-shot node has one connection to one peer and nobody can ping it: no health, no recovery.
 fn health_sensitivity(given: &lnet_config::Globals, options: &NodeOptions) -> u16 {
@@ -343,7 +408,6 @@ fn warn_of_settings_without_effect(config: &Config) {
             "router_sensitivity",
             globals.router_sensitivity.is_some_and(|value| value != 100),
         ),
-        ("tos", nis().any(|ni| ni.lnd_tunables.tos.is_some())),
         ("CPT", nis().any(|ni| !ni.cpts.is_empty())),
     ];
     for (key, _) in without_effect.iter().filter(|(_, set)| *set) {

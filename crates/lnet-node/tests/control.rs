@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use lnet_control::{Code, Frame, Header, HealthTarget, Reply, Request};
+use lnet_control::{Code, Frame, Header, HealthTarget, ImportMode, Reply, Request};
 use lnet_node::{ControlEndpoint, ControlError, ControlOptions, Node};
 use lnet_policy::{DesignRules, Priority, RuleBlock, RuleList, RuleType};
 use tempfile::TempDir;
@@ -52,11 +52,16 @@ fn at(path: PathBuf) -> ControlOptions {
 }
 
 fn ask(stream: &mut UnixStream, code: Code, body: &[u8]) -> Frame {
+    ask_seen(stream, code, 0, body)
+}
+
+fn ask_seen(stream: &mut UnixStream, code: Code, generation: u32, body: &[u8]) -> Frame {
     let frame = Frame {
         more: false,
         code,
         sequence: 41,
         status: 0,
+        generation,
         body: body.to_vec(),
     };
     stream.write_all(&frame.to_bytes().unwrap()).unwrap();
@@ -74,6 +79,7 @@ fn read(stream: &mut UnixStream) -> Frame {
         code: header.code,
         sequence: header.sequence,
         status: header.status,
+        generation: header.generation,
         body,
     }
 }
@@ -146,6 +152,60 @@ fn an_unknown_rule_type_and_an_unknown_code_are_refused_and_the_connection_goes_
 }
 
 #[test]
+fn rules_for_a_list_that_has_changed_are_refused_and_change_nothing() {
+    let bed = Bed::new();
+    let stream = &mut bed.connect();
+    let wanted = (RuleType::Net as u32).to_le_bytes();
+    let seen = ask(stream, Code::IOC_LIBCFS_GET_RULES, &wanted).generation;
+    assert_ne!(seen, 0);
+    let block = net_rules().encode().unwrap();
+    let changed = ask(stream, Code::IOC_LIBCFS_ADD_RULES, &block);
+    assert_ne!(changed.generation, seen);
+
+    let empty = RuleBlock::from_list(&RuleList::new(), RuleType::Net).unwrap();
+    let empty = empty.encode().unwrap();
+    let late = ask_seen(stream, Code::IOC_LIBCFS_ADD_RULES, seen, &empty);
+    assert_eq!((late.status, late.generation), (-116, changed.generation));
+    assert_eq!(ask(stream, Code::IOC_LIBCFS_GET_RULES, &wanted).body, block);
+
+    let timely = ask_seen(stream, Code::IOC_LIBCFS_ADD_RULES, late.generation, &empty);
+    assert_eq!(timely.status, 0);
+    assert_eq!(ask(stream, Code::IOC_LIBCFS_GET_RULES, &wanted).body, empty);
+}
+
+#[test]
+fn an_import_that_changes_rules_makes_their_generation_another_one() {
+    let bed = Bed::new();
+    let stream = &mut bed.connect();
+    let wanted = (RuleType::Net as u32).to_le_bytes();
+    let seen = ask(stream, Code::IOC_LIBCFS_GET_RULES, &wanted).generation;
+    let import = Request::Import {
+        yaml: "udsp: [{src: tcp, priority: 2}]\n".to_owned(),
+        mode: ImportMode::Add,
+        partial: false,
+        dry_run: false,
+    };
+    let imported = ask(stream, Code::DOCUMENT, &import.to_body().unwrap());
+    assert_eq!(imported.status, 0);
+    let block = net_rules().encode().unwrap();
+    let late = ask_seen(stream, Code::IOC_LIBCFS_ADD_RULES, seen, &block);
+    assert_eq!(late.status, -116);
+}
+
+/// A client of another version can say which version the node speaks.
+#[test]
+fn a_frame_of_another_version_is_answered_with_one_of_ours_and_the_end() {
+    let bed = Bed::new();
+    let stream = &mut bed.connect();
+    let mut old = [0; Header::LEN];
+    old[..6].copy_from_slice(b"FLCT\x01\x00");
+    stream.write_all(&old).unwrap();
+    let answer = read(stream);
+    assert_eq!((answer.status, answer.body), (-93, vec![]));
+    assert_cut_off(stream);
+}
+
+#[test]
 fn health_is_set_for_what_exists_only() {
     let bed = Bed::new();
     let stream = &mut bed.connect();
@@ -203,6 +263,7 @@ fn connections_are_limited_and_come_free_again() {
             code: Code::IOC_LIBCFS_ADD_RULES,
             sequence: 1,
             status: 0,
+            generation: 0,
             body: block.clone(),
         };
         let asked = stream.write_all(&frame.to_bytes().unwrap());

@@ -110,6 +110,18 @@ impl Default for SocklndConfig {
     }
 }
 
+/// Settings of a local interface that may change while it is in use: [`crate::Socklnd::tune`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NiTuning {
+    /// Pairs of bulk connections with each peer; 0 counts as 1. With fewer than before, those that are
+    /// open stay.
+    pub conns_per_peer: u8,
+    /// How long its connections may be without progress; `None`: [`SocklndConfig::sock_timeout`].
+    pub timeout: Option<Duration>,
+    /// The IP type of service of connections made from now on; `None` leaves the system's.
+    pub tos: Option<u8>,
+}
+
 /// A local interface for [`crate::Socklnd::add_ni`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LndNi {
@@ -117,8 +129,8 @@ pub struct LndNi {
     pub ni: NiKey,
     /// Its NID, on a network of type `tcp`; the address is bound.
     pub nid: Nid,
-    /// Pairs of bulk connections with each peer; 0 counts as 1.
-    pub conns_per_peer: u8,
+    /// What may change during its life.
+    pub tuning: NiTuning,
     /// When the interface started, in nanoseconds of wall-clock time: constant for its life and
     /// different after a restart (section 2.12).
     pub incarnation: u64,

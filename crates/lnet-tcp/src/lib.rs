@@ -43,7 +43,7 @@ mod transmit;
 mod upper;
 mod view;
 
-pub use config::{AcceptMode, Limits, LndNi, SocklndConfig, SourcePorts};
+pub use config::{AcceptMode, Limits, LndNi, NiTuning, SocklndConfig, SourcePorts};
 pub use error::AddNiError;
 pub use socklnd::Socklnd;
 pub use stats::{CloseReason, Counts, DialFailure, ProtocolError, Refusal, SocklndStats, Unsent};

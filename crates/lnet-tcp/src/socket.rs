@@ -86,22 +86,24 @@ fn bound(local: SocketAddr) -> io::Result<Socket> {
 pub(crate) fn dial(
     local: IpAddr,
     remote: SocketAddr,
+    tos: Option<u8>,
     config: &SocklndConfig,
 ) -> Result<TcpStream, DialFailure> {
     match config.source_ports {
-        SourcePorts::Any => dial_from(SocketAddr::new(local, 0), remote, config)
+        SourcePorts::Any => dial_from(SocketAddr::new(local, 0), remote, tos, config)
             .map_err(|error| dial_failure(error.kind())),
-        SourcePorts::Privileged => dial_privileged(local, remote, config),
+        SourcePorts::Privileged => dial_privileged(local, remote, tos, config),
     }
 }
 
 fn dial_privileged(
     local: IpAddr,
     remote: SocketAddr,
+    tos: Option<u8>,
     config: &SocklndConfig,
 ) -> Result<TcpStream, DialFailure> {
     for port in PRIVILEGED_SOURCE_PORTS.rev() {
-        match dial_from(SocketAddr::new(local, port), remote, config).map_err(|e| e.kind()) {
+        match dial_from(SocketAddr::new(local, port), remote, tos, config).map_err(|e| e.kind()) {
             Ok(stream) => return Ok(stream),
             // The address pair is in use, or was until a moment ago: the next port makes another.
             Err(ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable) => {}
@@ -115,9 +117,13 @@ fn dial_privileged(
 fn dial_from(
     local: SocketAddr,
     remote: SocketAddr,
+    tos: Option<u8>,
     config: &SocklndConfig,
 ) -> io::Result<TcpStream> {
     let socket = bound(local)?;
+    if let Some(tos) = tos {
+        choose_tos(&SockRef::from(&socket), local.is_ipv4(), tos)?;
+    }
     if let Some(name) = &config.congestion {
         sys::set_congestion_control(&socket, name)?;
     }
@@ -160,6 +166,23 @@ pub(crate) fn connected(stream: &TcpStream) -> Option<Result<(), DialFailure>> {
     }
 }
 
+/// Sets the type of service of an accepted connection, if one is wanted.
+pub(crate) fn set_tos(stream: &TcpStream, tos: Option<u8>) -> io::Result<()> {
+    let Some(tos) = tos else {
+        return Ok(());
+    };
+    let is_ipv4 = stream.local_addr()?.is_ipv4();
+    choose_tos(&SockRef::from(stream), is_ipv4, tos)
+}
+
+fn choose_tos(socket: &SockRef<'_>, is_ipv4: bool, tos: u8) -> io::Result<()> {
+    if is_ipv4 {
+        socket.set_tos_v4(tos.into())
+    } else {
+        socket.set_tclass_v6(tos.into())
+    }
+}
+
 /// Sets the options of an established connection (section 2.10). Linger is off as sockets are made; what
 /// kernels set beyond it, `TCP_LINGER2`, only decides how long a closed socket waits for the peer's FIN.
 pub(crate) fn set_options(stream: &TcpStream) -> io::Result<()> {
@@ -170,4 +193,48 @@ pub(crate) fn set_options(stream: &TcpStream) -> io::Result<()> {
         .with_interval(KEEPALIVE_INTERVAL)
         .with_retries(KEEPALIVE_COUNT);
     socket.set_tcp_keepalive(&keepalive)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr, TcpListener as StdListener};
+
+    use super::*;
+
+    #[test]
+    fn the_type_of_service_is_that_of_both_ends_of_a_connection() {
+        for address in [
+            IpAddr::from(Ipv4Addr::LOCALHOST),
+            Ipv6Addr::LOCALHOST.into(),
+        ] {
+            let Ok(listener) = StdListener::bind((address, 0)) else {
+                println!("skipped: this machine has no {address}");
+                continue;
+            };
+            let remote = listener.local_addr().unwrap();
+            let config = SocklndConfig::default();
+            let config = SocklndConfig {
+                source_ports: SourcePorts::Any,
+                ..config
+            };
+            let tos = |stream: &TcpStream| {
+                let socket = SockRef::from(stream);
+                let of_v4 = || socket.tos_v4();
+                if address.is_ipv4() {
+                    of_v4()
+                } else {
+                    socket.tclass_v6()
+                }
+            };
+            let dialled = dial(address, remote, Some(104), &config).unwrap();
+            assert_eq!(tos(&dialled).unwrap(), 104);
+            let accepted = listener.accept().unwrap().0;
+            accepted.set_nonblocking(true).unwrap();
+            let accepted = TcpStream::from_std(accepted);
+            set_tos(&accepted, None).unwrap();
+            assert_eq!(tos(&accepted).unwrap(), 0);
+            set_tos(&accepted, Some(104)).unwrap();
+            assert_eq!(tos(&accepted).unwrap(), 104);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use lnet_tcp::{
-    AcceptMode, AddNiError, CloseReason, DialFailure, Failure, LndNi, NiKey, Refusal,
+    AcceptMode, AddNiError, CloseReason, DialFailure, Failure, LndNi, NiKey, NiTuning, Refusal,
     SocklndConfig, SourcePorts, TxToken,
 };
 use lnet_types::{Net, Nid, ProcessId};
@@ -329,7 +329,7 @@ fn add(node: &mut Node, nid: &str) -> AddNiError {
     let ni = LndNi {
         ni: NiKey(9),
         nid: nid.parse().unwrap(),
-        conns_per_peer: 1,
+        tuning: NiTuning::default(),
         incarnation: 1,
     };
     node.lnd.add_ni(ni).unwrap_err()
@@ -387,7 +387,7 @@ fn an_unknown_congestion_control_is_refused() {
     let ni = LndNi {
         ni: NiKey(1),
         nid,
-        conns_per_peer: 1,
+        tuning: NiTuning::default(),
         incarnation: 1,
     };
     let error = lnd.add_ni(ni).unwrap_err();

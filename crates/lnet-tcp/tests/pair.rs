@@ -6,7 +6,7 @@ mod common;
 
 use std::time::Duration;
 
-use lnet_tcp::{CloseReason, DialFailure, Failure, LndNi, NiKey, Refusal, SocklndConfig};
+use lnet_tcp::{CloseReason, DialFailure, Failure, LndNi, NiKey, NiTuning, Refusal, SocklndConfig};
 use lnet_types::{Net, Nid, ProcessId};
 use lnet_wire::{Ctype, HelloVersion};
 
@@ -235,6 +235,22 @@ fn three_pairs_against_one_are_settled() {
 }
 
 #[test]
+fn more_connections_per_peer_come_with_the_next_message_and_the_others_stay() {
+    let (mut a, mut b) = (Node::new(config()), Node::new(config()));
+    a.send(b.id(), vec![1]);
+    run(&mut [&mut a, &mut b], |nodes| nodes[0].open() == 3);
+    let tuning = NiTuning {
+        conns_per_peer: 2,
+        ..NiTuning::default()
+    };
+    assert!(a.lnd.tune(common::NI, tuning));
+    assert!(!a.lnd.tune(NiKey(77), tuning));
+    a.send(b.id(), vec![2]);
+    run(&mut [&mut a, &mut b], |nodes| nodes[0].open() == 5);
+    assert_eq!(a.lnd.stats().dialled, 5, "none was closed");
+}
+
+#[test]
 fn a_restarted_node_replaces_its_old_connections() {
     let (mut a, b) = connected_pair();
     let place = b.nid.ip().unwrap();
@@ -299,7 +315,7 @@ fn interfaces_with_one_address_share_the_port() {
     let ni = LndNi {
         ni: NiKey(8),
         nid: second,
-        conns_per_peer: 1,
+        tuning: NiTuning::default(),
         incarnation: 1,
     };
     b.lnd.add_ni(ni).unwrap();

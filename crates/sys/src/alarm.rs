@@ -23,6 +23,8 @@ pub enum Woken {
     Rung,
     /// The limit has passed.
     Late,
+    /// This thread has handled a signal.
+    Signal,
 }
 
 impl Alarm {
@@ -53,13 +55,30 @@ impl Alarm {
         let began = Instant::now();
         loop {
             let left = limit.saturating_sub(began.elapsed());
+            match self.wait_or_signal(descriptor, left)? {
+                Woken::Signal => {}
+                woken => return Ok(woken),
+            }
+        }
+    }
+
+    /// As [`wait`](Self::wait), but a signal that this thread handles ends it, too.
+    ///
+    /// # Errors
+    ///
+    /// What `poll(2)` fails with.
+    pub fn wait_or_signal(&self, descriptor: &impl AsFd, limit: Duration) -> io::Result<Woken> {
+        let began = Instant::now();
+        loop {
+            let left = limit.saturating_sub(began.elapsed());
             let mut polled = [
                 PollFd::new(self.0.as_fd(), PollFlags::POLLIN),
                 PollFd::new(descriptor.as_fd(), PollFlags::POLLIN),
             ];
             match poll(&mut polled, timeout(left)) {
                 Ok(0) if left <= SLICE_MAX => return Ok(Woken::Late),
-                Ok(0) | Err(Errno::EINTR) => {}
+                Ok(0) => {}
+                Err(Errno::EINTR) => return Ok(Woken::Signal),
                 Ok(_) if polled[0].any() == Some(true) => {
                     let _count = self.0.read();
                     return Ok(Woken::Rung);

@@ -13,7 +13,8 @@
 //! | How do two processes share memory? | [`SharedMemory`], [`Mapping`] |
 //! | Does that process still live, and is it still the same? | [`ProcessHandle`], [`process_start`] |
 //! | Who is at the other end of a local socket, and how is a descriptor passed? | [`peer_credentials`], [`send_descriptors`] |
-//! | How does one thread end another's wait? | [`Alarm`] |
+//! | How does one thread end another's wait? | [`Alarm`], [`Event`] |
+//! | How does a wait end when a signal comes? | [`Alarm::wait_or_signal`], [`MessageQueue::receive_or_signal`], [`Event`], [`block_signals`] |
 //! | Where is the memory of a message, and who keeps it alive? | [`span`] |
 //!
 //! This crate knows of sockets, interfaces and CPUs. It may never know of a protocol: no NID, no
@@ -25,6 +26,7 @@
 mod alarm;
 mod cpu;
 mod descriptors;
+mod event;
 mod interface;
 mod link;
 mod mapping;
@@ -42,6 +44,7 @@ pub use descriptors::{
     DESCRIPTORS_MAX, PeerCredentials, effective_user, peer_credentials, receive_descriptors,
     send_descriptors, share_with_group,
 };
+pub use event::{Event, Waited};
 pub use interface::{InterfaceAddress, interface_addresses};
 pub use link::{LinkWatch, links};
 pub use mapping::Mapping;
@@ -49,7 +52,7 @@ pub use mqueue::{
     MessageQueue, QueueAccess, QueueShape, explain_queue_error, queue_bytes_max, unlink_queue,
 };
 pub use privilege::{may_bind_port, unprivileged_port_start};
-pub use process::{ProcessHandle, process_start};
+pub use process::{ProcessHandle, block_signals, process_start};
 pub use shm::{PageSize, SharedMemory, unlink_shared_memory};
 pub use tcp::{bytes_unacked, congestion_control, set_congestion_control};
 pub use wait::{Readiness, wait_until_ready};

@@ -16,7 +16,7 @@ use nix::mqueue::{MQ_OFlag, MqAttr, MqdT, mq_attr_member_t, mq_open, mq_unlink};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::stat::Mode;
 
-use crate::wait::{Readiness, wait_until_ready};
+use crate::wait::{Readiness, wait_or_signal, wait_until_ready};
 
 /// Which way messages go through a descriptor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -147,6 +147,25 @@ impl MessageQueue {
     /// [`try_receive`](Self::try_receive).
     pub fn receive(&self, buffer: &mut [u8], limit: Duration) -> io::Result<usize> {
         self.until(limit, Readiness::Readable, || self.try_receive(buffer))
+    }
+
+    /// As [`receive`](Self::receive), but a signal that this thread handles ends the wait, too.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Interrupted`] for a signal; otherwise as [`receive`](Self::receive).
+    pub fn receive_or_signal(&self, buffer: &mut [u8], limit: Duration) -> io::Result<usize> {
+        let began = Instant::now();
+        loop {
+            match self.try_receive(buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            let left = limit.saturating_sub(began.elapsed());
+            if !wait_or_signal(&self.0, Readiness::Readable, Some(left))? {
+                return Err(ErrorKind::TimedOut.into());
+            }
+        }
     }
 
     /// Another thread may be faster after the wait, so the attempt is repeated.

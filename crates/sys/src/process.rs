@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::libc;
+use nix::sys::signal::SigSet;
 
 use crate::wait::{Readiness, wait_until_ready};
 
@@ -21,6 +22,16 @@ pub struct ProcessHandle(OwnedFd);
 /// How long a wait trusts the kernel to wake it. Linux 6.18 was seen to wake nobody when a process of
 /// several threads was killed, about once in two hundred times; a new look tells.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Keeps signals away from this thread, so that the system gives them to another one of the
+/// process. For threads that a library starts, which its program knows nothing of.
+///
+/// # Errors
+///
+/// None that `pthread_sigmask(3)` has for these arguments.
+pub fn block_signals() -> io::Result<()> {
+    Ok(SigSet::all().thread_block()?)
+}
 
 impl ProcessHandle {
     /// Takes hold of the process that has this number now. It need not be a child.

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, FcntlArg, OFlag, SealFlag, fallocate, fcntl};
@@ -100,6 +100,23 @@ impl SharedMemory {
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(&object.0, FcntlArg::F_ADD_SEALS(seals))?;
         Ok(object)
+    }
+
+    /// Opens an object without a name that another process has under a descriptor, for reading and
+    /// writing. The process must be one whose `/proc` entry this one may look into: of the same
+    /// user, mostly.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] when there is no such process or descriptor,
+    /// [`ErrorKind::PermissionDenied`] when it is another user's.
+    pub fn open_of_process(process: u32, descriptor: u32) -> io::Result<Self> {
+        // What else the descriptor may be must not make this wait.
+        let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        let mut options = File::options();
+        options.read(true).write(true).custom_flags(flags.bits());
+        let path = format!("/proc/{process}/fd/{descriptor}");
+        Ok(Self(options.open(path)?))
     }
 
     /// Takes an object that another process passed as a descriptor.
@@ -299,6 +316,19 @@ mod tests {
         assert!(object.is_sealed());
         assert!(object.0.set_len(0).is_err());
         assert_eq!(object.size().unwrap(), 8192);
+    }
+
+    #[test]
+    fn an_object_without_a_name_is_found_by_its_process_and_descriptor() {
+        let object = SharedMemory::anonymous("found", 4096, PageSize::Normal).unwrap();
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&object.0).unsigned_abs();
+        let process = std::process::id();
+        let found = SharedMemory::open_of_process(process, descriptor).unwrap();
+        assert!(found.is_sealed());
+        assert!(object.map(4096).unwrap().store_u32(8, 7));
+        assert_eq!(found.map(4096).unwrap().load_u32(8), Some(7));
+        let nothing = SharedMemory::open_of_process(process, 1 << 20).unwrap_err();
+        assert_eq!(nothing.kind(), ErrorKind::NotFound);
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// What a descriptor is waited for.
@@ -34,18 +33,35 @@ pub fn wait_until_ready(
     readiness: Readiness,
     limit: Option<Duration>,
 ) -> io::Result<bool> {
+    // A limit beyond what the clock can count is no limit.
+    let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        match wait_or_signal(descriptor, readiness, left) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+/// As [`wait_until_ready`], but a signal that this thread handles ends it, too, with
+/// [`io::ErrorKind::Interrupted`].
+pub(crate) fn wait_or_signal(
+    descriptor: &impl AsFd,
+    readiness: Readiness,
+    limit: Option<Duration>,
+) -> io::Result<bool> {
     let flags = match readiness {
         Readiness::Readable => PollFlags::POLLIN,
         Readiness::Writable => PollFlags::POLLOUT,
     };
-    // A limit beyond what the clock can count is no limit.
     let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let mut polled = [PollFd::new(descriptor.as_fd(), flags)];
         match poll(&mut polled, timeout(left)) {
             Ok(0) if left.is_some_and(|left| left <= SLICE_MAX) => return Ok(false),
-            Ok(0) | Err(Errno::EINTR) => {}
+            Ok(0) => {}
             Ok(_) => return Ok(true),
             Err(error) => return Err(error.into()),
         }

@@ -78,8 +78,10 @@ pub struct Counters {
     pub answers_returned: u64,
     /// What was refused or ignored, by reason.
     refusals: [u64; Refusal::ALL.len()],
-    /// How long the server's operations took from post to end.
-    pub post_to_end: Histogram,
+    /// How long the server's sends took from post to end.
+    pub send_to_end: Histogram,
+    /// How long its receives took.
+    pub receive_to_end: Histogram,
 }
 
 /// Messages and their bytes.

@@ -1,7 +1,7 @@
 //! The end of the server's operations, and who is told.
 
 use crate::Engine;
-use crate::io::{Answer, CallId, Completion, Output, PluginId};
+use crate::io::{Answer, CallId, Completion, Direction, Output, PluginId};
 use crate::server::{Call, Ended, PostStage};
 use crate::time::Time;
 use crate::timers::Timer;
@@ -27,7 +27,11 @@ impl Engine {
             Ok(_) => self.counters.posts_completed += 1,
             Err(_) => self.counters.posts_failed += 1,
         }
-        self.counters.post_to_end.add(now.since(post.posted));
+        let to_end = match post.key.direction {
+            Direction::ToClient => &mut self.counters.send_to_end,
+            Direction::ToServer => &mut self.counters.receive_to_end,
+        };
+        to_end.add(now.since(post.posted));
         match (call, result) {
             (Some(call), Ok(len)) => {
                 self.counters.posts_immediate += 1;

@@ -57,5 +57,5 @@ mod status;
 pub use error::{DecodeError, EncodeError, Problem};
 pub use instance::{BadInstance, Instance, runtime_directories};
 pub use list::{Array, Item, List};
-pub use segment::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader};
+pub use segment::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader, ServerStatistics};
 pub use status::Status;

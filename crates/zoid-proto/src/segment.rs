@@ -3,9 +3,10 @@
 //! ```text
 //!  0        8    12       16    24      32      40      48    56   60     64         72       80    84
 //!  +--------+----+--------+-----+-------+-------+-------+-----+----+------+----------+--------+-----+----+
-//!  | magic  | v. | header |total|unexp. |max un.|max ex.|epoch|pid |state |heartbeat |session |ready| 0  |
+//!  | magic  | v. | header |total|unexp. |max un.|max ex.|epoch|pid |state |heartbeat |session |ready|regs|
 //!  +--------+----+--------+-----+-------+-------+-------+-----+----+------+----------+--------+-----+----+
-//!  128: statistics, u64 each ... 4096: the unexpected region ... 4096 + unexpected: the expected region
+//!  2048: the server's statistics, u64 each ... 4096: the unexpected region ... 4096 + unexpected: the
+//!  expected region
 //! ```
 //!
 //! **Every offset of both protocols counts from the end of this page**, so that expected memory
@@ -66,7 +67,8 @@ impl Extent {
 /// The header page's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// Bytes of both regions; the file has [`SEGMENT_HEADER_LEN`] more.
+    /// Bytes of both regions; the object that they are in has [`SEGMENT_HEADER_LEN`] more, at
+    /// least.
     pub total: u64,
     /// Bytes of the unexpected region, less than `total`.
     pub unexpected: u64,
@@ -86,6 +88,69 @@ pub struct SegmentHeader {
     pub session: u64,
     /// Unexpected messages that have arrived, modulo 2^32: a futex word.
     pub unexpected_ready: u32,
+    /// Descriptor, in the daemon's process, of another object that the regions are in, at the same
+    /// offsets; 0: they are in this one. So it is with memory that can have no name, such as huge
+    /// pages; this object then has no more than the header page.
+    pub regions: u32,
+}
+
+/// What the attached server reports of itself, for the daemon's metrics: u64 each in the header
+/// page, from [`ServerStatistics::AT`]. Only the server writes them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerStatistics {
+    /// Messages copied between memory outside the segment and a temporary buffer.
+    pub copies: u64,
+    /// Temporary buffers taken.
+    pub temporary_buffers: u64,
+    /// Operations that had to wait for memory.
+    pub memory_waits: u64,
+    /// Operations that wait for memory now.
+    pub waiting_for_memory: u64,
+    /// The longest wait for memory that is over, in microseconds.
+    pub longest_memory_wait_us: u64,
+    /// Allocations of the program refused in favour of operations that wait for memory.
+    pub allocations_held_back: u64,
+    /// Bytes of the expected region in use.
+    pub memory_used: u64,
+    /// Replies that made no sense.
+    pub protocol_errors: u64,
+}
+
+impl ServerStatistics {
+    /// Offset of the first.
+    pub const AT: usize = 2048;
+    /// How many there are.
+    pub const COUNT: usize = 8;
+
+    /// In the order of the header page.
+    #[must_use]
+    pub const fn words(&self) -> [u64; Self::COUNT] {
+        [
+            self.copies,
+            self.temporary_buffers,
+            self.memory_waits,
+            self.waiting_for_memory,
+            self.longest_memory_wait_us,
+            self.allocations_held_back,
+            self.memory_used,
+            self.protocol_errors,
+        ]
+    }
+
+    /// What [`words`](Self::words) gave. Any number is one.
+    #[must_use]
+    pub const fn from_words(words: [u64; Self::COUNT]) -> Self {
+        Self {
+            copies: words[0],
+            temporary_buffers: words[1],
+            memory_waits: words[2],
+            waiting_for_memory: words[3],
+            longest_memory_wait_us: words[4],
+            allocations_held_back: words[5],
+            memory_used: words[6],
+            protocol_errors: words[7],
+        }
+    }
 }
 
 impl SegmentHeader {
@@ -151,6 +216,7 @@ impl SegmentHeader {
             heartbeat_ns: reader.u64(Self::HEARTBEAT_AT)?,
             session: reader.u64(Self::SESSION_AT)?,
             unexpected_ready: reader.u32(Self::UNEXPECTED_READY_AT)?,
+            regions: reader.u32(84)?,
         })
     }
 
@@ -174,7 +240,7 @@ impl SegmentHeader {
             .u64(self.heartbeat_ns)
             .u64(self.session)
             .u32(self.unexpected_ready)
-            .reserved(4);
+            .u32(self.regions);
         Ok(Self::LEN)
     }
 

@@ -38,7 +38,7 @@ use self::session::{Connection, State, header};
 use crate::address::{Daemon, parse};
 use crate::counters::Counters;
 use crate::options::Options;
-use crate::question;
+use crate::{question, setting};
 
 /// The server: the only peer of a client.
 const SERVER: Peer = Peer(0);
@@ -66,6 +66,8 @@ pub(crate) struct Client {
     changed: Condvar,
     alarm: Alarm,
     closed: AtomicBool,
+    /// Signals end what waits.
+    interruptible: AtomicBool,
     post_timeout_ms: AtomicU32,
     max_expected: AtomicU64,
     max_unexpected: AtomicU64,
@@ -96,6 +98,7 @@ impl Client {
         counters: Arc<Counters>,
     ) -> Result<Arc<Self>, Error> {
         let client = Arc::new(Self {
+            interruptible: AtomicBool::new(options.interruptible),
             options,
             completions,
             counters,
@@ -191,7 +194,6 @@ impl Method for Client {
         Traits {
             single_context: true,
             receives_unexpected: false,
-            no_polling: true,
         }
     }
 
@@ -228,6 +230,7 @@ impl Method for Client {
     fn post(&self, request: &Request) -> Result<Posted, Error> {
         let _inside = self.enter()?;
         self.check(request)?;
+        self.counters.posts().up();
         let op = self.lock().queue.add(request);
         let key = Key::of(op.kind, op.tag);
         if self.options.pipelined {
@@ -244,6 +247,7 @@ impl Method for Client {
             Outcome::NotNow => Ok(self.leave_queued(op.id)),
             Outcome::Done(len) => {
                 self.finish_post(op.id, key);
+                self.counters.posts_immediate().up();
                 Ok(Posted::Immediate(len))
             }
             Outcome::Failed(error) | Outcome::Lost(error) => {
@@ -307,6 +311,9 @@ impl Method for Client {
             let timeout = i32::try_from(time.as_millis()).map_err(|_| Error::Inval)?;
             self.post_timeout_ms
                 .store(timeout.unsigned_abs(), Ordering::Relaxed);
+        }
+        if let Some(interruptible) = setting::interruptible(setting) {
+            self.interruptible.store(interruptible, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -373,6 +380,8 @@ impl Client {
 
 /// Answers PING while the program does something else.
 fn keep(client: &Weak<Client>) {
+    // Else a signal that the program means for its own threads could end up here.
+    let _never_fails = sys::block_signals();
     let mut pause = LOOK_IN_MAX;
     loop {
         std::thread::park_timeout(pause);

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use zoid_proto::ServerStatistics;
+
 /// Declares the counters once: as atomics and as a snapshot.
 macro_rules! counters {
     ($($(#[$documentation:meta])* $name:ident,)*) => {
@@ -42,6 +44,10 @@ counters! {
     bytes_sent,
     /// Bytes of frames that a client received, payload included.
     bytes_received,
+    /// Operations that the program posted.
+    posts,
+    /// Of these, the ones that finished in their post.
+    posts_immediate,
     /// Forwarded calls: sends, receives and tests that a client asked the daemon for.
     exchanges,
     /// Forwarded tests among them.
@@ -60,8 +66,14 @@ counters! {
     copies,
     /// Pieces of the segment that a server took for external memory.
     temporary_buffers,
-    /// Server operations that had to wait for a temporary buffer.
+    /// Server operations that had to wait for memory of the pool.
     waited_for_memory,
+    /// Such waits that are over.
+    memory_waits_over,
+    /// The longest of these, in microseconds.
+    longest_memory_wait_us,
+    /// Allocations of a server's program refused in favour of operations that wait for memory.
+    allocations_held_back,
     /// Bytes of the segment that a server took for programs and temporary buffers, rounded up.
     memory_taken,
     /// Bytes of these that it gave back.
@@ -72,6 +84,24 @@ counters! {
     broken_guards,
     /// Unexpected messages that a server received.
     unexpected_received,
+}
+
+impl Counts {
+    /// What a server tells the daemon.
+    pub(crate) fn statistics(&self) -> ServerStatistics {
+        let waits = self.waited_for_memory;
+        ServerStatistics {
+            copies: self.copies,
+            temporary_buffers: self.temporary_buffers,
+            memory_waits: waits,
+            // Read one after the other while others count.
+            waiting_for_memory: waits.saturating_sub(self.memory_waits_over),
+            longest_memory_wait_us: self.longest_memory_wait_us,
+            allocations_held_back: self.allocations_held_back,
+            memory_used: self.memory_taken.saturating_sub(self.memory_returned),
+            protocol_errors: self.protocol_errors,
+        }
+    }
 }
 
 /// A number that only grows.
@@ -85,5 +115,10 @@ impl Counter {
 
     pub(crate) fn up(&self) {
         self.add(1);
+    }
+
+    /// Makes it at least so large.
+    pub(crate) fn raise(&self, value: u64) {
+        self.0.fetch_max(value, Ordering::Relaxed);
     }
 }

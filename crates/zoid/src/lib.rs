@@ -16,6 +16,12 @@
 //! which saves an exchange when that comes soon. It makes the order of posts matter: a program
 //! that waits in one post while the server first needs another one stalls until the time is over.
 //!
+//! **Signals.** A wait goes on after a signal that was handled. With [`Options::interruptible`] it ends:
+//! a test returns what there is, mostly nothing; a client's post that waits returns pending; starting
+//! returns [`bmi::Error::Intr`]. It is the handling thread's wait that ends. Whatever moves bytes goes
+//! on to its end, at most as long as the daemon lets a transfer stall, so that no frame is left half
+//! written: a server's post waits for nothing else, and is never interrupted.
+//!
 //! **The end of a process** needs no farewell: the daemon sees the end of a client's stream, and of a
 //! server's process, at once. So nothing here runs at `exit`; `Bmi::finalize` says farewell, which
 //! matters to a daemon that would otherwise keep the client's place for a while.
@@ -28,6 +34,7 @@ mod factory;
 mod options;
 pub mod question;
 mod server;
+pub mod setting;
 mod spans;
 
 pub use counters::{Counters, Counts};

@@ -16,6 +16,7 @@ use zoid_proto::Instance;
 /// | `ZOID_CONNECT_TIMEOUT_MS` | how long a client waits for the daemon at its start | 5000 |
 /// | `ZBMI_CONNECT_TIMEOUT_MS` | how long a server waits for the daemon at its start | for ever |
 /// | `ZOID_EXTENDED_ADDR` | `1`: addresses with an instance or a host are accepted | off |
+/// | `ZOID_INTERRUPTIBLE` | `1`: a signal ends waits | off |
 /// | `ZOID_JOB` | number of the job, for fairness between jobs | 0 |
 /// | `ZOID_PIPELINED` | `1`: a client's posts do not wait for their outcome | off |
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,9 @@ pub struct Options {
     pub keep_on_server_restart: bool,
     /// A server's memory has guards around every piece, checked when the piece is released.
     pub guards: bool,
+    /// A signal that a thread handles ends its tests with nothing and its waiting posts as pending,
+    /// in both roles; may be changed with [`setting::INTERRUPTIBLE`](crate::setting::INTERRUPTIBLE).
+    pub interruptible: bool,
     /// The job, for fairness between jobs.
     pub job: u32,
     /// A client's posts return pending at once, and tests bring them on: a program with one thread
@@ -59,6 +63,7 @@ impl Default for Options {
             single_thread: false,
             keep_on_server_restart: false,
             guards: false,
+            interruptible: false,
             job: 0,
             pipelined: false,
         }
@@ -88,6 +93,7 @@ impl Options {
         options.server_connect = milliseconds("ZBMI_CONNECT_TIMEOUT_MS");
         options.extended_addresses = variable("ZOID_EXTENDED_ADDR").as_deref() == Some("1");
         options.pipelined = variable("ZOID_PIPELINED").as_deref() == Some("1");
+        options.interruptible = variable("ZOID_INTERRUPTIBLE").as_deref() == Some("1");
         let job = number("ZOID_JOB", variable("ZOID_JOB"));
         options.job = job.and_then(|job| u32::try_from(job).ok()).unwrap_or(0);
         options
@@ -114,7 +120,7 @@ mod tests {
                 "ZOID_INSTANCE" => "blue",
                 "ZBMI_CONNECT_TIMEOUT_MS" => "250",
                 "ZOID_CONNECT_TIMEOUT_MS" => "soon",
-                "ZOID_EXTENDED_ADDR" => "1",
+                "ZOID_EXTENDED_ADDR" | "ZOID_INTERRUPTIBLE" => "1",
                 _ => return None,
             };
             Some(value.to_owned())
@@ -122,7 +128,7 @@ mod tests {
         assert_eq!(options.instance.to_string(), "blue");
         assert_eq!(options.server_connect, Some(Duration::from_millis(250)));
         assert_eq!(options.client_connect, Duration::from_secs(5));
-        assert!(options.extended_addresses);
+        assert!(options.extended_addresses && options.interruptible);
     }
 
     #[test]

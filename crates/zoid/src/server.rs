@@ -31,7 +31,7 @@ mod watch;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bmi::{
@@ -39,6 +39,7 @@ use bmi::{
     Setting, Traits, Wanted,
 };
 use sys::span::Span;
+use sys::{Event, Waited};
 use zoid_proto::Instance;
 use zoid_proto::ctl::Request as Command;
 
@@ -46,14 +47,21 @@ use self::attachment::{Attachment, NotAttached};
 use self::ops::Ops;
 use self::peers::{ITSELF, Peers};
 use self::pool::Pool;
-use self::waiting::Waiting;
+use self::waiting::{AGE_MAX, Waiting};
 use crate::address::{Daemon, parse};
 use crate::counters::Counters;
 use crate::options::Options;
-use crate::question;
+use crate::{question, setting};
 
 /// How often a server without a daemon looks for one.
 const RETRY: Duration = Duration::from_millis(100);
+
+/// How long a server that finds another one in its place goes on trying: a process that was killed
+/// keeps its place until the system has taken its memory apart, and others see it die before.
+const BUSY: Duration = Duration::from_secs(1);
+
+/// How often it tries.
+const BUSY_RETRY: Duration = Duration::from_millis(10);
 
 /// Instances with a server in this process: their reply queues would have the same names.
 static SERVED: Mutex<BTreeSet<Instance>> = Mutex::new(BTreeSet::new());
@@ -66,7 +74,7 @@ pub(crate) struct Server {
     process: u32,
     attachment: Mutex<Link>,
     /// Something changed that a thread without a daemon may wait for.
-    changed: Condvar,
+    changed: Event,
     ops: Mutex<Ops>,
     waiting: Mutex<Waiting>,
     /// A thread looks through those that wait for memory; another one asked it to look again.
@@ -74,6 +82,8 @@ pub(crate) struct Server {
     walk_again: AtomicBool,
     peers: Mutex<Peers>,
     closed: AtomicBool,
+    /// Signals end what waits.
+    interruptible: AtomicBool,
     /// Threads that may be using memory of the program.
     inside: AtomicUsize,
     /// Memory in segments of daemons that are gone, which programs still hold: it is copied.
@@ -82,7 +92,8 @@ pub(crate) struct Server {
     limits: Mutex<(u64, u64)>,
     /// How often the interface has ended all sleeps, or an operation was registered late.
     wakes: AtomicU64,
-    _served: Served,
+    /// Until the end of `close`.
+    served: Mutex<Option<Served>>,
 }
 
 /// The server's daemon, if it has one.
@@ -118,20 +129,22 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`Error::ConnRefused`]: no daemon in time. [`Error::Busy`]: it has a server.
+    /// [`Error::ConnRefused`]: no daemon in time. [`Error::Busy`]: it has a server, which still
+    /// lived a second later. [`Error::Intr`]: a signal ended the wait.
     pub(crate) fn start(
         options: Options,
         completions: Completions,
         counters: Arc<Counters>,
     ) -> Result<Arc<Self>, Error> {
         let server = Arc::new(Self {
-            _served: Served::claim(&options.instance)?,
+            served: Mutex::new(Some(Served::claim(&options.instance)?)),
+            interruptible: AtomicBool::new(options.interruptible),
             options,
             completions,
             counters,
             process: std::process::id(),
             attachment: Mutex::default(),
-            changed: Condvar::new(),
+            changed: Event::default(),
             ops: Mutex::default(),
             waiting: Mutex::default(),
             walking: AtomicBool::new(false),
@@ -153,6 +166,10 @@ impl Server {
         loop {
             match Attachment::attach(&self.options, self.process, &self.counters) {
                 Ok(attachment) => return self.adopt(attachment).map(drop),
+                Err(NotAttached::Refused(Error::Busy)) if began.elapsed() < BUSY => {
+                    self.rest(BUSY_RETRY)?;
+                    continue;
+                }
                 Err(NotAttached::Refused(error)) => return Err(error),
                 Err(NotAttached::NotYet) => {}
             }
@@ -165,9 +182,22 @@ impl Server {
                 tracing::info!(%instance, "waiting for the daemon");
                 told = true;
             }
-            let link = self.link();
-            drop(self.changed.wait_timeout(link, RETRY));
+            self.rest(RETRY)?;
         }
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Intr`]: a signal ended the rest.
+    fn rest(&self, time: Duration) -> Result<(), Error> {
+        match self.changed.wait(self.changed.count(), time) {
+            Waited::Signal if self.interruptible() => Err(Error::Intr),
+            _ => Ok(()),
+        }
+    }
+
+    fn interruptible(&self) -> bool {
+        self.interruptible.load(Ordering::Relaxed)
     }
 
     fn link(&self) -> MutexGuard<'_, Link> {
@@ -194,7 +224,8 @@ impl Server {
         }
         link.current = Some(Arc::clone(&attachment));
         drop(link);
-        self.changed.notify_all();
+        attachment.report(&self.counters);
+        self.changed.notify();
         // Posts that came between the last daemon and this one wait for its memory.
         self.memory_freed();
         Ok(attachment)
@@ -271,7 +302,8 @@ impl Server {
         former.retain(|pool| pool.strong_count() > 0);
         former.push(Arc::downgrade(&attachment.pool));
         drop(former);
-        lock(&self.waiting).clear();
+        let waited = lock(&self.waiting).clear();
+        self.counters.memory_waits_over().add(waited);
         let fallen = lock(&self.ops).take_all();
         for (id, op) in fallen {
             // The memory goes back before the interface hears of it.
@@ -279,7 +311,7 @@ impl Server {
             self.completions.complete(id, Err(error));
         }
         attachment.wake();
-        self.changed.notify_all();
+        self.changed.notify();
     }
 }
 
@@ -305,8 +337,7 @@ impl Drop for Inside<'_> {
     fn drop(&mut self) {
         self.0.inside.fetch_sub(1, Ordering::SeqCst);
         if self.0.closed.load(Ordering::SeqCst) {
-            drop(self.0.link());
-            self.0.changed.notify_all();
+            self.0.changed.notify();
         }
     }
 }
@@ -322,7 +353,6 @@ impl Method for Handle {
         Traits {
             single_context: true,
             receives_unexpected: true,
-            no_polling: true,
         }
     }
 
@@ -350,7 +380,13 @@ impl Method for Handle {
     }
 
     fn post(&self, request: &Request) -> Result<Posted, Error> {
-        self.enter()?.post(request)
+        let server = self.enter()?;
+        let posted = server.post(request)?;
+        server.counters.posts().up();
+        if matches!(posted, Posted::Immediate(_)) {
+            server.counters.posts_immediate().up();
+        }
+        Ok(posted)
     }
 
     fn cancel(&self, op: OpId) -> Result<(), Error> {
@@ -384,14 +420,16 @@ impl Method for Handle {
     }
 
     fn allocate(&self, _peer: Peer, len: usize) -> Result<Span, Error> {
-        let attachment = self.enter()?.attached()?;
-        attachment.lease(len).ok_or(Error::NoMem)
+        self.enter()?.allocate(len)
     }
 
     fn set(&self, peer: Option<Peer>, setting: &Setting) -> Result<(), Error> {
         let server = self.enter()?;
         if let (Some(peer), Setting::CloseConnection) = (peer, setting) {
             server.disconnect(peer);
+        }
+        if let Some(interruptible) = setting::interruptible(setting) {
+            server.interruptible.store(interruptible, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -436,12 +474,24 @@ impl Server {
         Ok(inside)
     }
 
+    /// Memory for the program, which gives way to operations that have waited for too long.
+    fn allocate(&self, len: usize) -> Result<Span, Error> {
+        let attachment = self.attached()?;
+        let now = Instant::now();
+        let may_fit = |size| attachment.pool.may_fit(size, AGE_MAX, now);
+        if lock(&self.waiting).overdue(now).any(may_fit) {
+            self.counters.allocations_held_back().up();
+            return Err(Error::NoMem);
+        }
+        attachment.lease(len).ok_or(Error::NoMem)
+    }
+
     fn wake_all(&self) {
         self.wakes.fetch_add(1, Ordering::SeqCst);
         if let Ok(attachment) = self.attached() {
             attachment.wake();
         }
-        self.changed.notify_all();
+        self.changed.notify();
     }
 
     /// The interface has no address for a client any more. The client's operations end: those that
@@ -484,20 +534,22 @@ impl Server {
             return;
         }
         let attachment = self.link().current.take();
-        self.changed.notify_all();
+        self.changed.notify();
         if let Some(attachment) = attachment {
             attachment.wake();
             attachment.detach();
         }
         // Every wait of theirs ends now: with the farewell, or because the watch is closed.
-        let mut link = self.link();
+        let mut seen = self.changed.count();
         while self.inside.load(Ordering::SeqCst) > 0 {
-            let waited = self.changed.wait_timeout(link, RETRY);
-            link = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait(seen, RETRY);
+            seen = self.changed.count();
         }
-        drop(link);
-        lock(&self.waiting).clear();
+        let waited = lock(&self.waiting).clear();
+        self.counters.memory_waits_over().add(waited);
         let fallen = lock(&self.ops).take_all();
         drop(fallen);
+        // From now on another server of this process may have the names.
+        *lock(&self.served) = None;
     }
 }

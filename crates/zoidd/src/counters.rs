@@ -15,6 +15,8 @@ pub(crate) struct DaemonCounters {
     pub(crate) bytes_in: u64,
     /// Bytes to clients, payload included.
     pub(crate) bytes_out: u64,
+    /// Clients that were attached before, to this daemon or an earlier one, and attached again.
+    pub(crate) reconnections: u64,
     /// Clients lost because they were silent.
     pub(crate) silent: u64,
     /// Commands from the server.

@@ -362,11 +362,15 @@ fn engine_config(options: &Options, epoch: u64) -> Result<zbmi::Config, Error> {
         bulk_slots: options.bulk_slots,
         unexpected_share: (options.unexpected_share < 100).then_some(share),
         credits: options.credits,
+        job_weights: options
+            .job_weights
+            .iter()
+            .map(|(&job, &weight)| (zbmi::JobId(job), weight))
+            .collect(),
         limits: zbmi::Limits {
             clients: options.max_clients,
             ..zbmi::Limits::default()
         },
-        ..zbmi::Config::default()
     })
 }
 

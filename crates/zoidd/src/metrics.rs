@@ -12,11 +12,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use zbmi::{ClientTraffic, Histogram, Refusal};
-use zoid_proto::Instance;
+use zoid_proto::{Instance, ServerStatistics};
 
 use crate::client::Violation;
 use crate::counters::DaemonCounters;
 use crate::daemon::metrics_file;
+use crate::options::Options;
 
 /// What kind of number a metric is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -143,6 +144,14 @@ pub(crate) struct View<'a> {
     pub(crate) daemon: &'a DaemonCounters,
     /// A server is attached.
     pub(crate) server: bool,
+    /// What it, or the last one, reports of itself.
+    pub(crate) reported: ServerStatistics,
+    /// Bytes of the segment's huge pages, 0 for normal ones.
+    pub(crate) huge_page_bytes: u64,
+    /// What the daemon was started with.
+    pub(crate) options: &'a Options,
+    /// How long ago that was.
+    pub(crate) uptime: Duration,
     /// Attached clients by pid.
     pub(crate) clients: &'a [(u32, ClientTraffic)],
 }
@@ -151,7 +160,9 @@ impl View<'_> {
     /// Everything.
     pub(crate) fn samples(&self) -> Vec<Sample> {
         let mut samples = self.whole();
-        samples.extend(histogram(&self.engine.post_to_end));
+        samples.extend(self.derived());
+        samples.extend(histogram("to_server", &self.engine.receive_to_end));
+        samples.extend(histogram("to_client", &self.engine.send_to_end));
         samples.extend(self.of_clients());
         samples
     }
@@ -168,6 +179,33 @@ impl View<'_> {
             gauges.map(|(name, help, value)| Sample::new(Kind::Gauge, name, help, value(self))),
         );
         samples.extend(self.refusals());
+        samples
+    }
+
+    /// What is no whole number, or has a label.
+    fn derived(&self) -> Vec<Sample> {
+        let gauge = |name, help, value| Sample {
+            value,
+            ..Sample::new(Kind::Gauge, name, help, 0)
+        };
+        let posts = self.engine.posts.max(1) as f64;
+        let longest = Duration::from_micros(self.reported.longest_memory_wait_us);
+        let mut samples = vec![
+            gauge(
+                "posts_immediate_ratio",
+                "Share of the server's operations that completed within their post.",
+                self.engine.posts_immediate as f64 / posts,
+            ),
+            gauge(
+                "server_memory_wait_longest_seconds",
+                "Longest wait of an operation for memory of the pool that is over, by the server.",
+                longest.as_secs_f64(),
+            ),
+        ];
+        samples.extend(self.options.job_weights.iter().map(|(job, weight)| {
+            let help = "Large transfers that a job begins in its turn; 1 for jobs not shown.";
+            Sample::new(Kind::Gauge, "job_weight", help, (*weight).into()).labelled("job", job)
+        }));
         samples
     }
 
@@ -247,15 +285,16 @@ const CLIENT_FIELDS: [ClientField; 5] = [
 ];
 
 /// Cumulative buckets in seconds, as Prometheus wants them.
-fn histogram(histogram: &Histogram) -> Vec<Sample> {
+fn histogram(direction: &str, histogram: &Histogram) -> Vec<Sample> {
+    let direction = format!("direction=\"{direction}\"");
     let new = |suffix, label: String, value| Sample {
         suffix,
-        label,
+        label: format!("{direction}{label}"),
         value,
         ..Sample::new(
             Kind::Histogram,
             "post_to_end_seconds",
-            "Time from an operation's post to its end.",
+            "Time from the post of an operation of the server to its end, by direction.",
             0,
         )
     };
@@ -268,7 +307,7 @@ fn histogram(histogram: &Histogram) -> Vec<Sample> {
             // Below 32, so exact.
             false => ((1_u64 << exponent) as f64 / 1e6).to_string(),
         };
-        samples.push(new("_bucket", format!("le=\"{limit}\""), below as f64));
+        samples.push(new("_bucket", format!(",le=\"{limit}\""), below as f64));
     }
     samples.push(new("_sum", String::new(), histogram.sum().as_secs_f64()));
     samples.push(new("_count", String::new(), below as f64));
@@ -280,12 +319,20 @@ mod tests {
     use super::*;
 
     fn text() -> String {
+        let options = Options {
+            job_weights: [(7, 2)].into(),
+            ..Options::default()
+        };
         let (engine, daemon) = (zbmi::Counters::default(), DaemonCounters::default());
         let view = View {
             engine: &engine,
             gauges: zbmi::Gauges::default(),
             daemon: &daemon,
             server: true,
+            reported: ServerStatistics::default(),
+            huge_page_bytes: 0,
+            options: &options,
+            uptime: Duration::from_secs(60),
             clients: &[(3, ClientTraffic::default()), (7, ClientTraffic::default())],
         };
         exposition(&view.samples())
@@ -309,6 +356,7 @@ mod tests {
             }
         }
         assert!(text.contains("zoidd_server_attached 1"), "{text}");
+        assert!(text.contains("zoidd_job_weight{job=\"7\"} 2"), "{text}");
         assert!(
             text.contains("zoidd_client_not_now_total{pid=\"7\"} 0"),
             "{text}"

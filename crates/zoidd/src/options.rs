@@ -22,13 +22,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::unistd::Group;
 use zoid_proto::Instance;
 
 use crate::failpoint::Failpoints;
 use crate::size::{parse_milliseconds, parse_size};
 
 /// Every setting: its name, and what it means in a line.
-pub const SETTINGS: [(&str, &str); 20] = [
+pub const SETTINGS: [(&str, &str); 21] = [
     ("instance", "name of this daemon and its pset"),
     ("directory", "where lock, journal and sockets are"),
     ("socket", "path of the clients' Unix socket"),
@@ -38,13 +39,16 @@ pub const SETTINGS: [(&str, &str); 20] = [
     ),
     (
         "group",
-        "number of a group that may use the daemon too; empty: none",
+        "name or number of a group that may use the daemon too; empty: none",
     ),
     ("total", "bytes of the segment shared with the server"),
     ("unexp", "bytes of it for unexpected messages"),
     ("max-unexpected", "bytes of the largest unexpected message"),
     ("max-expected", "bytes of the largest expected message"),
-    ("hugepages", "on or off: ask for transparent huge pages"),
+    (
+        "hugepages",
+        "auto, 2M, 1G or off: pages of the system's reserve, or transparent ones where it is empty",
+    ),
     (
         "prefault",
         "on, off or auto: touch the segment's pages in the background; auto: up to 1G",
@@ -79,14 +83,19 @@ pub const SETTINGS: [(&str, &str); 20] = [
         "unexp-share",
         "most percent of the unexpected memory that one client may hold",
     ),
+    (
+        "job-weights",
+        "turns of a job's large transfers for each of another's, as JOB:WEIGHT,...; 1 unless named",
+    ),
 ];
 
 /// Environment variables that are settings.
-pub const VARIABLES: [(&str, &str); 6] = [
+pub const VARIABLES: [(&str, &str); 7] = [
     ("ZBMI_SHM_SIZE_TOTAL", "total"),
     ("ZBMI_SHM_SIZE_UNEXP", "unexp"),
     ("ZOID_MAX_UNEXPECTED_MSG", "max-unexpected"),
     ("ZOID_MAX_EXPECTED_MSG", "max-expected"),
+    ("ZBMI_JOB_WEIGHTS", "job-weights"),
     ("ZOID_INSTANCE", "instance"),
     ("ZOID_SOCKET", "socket"),
 ];
@@ -115,6 +124,21 @@ impl Prefault {
     }
 }
 
+/// Pages that the segment is made of.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum HugePages {
+    /// The machine's normal ones.
+    #[default]
+    Off,
+    /// As [`HugePages::Huge2M`], but an empty reserve is nothing to warn of.
+    Auto,
+    /// 2 MiB pages of the system's reserve; where it does not hold enough, normal ones with the
+    /// advice to make them transparent huge pages.
+    Huge2M,
+    /// The same with 1 GiB pages.
+    Huge1G,
+}
+
 /// What a daemon is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -136,8 +160,8 @@ pub struct Options {
     pub max_unexpected: u64,
     /// Bytes of the largest expected message, R3.
     pub max_expected: u64,
-    /// Whether to ask for transparent huge pages.
-    pub huge_pages: bool,
+    /// Pages that the segment is made of.
+    pub huge_pages: HugePages,
     /// Whether to touch the segment's pages early.
     pub prefault: Prefault,
     /// R57's hold.
@@ -160,6 +184,8 @@ pub struct Options {
     pub trust_clients: bool,
     /// Percent of the unexpected memory for one client, 1 to 100.
     pub unexpected_share: u32,
+    /// How many large transfers each job, by number, begins in its turn; 1 for those not named.
+    pub job_weights: BTreeMap<u32, u32>,
     /// Where tests make the daemon stop or die; none in service.
     pub failpoints: Failpoints,
 }
@@ -176,7 +202,7 @@ impl Default for Options {
             unexpected: 1 << 20,
             max_unexpected: 8192,
             max_expected: 128 << 20,
-            huge_pages: false,
+            huge_pages: HugePages::Off,
             prefault: Prefault::Auto,
             hold: Duration::from_millis(2),
             stall: Duration::from_secs(5),
@@ -188,6 +214,7 @@ impl Default for Options {
             credits: 0,
             trust_clients: false,
             unexpected_share: 100,
+            job_weights: BTreeMap::new(),
             failpoints: Failpoints::default(),
         }
     }
@@ -263,12 +290,12 @@ impl Options {
             "directory" => self.directory = path(value),
             "socket" => self.socket = path(value),
             "listen" => self.listen = listen(value)?,
-            "group" => self.group = optional_number(value)?,
+            "group" => self.group = group(value)?,
             "total" => self.total = parse_size(value)?,
             "unexp" => self.unexpected = parse_size(value)?,
             "max-unexpected" => self.max_unexpected = parse_size(value)?,
             "max-expected" => self.max_expected = parse_size(value)?,
-            "hugepages" => self.huge_pages = switch(value)?,
+            "hugepages" => self.huge_pages = huge_pages(value)?,
             "prefault" => self.prefault = prefault(value)?,
             "hold-ms" => self.hold = parse_milliseconds(value)?,
             "stall-ms" => self.stall = parse_milliseconds(value)?,
@@ -278,6 +305,7 @@ impl Options {
             "bulk-slots" => self.bulk_slots = number(value)?,
             "credits" => self.credits = number(value)?,
             "trust-clients" => self.trust_clients = switch(value)?,
+            "job-weights" => self.job_weights = job_weights(value)?,
             _ => self.unexpected_share = number(value)?,
         }
         Ok(())
@@ -432,11 +460,35 @@ fn number<T: std::str::FromStr>(value: &str) -> Result<T, String> {
     value.parse().map_err(|_| "needs a number".to_owned())
 }
 
-fn optional_number(value: &str) -> Result<Option<u32>, String> {
+fn group(value: &str) -> Result<Option<u32>, String> {
     if value.is_empty() {
         return Ok(None);
     }
-    number(value).map(Some)
+    if let Ok(number) = value.parse() {
+        return Ok(Some(number));
+    }
+    match Group::from_name(value) {
+        Ok(Some(group)) => Ok(Some(group.gid.as_raw())),
+        Ok(None) => Err("is no group of this machine".to_owned()),
+        Err(error) => Err(format!("cannot be looked up: {error}")),
+    }
+}
+
+fn job_weights(value: &str) -> Result<BTreeMap<u32, u32>, String> {
+    let problem = "needs JOB:WEIGHT,... with each job once and weights from 1, such as 7:2,9:4";
+    let mut weights = BTreeMap::new();
+    for pair in value
+        .split(',')
+        .map(str::trim)
+        .filter(|pair| !pair.is_empty())
+    {
+        let (job, weight) = pair.split_once(':').ok_or(problem)?;
+        let (job, weight) = (number(job.trim())?, number(weight.trim())?);
+        if weight == 0 || weights.insert(job, weight).is_some() {
+            return Err(problem.to_owned());
+        }
+    }
+    Ok(weights)
 }
 
 fn switch(value: &str) -> Result<bool, String> {
@@ -444,6 +496,16 @@ fn switch(value: &str) -> Result<bool, String> {
         "on" => Ok(true),
         "off" => Ok(false),
         _ => Err("is on or off".to_owned()),
+    }
+}
+
+fn huge_pages(value: &str) -> Result<HugePages, String> {
+    match value {
+        "auto" => Ok(HugePages::Auto),
+        "2M" => Ok(HugePages::Huge2M),
+        "1G" => Ok(HugePages::Huge1G),
+        "off" => Ok(HugePages::Off),
+        _ => Err("is auto, 2M, 1G or off".to_owned()),
     }
 }
 

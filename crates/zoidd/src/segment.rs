@@ -1,29 +1,46 @@
 //! The segment that daemon and server share, as the daemon has it.
 //!
+//! ```text
+//!  /zbmi.INSTANCE: header page │ unexpected region │ expected region
+//!
+//!  with huge pages:
+//!  /zbmi.INSTANCE: header page ──descriptor──▶ unused page │ unexpected region │ expected region
+//! ```
+//!
+//! Huge pages of the system's reserve come as an object without a name, so that a killed daemon
+//! gives them back at once and no file system need be mounted. Who has found the header page opens
+//! that object through the daemon's entry in `/proc`, which its own user may.
+//!
 //! The daemon names places of it to the kernel (sockets are read into it and written from it) and
 //! writes the header page by system calls. It never touches a byte of it directly, so a third
 //! party that shrinks the object makes calls fail here and kills nobody; the heartbeat notices.
 
 use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use sys::span::Span;
-use sys::{Mapping, SharedMemory};
+use sys::{Mapping, PageSize, SharedMemory};
 use tracing::{info, warn};
-use zoid_proto::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader};
+use zoid_proto::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader, ServerStatistics};
 
 use crate::error::Error;
-use crate::options::Options;
+use crate::options::{HugePages, Options};
 
 /// The segment.
 #[derive(Debug)]
 pub(crate) struct Segment {
     name: String,
+    /// What has the name, and the header page in it.
     object: SharedMemory,
+    page: Mapping,
+    /// What the regions are in, where that is another one.
+    regions: Option<SharedMemory>,
     mapping: Mapping,
+    pages: PageSize,
     header: SegmentHeader,
     stop_prefault: Arc<AtomicBool>,
 }
@@ -38,10 +55,19 @@ impl Segment {
             bytes,
             cause,
         };
-        let object = SharedMemory::create(&name, bytes).map_err(failed)?;
         let length =
             usize::try_from(bytes).map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
-        let mapping = object.map(length).map_err(failed)?;
+        let reserved = reserved_pages(options, length);
+        let named = match &reserved {
+            Some(_) => SEGMENT_HEADER_LEN,
+            None => length,
+        };
+        let object = SharedMemory::create(&name, named as u64).map_err(failed)?;
+        let page = object.map(named).map_err(failed)?;
+        let (regions, mapping, pages) = match reserved {
+            Some((regions, mapping, pages)) => (Some(regions), mapping, pages),
+            None => (None, page.clone(), PageSize::Normal),
+        };
         if let Some(group) = options.group {
             sys::share_with_group(&object, group).map_err(failed)?;
         }
@@ -56,11 +82,15 @@ impl Segment {
             heartbeat_ns: 0,
             session: 0,
             unexpected_ready: 0,
+            regions: regions.as_ref().map_or(0, descriptor),
         };
         let segment = Self {
             name: name.clone(),
             object,
+            page,
+            regions,
             mapping,
+            pages,
             header,
             stop_prefault: Arc::default(),
         };
@@ -75,9 +105,11 @@ impl Segment {
         self.object.write_at(0, &page)
     }
 
-    /// Huge pages are advice, and early touching is the business of a thread that ends by itself.
+    /// Transparent huge pages are advice, and early touching is the business of a thread that ends
+    /// by itself.
     fn provide_pages(&self, options: &Options) {
-        if options.huge_pages
+        if self.regions.is_none()
+            && options.huge_pages != HugePages::Off
             && let Err(error) = self.mapping.advise_huge_pages()
         {
             info!(%error, "no huge pages for the segment; going on with small ones");
@@ -101,9 +133,24 @@ impl Segment {
         self.header.epoch
     }
 
-    /// The object, to be passed to those who may map it.
+    /// The object that the regions are in, to be passed to those who may map it.
     pub(crate) fn object(&self) -> &SharedMemory {
-        &self.object
+        self.regions.as_ref().unwrap_or(&self.object)
+    }
+
+    /// Bytes of the huge pages that the regions are made of; 0 for normal pages.
+    pub(crate) fn huge_page_bytes(&self) -> u64 {
+        self.pages.huge_bytes().unwrap_or(0)
+    }
+
+    /// What the attached server, or the last one, reports of itself.
+    pub(crate) fn server_statistics(&self) -> ServerStatistics {
+        let mut bytes = [0; 8 * ServerStatistics::COUNT];
+        // A page that is gone ends the daemon at the next heartbeat.
+        let _cut = self.object.read_at(ServerStatistics::AT as u64, &mut bytes);
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |at: usize| words.get(at).map_or(0, |word| u64::from_le_bytes(*word));
+        ServerStatistics::from_words(std::array::from_fn(word))
     }
 
     /// Places of the segment as memory, in order. `None` when one is not in the segment.
@@ -129,7 +176,7 @@ impl Segment {
         }
         let mut bytes = vec![0; len];
         let offset = extent.offset + SEGMENT_HEADER_LEN as u64;
-        self.object.read_at(offset, &mut bytes).ok()?;
+        self.object().read_at(offset, &mut bytes).ok()?;
         Some(bytes)
     }
 
@@ -139,7 +186,8 @@ impl Segment {
     ///
     /// [`Error::SegmentCut`] when somebody has shrunk the object.
     pub(crate) fn beat(&mut self, since_boot: Duration) -> Result<(), Error> {
-        let expected = SEGMENT_HEADER_LEN as u64 + self.header.total;
+        // An object without a name is sealed against it.
+        let expected = self.page.len() as u64;
         let found = self
             .object
             .size()
@@ -174,7 +222,7 @@ impl Segment {
         if self.header.unexpected_ready != count {
             self.header.unexpected_ready = count;
             self.store(SegmentHeader::UNEXPECTED_READY_AT, &count.to_le_bytes());
-            self.mapping.wake_word(SegmentHeader::UNEXPECTED_READY_AT);
+            self.page.wake_word(SegmentHeader::UNEXPECTED_READY_AT);
         }
     }
 
@@ -184,6 +232,47 @@ impl Segment {
             warn!(%error, segment = self.name, "cannot write the segment's header");
         }
     }
+}
+
+/// An object of huge pages from the system's reserve, if they are wanted and there.
+fn reserved_pages(options: &Options, length: usize) -> Option<(SharedMemory, Mapping, PageSize)> {
+    let pages = match options.huge_pages {
+        HugePages::Off => return None,
+        HugePages::Auto | HugePages::Huge2M => PageSize::Huge2M,
+        HugePages::Huge1G => PageSize::Huge1G,
+    };
+    if options.group.is_some() {
+        warn!("huge pages of the reserve cannot be shared with a group; going on without them");
+        return None;
+    }
+    // To have mapped it is the only proof that there are pages.
+    let made = SharedMemory::anonymous(&options.instance.segment(), length as u64, pages);
+    let mapped = made.and_then(|object| {
+        // All of it: a mapping of huge pages is unmapped by whole ones.
+        let size = usize::try_from(object.size()?).map_err(io::Error::other)?;
+        let mapping = object.map(size)?;
+        Ok((object, mapping, pages))
+    });
+    match (mapped, options.huge_pages) {
+        (Ok(mapped), _) => Some(mapped),
+        (Err(error), HugePages::Auto) => {
+            info!(%error, "no huge pages in the reserve; advising transparent ones");
+            None
+        }
+        (Err(error), _) => {
+            warn!(
+                %error,
+                "not enough huge pages of this size in the reserve (see vm.nr_hugepages); \
+                 advising transparent ones"
+            );
+            None
+        }
+    }
+}
+
+fn descriptor(object: &SharedMemory) -> u32 {
+    // An open descriptor is not negative.
+    object.as_fd().as_raw_fd().unsigned_abs()
 }
 
 impl Drop for Segment {

@@ -282,7 +282,6 @@ impl Method for TcpMethod {
         Traits {
             single_context: false,
             receives_unexpected: true,
-            no_polling: false,
         }
     }
 

@@ -15,6 +15,7 @@
 
 mod bmi;
 mod child;
+mod ctl;
 mod fgr;
 mod lnet;
 mod loopback;
@@ -51,6 +52,8 @@ enum Subject {
     Fgr(fgr::FgrArgs),
     /// Path selection: one choice beside a loop over all pairs, and rules applied to 100,000 peers
     Select(select::SelectArgs),
+    /// Control of a node: what is shown and imported, and how long that holds up its messages
+    Ctl(ctl::CtlArgs),
     /// BMI: the zoid method by stream and by zero copy, and tcp, beside queues, sockets and memory
     Bmi(bmi::BmiArgs),
     /// The other end of a measurement, started by the bench itself
@@ -113,6 +116,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         Subject::Lnet(args) => bench_lnet(args).map_err(|error| NotSo(format!("{error:#}")))?,
         Subject::Fgr(args) => print_bytes(fgr::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Select(args) => print_bytes(select::run(args)?.as_bytes(), &mut io::stdout())?,
+        Subject::Ctl(args) => print_bytes(ctl::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Bmi(args) => bmi::run(args).map_err(|error| NotSo(format!("{error:#}")))?,
         Subject::Peer(args) => return Ok(peer::run(args)),
         Subject::BmiPeer(args) => return Ok(bmi::peer::run(args)),

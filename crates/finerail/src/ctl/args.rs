@@ -50,9 +50,18 @@ pub(crate) enum Group {
     CptOfNid(CptOfNidArgs),
     /// The port of the RDMA service: a node of this kind has none
     ServiceId,
+    /// Print what Linux needs for several interfaces: settings, routes, rules; nothing is executed
+    #[command(name = "setup-mrrouting")]
+    SetupMrrouting,
+    /// Print what a file of sysctl.d needs for several interfaces
+    #[command(name = "setup-sysctl")]
+    SetupSysctl,
     /// What `lctl` does: the binary is called so
-    #[command(subcommand, hide = true)]
-    Lctl(LctlCommand),
+    #[command(hide = true)]
+    Lctl {
+        #[command(subcommand)]
+        command: Option<LctlCommand>,
+    },
 }
 
 /// Commands of `lctl`, under its names.
@@ -115,7 +124,7 @@ pub(crate) struct NetAddArgs {
     #[arg(long, short)]
     pub(crate) net: Option<String>,
     /// Interfaces, such as eth0,eth1
-    #[arg(long = "if", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long = "if", short, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) interfaces: Vec<String>,
     /// The NID of the interface, instead of its name
     #[arg(long, short = 'N')]
@@ -135,12 +144,22 @@ pub(crate) struct NetAddArgs {
     /// CPU partitions, such as `[0,1]`
     #[arg(long, short = 's', value_name = "LIST")]
     pub(crate) cpt: Option<String>,
-    /// Connections of each type to one peer
+    /// Connections of each type to one peer, up to 127; 0 leaves it to the LND
     #[arg(long, short = 'm', value_name = "COUNT")]
     pub(crate) conns_per_peer: Option<String>,
-    /// IP type of service
+    /// IP type of service, 0 to 255; -1 for the system's
     #[arg(long, short = 'S', value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) tos: Option<String>,
+    /// Networks by address, such as `tcp(eth0) 10.1.*.*; tcp1(eth1) 10.2.*.*`
+    #[arg(long = "ip2net", short = 'p', value_name = "RULES",
+        conflicts_with_all = ["net", "nid", "interfaces"])]
+    pub(crate) ip2net: Option<String>,
+    /// Of kfi networks, which cannot be run here
+    #[arg(long, short = 'a', value_name = "KEY", hide = true)]
+    pub(crate) auth_key: Option<String>,
+    /// Of kfi networks, which cannot be run here
+    #[arg(long, short = 'T', value_name = "CLASS", hide = true)]
+    pub(crate) traffic_class: Option<String>,
     /// Do not advise on Linux routes
     #[arg(long, short = 'k')]
     pub(crate) skip_mr_route_setup: bool,
@@ -152,7 +171,7 @@ pub(crate) struct NetDelArgs {
     #[arg(long, short)]
     pub(crate) net: Option<String>,
     /// Only these of its interfaces
-    #[arg(long = "if", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long = "if", short, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) interfaces: Vec<String>,
     /// The interface with this NID
     #[arg(long, short = 'N')]
@@ -200,6 +219,12 @@ pub(crate) struct NetSetArgs {
     /// Health, 0 to 1000
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) health: Option<String>,
+    /// Connections of each type to one peer, up to 127; 0 leaves it to the LND
+    #[arg(long, short = 'm', value_name = "COUNT", allow_hyphen_values = true)]
+    pub(crate) conns_per_peer: Option<String>,
+    /// Seconds until a transmission fails, of a whole network or of all; 0 for the node's
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
+    pub(crate) lnd_timeout: Option<String>,
 }
 
 #[derive(Subcommand)]
@@ -231,6 +256,15 @@ pub(crate) struct RouteAddArgs {
     /// Lower is used first
     #[arg(long, short, allow_hyphen_values = true)]
     pub(crate) priority: Option<String>,
+    /// Deprecated: 1 is what a route has
+    #[arg(
+        long = "health_sensitivity",
+        alias = "health-sensitivity",
+        value_name = "VALUE",
+        allow_hyphen_values = true,
+        hide = true
+    )]
+    pub(crate) health_sensitivity: Option<String>,
 }
 
 #[derive(Args)]
@@ -290,6 +324,9 @@ pub(crate) struct ImportArgs {
     /// Say what would be wrong, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Accepted: there is one way to a node
+    #[arg(long = "old-api", short, hide = true)]
+    pub(crate) old_api: bool,
     /// The document; standard input if not given
     pub(crate) file: Option<PathBuf>,
 }
@@ -383,6 +420,9 @@ pub(crate) struct PeerAddArgs {
     /// Its NIDs are not to be used side by side
     #[arg(long = "non_mr", short = 'm', visible_alias = "non-mr")]
     pub(crate) non_mr: bool,
+    /// Refused: nothing but a command changes a primary NID here
+    #[arg(long = "lock_prim", short = 'l', alias = "lock-prim", hide = true)]
+    pub(crate) lock_prim: bool,
 }
 
 #[derive(Args)]
@@ -398,6 +438,9 @@ pub(crate) struct PeerDelArgs {
     /// Only these of its NIDs
     #[arg(long, short, value_name = "NIDS")]
     pub(crate) nid: Option<String>,
+    /// Accepted: no peer is locked here
+    #[arg(long, short, hide = true)]
+    pub(crate) force: bool,
 }
 
 #[derive(Args)]

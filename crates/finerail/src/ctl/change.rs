@@ -7,7 +7,8 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-use lnet_config::{PeerConfig, PeerListError};
+use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, OptionKind};
+use lnet_config::{Ip2Nets, PeerConfig, PeerListError};
 use lnet_control::{ImportMode, Request, Section, Show};
 use lnet_types::expr::NidList;
 use serde_json::{Map, Value, json};
@@ -67,6 +68,13 @@ pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
 }
 
 pub(super) fn net_add(args: &NetAddArgs, talk: &mut Talk) -> Result<(), Failed> {
+    if args.auth_key.is_some() || args.traffic_class.is_some() {
+        let what = "--auth-key and --traffic-class are for kfi networks, which cannot be run here";
+        return Err(Failed::plain(what));
+    }
+    if let Some(rules) = &args.ip2net {
+        return net_add_by_address(rules, args, talk);
+    }
     let mut nis = Vec::new();
     let net = match (&args.net, &args.nid) {
         (Some(_), Some(_)) => return Err(Failed::plain("--net is invalid with --nid option")),
@@ -97,6 +105,40 @@ pub(super) fn net_add(args: &NetAddArgs, talk: &mut Talk) -> Result<(), Failed> 
     }
     let document = json!({ "net": [{ "net type": net, "local NI(s)": nis }] });
     import(talk, &document, ImportMode::Add)
+}
+
+/// The rules of the module's option, with the settings for each network.
+fn net_add_by_address(rules: &str, args: &NetAddArgs, talk: &mut Talk) -> Result<(), Failed> {
+    let unusable = |what: String| Failed::block("add", "ip2nets", -EINVAL, what);
+    let mut options = ModuleOptions::default();
+    options
+        .add_value(OptionKind::Ip2Nets, rules, Dialect::Kernel)
+        .map_err(|error| Failed::Place(error.render("--ip2net")))?;
+    let (config, _) = options
+        .to_config(&ConvertDefaults::default())
+        .map_err(|error| unusable(error.to_string()))?;
+    let settings = settings(args);
+    let entry = |rule: &Ip2Nets| {
+        let names = rule.interfaces.iter().map(|name| json!(name));
+        let patterns = rule
+            .patterns
+            .iter()
+            .map(|pattern| json!(pattern.to_string()));
+        let mut entry = settings.clone();
+        entry.insert("net-spec".to_owned(), json!(rule.net.to_string()));
+        entry.insert("interfaces".to_owned(), numbered(names));
+        entry.insert("ip-range".to_owned(), numbered(patterns));
+        Value::from(entry)
+    };
+    let entries: Vec<Value> = config.ip2nets.iter().map(entry).collect();
+    import(talk, &json!({ "ip2nets": entries }), ImportMode::Add)
+}
+
+fn numbered(values: impl Iterator<Item = Value>) -> Value {
+    let pairs = values
+        .enumerate()
+        .map(|(at, value)| (at.to_string(), value));
+    Value::Object(pairs.collect())
 }
 
 fn settings(args: &NetAddArgs) -> Map<String, Value> {
@@ -179,6 +221,14 @@ pub(super) fn route_add(args: &RouteAddArgs, talk: &mut Talk) -> Result<(), Fail
         let what = "invalid settings for route creation";
         return Err(Failed::block("add", "route", -EINVAL, what));
     }
+    if args
+        .health_sensitivity
+        .as_deref()
+        .is_some_and(|value| value != "1")
+    {
+        let what = "health_sensitivity of a route is deprecated: it is 1";
+        return Err(Failed::block("add", "route", -EINVAL, what));
+    }
     let mut route = json!({ "net": net, "gateway": gateway });
     if let Some(hop) = &args.hop {
         let hop = hop.parse().ok().filter(|hop| (1..=255).contains(hop));
@@ -230,6 +280,10 @@ fn check_gateway(verb: &str, gateway: &str) -> Result<(), Failed> {
 }
 
 pub(super) fn peer_add(args: &PeerAddArgs, talk: &mut Talk) -> Result<(), Failed> {
+    if args.lock_prim {
+        let what = "--lock_prim is not needed: nothing but a command changes a primary NID here";
+        return Err(Failed::plain(what));
+    }
     let peer = peer(
         args.prim_nid.as_deref(),
         args.nid.as_deref(),
@@ -293,6 +347,10 @@ pub(super) fn unconfigure(talk: &mut Talk) -> Result<(), Failed> {
 }
 
 pub(super) fn import_file(args: &ImportArgs, talk: &mut Talk) -> Result<(), Failed> {
+    if args.file.is_none() && talk.in_session {
+        let what = "import needs a file here: standard input has the commands";
+        return Err(Failed::plain(what));
+    }
     let (name, text) = read(args.file.as_deref())?;
     if args.exec {
         return execute(&name, &text, talk);
@@ -371,9 +429,23 @@ fn read(path: Option<&Path>) -> Result<(String, String), Failed> {
     }
 }
 
+/// What is wrong with an argument is said without the document that it became, and its place there.
+fn check(document: &Value, yaml: &str) -> Result<(), Failed> {
+    lnet_config::parse(yaml).map(|_| ()).map_err(|error| {
+        let sections = document.as_object().into_iter().flat_map(Map::keys);
+        let entity = sections.last().map_or("import", String::as_str);
+        let problem = error.problem();
+        Failed::block("add", entity, -EINVAL, format!("{problem}; {}", problem.help()))
+    })
+}
+
 fn import(talk: &mut Talk, document: &Value, mode: ImportMode) -> Result<(), Failed> {
+    let yaml = document.to_string();
+    if mode == ImportMode::Add {
+        check(document, &yaml)?;
+    }
     talk.print(&Request::Import {
-        yaml: document.to_string(),
+        yaml,
         mode,
         partial: false,
         dry_run: false,

@@ -4,14 +4,13 @@
 
 use std::io::{self, Write};
 
-use lnet_config::{Document, Reply};
-use lnet_control::{Request, Section, Show};
+use lnet_config::Reply;
+use lnet_control::{Request, Section};
 use lnet_dlc::DlcError;
 use lnet_types::{Net, Nid};
 
 use super::args::LctlCommand;
-use super::show;
-use super::talk::{Failed, Talk};
+use super::talk::{Failed, Talk, read};
 
 pub(super) fn carry_out(command: &LctlCommand, talk: &mut Talk) -> Result<(), Failed> {
     match command {
@@ -27,7 +26,7 @@ pub(super) fn carry_out(command: &LctlCommand, talk: &mut Talk) -> Result<(), Fa
 /// The node's NID from which the first of these that it can reach is reached.
 fn which_nid(nids: &[String], talk: &mut Talk) -> Result<(), Failed> {
     let own = own_nids(talk)?;
-    let routes = shown(Section::Route, talk)?.routes;
+    let routes = talk.shown(Section::Route)?.routes;
     let on = |net: Net| own.iter().find(|own| own.net() == net);
     for text in nids {
         let nid: Nid = text.parse().map_err(|_| unusable(text))?;
@@ -94,22 +93,10 @@ fn failed(failures: Vec<lnet_control::Failure>) -> Failed {
 
 /// The node's NIDs without loopback.
 fn own_nids(talk: &mut Talk) -> Result<Vec<Nid>, Failed> {
-    let nets = shown(Section::Net, talk)?.nets;
+    let nets = talk.shown(Section::Net)?.nets;
     let nids = nets.iter().flat_map(|net| &net.nis);
     let nids = nids.filter_map(|ni| ni.config.nid);
     Ok(nids.filter(|nid| !nid.is_loopback()).collect())
-}
-
-fn shown(section: Section, talk: &mut Talk) -> Result<Document, Failed> {
-    let everything: Show = show(section, 0);
-    let text = talk.dlc()?.request(&Request::Show(everything))?;
-    read(&text)
-}
-
-fn read(text: &str) -> Result<Document, Failed> {
-    let reading = lnet_config::read(text);
-    let reading = reading.map_err(|error| Failed::Place(error.render("the node's answer")))?;
-    Ok(reading.document)
 }
 
 fn print<'a>(nids: impl Iterator<Item = &'a Nid>) -> Result<(), Failed> {

@@ -44,14 +44,16 @@ pub(super) fn service_id() -> Result<(), Failed> {
 /// The exit code of `service-id` without a port.
 const NO_SERVICE_PORT: u8 = 214;
 
-/// Words that `lnetctl` understands beside its commands.
-const WORDS: [&str; 6] = [
+/// Words that `lnetctl` understands beside its commands; the last two end a session.
+const WORDS: [&str; 8] = [
     "help",
     "--help",
     "version",
     "--version",
     "list-commands",
     "--list-commands",
+    "exit",
+    "quit",
 ];
 
 /// `--list-commands`: four to a line.
@@ -98,6 +100,6 @@ fn nid(text: &str) -> Result<Nid, Failed> {
     parsed.map_err(|error| Failed::Plain(format!("'{text}' is no NID: {error}")))
 }
 
-fn print(text: &str) -> Result<(), Failed> {
+pub(super) fn print(text: &str) -> Result<(), Failed> {
     Ok(io::stdout().write_all(text.as_bytes())?)
 }

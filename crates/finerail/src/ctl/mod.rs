@@ -6,11 +6,13 @@
 //!                             └── document, or errors with lnetctl's layouts and exit codes
 //! ```
 
+mod advice;
 mod args;
 mod change;
 mod fault;
 mod lctl;
 mod local;
+mod session;
 mod talk;
 mod udsp;
 
@@ -19,14 +21,16 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use lnet_control::{HealthTarget, Request, Section, Show};
+use lnet_control::{HealthTarget, Request, Section, Show, Tune};
 
 use self::args::{
     DebugCommand, ExportArgs, GlobalCommand, Group, LnetCommand, NetCommand, NetSetArgs,
     PeerCommand, PeerSetArgs, RecoveryArgs, RouteCommand, RoutingCommand, ShowArgs, StatsCommand,
     WatchArgs,
 };
+use self::session::Session;
 use self::talk::{Failed, Talk, UNKNOWN};
+use crate::common::command_of;
 
 /// Arguments of `finerail ctl`.
 #[derive(clap::Args)]
@@ -37,7 +41,11 @@ Example: what a running node has
   finerail ctl peer show --watch
   finerail ctl --node /run/finerail/control.sock export --backup
 
-Exit codes are those of lnetctl: 0, or an errno modulo 256 (234 is -22).
+Without a command it takes commands from standard input, line by line: help, quit, and all
+those above. A script goes on after a command that failed.
+
+Exit codes are those of lnetctl: 0, or an errno modulo 256 (234 is -22); without a command,
+that of the first line that failed.
 ")]
 pub(crate) struct CtlArgs {
     /// Socket of the node [default: finerail/control.sock in $XDG_RUNTIME_DIR, or in /run]
@@ -48,8 +56,9 @@ pub(crate) struct CtlArgs {
         hide_env_values = true
     )]
     node: Option<PathBuf>,
+    /// Without a command: commands from standard input, line by line
     #[command(subcommand)]
-    group: Group,
+    group: Option<Group>,
 }
 
 /// Called by this name, the program is `finerail ctl`.
@@ -70,26 +79,25 @@ pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Answers what `lnetctl` is asked about itself, without a node.
-pub(crate) fn about_itself(arguments: &[OsString]) -> Option<io::Result<ExitCode>> {
+pub(crate) fn about_itself(arguments: &[impl AsRef<OsStr>]) -> Option<io::Result<()>> {
     let mut out = io::stdout();
-    let printed = match arguments.get(2).and_then(|word| word.to_str())? {
+    Some(match arguments.get(2)?.as_ref().to_str()? {
         "--version" | "version" => {
             writeln!(out, "{SHORT_NAME} {} (finerail)", env!("CARGO_PKG_VERSION"))
         }
         "--list-commands" | "list-commands" => local::list_commands(&mut out),
         _ => return None,
-    };
-    Some(printed.map(|()| ExitCode::SUCCESS))
+    })
 }
 
 /// Whether these arguments are for this command.
 pub(crate) fn is_called(arguments: &[OsString]) -> bool {
-    arguments.get(1).is_some_and(|word| word == "ctl")
+    command_of(arguments).is_some_and(|word| word == "ctl")
 }
 
 /// Says what is wrong with the arguments, with the exit codes of `lnetctl` (section 11.12 of
 /// lnet-selection): 0 for help, 255 for a command that does not exist, 234 for the rest.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+pub(crate) fn usage(error: &clap::Error) -> u8 {
     use clap::error::{ContextKind, ErrorKind};
     let unknown = match error.kind() {
         ErrorKind::InvalidSubcommand => error.get(ContextKind::InvalidSubcommand),
@@ -101,19 +109,26 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     };
     if let Some(word) = unknown {
         // Nothing can be done when nobody reads what is wrong.
-        return ExitCode::from(talk::unknown(&word.to_string()).unwrap_or(UNKNOWN));
+        return talk::unknown(&word.to_string()).unwrap_or(UNKNOWN);
     }
     let _unprinted = error.print();
-    ExitCode::from(match error.kind() {
+    match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
         _ => talk::USAGE,
-    })
+    }
 }
 
 pub(crate) fn run(args: &CtlArgs) -> anyhow::Result<ExitCode> {
-    let mut talk = Talk::new(args.node.as_deref());
-    let done = carry_out(&args.group, &mut talk);
-    talk::exit(done)
+    let node = args.node.as_deref();
+    let code = match &args.group {
+        None => session::run(&Session { prefix: &[], node }),
+        Some(Group::Lctl { command: None }) => session::run(&Session {
+            prefix: &["lctl"],
+            node,
+        }),
+        Some(group) => talk::exit(carry_out(group, &mut Talk::new(node))),
+    };
+    code.map(ExitCode::from)
 }
 
 fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
@@ -175,7 +190,12 @@ fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
         Group::Fault(command) => fault::carry_out(command, talk),
         Group::CptOfNid(args) => local::cpt_of_nid(args),
         Group::ServiceId => local::service_id(),
-        Group::Lctl(command) => lctl::carry_out(command, talk),
+        Group::SetupMrrouting => advice::mrrouting(talk),
+        Group::SetupSysctl => advice::sysctl(talk),
+        Group::Lctl { command } => match command {
+            Some(command) => lctl::carry_out(command, talk),
+            None => Err(Failed::plain("no command is given")),
+        },
     }
 }
 
@@ -240,7 +260,45 @@ fn net_set(args: &NetSetArgs, talk: &mut Talk) -> Result<(), Failed> {
         (None, None, true) => HealthTarget::AllNis,
         (None, None, false) => return Err(Failed::plain("--nid, --net or --all is needed")),
     };
-    set_health(target, args.health.as_deref(), talk)
+    let tune = Tune {
+        nid: args.nid.clone(),
+        net: args.net.clone().filter(|_| args.nid.is_none()),
+        conns_per_peer: number_of("conns-per-peer", args.conns_per_peer.as_deref(), 127)?,
+        lnd_timeout: number_of("lnd-timeout", args.lnd_timeout.as_deref(), i32::MAX)?,
+    };
+    if tune.lnd_timeout.is_some() && args.nid.is_some() {
+        return Err(Failed::plain(
+            "--lnd-timeout is set for a network, or for --all",
+        ));
+    }
+    let is_tuned = tune.conns_per_peer.is_some() || tune.lnd_timeout.is_some();
+    if is_tuned {
+        talk.print(&Request::Tune(tune))?;
+    }
+    match args.health.as_deref() {
+        None if is_tuned => Ok(()),
+        None => Err(Failed::plain(
+            "--health, --conns-per-peer or --lnd-timeout is needed",
+        )),
+        health => set_health(target, health, talk),
+    }
+}
+
+/// A number from 0 to `most`; -1, as elsewhere, is one that is not given.
+fn number_of<T, M>(name: &str, given: Option<&str>, most: M) -> Result<Option<T>, Failed>
+where
+    T: TryFrom<i64>,
+    M: Into<i64>,
+{
+    let most = most.into();
+    let Some(text) = given.filter(|text| *text != "-1") else {
+        return Ok(None);
+    };
+    let value = text.parse().ok().filter(|value| (0..=most).contains(value));
+    let value = value.and_then(|value| T::try_from(value).ok());
+    value
+        .map(Some)
+        .ok_or_else(|| Failed::Plain(format!("Invalid {name} \"{text}\" (valid range 0-{most})")))
 }
 
 fn peer_set(args: &PeerSetArgs, talk: &mut Talk) -> Result<(), Failed> {

@@ -3,12 +3,11 @@
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
 use lnet_config::{Document, ErrorBlock, ErrorLayout, Reply};
-use lnet_control::{Failure, Request};
+use lnet_control::{Failure, Request, Section};
 use lnet_dlc::{Dlc, DlcError};
 use lnet_store::Printable;
 
@@ -19,6 +18,8 @@ use crate::common::{complaint, default_control_path};
 pub(super) struct Talk {
     path: PathBuf,
     dlc: Option<Dlc>,
+    /// Standard input has the commands, and nothing else can be read from it.
+    pub(super) in_session: bool,
 }
 
 /// Why a command failed: what is printed where, and the exit code.
@@ -103,7 +104,28 @@ impl Talk {
         Self {
             path: path.map_or_else(default_control_path, Path::to_owned),
             dlc: None,
+            in_session: false,
         }
+    }
+
+    /// For commands that come line by line.
+    pub(super) fn within_session(path: Option<&Path>) -> Self {
+        Self {
+            in_session: true,
+            ..Self::new(path)
+        }
+    }
+
+    /// The connection broke: the next command makes another one.
+    pub(super) fn forget(&mut self) {
+        self.dlc = None;
+    }
+
+    /// A section of what the node has, read.
+    pub(super) fn shown(&mut self, section: Section) -> Result<Document, Failed> {
+        let everything = super::show(section, 0);
+        let text = self.dlc()?.request(&Request::Show(everything))?;
+        read(&text)
     }
 
     /// The connection.
@@ -161,12 +183,19 @@ impl Talk {
     }
 }
 
+/// What the node answered, as a document.
+pub(super) fn read(text: &str) -> Result<Document, Failed> {
+    let reading = lnet_config::read(text);
+    let reading = reading.map_err(|error| Failed::Place(error.render("the node's answer")))?;
+    Ok(reading.document)
+}
+
 /// Clears the terminal and puts the cursor in its corner.
 const CLEAR: &[u8] = b"\x1b[2J\x1b[H";
 
 /// Prints why a command failed, and gives the exit code.
-pub(super) fn exit(done: Result<(), Failed>) -> anyhow::Result<ExitCode> {
-    let code = match done {
+pub(super) fn exit(done: Result<(), Failed>) -> anyhow::Result<u8> {
+    Ok(match done {
         Ok(()) => 0,
         Err(Failed::Plain(text)) => {
             writeln!(io::stdout(), "{text}")?;
@@ -191,8 +220,7 @@ pub(super) fn exit(done: Result<(), Failed>) -> anyhow::Result<ExitCode> {
             NOT_SO
         }
         Err(Failed::Io(error)) => return Err(error),
-    };
-    Ok(ExitCode::from(code))
+    })
 }
 
 /// Says that a command or parameter does not exist, and gives the exit code.

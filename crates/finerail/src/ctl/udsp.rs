@@ -22,19 +22,23 @@ pub(super) fn carry_out(command: &UdspCommand, talk: &mut Talk) -> Result<(), Fa
     }
 }
 
-/// The list is fetched, changed and put back as one: a sender sees the rules before or after.
+/// The list is fetched, changed and put back as one: a sender sees the rules before or after, and what
+/// another client changes meanwhile is kept.
 fn add(args: &UdspAddArgs, talk: &mut Talk) -> Result<(), Failed> {
     let index = args.idx.as_deref().map(index).transpose()?;
     let rule = rule(args)?;
-    let dlc = talk.dlc()?;
-    let mut rules = dlc.all_rules()?;
-    rules
-        .add(rule, index)
-        .map_err(|error| refused("add", &error))?;
-    dlc.set_all_rules(&rules).map_err(|error| match error {
+    let added = talk.dlc()?.change_all_rules(|rules| {
+        rules
+            .add(rule.clone(), index)
+            .map(|_| ())
+            .map_err(|error| refused("add", &error))
+    });
+    added.map_err(|failed| match failed {
         // The rule that was added has something that no rule block can say.
-        DlcError::Block(error) => Failed::block("add", "udsp", -EINVAL, error.to_string()),
-        other => other.into(),
+        Failed::Node(DlcError::Block(error)) => {
+            Failed::block("add", "udsp", -EINVAL, error.to_string())
+        }
+        other => other,
     })
 }
 
@@ -45,17 +49,16 @@ fn delete(args: &UdspDelArgs, talk: &mut Talk) -> Result<(), Failed> {
         (Some(text), false) => Some(index(text)?),
         (None, true) => None,
     };
-    let dlc = talk.dlc()?;
-    let mut rules = dlc.all_rules()?;
-    match index {
-        Some(index) => {
-            rules
-                .delete(index)
-                .map_err(|error| refused("del", &error))?;
+    talk.dlc()?.change_all_rules(|rules| match index {
+        Some(index) => rules
+            .delete(index)
+            .map(|_| ())
+            .map_err(|error| refused("del", &error)),
+        None => {
+            rules.clear();
+            Ok(())
         }
-        None => rules.clear(),
-    }
-    Ok(dlc.set_all_rules(&rules)?)
+    })
 }
 
 fn rule(args: &UdspAddArgs) -> Result<Rule, Failed> {

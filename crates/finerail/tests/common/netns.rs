@@ -74,7 +74,8 @@ impl Lab {
         }
     }
 
-    fn ip(&self, room: &str, args: &[&str]) {
+    /// `ip` in a room, which must succeed.
+    pub(crate) fn ip(&self, room: &str, args: &[&str]) {
         let namespace = self.namespace(room);
         done(ip(&[&["-n", namespace.as_str()], args].concat()));
     }

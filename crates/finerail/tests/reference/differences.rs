@@ -100,12 +100,12 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         why: "nodes do not discover each other over the wire yet",
         text_only: false,
         commands: &[
-            "b-discover: lnetctl lnet configure; lnetctl net add --net tcp --if eth0; lnetctl net add --net tcp1 --if eth1; lnetctl net show; lnetctl global show",
+            "b-discover: for i in 1 2 3 4 5 6; do lnetctl ping 10.1.0.2@tcp; done | grep -c primary; lnetctl ping 10.2.0.2@tcp | head -3",
+            "d-routed: lnetctl lnet configure; lnetctl net add --net tcp --if eth0; lnetctl net add --net tcp1 --if eth1; lnetctl set routing 1 …",
+            "b-discover: lnetctl lnet configure; lnetctl net add --net tcp --if eth0; lnetctl net add --net tcp1 --if eth1; lnetctl net show; lne …",
             "b-discover: lnetctl discover 10.1.0.2@tcp",
-            "b-discover: lnetctl discover --force 10.1.0.2@tcp",
             "b-discover: lnetctl peer show -v 4",
             "b-discover: lnetctl peer show",
-            "b-discover: lnetctl ping 10.2.0.2@tcp1",
             "b-discover: lnetctl ping 10.1.0.2@tcp; lnetctl peer show",
             "b-discover: lnetctl discover 10.1.0.99@tcp; lnetctl discover junk; lnetctl discover 10.1.0.1@tcp; lnetctl discover 0@lo",
             "e-show-export: lnetctl discover 10.1.0.2@tcp; lnetctl route add --net tcp5 --gateway 10.1.0.3@tcp --hop 1 --priority 2",
@@ -120,7 +120,12 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         finerail: "failed_resends and successful_resends behind network_timeout_count",
         why: "what retries achieve is worth two lines",
         text_only: false,
-        commands: &["e-show-export: lnetctl stats show"],
+        commands: &[
+            "g1-health: lnetctl net show -v 4; lnetctl peer show -v 4; lnetctl stats show",
+            "d-routed: lnetctl peer show -v 2; lnetctl stats show; lnetctl net show -v 2",
+            "d-routed: lnetctl stats show",
+            "e-show-export: lnetctl stats show",
+        ],
     },
     Difference {
         name: "global-values",
@@ -140,13 +145,13 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         name: "net-set",
-        kernel: "an unknown NID is passed over; connections for each peer can be changed later",
-        finerail: "an unknown NID is an error; conns_per_peer is given to net add or an import",
-        why: "a command that does nothing has failed",
+        kernel: "an unknown NID is passed over; connections for each peer can be set, and are shown as before",
+        finerail: "an unknown NID is an error; the number of connections that was set is shown",
+        why: "a command that does nothing has failed, and one that does something is seen",
         text_only: false,
         commands: &[
+            "e-show-export: lnetctl net show -v 3",
             "e-show-export: lnetctl net set --nid 9.9.9.9@tcp --health 5",
-            "e-show-export: lnetctl net set --net tcp --conns-per-peer 2",
         ],
     },
     Difference {
@@ -156,17 +161,19 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         why: "a defect",
         text_only: false,
         commands: &[
-            "e-errors-help: lnetctl net add --net tcp2 --if eth0 --peer-credits 16 --credits 512 --peer-timeout 100 --peer-buffer-credits 4 --cpt [0] --conns-per-peer 3",
+            "e-errors-help: lnetctl net add --net tcp2 --if eth0 --peer-credits 16 --credits 512 --peer-timeout 100 --peer-buffer-credits 4 --cpt [0 …",
             "f-udsp: lnetctl udsp show --idx 2",
         ],
     },
     Difference {
         name: "peers",
-        kernel: "peers in another order, other ones left behind by pings; --non_mr shows as Multi-Rail: true",
-        finerail: "in order of creation; --non_mr shows as false",
-        why: "what was asked for is done; the order of peers means nothing",
+        kernel: "peers and networks in another order, other peers left behind by pings; --non_mr shows as Multi-Rail: true",
+        finerail: "networks as they were added; --non_mr shows as false",
+        why: "what was asked for is done; the order of peers means nothing, and that of networks differed because an import had failed",
         text_only: false,
         commands: &[
+            "d-routed: lnetctl peer show -v 2",
+            "e-errors-help: lctl list_nids; lctl which_nid 10.1.0.2@tcp 10.2.0.2@tcp1; lctl ping 10.1.0.2@tcp 3",
             "e-errors-help: lnetctl peer show",
             "a-ping: lnetctl peer show -v 4",
         ],
@@ -194,7 +201,20 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         why: "the answer is not waited for longer than was asked",
         text_only: false,
         commands: &[
-            "a-ping: lnetctl ping 10.1.0.77@tcp; lnetctl ping --timeout 3 10.1.0.78@tcp; lnetctl ping 10.1.0.1@tcp; lnetctl ping 0@lo; lnetctl ping garbage; lnetctl ping 10.1.0.2@tcp9; lnetctl ping 10.1.0.2",
+            "h-host-vs-kernel: lnetctl ping 10.1.0.100@tcp (nohello)",
+            "a-ping: lnetctl ping 10.1.0.77@tcp; lnetctl ping --timeout 3 10.1.0.78@tcp; lnetctl ping 10.1.0.1@tcp; lnetctl ping 0@lo; lnetct …",
+        ],
+    },
+    Difference {
+        name: "connect-errno",
+        kernel: "a ping ends with what the socket said: reset, refused, protocol error",
+        finerail: "no route to host if the host refused or reset the connection, an I/O error if it spoke something else; the log has what the socket said",
+        why: "events tell the class of a failure, by which health and resends are decided, and no more",
+        text_only: false,
+        commands: &[
+            "h-host-vs-kernel: lnetctl ping 10.1.0.100@tcp (rst)",
+            "h-host-vs-kernel: lnetctl ping 10.1.0.100@tcp (badver)",
+            "h-host-vs-kernel: lnetctl ping 10.1.0.100@tcp (no listener)",
         ],
     },
     Difference {
@@ -204,6 +224,7 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         why: "see udsp-dead and expressions above",
         text_only: false,
         commands: &[
+            "f-udsp: lnetctl export --backup > u.yaml; sed -n \"/^udsp/,\\$p\" u.yaml; lnetctl export | sed -n \"/udsp:/,\\$p\"",
             "f-udsp: lnetctl udsp add --rte 10.1.0.3@tcp --priority 7",
             "f-udsp: lnetctl udsp add --rte 10.1.0.3@tcp",
             "f-udsp: lnetctl udsp add --src tcp --priority 99999999999",
@@ -215,6 +236,68 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
             "f-udsp: lnetctl export --backup",
         ],
     },
+    Difference {
+        name: "lst",
+        kernel: "lst runs in the kernel; its traffic with the node itself has made a peer of it",
+        finerail: "a ping stands for its traffic; a node is no peer of its own; failed_resends and successful_resends are shown, see resends",
+        why: "lst is no command of lnetctl",
+        text_only: false,
+        commands: &["c-lst: lnetctl stats show; lnetctl peer show -v 2"],
+    },
+    Difference {
+        name: "lctl-ping",
+        kernel: "a ping behind a router fails for some time after another one there was not answered",
+        finerail: "it is answered",
+        why: "the router had answered all the time",
+        text_only: false,
+        commands: &[
+            "d-routed: lnetctl ping 10.1.0.99@tcp1; lnetctl ping 10.2.0.2@tcp2; lctl which_nid 10.2.0.2@tcp1; lctl ping 10.2.0.2@tcp1",
+        ],
+    },
+    Difference {
+        name: "import-errors",
+        kernel: "an error block without a place; an unknown key in an entry is passed over, and the import ends with 0",
+        finerail: "the line with the mistake, its place and what may stand there; 234",
+        why: "a mistake must be found; see import-nested-keys above",
+        text_only: false,
+        commands: &[
+            "e-errors-help: printf \"foo: bar\\n\" > f.yaml; lnetctl import f.yaml; echo rc=$?; printf \"net:\\n - net type: tcp9\\n bogus: 1\\n\" > g.yaml; …",
+        ],
+    },
+    Difference {
+        name: "import-backup",
+        kernel: "import, --del and --show of a backup end after its first network, and --exec says nothing of the cause",
+        finerail: "the backup is removed, shown and imported as a whole",
+        why: "a defect; see import-backup above",
+        text_only: false,
+        commands: &[
+            "e-errors-help: lnetctl export > x.yaml; lnetctl export --backup > b.yaml; lnetctl import --del b.yaml; echo rc=$?; lnetctl net show; ln …",
+        ],
+    },
+    Difference {
+        name: "preferred-nids",
+        kernel: "preferred source NIDs of a peer are not shown (Q-25)",
+        finerail: "they are, with a rule that has both src and dst",
+        why: "a rule's effect must be seen",
+        text_only: false,
+        commands: &[
+            "f-udsp: lnetctl udsp show; lnetctl net show -v 4 | grep -E \"nid:|priority|pref|NIDs\"; lnetctl peer show -v 4 | grep -E \"nid:|pri …",
+            "f-udsp: lnetctl udsp del --all; lnetctl udsp add --src 10.2.0.1@tcp1 --dst 10.2.0.2@tcp1; for i in 1 2 3 4 5 6 7 8 9 10; do lnet …",
+        ],
+    },
+    Difference {
+        name: "udsp-import",
+        kernel: "no import of rules succeeds",
+        finerail: "rules are imported; what is wrong with them is said with its place; networks that are there already are an error",
+        why: "a defect; see udsp-import above",
+        text_only: false,
+        commands: &[
+            "f-udsp: cat > i1.yaml <<E udsp: - idx: 0 src: 10.1.0.1@tcp dst: 10.1.0.2@tcp - idx: 1 src: tcp1 action: - priority: 1 - idx: 2 d …",
+            "f-udsp: lnetctl udsp del --all; lnetctl import u.yaml; echo rc=$?; lnetctl udsp show; lnetctl net show",
+            "f-udsp: lnetctl udsp del --all; sed -n \"/^udsp/,/^[a-tv-z]/p\" u.yaml > u2.yaml; cat u2.yaml; lnetctl import u2.yaml; echo rc=$?; …",
+            "f-udsp: printf \"udsp:\\n - idx: 0\\n src: junk\\n action:\\n - priority: 1\\n\" > i3.yaml; lnetctl import i3.yaml; echo rc=$?; printf …",
+        ],
+    },
 ];
 
 const HEAD: &str = "\
@@ -223,12 +306,69 @@ const HEAD: &str = "\
 Made by `FINERAIL_OVERWRITE=1 cargo test -p finerail --test reference`, which gives the commands of
 sessions of kernel nodes to nodes configured alike; do not edit.
 
+| Session | What is compared | What is not, and why |
+|---|---|---|
+";
+
+/// The sessions: what the test does with each, and what it leaves out.
+const SESSIONS: [[&str; 3]; 11] = [
+    [
+        "a-ping",
+        "every command of lnetctl",
+        "lists of connections: lctl's, or of ss",
+    ],
+    [
+        "b-discover",
+        "every command of lnetctl",
+        "lists of connections; what ip says of Linux routes",
+    ],
+    [
+        "c-lst",
+        "counters and peers behind the traffic, for which a ping stands",
+        "lst: it is a program for a module of the kernel. Its outputs are only read",
+    ],
+    [
+        "d-routed",
+        "every command of lnetctl, on two nodes behind a router",
+        "lctl get_param, which shows files of the kernel; lst",
+    ],
+    ["e-show-export", "every command", "nothing"],
+    [
+        "e-errors-help",
+        "every command but one",
+        "malformed YAML, on which the kernel's tool hangs; dmesg and parameters of the kernel",
+    ],
+    ["f-udsp", "every command", "dmesg"],
+    [
+        "g1-health",
+        "status, fatal errors and health of every interface while a link goes and comes, and all of `show` behind",
+        "when each was seen; dmesg",
+    ],
+    [
+        "h-host-vs-kernel",
+        "pings of a peer that answers, swallows, is silent, resets, has the wrong type or version, is away",
+        "broken connection attempts to a kernel node: they have no output of lnetctl, and what is answered to them is a matter of the socket LND's tests; a discovery, see discovery",
+    ],
+    [
+        "k-race",
+        "both answers of pings at once, five times",
+        "lists of connections; dmesg",
+    ],
+    [
+        "k-router-down",
+        "state and type of the route, answers of pings, and the router's interfaces while its far interface, then its node goes and comes",
+        "when each was seen: every sample must be one that a kernel node shows, and the last one is the same",
+    ],
+];
+
+const TABLE: &str = "
 | Name | Kernel nodes | Finerail | Why | Seen in |
 |---|---|---|---|---|
 ";
 
 /// The table as the last section of the docs.
 pub(crate) fn section() -> String {
+    let sessions = SESSIONS.map(|cells| format!("| {} |\n", cells.map(cell).join(" | ")));
     let rows = DIFFERENCES.iter().map(|row| {
         let seen: Vec<String> = row
             .commands
@@ -239,7 +379,7 @@ pub(crate) fn section() -> String {
         let cells = [row.name, row.kernel, row.finerail, row.why, &seen];
         format!("| {} |\n", cells.map(cell).join(" | "))
     });
-    HEAD.to_owned() + &rows.collect::<String>()
+    HEAD.to_owned() + &sessions.concat() + TABLE + &rows.collect::<String>()
 }
 
 /// A bar would end the cell.

@@ -202,11 +202,12 @@ impl Peers {
         })
     }
 
-    /// Forgets a configured peer and returns its interfaces with what waits for them.
+    /// Forgets a peer, or an interface that is one by itself, and returns its interfaces with what waits
+    /// for them.
     pub(crate) fn remove(&mut self, primary: Nid) -> Vec<PeerNi> {
         let nids = self
             .unkeep(primary)
-            .map_or_else(SmallVec::new, |peer| peer.nids);
+            .map_or_else(|| SmallVec::from_iter([primary]), |peer| peer.nids);
         nids.into_iter()
             .filter_map(|nid| self.nis.remove(self.by_nid.remove(&nid)?))
             .collect()

@@ -107,6 +107,21 @@ fn a_nid_belongs_to_one_configured_peer() {
     core.add_peer(second, &[], true).unwrap();
 }
 
+/// Backups list such peers, too, and their import with `--del` removes what they list.
+#[test]
+fn what_a_route_leaves_of_its_gateway_can_be_removed_as_a_peer() {
+    let mut core = core();
+    let gateway = nid("10.0.0.9@tcp");
+    core.add_route(route("tcp1", "10.0.0.9@tcp"), now())
+        .unwrap();
+    let refused = ConfigError::PeerIsGateway(gateway);
+    assert_eq!(core.remove_peer(gateway), Err(refused));
+    core.remove_route("tcp1".parse().unwrap(), gateway).unwrap();
+    core.remove_peer(gateway).unwrap();
+    let unknown = ConfigError::UnknownPeer(gateway);
+    assert_eq!(core.remove_peer(gateway), Err(unknown));
+}
+
 #[test]
 fn a_gateway_cannot_be_removed_as_a_peer() {
     let mut core = core();

@@ -18,7 +18,20 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What a request is answered with.
 pub(super) struct Answer {
     pub(super) status: i32,
+    /// Of the rule list, where the request is about rules; else 0.
+    pub(super) generation: u32,
     pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    /// Not about rules.
+    fn about(status: i32, body: Vec<u8>) -> Self {
+        Self {
+            status,
+            generation: 0,
+            body,
+        }
+    }
 }
 
 /// Takes the pieces of an answer. An error means that nobody wants them any more.
@@ -34,6 +47,7 @@ enum Broken {
     Json(#[from] serde_json::Error),
 }
 
+const EPROTONOSUPPORT: i32 = 93;
 const EOPNOTSUPP: i32 = 95;
 
 /// Serves a connection until its client leaves, misbehaves or is cut off.
@@ -48,10 +62,30 @@ pub(super) fn serve(node: &Node, stream: &UnixStream) {
 fn serve_frames(node: &Node, stream: &UnixStream) -> Result<(), Broken> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    while let Some((header, body)) = read_frame(stream)? {
-        answer(node, stream, header, &body)?;
+    loop {
+        match read_frame(stream) {
+            Ok(Some((header, body))) => answer(node, stream, header, &body)?,
+            Ok(None) => return Ok(()),
+            Err(Broken::Frame(error @ FrameError::Version(_))) => {
+                say_version(stream)?;
+                return Err(error.into());
+            }
+            Err(error) => return Err(error),
+        }
     }
-    Ok(())
+}
+
+/// A frame of this side's version, so that a client of another one can say which it is.
+fn say_version(mut stream: &UnixStream) -> io::Result<()> {
+    let header = Header {
+        more: false,
+        code: Code(0),
+        length: 0,
+        sequence: 0,
+        status: -EPROTONOSUPPORT,
+        generation: 0,
+    };
+    stream.write_all(&header.emit())
 }
 
 /// A frame, or `None` when the client has left between frames.
@@ -74,24 +108,20 @@ fn read_frame(mut stream: &UnixStream) -> Result<Option<(Header, Vec<u8>)>, Brok
 
 fn answer(node: &Node, stream: &UnixStream, asked: Header, body: &[u8]) -> Result<(), Broken> {
     let answer = match asked.code {
-        Code::IOC_LIBCFS_ADD_RULES => rules::add(node, body)?,
+        Code::IOC_LIBCFS_ADD_RULES => rules::add(node, asked.generation, body)?,
         Code::IOC_LIBCFS_GET_RULES => rules::list(node, body)?,
         Code::DOCUMENT => {
             let mut send = |reply: Reply| {
                 let body = reply.to_body()?;
-                write(stream, asked, true, Answer { status: 0, body })
+                write(stream, asked, true, Answer::about(0, body))
             };
             let last = request::carry_out(node, body, &mut send)?;
-            Answer {
-                status: request::status(&last),
-                body: last.to_body()?,
-            }
+            Answer::about(request::status(&last), last.to_body()?)
         }
-        Code(code) => Answer {
-            status: -EOPNOTSUPP,
-            body: request::refusal(-EOPNOTSUPP, format!("unknown request code {code}"))
-                .to_body()?,
-        },
+        Code(code) => {
+            let refused = request::refusal(-EOPNOTSUPP, format!("unknown request code {code}"));
+            Answer::about(-EOPNOTSUPP, refused.to_body()?)
+        }
     };
     Ok(write(stream, asked, false, answer)?)
 }
@@ -102,6 +132,7 @@ fn write(mut stream: &UnixStream, asked: Header, more: bool, answer: Answer) -> 
         code: asked.code,
         sequence: asked.sequence,
         status: answer.status,
+        generation: answer.generation,
         body: answer.body,
     };
     stream.write_all(&frame.to_bytes().map_err(io::Error::other)?)

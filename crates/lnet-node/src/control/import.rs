@@ -7,7 +7,7 @@
 //!                 └─ one refused ─▶ back to the configuration before, unless `partial`
 //! ```
 
-use lnet_config::{Change, Config, Document, Globals, NiName, diff};
+use lnet_config::{Change, Config, Document, Globals, NetConfig, NiConfig, NiName, diff};
 use lnet_control::{Failure, ImportMode, Reply};
 use lnet_types::Time;
 use thiserror::Error;
@@ -19,6 +19,7 @@ use super::show;
 use crate::change;
 use crate::engine::Engine;
 use crate::node::Node;
+use crate::setup;
 
 const EINVAL: i32 = 22;
 
@@ -64,7 +65,8 @@ impl Node {
     pub fn reconfigure(&self, wanted: &Config) -> Result<usize, ReconfigureError> {
         let done = self.with_engine(|engine, now| {
             let before = show::configuration(engine);
-            let changes = Wanted::Replace(with_defaults(wanted)).changes(&before);
+            let wanted = with_defaults(wanted)?;
+            let changes = Wanted::Replace(wanted).changes(&before);
             carry_out(engine, &before, &changes, false, now)?;
             Ok(changes.len())
         });
@@ -92,7 +94,9 @@ impl Wanted {
         Ok(match mode {
             ImportMode::Add => Self::Add(lnet_config::parse(yaml).map_err(refused)?),
             ImportMode::Replace => {
-                Self::Replace(with_defaults(&lnet_config::parse(yaml).map_err(refused)?))
+                let config = lnet_config::parse(yaml).map_err(refused)?;
+                let config = with_defaults(&config);
+                Self::Replace(config.map_err(|failure| Reply::Failed(vec![failure]))?)
             }
             ImportMode::Del => {
                 let reading = lnet_config::read(yaml).map_err(refused)?;
@@ -113,12 +117,44 @@ impl Wanted {
     }
 }
 
-/// A configuration that says nothing of a parameter means its default.
-fn with_defaults(config: &Config) -> Config {
-    Config {
+/// A configuration that says nothing of a parameter means its default; its networks are those that it
+/// gives this machine by name and by address, an entry each interface, as the node shows them.
+fn with_defaults(config: &Config) -> Result<Config, Failure> {
+    let by_address = setup::nets_by_address(&config.ip2nets).map_err(|error| {
+        let change = Change::Ip2Nets(config.ip2nets.clone());
+        super::failure::of_error(&change, &error.into())
+    })?;
+    let mut nets: Vec<NetConfig> = Vec::new();
+    for net in config.nets.iter().chain(&by_address) {
+        let nis = net.nis.iter().flat_map(singly);
+        match nets.iter_mut().find(|known| known.net == net.net) {
+            Some(known) => known.nis.extend(nis),
+            None => nets.push(NetConfig {
+                net: net.net,
+                nis: nis.collect(),
+            }),
+        }
+    }
+    Ok(Config {
+        nets,
+        ip2nets: Vec::new(),
         routing: Some(config.routing.unwrap_or(false)),
         ..config.clone()
+    })
+}
+
+/// The interfaces of an entry, each as one of its own.
+fn singly(ni: &NiConfig) -> Vec<NiConfig> {
+    if ni.nid.is_some() {
+        return vec![ni.clone()];
     }
+    let names = ni.interfaces.iter().cloned();
+    names
+        .map(|name| NiConfig {
+            interfaces: vec![name],
+            ..ni.clone()
+        })
+        .collect()
 }
 
 /// The node shows every parameter and both names of an interface; of those only what the other side
@@ -144,7 +180,6 @@ fn comparable(own: &Config, other: &Config) -> Config {
     if other.buffers == lnet_config::Buffers::default() {
         own.buffers = other.buffers;
     }
-    own.ip2nets.clone_from(&other.ip2nets);
     own
 }
 
@@ -165,8 +200,7 @@ fn shrink_to(own: &mut lnet_config::NiConfig, other: &lnet_config::NiConfig) {
     keep(&mut tunables.credits, wanted.credits.as_ref());
     let (lnd, wanted) = (&mut own.lnd_tunables, &other.lnd_tunables);
     keep(&mut lnd.conns_per_peer, wanted.conns_per_peer.as_ref());
-    // Derived, whatever a document says.
-    lnd.timeout = wanted.timeout;
+    keep(&mut lnd.timeout, wanted.timeout.as_ref());
     own.cpts.clone_from(&other.cpts);
 }
 

@@ -14,10 +14,12 @@ mod connection;
 mod failure;
 mod fault;
 mod import;
+mod numbers;
 mod ping;
 mod request;
 mod rules;
 mod show;
+mod tune;
 
 use std::fs;
 use std::io::{self, ErrorKind};

@@ -103,15 +103,20 @@ fn ask_one(node: &Node, nid: Nid, source: Option<Nid>, how: &How<'_>) -> Result<
     })
 }
 
-/// The peer becomes one with all the NIDs that it lists.
+/// The peer becomes one with all the NIDs that it lists. One that was configured as Multi-Rail stays so,
+/// whatever it says of itself.
 fn remember(node: &Node, answer: &PingReply) -> Result<(), i32> {
     let own = node.nids();
     if own.contains(&answer.primary_nid) {
         return Ok(());
     }
     let nids: Vec<Nid> = answer.nis.iter().map(|ni| ni.nid).collect();
-    let multi_rail = answer.features.contains(PingFeatures::MULTI_RAIL);
-    let added = node.with_core(|core, _| core.add_peer(answer.primary_nid, &nids, multi_rail));
+    let says_so = answer.features.contains(PingFeatures::MULTI_RAIL);
+    let added = node.with_core(|core, _| {
+        let known = core.peer_with(answer.primary_nid);
+        let configured = known.is_some_and(|peer| peer.configured && peer.multi_rail);
+        core.add_peer(answer.primary_nid, &nids, says_so || configured)
+    });
     added.map_err(|error| -error.errno().0)
 }
 

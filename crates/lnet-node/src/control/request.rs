@@ -9,7 +9,7 @@ use lnet_core::{Core, Health, PeerCursor};
 use lnet_types::{Net, Nid};
 
 use super::connection::Pieces;
-use super::{fault, import, ping, show};
+use super::{fault, import, numbers, ping, show, tune};
 use crate::engine::Engine;
 use crate::node::Node;
 
@@ -52,6 +52,7 @@ pub(super) fn carry_out(node: &Node, body: &[u8], send: Pieces<'_>) -> io::Resul
         }
         Request::Fault(fault) => fault::carry_out(node, &fault),
         Request::SetHealth { target, health } => set_health(node, &target, health),
+        Request::Tune(tune) => tune::carry_out(node, &tune),
         Request::Import {
             yaml,
             mode,
@@ -66,6 +67,7 @@ pub(super) fn carry_out(node: &Node, body: &[u8], send: Pieces<'_>) -> io::Resul
             import::import(node, &yaml, how)
         }
         Request::SelectionState => return selection_state(node, send),
+        Request::Numbers => return numbers::tell(node, send),
     })
 }
 
@@ -134,7 +136,7 @@ fn shown(node: &Node, wanted: &Show, filters: &Filters, send: Pieces<'_>) -> io:
         Section::Route => of_core(&|core| show::routes(core, filters.net, filters.gateway)),
         Section::PeerList => of_core(&show::peer_list),
         Section::Routing => of_core(&show::routing),
-        Section::Global => of_core(&show::globals),
+        Section::Global => text(node.with_engine(|engine, _| show::globals(engine))),
         Section::Udsp => of_core(&|core| show::rules(core, wanted.idx)),
         Section::Statistics => of_core(&show::statistics),
         Section::LocalRecovery => of_core(&show::local_recovery),
@@ -186,11 +188,11 @@ fn export(node: &Node, backup: bool, send: Pieces<'_>) -> io::Result<Reply> {
     });
     send(Reply::Text(limit(before_peers).to_yaml()))?;
     peers(node, limit, send)?;
-    let after_peers = node.with_core(|core, _| Document {
-        udsp: show::rules(core, None).udsp,
-        globals: show::globals(core).globals,
-        derived: show::globals(core).derived,
-        ..show::routing(core)
+    let after_peers = node.with_engine(|engine, _| Document {
+        udsp: show::rules(&engine.side.core, None).udsp,
+        globals: show::globals(engine).globals,
+        derived: show::globals(engine).derived,
+        ..show::routing(&engine.side.core)
     });
     Ok(text(limit(after_peers)))
 }

@@ -2,49 +2,109 @@
 //!
 //! The order is the design's: the list is rebuilt, applied to the local nets, applied to the peers, and
 //! stored, all in one step under the engine's lock. A message sees the rules before or after.
+//!
+//! A client changes the list by fetching it, changing its copy, and putting that back. So that two of
+//! them cannot undo each other's change, the list has a generation: what is put back for a list that has
+//! changed meanwhile is refused, in the same step.
 
 use lnet_policy::{BlockError, RuleBlock, RuleType, lnet_sel_rule_deserialize};
 
 use super::connection::Answer;
 use super::request;
+use crate::engine::Engine;
 use crate::node::Node;
 
 const EINVAL: i32 = 22;
+const ESTALE: i32 = 116;
 
-/// `IOC_LIBCFS_ADD_RULES`: the block's rules replace those of its type.
-pub(super) fn add(node: &Node, block: &[u8]) -> serde_json::Result<Answer> {
-    let added = lnet_sel_rule_deserialize(block).and_then(|block| {
-        node.with_core(|core, _| {
-            let mut rules = core.rules().clone();
-            rules.load(&block)?;
-            core.set_rules(rules);
-            Ok(())
-        })
+/// Why a list is not replaced.
+enum Refused {
+    Block(BlockError),
+    /// The list has another generation than the one that the client has seen.
+    Stale {
+        seen: u32,
+        now: u32,
+    },
+}
+
+impl From<BlockError> for Refused {
+    fn from(error: BlockError) -> Self {
+        Self::Block(error)
+    }
+}
+
+/// `IOC_LIBCFS_ADD_RULES`: the block's rules replace those of its type, unless the list is not the one
+/// of generation `seen`; 0 is any.
+pub(super) fn add(node: &Node, seen: u32, block: &[u8]) -> serde_json::Result<Answer> {
+    let block = lnet_sel_rule_deserialize(block);
+    let (added, generation) = node.with_engine(|engine, _| {
+        let added = block
+            .map_err(Refused::from)
+            .and_then(|block| replace(engine, seen, &block));
+        (added, generation(engine))
     });
-    answer(added.map(|()| Vec::new()))
+    answer(generation, added.map(|()| Vec::new()))
+}
+
+fn replace(engine: &mut Engine, seen: u32, block: &RuleBlock) -> Result<(), Refused> {
+    let now = generation(engine);
+    if seen != ANY && seen != now {
+        return Err(Refused::Stale { seen, now });
+    }
+    let core = &mut engine.side.core;
+    let mut rules = core.rules().clone();
+    rules.load(block)?;
+    core.set_rules(rules);
+    Ok(())
 }
 
 /// `IOC_LIBCFS_GET_RULES`: the rules of the type that the body names.
 pub(super) fn list(node: &Node, wanted: &[u8]) -> serde_json::Result<Answer> {
+    let (rules, generation) =
+        node.with_engine(|engine, _| (engine.side.core.rules().clone(), generation(engine)));
     let number = <[u8; 4]>::try_from(wanted).map(u32::from_le_bytes);
     let Some(rule_type) = number.ok().and_then(RuleType::from_number) else {
-        return refused(
-            -EINVAL,
-            "the body is not the number of a rule type".to_owned(),
-        );
+        let descr = "the body is not the number of a rule type".to_owned();
+        return refused(generation, -EINVAL, descr);
     };
-    let rules = node.with_core(|core, _| core.rules().clone());
-    answer(RuleBlock::from_list(&rules, rule_type).and_then(|block| block.encode()))
+    let block = RuleBlock::from_list(&rules, rule_type).and_then(|block| block.encode());
+    answer(generation, block.map_err(Refused::from))
 }
 
-fn answer(result: Result<Vec<u8>, BlockError>) -> serde_json::Result<Answer> {
+/// A client that has not seen any list.
+const ANY: u32 = 0;
+
+/// Changes with every change of the list, and from one life of the node to the next, so that a
+/// generation seen in an earlier life is none of this one's. Never [`ANY`].
+fn generation(engine: &Engine) -> u32 {
+    let changes = engine.side.core.rule_changes();
+    let number = engine.incarnation.wrapping_add(changes) % u64::from(u32::MAX);
+    // A remainder of this division is less than the largest u32.
+    number as u32 + 1
+}
+
+fn answer(generation: u32, result: Result<Vec<u8>, Refused>) -> serde_json::Result<Answer> {
     match result {
-        Ok(body) => Ok(Answer { status: 0, body }),
-        Err(error) => refused(error.errno(), error.to_string()),
+        Ok(body) => Ok(Answer {
+            status: 0,
+            generation,
+            body,
+        }),
+        Err(Refused::Block(error)) => refused(generation, error.errno(), error.to_string()),
+        Err(Refused::Stale { seen, now }) => {
+            let descr = format!(
+                "the rules have changed meanwhile: generation {now}, the request is for {seen}"
+            );
+            refused(generation, -ESTALE, descr)
+        }
     }
 }
 
-fn refused(status: i32, descr: String) -> serde_json::Result<Answer> {
+fn refused(generation: u32, status: i32, descr: String) -> serde_json::Result<Answer> {
     let body = request::refusal(status, descr).to_body()?;
-    Ok(Answer { status, body })
+    Ok(Answer {
+        status,
+        generation,
+        body,
+    })
 }

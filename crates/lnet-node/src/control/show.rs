@@ -103,19 +103,19 @@ pub(super) fn routing(core: &Core) -> Document {
 }
 
 /// Node-wide parameters.
-pub(super) fn globals(core: &Core) -> Document {
-    let own = core.globals();
+pub(super) fn globals(engine: &Engine) -> Document {
+    let (own, kept) = (engine.side.core.globals(), engine.kept);
     let seconds = |time: std::time::Duration| u32::try_from(time.as_secs()).ok();
     Document {
         globals: Globals {
             numa_range: Some(own.numa_range),
-            max_interfaces: Some(MAX_INTERFACES),
+            max_interfaces: Some(kept.max_interfaces),
             discovery: Some(false),
             drop_asym_route: Some(own.drop_asym_route),
             retry_count: Some(own.retry_count),
             transaction_timeout: seconds(own.transaction_timeout),
             health_sensitivity: Some(own.health_sensitivity.into()),
-            router_sensitivity: Some(ROUTER_SENSITIVITY),
+            router_sensitivity: Some(kept.router_sensitivity),
             response_tracking: Some(own.response_tracking.into()),
             recovery_limit: seconds(own.recovery_limit),
             max_recovery_ping_interval: seconds(own.max_recovery_ping_interval),
@@ -208,7 +208,7 @@ pub(super) fn configuration(engine: &Engine) -> Config {
         peers: peers.map(|view| peer(core, &view)).collect(),
         routing: Some(core.is_router()),
         buffers: buffers(core),
-        globals: globals(core).globals,
+        globals: globals(engine).globals,
         ..Document::default()
     };
     let (config, _) = document.config();
@@ -220,12 +220,6 @@ pub(super) fn configuration(engine: &Engine) -> Config {
 
 /// Pages of a buffer of 1 MiB.
 const PAGES_OF_LARGE: u64 = 256;
-
-/// Room for interfaces in ping information: no limit of ours, the value that kernels show.
-const MAX_INTERFACES: u32 = 200;
-
-/// Deprecated and consulted by nothing (section 3.1 of lnet-selection).
-const ROUTER_SENSITIVITY: u32 = 100;
 
 fn reply(reply: Reply) -> Document {
     Document {

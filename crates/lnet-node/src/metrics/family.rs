@@ -18,6 +18,20 @@ use prometheus_client::registry::Unit;
 /// Something with a value for each of some names.
 pub(super) type Named = Vec<(Cow<'static, str>, u64)>;
 
+/// How some values are spread, for each of some names.
+pub(super) type Spreads = Vec<(&'static str, Spread)>;
+
+/// How values in nanoseconds are spread.
+pub(super) struct Spread {
+    /// All of them together.
+    pub(super) sum: u64,
+    /// Their number.
+    pub(super) count: u64,
+    /// Upper bounds in seconds, the last of them infinite, each with the number of the values in its
+    /// range.
+    pub(super) ranges: Vec<(f64, u64)>,
+}
+
 /// A metric of a `V`.
 pub(super) struct Family<V> {
     name: &'static str,
@@ -46,6 +60,8 @@ enum Values<V> {
     Level(fn(&V) -> i64),
     /// The same for each value of a label.
     Levels(&'static str, fn(&V) -> Named),
+    /// How values are spread, for each value of a label.
+    Spreads(&'static str, fn(&V) -> Spreads),
 }
 
 impl<V> Family<V> {
@@ -75,6 +91,16 @@ impl<V> Family<V> {
         Self::new(name, help, Values::Levels(label, of))
     }
 
+    /// Of times.
+    pub(super) const fn spreads(
+        name: &'static str,
+        help: &'static str,
+        label: &'static str,
+        of: fn(&V) -> Spreads,
+    ) -> Self {
+        Self::new(name, help, Values::Spreads(label, of)).in_unit(Quantity::Time)
+    }
+
     const fn new(name: &'static str, help: &'static str, values: Values<V>) -> Self {
         Self {
             name,
@@ -98,6 +124,7 @@ impl<V> Family<V> {
         let kind = match self.values {
             Values::Count(_) | Values::Counts(..) => MetricType::Counter,
             Values::Level(_) | Values::Levels(..) => MetricType::Gauge,
+            Values::Spreads(..) => MetricType::Histogram,
         };
         let mut metric = encoder.encode_descriptor(self.name, self.help, unit.as_ref(), kind)?;
         for series in series {
@@ -121,6 +148,9 @@ impl<V> Family<V> {
             Values::Levels(label, of) => of(view)
                 .iter()
                 .try_for_each(|(name, value)| self.gauge(metric, &labels.and(label, name), *value)),
+            Values::Spreads(label, of) => of(view)
+                .iter()
+                .try_for_each(|(name, spread)| histogram(metric, &labels.and(label, name), spread)),
         }
     }
 
@@ -143,7 +173,12 @@ impl<V> Family<V> {
     }
 }
 
-fn seconds(nanos: u64) -> f64 {
+fn histogram(metric: &mut MetricEncoder<'_>, at: &Labels<'_>, spread: &Spread) -> fmt::Result {
+    let mut metric = metric.encode_family(at)?;
+    metric.encode_histogram::<NoLabelSet>(seconds(spread.sum), spread.count, &spread.ranges, None)
+}
+
+pub(super) fn seconds(nanos: u64) -> f64 {
     Duration::from_nanos(nanos).as_secs_f64()
 }
 

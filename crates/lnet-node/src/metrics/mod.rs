@@ -6,7 +6,7 @@
 //!                                 ── GET /metrics: collect, page by page ── write the text ── close
 //!
 //!  collect:  lock ─ node, interfaces, routes ─ unlock      (a copy; nothing is formatted inside)
-//!            lock ─ 64 peers ─ unlock ─ lock ─ 64 peers … ─ fold what is above the limit
+//!            lock ─ 64 peers ─ unlock ─ lock ─ 64 peers … ─ fold what is above the limit, in turns
 //! ```
 //!
 //! The text is that of OpenMetrics 1.0. The number of its series has a limit: beyond
@@ -19,13 +19,14 @@
 
 mod family;
 mod http;
+mod peers;
 mod snapshot;
 mod table;
 
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -37,6 +38,7 @@ use tracing::{debug, error};
 
 use crate::node::Node;
 use crate::serving::{self, Clients};
+use peers::Walk;
 use snapshot::Snapshot;
 
 /// Where metrics are served, and how many series there may be.
@@ -110,6 +112,7 @@ impl Node {
             node: self.clone(),
             options: *options,
             clients: Arc::clone(&clients),
+            walk: Arc::default(),
         };
         let thread = std::thread::Builder::new()
             .name("lnet-metrics".into())
@@ -125,7 +128,8 @@ impl Node {
     /// The text that the endpoint serves, with these limits.
     #[must_use]
     pub fn metrics(&self, options: &MetricsOptions) -> String {
-        exposition(Snapshot::of(self, options))
+        let now = self.shared.clock.now();
+        exposition(Snapshot::of(self, options, &mut Walk::default(), now))
     }
 }
 
@@ -156,20 +160,32 @@ struct Accepting {
     node: Node,
     options: MetricsOptions,
     clients: Arc<Clients<TcpStream>>,
+    walk: Arc<Mutex<Walk>>,
 }
 
 impl Accepting {
     fn run(&self, listener: &TcpListener) {
         serving::accept(&self.clients, listener.incoming(), |stream| {
             let (node, options) = (self.node.clone(), self.options);
+            let walk = Arc::clone(&self.walk);
             let served = self.clients.serve(stream, move |stream| {
-                http::serve(stream, || node.metrics(&options));
+                http::serve(stream, || scrape(&node, &options, &walk));
             });
             if let Err(error) = served {
                 debug!(%error, "metrics connection not served");
             }
         });
     }
+}
+
+/// One scrape at a time: they share the walk.
+fn scrape(node: &Node, options: &MetricsOptions, walk: &Mutex<Walk>) -> String {
+    let now = node.shared.clock.now();
+    let snapshot = {
+        let mut walk = walk.lock().unwrap_or_else(PoisonError::into_inner);
+        Snapshot::of(node, options, &mut walk, now)
+    };
+    exposition(snapshot)
 }
 
 /// Put before every name.

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 
 use lnet_core::{
-    DropReason, Latency, LatencyStats, MessageStatus, NiView, PeerNiView, RouteView,
-    RouterPoolView, TypeCounts,
+    DropReason, Latency, LatencyHistogram, LatencyStats, MessageStatus, NiView, PeerNiView,
+    RouteView, RouterPoolView, TypeCounts,
 };
 use lnet_tcp::Counts;
 
-use super::family::{Family, Named, Quantity};
+use super::family::{Family, Named, Quantity, Spread, Spreads, seconds};
 use super::snapshot::NodeNumbers;
 use crate::stats::snake_case;
 
@@ -64,9 +64,12 @@ pub(super) const NODE: &[Node] = &[
         "Messages whose sending or receiving failed.",
         |node| node.counters.errors,
     ),
-    Node::count("resends", "Messages sent again, each time.", |node| {
-        node.counters.resend_count
-    }),
+    Node::counts(
+        "resends",
+        "Messages sent again, each time, by the class of the failure before.",
+        "class",
+        resends,
+    ),
     Node::count(
         "resends_succeeded",
         "Messages that succeeded after they had been sent again.",
@@ -309,6 +312,14 @@ pub(super) const NI: &[Ni] = &[
         "type",
         |ni| types(ni.stats.received),
     ),
+    Ni::count("ni_sent", "Payload of what left without error.", |ni| {
+        ni.stats.sent_length
+    })
+    .in_unit(Quantity::Bytes),
+    Ni::count("ni_received", "Payload of what arrived.", |ni| {
+        ni.stats.received_length
+    })
+    .in_unit(Quantity::Bytes),
     Ni::counts(
         "ni_dropped_messages",
         "Messages dropped, by type.",
@@ -321,10 +332,13 @@ pub(super) const NI: &[Ni] = &[
         "class",
         ni_failures,
     ),
-    Ni::counts("ni_latency_samples", SAMPLES, "kind", |ni| {
-        samples(&ni.latency)
-    }),
-    Ni::counts("ni_latency", SUM, "kind", |ni| sums(&ni.latency)).in_unit(Quantity::Time),
+    Ni::spreads(
+        "ni_latency",
+        "How long its messages take: put_egress of a PUT until the LND is done, get_rtt of a GET until \
+         its data is here, put_ack of a PUT until its ACK is here.",
+        "kind",
+        latencies,
+    ),
     Ni::levels("ni_latency_min", "The shortest time.", "kind", |ni| {
         shortest(&ni.latency)
     })
@@ -339,7 +353,7 @@ pub(super) const NI: &[Ni] = &[
 pub(super) const ROUTE: &[Route] = &[
     Route::level(
         "route_up",
-        "1 when messages may be sent along it. What its gateway carries is counted by peer.",
+        "1 when messages may be sent along it.",
         |route| route.alive.into(),
     ),
     Route::level(
@@ -354,6 +368,22 @@ pub(super) const ROUTE: &[Route] = &[
         "route_single_hop",
         "1 when the gateway has an interface on the remote net.",
         |route| route.single_hop.into(),
+    ),
+    Route::count(
+        "route_sent_messages",
+        "Messages that left for its gateway along it, forwarded ones included. Answers go back as their \
+         requests came, and are counted by peer.",
+        |route| route.stats.sent,
+    ),
+    Route::count("route_sent", "Their payload.", |route| {
+        route.stats.sent_length
+    })
+    .in_unit(Quantity::Bytes),
+    Route::count(
+        "route_dropped_messages",
+        "Attempts along it that failed, and messages given up while they waited; what was sent again \
+         elsewhere counts, too.",
+        |route| route.stats.dropped,
     ),
 ];
 
@@ -415,6 +445,18 @@ pub(super) const PEER_NI: &[PeerNi] = &[
         "Messages that arrived from it.",
         |peer_ni| peer_ni.stats.received.total(),
     ),
+    PeerNi::count(
+        "peer_ni_sent",
+        "Payload of what left for it without error.",
+        |peer_ni| peer_ni.stats.sent_length,
+    )
+    .in_unit(Quantity::Bytes),
+    PeerNi::count(
+        "peer_ni_received",
+        "Payload of what arrived from it.",
+        |peer_ni| peer_ni.stats.received_length,
+    )
+    .in_unit(Quantity::Bytes),
     PeerNi::count(
         "peer_ni_dropped_messages",
         "Messages from it that were dropped.",
@@ -489,6 +531,15 @@ fn failures(node: &NodeNumbers) -> Named {
         .collect()
 }
 
+fn resends(node: &NodeNumbers) -> Named {
+    let classes = MessageStatus::ALL
+        .into_iter()
+        .filter(|status| *status != MessageStatus::Ok);
+    classes
+        .map(|status| (reason(status), node.counters.resent_after(status)))
+        .collect()
+}
+
 fn occurred<K: Ord + Copy + Debug>(counts: &Counts<K>) -> Named {
     counts
         .iter()
@@ -525,6 +576,25 @@ fn peer_failures(peer_ni: &PeerNiView) -> Named {
         ("remote_error", failed.error),
         ("network_timeout", failed.network_timeout),
     ])
+}
+
+fn latencies(ni: &NiView) -> Spreads {
+    let (times, spread) = (&ni.latency, &ni.histograms);
+    vec![
+        ("put_egress", of_kind(&times.put_egress, &spread.put_egress)),
+        ("get_rtt", of_kind(&times.get_rtt, &spread.get_rtt)),
+        ("put_ack", of_kind(&times.put_ack, &spread.put_ack)),
+    ]
+}
+
+fn of_kind(times: &Latency, histogram: &LatencyHistogram) -> Spread {
+    let bound = |bound: Option<u64>| bound.map_or(f64::INFINITY, seconds);
+    let ranges = histogram.ranges();
+    Spread {
+        sum: times.sum(),
+        count: times.samples,
+        ranges: ranges.map(|(to, count)| (bound(to), count)).collect(),
+    }
 }
 
 fn samples(latency: &LatencyStats) -> Named {

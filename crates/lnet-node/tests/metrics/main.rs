@@ -18,7 +18,7 @@ use lnet_node::{MetricsEndpoint, MetricsOptions, Node, NodeOptions};
 use lnet_types::{Net, Nid};
 
 use common::{PATIENCE, free_port, nid, start};
-use openmetrics::Exposition;
+use openmetrics::{Exposition, Labels};
 
 fn serve(node: &Node) -> MetricsEndpoint {
     node.open_metrics(&MetricsOptions::at_port(0)).unwrap()
@@ -139,11 +139,57 @@ fn peers_routes_and_latencies_have_series_of_their_own() {
     assert!(sum <= samples * max, "{sum} s in {samples} samples");
 }
 
-/// A node with 1,100 configured peers, none of which is there.
-fn with_1100_peers() -> Node {
+#[test]
+fn a_histogram_counts_every_sample_once_and_its_buckets_add_up() {
+    let (node, _other) = after_traffic();
+    let seen = scrape(&serve(&node));
+    let labels = [("nid", "127.0.0.1@tcp"), ("kind", "get_rtt")];
+    let count = seen.value("finerail_ni_latency_seconds_count", &labels);
+    let sum = seen.value("finerail_ni_latency_seconds_sum", &labels);
+    assert!(count.unwrap() >= 3.0 && sum.unwrap() > 0.0, "it has pinged");
+    let all = seen.series("finerail_ni_latency_seconds_bucket");
+    let of_kind = all.iter().filter(|(of, _)| {
+        labels
+            .iter()
+            .all(|(name, value)| of.get(*name).is_some_and(|of| of == value))
+    });
+    let bound = |of: &Labels| of["le"].replace("+Inf", "inf").parse::<f64>().unwrap();
+    let mut buckets: Vec<_> = of_kind.map(|(of, value)| (bound(of), *value)).collect();
+    buckets.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    assert_eq!(buckets.len(), 23);
+    assert!(buckets.is_sorted_by_key(|(_, value)| *value), "{buckets:?}");
+    assert_eq!(buckets.last(), Some(&(f64::INFINITY, count.unwrap())));
+}
+
+#[test]
+fn what_goes_along_a_route_is_counted_by_it() {
+    let port = free_port();
+    let beyond = start(
+        port,
+        &["127.0.0.4@tcp1"],
+        "route:\n- net: tcp\n  gateway: 127.0.0.3@tcp1\n",
+    );
+    let routing = "routing:\n  enable: 1\n";
+    let router = start(port, &["127.0.0.2@tcp", "127.0.0.3@tcp1"], routing);
+    let route = "route:\n- net: tcp1\n  gateway: 127.0.0.2@tcp\n";
+    let asking = start(port, &["127.0.0.1@tcp"], route);
+    for _ in 0..3 {
+        asking.ping(nid("127.0.0.4@tcp1"), None, PATIENCE).unwrap();
+    }
+    let seen = scrape(&serve(&asking));
+    let route = [("net", "tcp1"), ("gateway", "127.0.0.2@tcp")];
+    let sent = seen.value("finerail_route_sent_messages_total", &route);
+    let dropped = seen.value("finerail_route_dropped_messages_total", &route);
+    assert!(sent.unwrap() >= 3.0, "{sent:?}");
+    assert_eq!(dropped, Some(0.0));
+    drop((router, beyond));
+}
+
+/// A node with so many configured peers, none of which is there.
+fn with_peers(count: u32) -> Node {
     let yaml = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n";
     let mut config = lnet_config::parse(yaml).unwrap();
-    let peers = (0..1100).map(|number| PeerConfig {
+    let peers = (0..count).map(|number| PeerConfig {
         nids: vec![Nid::from_number(Net::tcp(0), 0x0A00_0000 | number)],
         multi_rail: true,
     });
@@ -157,7 +203,7 @@ fn with_1100_peers() -> Node {
 
 #[test]
 fn above_the_limit_all_other_peers_are_one() {
-    let node = with_1100_peers();
+    let node = with_peers(1100);
     let seen = scrape(&serve(&node));
     let credits = seen.series("finerail_peer_ni_tx_credits_max");
     assert_eq!(credits.len(), 1001);
@@ -328,5 +374,21 @@ fn the_dashboard_is_json_whose_panels_have_queries() {
         let targets = panel["targets"].as_array().unwrap();
         let asked = targets.iter().all(|target| target["expr"].is_string());
         assert!(asked && !targets.is_empty(), "{}", panel["title"]);
+    }
+}
+
+#[test]
+fn many_others_are_looked_at_in_turns_and_none_is_missing() {
+    let node = with_peers(20_000);
+    let endpoint = serve(&node);
+    for _ in 0..4 {
+        let seen = scrape(&endpoint);
+        let one = seen.value(
+            "finerail_peer_ni_tx_credits_max",
+            &[("peer", "10.0.0.0@tcp")],
+        );
+        let all = seen.sum("finerail_peer_ni_tx_credits_max");
+        assert_eq!(seen.value("finerail_peer_nis", &[]), Some(20_000.0));
+        assert_eq!(all, 20_000.0 * one.unwrap());
     }
 }

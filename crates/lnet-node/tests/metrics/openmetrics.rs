@@ -55,7 +55,7 @@ impl Exposition {
                     .then_some(())
                     .ok_or("twice")
             }
-            "TYPE" if current == name && ["counter", "gauge"].contains(&rest) => {
+            "TYPE" if current == name && ["counter", "gauge", "histogram"].contains(&rest) => {
                 self.kinds.insert(name.to_owned(), rest.to_owned());
                 Ok(())
             }
@@ -73,13 +73,12 @@ impl Exposition {
             Some((name, labels)) => (name, labels_of(labels)?),
             None => (series, Labels::new()),
         };
-        let expected = match self.kinds.get(current).map(String::as_str) {
-            Some("counter") => format!("{current}_total"),
-            Some(_) => current.to_owned(),
-            None => return Err("a sample before its type"),
-        };
-        if name != expected {
+        let kind = self.kinds.get(current).ok_or("a sample before its type")?;
+        if !names_of(current, kind).iter().any(|of| of == name) {
             return Err("a sample of another family");
+        }
+        if labels.contains_key("le") != (kind == "histogram" && name.ends_with("_bucket")) {
+            return Err("a bucket without bound, or a bound without bucket");
         }
         let value: f64 = value.parse().map_err(|_| "bad value")?;
         let first = self.samples.insert((name.to_owned(), labels), value);
@@ -88,11 +87,10 @@ impl Exposition {
 
     /// The names that queries use.
     pub(crate) fn names(&self) -> BTreeSet<String> {
-        let names = self.kinds.iter().map(|(name, kind)| match kind.as_str() {
-            "counter" => format!("{name}_total"),
-            _ => name.clone(),
-        });
-        names.collect()
+        let kinds = self.kinds.iter();
+        kinds
+            .flat_map(|(name, kind)| names_of(name, kind))
+            .collect()
     }
 
     /// The value of a series.
@@ -115,6 +113,17 @@ impl Exposition {
     pub(crate) fn sum(&self, name: &str) -> f64 {
         self.series(name).iter().map(|(_, value)| value).sum()
     }
+}
+
+/// The names of the samples of a family.
+fn names_of(family: &str, kind: &str) -> Vec<String> {
+    let suffixes: &[&str] = match kind {
+        "counter" => &["_total"],
+        "histogram" => &["_sum", "_count", "_bucket"],
+        _ => &[""],
+    };
+    let names = suffixes.iter();
+    names.map(|suffix| format!("{family}{suffix}")).collect()
 }
 
 fn is_name(name: &str) -> bool {

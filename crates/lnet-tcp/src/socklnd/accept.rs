@@ -173,6 +173,11 @@ impl Socklnd {
         };
         match request.map(|request| self.ni_by_nid.get(&request.target).copied()) {
             Ok(Some(ni)) => {
+                let tos = self.nis.get(&ni).and_then(|known| known.tuning.tos);
+                if socket::set_tos(&handshake.stream, tos).is_err() {
+                    self.fail_passive(slot, Refusal::System, now);
+                    return false;
+                }
                 handshake.stage = Stage::Hello(ni);
                 handshake.reader.clear();
                 true

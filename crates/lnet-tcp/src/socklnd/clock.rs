@@ -75,8 +75,15 @@ impl Socklnd {
     }
 
     /// The first check of a peer's connections comes one interval after the first of them.
-    pub(super) fn check_interval(&self) -> Duration {
-        self.config.sock_timeout / CHECKS_PER_TIMEOUT
+    pub(super) fn check_interval(&self, peer: usize) -> Duration {
+        self.timeout(peer) / CHECKS_PER_TIMEOUT
+    }
+
+    /// How long a peer's connections may be without progress.
+    pub(super) fn timeout(&self, peer: usize) -> Duration {
+        let ni = self.peers.get(peer).and_then(|it| self.nis.get(&it.key.ni));
+        let of_ni = ni.and_then(|ni| ni.tuning.timeout);
+        of_ni.unwrap_or(self.config.sock_timeout)
     }
 
     fn handshake_is_late(&mut self, slot: usize, now: Time, upper: &mut impl Upper) {
@@ -114,8 +121,8 @@ impl Socklnd {
     }
 
     fn check_connections(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
-        let interval = self.check_interval();
-        let timeout = self.config.sock_timeout;
+        let interval = self.check_interval(peer);
+        let timeout = self.timeout(peer);
         let Some(it) = self.peers.get_mut(peer) else {
             return;
         };

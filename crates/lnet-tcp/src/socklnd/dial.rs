@@ -39,7 +39,7 @@ struct Reply {
 impl Socklnd {
     /// Begins a dialling pass, where the peer is one that we dial and a type is missing.
     pub(super) fn dial_what_is_missing(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
-        let timeout = self.config.sock_timeout;
+        let timeout = self.timeout(peer);
         let Some(it) = self.peers.get_mut(peer) else {
             return;
         };
@@ -70,7 +70,7 @@ impl Socklnd {
 
     fn missing(&self, peer: usize) -> Option<Ctype> {
         let ni = self.nis.get(&self.peers.get(peer)?.key.ni)?;
-        let pairs = usize::from(ni.conns_per_peer.max(1));
+        let pairs = usize::from(ni.tuning.conns_per_peer.max(1));
         self.counts(peer).missing(self.config.typed, pairs)
     }
 
@@ -111,7 +111,7 @@ impl Socklnd {
         let usual = Hello::dial(ni.nid, it.key.id.nid, ni.incarnation, ctype).version;
         let version = it.dialler.version().unwrap_or(usual);
         let deadline = it.dialler.deadline();
-        let mut stream = socket::dial(local, remote, &self.config)?;
+        let mut stream = socket::dial(local, remote, ni.tuning.tos, &self.config)?;
         let entry = self.slots.vacant_entry();
         let slot = entry.key();
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -389,7 +389,7 @@ impl Socklnd {
         now: Time,
         upper: &mut impl Upper,
     ) {
-        let check_at = now + self.check_interval();
+        let check_at = now + self.check_interval(peer);
         let Some(it) = self.peers.get_mut(peer) else {
             return;
         };

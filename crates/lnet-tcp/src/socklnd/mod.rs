@@ -19,6 +19,7 @@ mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
+use std::time::Duration;
 
 use lnet_types::{LndType, Nid, Time};
 use mio::event::Event;
@@ -28,7 +29,7 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 
 use self::clock::Timer;
-use crate::config::{AcceptMode, LndNi, SocklndConfig};
+use crate::config::{AcceptMode, LndNi, NiTuning, SocklndConfig};
 use crate::connection::Connection;
 use crate::error::AddNiError;
 use crate::handshake::Handshake;
@@ -155,6 +156,17 @@ impl Socklnd {
         self.nis.insert(ni.ni, ni);
         self.ni_by_nid.insert(ni.nid, ni.ni);
         Ok(())
+    }
+
+    /// Gives an interface other settings; its connections stay. False when there is no such interface.
+    pub fn tune(&mut self, ni: NiKey, tuning: NiTuning) -> bool {
+        let known = self.nis.get_mut(&ni);
+        known.map(|known| known.tuning = tuning).is_some()
+    }
+
+    /// Sets [`SocklndConfig::sock_timeout`], for the interfaces that have none of their own.
+    pub fn set_sock_timeout(&mut self, timeout: Duration) {
+        self.config.sock_timeout = timeout;
     }
 
     fn listen(&mut self, address: IpAddr) -> Result<(), AddNiError> {

@@ -55,7 +55,7 @@ impl Socklnd {
         now: Time,
         upper: &mut impl Upper,
     ) {
-        let timeout = self.config.sock_timeout;
+        let timeout = self.timeout(peer);
         let it = &mut self.peers[peer];
         let dialable = !it.key.id.is_userspace();
         if !dialable || !(it.dialler.is_active() || it.dialler.may_begin(now)) {

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use lnet_tcp::{
-    AcceptMode, Disposition, Failure, LndNi, NiKey, RxToken, SendRequest, Socklnd, SocklndConfig,
-    SourcePorts, TxToken, Upper,
+    AcceptMode, Disposition, Failure, LndNi, NiKey, NiTuning, RxToken, SendRequest, Socklnd,
+    SocklndConfig, SourcePorts, TxToken, Upper,
 };
 use lnet_types::{Net, Nid, ProcessId, Time};
 use lnet_wire::{Body, Connreq, Ctype, Get, Handle, Header, HeaderForm, Hello, KsockHeader, Put};
@@ -153,7 +153,10 @@ impl Node {
         lnd.add_ni(LndNi {
             ni: NI,
             nid,
-            conns_per_peer: pairs,
+            tuning: NiTuning {
+                conns_per_peer: pairs,
+                ..NiTuning::default()
+            },
             incarnation,
         })
         .unwrap();

@@ -1,7 +1,7 @@
 //! The segment's first page.
 
 use proptest::prelude::*;
-use zoid_proto::{DaemonState, Extent, SegmentHeader};
+use zoid_proto::{DaemonState, Extent, SegmentHeader, ServerStatistics};
 
 use crate::hex;
 
@@ -16,6 +16,7 @@ const HEADER: SegmentHeader = SegmentHeader {
     heartbeat_ns: 5,
     session: 0x51,
     unexpected_ready: 6,
+    regions: 0,
 };
 
 fn encoded() -> [u8; SegmentHeader::LEN] {
@@ -48,6 +49,16 @@ fn the_words_that_change_stand_where_the_constants_say() {
     assert_eq!(bytes[SegmentHeader::HEARTBEAT_AT], 5);
     assert_eq!(bytes[SegmentHeader::SESSION_AT], 0x51);
     assert_eq!(bytes[SegmentHeader::UNEXPECTED_READY_AT], 6);
+}
+
+#[test]
+fn the_servers_statistics_stand_in_the_header_page_behind_the_header() {
+    let words = std::array::from_fn(|at| at as u64 + 1);
+    let statistics = ServerStatistics::from_words(words);
+    assert_eq!((statistics.copies, statistics.protocol_errors), (1, 8));
+    assert_eq!(statistics.words(), words);
+    let end = ServerStatistics::AT + 8 * ServerStatistics::COUNT;
+    assert!(ServerStatistics::AT >= SegmentHeader::LEN && end <= zoid_proto::SEGMENT_HEADER_LEN);
 }
 
 #[test]

@@ -114,7 +114,11 @@ impl Client {
         // What is said on a connection that is lost is answered all the same: with the loss.
         let mut said = self.say_request(&calling.ticket, op, step, timeout_ms);
         loop {
-            let answer = match said.and_then(|()| self.answer(&calling)) {
+            let answer = said.and_then(|()| match step.is_asking() && timeout_ms > 0 {
+                true => self.first_answer(&calling),
+                false => self.answer(&calling),
+            });
+            let answer = match answer {
                 Ok(answer) => answer,
                 Err(error) => Answer::Lost(error),
             };

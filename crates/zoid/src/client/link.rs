@@ -272,7 +272,7 @@ impl Link {
     }
 
     /// Hands every frame that has come to `receive`; waits at most `limit` for the first byte
-    /// when none has. Ends early when the alarm rings.
+    /// when none has. Ends early when the alarm rings, and when a signal comes, which it says.
     ///
     /// # Errors
     ///
@@ -282,15 +282,16 @@ impl Link {
         alarm: &Alarm,
         limit: Duration,
         receive: &mut dyn FnMut(Event<'_>) -> io::Result<Verdict>,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        match alarm.wait(&self.stream, limit)? {
+        match alarm.wait_or_signal(&self.stream, limit)? {
             Woken::Ready => {}
-            Woken::Rung | Woken::Late => return Ok(()),
+            Woken::Rung | Woken::Late => return Ok(false),
+            Woken::Signal => return Ok(true),
         }
         self.fill(&mut reader)?;
         while self.next_frame(&mut reader, receive)? {}
-        Ok(())
+        Ok(false)
     }
 
     /// Takes one frame out of the buffer. `false` when there is no whole one.

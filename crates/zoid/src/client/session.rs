@@ -19,11 +19,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use bmi::{Error, OpId};
-use sys::{Mapping, SharedMemory};
+use sys::{Event as Turn, Mapping, SharedMemory, Waited};
 use zoid_proto::fwd::{Caps, Frame, FrameHeader, FrameType, Hello, PROTOCOL_VERSION, Welcome};
 use zoid_proto::{Extent, Status};
 
@@ -99,10 +98,24 @@ pub(super) enum Connection {
     },
 }
 
+/// What ends a sleep besides what it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signals {
+    /// Nothing: a signal that was handled is followed by more sleep.
+    Resume,
+    /// A signal, where the program has asked for that.
+    End,
+}
+
+thread_local! {
+    /// What the thread sleeps on while another one reads.
+    static TURN: Arc<Turn> = Arc::default();
+}
+
 /// A thread that sleeps while another reads. Each is woken for itself: were all woken for every
 /// frame, each message of one thread would cost every other thread a turn.
 struct Follower {
-    thread: Thread,
+    turn: Arc<Turn>,
     /// The call whose answer it waits for.
     request: Option<u32>,
 }
@@ -245,7 +258,7 @@ impl State {
         }
         let waits = |follower: &&Follower| follower.request == Some(request);
         if let Some(follower) = self.followers.iter().find(waits) {
-            follower.thread.unpark();
+            follower.turn.notify();
         }
     }
 
@@ -254,14 +267,14 @@ impl State {
         if !self.reading
             && let Some(next) = self.followers.first()
         {
-            next.thread.unpark();
+            next.turn.notify();
         }
     }
 
     /// Wakes every thread that sleeps while another reads.
     fn rouse_all(&self) {
         for follower in &self.followers {
-            follower.thread.unpark();
+            follower.turn.notify();
         }
     }
 
@@ -342,8 +355,25 @@ impl Client {
         &self,
         request: Option<u32>,
         deadline: Option<Instant>,
+        ready: impl FnMut(&mut State) -> Option<R>,
+    ) -> Result<Option<R>, Error> {
+        self.sleep(request, deadline, Signals::Resume, ready)
+    }
+
+    /// As [`wait`](Self::wait); what signals do is the caller's choice.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NetDown`]: the method was closed. [`Error::Intr`]: a signal ended the sleep.
+    pub(super) fn sleep<R>(
+        &self,
+        request: Option<u32>,
+        deadline: Option<Instant>,
+        signals: Signals,
         mut ready: impl FnMut(&mut State) -> Option<R>,
     ) -> Result<Option<R>, Error> {
+        let ends = signals == Signals::End && self.interruptible.load(Ordering::Relaxed);
+        let mut interrupted = false;
         let began = Instant::now();
         let mut state = self.lock();
         loop {
@@ -356,56 +386,63 @@ impl Client {
             let now = Instant::now();
             let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(now));
             let closed = self.closed.load(Ordering::Relaxed);
-            if result.is_some() || left.is_zero() || closed {
+            if result.is_some() || left.is_zero() || closed || interrupted {
                 state.hand_over();
-                return if closed {
-                    Err(Error::NetDown)
-                } else {
-                    Ok(result)
+                return match (closed, interrupted && result.is_none()) {
+                    (true, _) => Err(Error::NetDown),
+                    (false, true) => Err(Error::Intr),
+                    (false, false) => Ok(result),
                 };
             }
             let slice = left.min(state.heartbeat());
-            state = match &state.connection {
+            let signal;
+            (state, signal) = match &state.connection {
                 Connection::Up(link) if !state.reading => {
                     let link = Arc::clone(link);
                     self.read_for_all(state, &link, slice, began)
                 }
                 _ => self.follow(state, request, slice),
             };
+            interrupted = signal && ends;
         }
     }
 
+    /// Says also whether a signal ended it.
     fn follow<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         request: Option<u32>,
         limit: Duration,
-    ) -> MutexGuard<'a, State> {
-        let thread = thread::current();
-        let own = thread.id();
-        state.followers.push(Follower { thread, request });
+    ) -> (MutexGuard<'a, State>, bool) {
+        let own = TURN.with(Arc::clone);
+        let seen = own.count();
+        let turn = Arc::clone(&own);
+        state.followers.push(Follower { turn, request });
         drop(state);
-        // Whoever unparks it has changed the state before. A wake of an earlier sleep that comes
-        // late costs one more look.
-        thread::park_timeout(limit);
+        // Whoever ends it has changed the state before. A wake of an earlier sleep that comes late
+        // costs one more look.
+        let waited = own.wait(seen, limit);
         let mut state = self.lock();
-        state.followers.retain(|other| other.thread.id() != own);
-        state
+        let others = |other: &Follower| !Arc::ptr_eq(&other.turn, &own);
+        state.followers.retain(others);
+        (state, waited == Waited::Signal)
     }
 
     /// Reads what comes within `limit`. `began` is when this thread began to wait: silence before
-    /// that is nobody's fault, because nobody listened.
+    /// that is nobody's fault, because nobody listened. Says also whether a signal ended it.
     fn read_for_all<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         link: &Arc<Link>,
         limit: Duration,
         began: Instant,
-    ) -> MutexGuard<'a, State> {
+    ) -> (MutexGuard<'a, State>, bool) {
         state.reading = true;
         let heartbeat = state.heartbeat();
         drop(state);
-        let mut result = link.pump(&self.alarm, limit, &mut |event| self.receive(link, event));
+        let pumped = link.pump(&self.alarm, limit, &mut |event| self.receive(link, event));
+        let signal = matches!(pumped, Ok(true));
+        let mut result = pumped.map(drop);
         let silence = link.heard().max(began).elapsed();
         if result.is_ok() && silence > heartbeat * SILENT_HEARTBEATS {
             result = Err(ErrorKind::TimedOut.into());
@@ -425,7 +462,7 @@ impl Client {
             state.rouse_all();
         }
         if state.fallen.is_empty() {
-            return state;
+            return (state, signal);
         }
         let fallen = std::mem::take(&mut state.fallen);
         drop(state);
@@ -435,7 +472,7 @@ impl Client {
         let state = self.lock();
         // Somebody may wait for one of them.
         state.rouse_all();
-        state
+        (state, signal)
     }
 
     /// Reads what has come, if nobody does, without waiting: what the method's own thread does.
@@ -445,7 +482,8 @@ impl Client {
             && !state.reading
         {
             let link = Arc::clone(link);
-            let mut state = self.read_for_all(state, &link, Duration::ZERO, Instant::now());
+            let (mut state, _) =
+                self.read_for_all(state, &link, Duration::ZERO, Instant::now());
             // A call may have begun to wait meanwhile.
             state.hand_over();
             if state.flights.want_driver() {
@@ -518,7 +556,7 @@ impl Client {
         // Another thread may be writing to this call's memory at this moment: a connection that is
         // lost does not end that at once.
         while state.filling.is_some_and(|(filled, _)| filled == request) {
-            state = self.follow(state, Some(request), FILLING);
+            state = self.follow(state, Some(request), FILLING).0;
         }
         state.calls.remove(&request);
     }
@@ -564,6 +602,20 @@ impl Client {
                 self.lock().lose(&ticket.link, error);
                 error
             })
+    }
+
+    /// Waits for the answer of a call that sleeps in the daemon. A signal ends that sleep, not this
+    /// wait: what the daemon has begun meanwhile goes on.
+    pub(super) fn first_answer(&self, calling: &Calling<'_>) -> Result<Answer, Error> {
+        let request = calling.ticket.request;
+        let ready = |state: &mut State| next_answer(state, request);
+        match self.sleep(Some(request), None, Signals::End, ready) {
+            Err(Error::Intr) => {
+                self.say(&calling.ticket, &Frame::Wake, header(FrameType::WAKE), &[])?;
+                self.answer(calling)
+            }
+            found => Ok(found?.unwrap_or(Answer::Lost(Error::ConnReset))),
+        }
     }
 
     /// Waits for the next answer of a call, as long as it takes.
@@ -707,7 +759,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::ConnRefused`]: no daemon in time. What the daemon refuses with.
+    /// [`Error::ConnRefused`]: no daemon in time. [`Error::Intr`]: a signal ended the wait. What the
+    /// daemon refuses with.
     pub(super) fn connect_first(&self) -> Result<(), Error> {
         let deadline = Instant::now().checked_add(self.options.client_connect);
         let limit = self.options.client_connect.min(HANDSHAKE);
@@ -721,7 +774,7 @@ impl Client {
             if deadline.is_some_and(|deadline| now >= deadline) {
                 return Err(Error::ConnRefused);
             }
-            self.wait(None, Some(now + RETRY), |_| None::<()>)?;
+            self.sleep(None, Some(now + RETRY), Signals::End, |_| None::<()>)?;
         }
     }
 

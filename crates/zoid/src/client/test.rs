@@ -14,7 +14,7 @@ use zoid_proto::fwd::{Frame, FrameType, TestEntry, TestReq};
 use super::Client;
 use super::attempt::Outcome;
 use super::queue::{Asked, Key, Op, Waits};
-use super::session::{Answer, header, next_answer};
+use super::session::{Answer, Signals, header, next_answer};
 
 /// How long a test waits before it asks again, when what was ready no longer is.
 const BACK_OFF: Duration = Duration::from_millis(1);
@@ -72,7 +72,7 @@ impl Client {
             }
             if !pause.is_zero() {
                 let until = Instant::now() + pause.min(left);
-                self.wait(None, Some(until), |state| {
+                self.sleep(None, Some(until), Signals::End, |state| {
                     (state.wakes != wakes).then_some(())
                 })?;
             }
@@ -110,7 +110,7 @@ impl Client {
             let ended = |state: &mut super::session::State| {
                 (outdated(state) || wanted.is_met()).then_some(())
             };
-            self.wait(None, deadline, ended)?;
+            self.sleep(None, deadline, Signals::End, ended)?;
             return Ok(Reply::Nothing);
         }
         let calling = match self.begin(None) {
@@ -130,13 +130,22 @@ impl Client {
         {
             return Ok(Reply::Lost);
         }
-        let answer = self.wait(Some(calling.ticket.request), None, |state| {
+        let ended = |state: &mut super::session::State| {
             if let Some(answer) = next_answer(state, calling.ticket.request) {
                 return Some(Some(answer));
             }
             (!left.is_zero() && (outdated(state) || wanted.is_met())).then_some(None)
-        })?;
-        match answer.flatten() {
+        };
+        let signals = match left.is_zero() {
+            true => Signals::Resume,
+            false => Signals::End,
+        };
+        let answer = self.sleep(Some(calling.ticket.request), None, signals, ended);
+        if answer == Err(Error::Intr) {
+            let _lost = self.say(&calling.ticket, &Frame::Wake, header(FrameType::WAKE), &[]);
+            return Err(Error::Intr);
+        }
+        match answer?.flatten() {
             Some(Answer::Ready(counts)) if counts.len() == keys.len() => {
                 Ok(Reply::of(&keys, &counts))
             }

@@ -13,9 +13,11 @@ use bmi::Error;
 use sys::span::{Leases, Span};
 use sys::{Mapping, SharedMemory};
 use zoid_proto::ctl::{InitReply, Reply, Request};
-use zoid_proto::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader};
+use zoid_proto::{
+    DaemonState, DecodeError, Extent, Problem, SEGMENT_HEADER_LEN, SegmentHeader, ServerStatistics,
+};
 
-use super::control::{Answer, Control, WHILE_IT_LIVES};
+use super::control::{Answer, Control, Interrupted, WHILE_IT_LIVES};
 use super::journal;
 use super::pool::{Piece, Pool};
 use super::watch::Watch;
@@ -38,7 +40,8 @@ pub(super) struct Attachment {
     pub(super) max_expected: u64,
     pub(super) max_unexpected: u64,
     control: Control,
-    mapping: Mapping,
+    /// The header page; the regions may be in another object.
+    page: Mapping,
     pub(super) watch: Watch,
     /// The expected region: where it is in this process and in the segment.
     expected: Span,
@@ -91,11 +94,12 @@ impl Attachment {
         process: u32,
         counters: &Arc<Counters>,
     ) -> Result<Self, NotAttached> {
-        let (mapping, header) = map_segment(options)?;
-        let watch = Watch::new(mapping.clone(), header.daemon_pid);
+        let (page, header) = map_segment(options)?;
+        let watch = Watch::new(page.clone(), header.daemon_pid);
         if header.state != DaemonState::READY || !watch.lives() {
             return Err(NotAttached::NotYet);
         }
+        let mapping = map_regions(&page, &header)?;
         let region = |range: Range<u64>| span_of(&mapping, &range).ok_or(Error::Proto);
         let expected = region(header.expected_region())?;
         let unexpected = region(header.unexpected_region())?;
@@ -110,7 +114,7 @@ impl Attachment {
             control.unlink();
             return Err(NotAttached::NotYet);
         }
-        let arrived = mapping.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
+        let arrived = page.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
         Ok(Self {
             session: init.session,
             epoch: init.epoch,
@@ -124,7 +128,7 @@ impl Attachment {
             expected_offsets: header.expected_region(),
             unexpected_offsets: header.unexpected_region(),
             unexpected_leases: Leases::new(unexpected),
-            mapping,
+            page,
             gate: Mutex::default(),
             // Whether messages wait from before, the first test will be told.
             taken: AtomicU32::new(arrived.unwrap_or(0)),
@@ -147,8 +151,13 @@ impl Attachment {
     /// [`wakes`](Self::wakes) was `wakes`; then there is no answer.
     ///
     /// The plugin keeps the time. An answer that comes late is not given up, because what it
-    /// reports would be lost.
-    pub(super) fn sleep(&self, request: &Request<'_>, wakes: u64) -> Result<Option<Answer>, Error> {
+    /// reports would be lost; so a signal that is to end the sleep makes the plugin end it.
+    pub(super) fn sleep(
+        &self,
+        request: &Request<'_>,
+        wakes: u64,
+        interruptible: bool,
+    ) -> Result<Option<(Answer, Interrupted)>, Error> {
         let slot = self.control.slot(&self.watch, WHILE_IT_LIVES)?;
         let mut gate = self.gate();
         if gate.wakes != wakes {
@@ -158,7 +167,12 @@ impl Attachment {
         let call = slot.ask(self.session, request, &self.watch)?;
         gate.sleepers += 1;
         drop(gate);
-        let answer = call.answer(&self.watch, WHILE_IT_LIVES);
+        let answer = match interruptible {
+            false => call
+                .answer(&self.watch, WHILE_IT_LIVES)
+                .map(|answer| (answer, Interrupted(false))),
+            true => call.answer_or_signal(&self.watch, || self.wake()),
+        };
         self.gate().sleepers -= 1;
         answer.map(Some)
     }
@@ -236,7 +250,7 @@ impl Attachment {
 
     /// How many unexpected messages have come, modulo 2^32.
     fn arrived(&self) -> u32 {
-        let arrived = self.mapping.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
+        let arrived = self.page.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
         arrived.unwrap_or(0)
     }
 
@@ -258,6 +272,15 @@ impl Attachment {
         self.told.store(true, Ordering::Relaxed);
     }
 
+    /// Writes down what this server counts, for the daemon's metrics.
+    pub(super) fn report(&self, counters: &Counters) {
+        let words = counters.read().statistics().words();
+        for (index, word) in words.into_iter().enumerate() {
+            // The place is within the header page, which is mapped.
+            let _there = self.page.store_u64(ServerStatistics::AT + 8 * index, word);
+        }
+    }
+
     /// Says farewell and removes the queues' names.
     pub(super) fn detach(&self) {
         let farewell = self
@@ -276,23 +299,55 @@ impl Attachment {
     }
 }
 
+/// The object that has the segment's name: all of the segment, or its header page.
 fn map_segment(options: &Options) -> Result<(Mapping, SegmentHeader), NotAttached> {
     let object = SharedMemory::open(&options.instance.segment())?;
     let size = usize::try_from(object.size()?).map_err(|_| Error::NoMem)?;
-    if size <= SEGMENT_HEADER_LEN {
+    if size < SEGMENT_HEADER_LEN {
         return Err(NotAttached::NotYet);
     }
     let mapping = object.map(size)?;
     let mut bytes = [0; SegmentHeader::LEN];
     let page = mapping.span(0, SegmentHeader::LEN).ok_or(Error::Proto)?;
     page.copy_out(&mut bytes);
-    // A daemon that is just starting has not written it yet.
-    let header = SegmentHeader::decode(&bytes).map_err(|_| NotAttached::NotYet)?;
-    let needed = header.total.checked_add(SEGMENT_HEADER_LEN as u64);
-    if needed.is_none_or(|needed| needed > size as u64) {
-        return Err(NotAttached::NotYet);
-    }
+    let header = SegmentHeader::decode(&bytes).map_err(not_understood)?;
     Ok((mapping, header))
+}
+
+/// What the regions are in.
+fn map_regions(page: &Mapping, header: &SegmentHeader) -> Result<Mapping, NotAttached> {
+    let needed = header.total.checked_add(SEGMENT_HEADER_LEN as u64);
+    let needed = needed.and_then(|needed| usize::try_from(needed).ok());
+    let needed = needed.ok_or(Error::NoMem)?;
+    if header.regions == 0 {
+        return match page.len() >= needed {
+            true => Ok(page.clone()),
+            false => Err(NotAttached::NotYet),
+        };
+    }
+    let object = SharedMemory::open_of_process(header.daemon_pid, header.regions);
+    let object = object.inspect_err(|error| {
+        let daemon = header.daemon_pid;
+        tracing::warn!(%error, daemon, "cannot open the daemon's huge pages");
+    })?;
+    // All of it: a mapping of huge pages is unmapped by whole ones.
+    let size = usize::try_from(object.size()?).map_err(|_| Error::NoMem)?;
+    match size >= needed {
+        true => Ok(object.map(size)?),
+        false => Err(NotAttached::NotYet),
+    }
+}
+
+/// A daemon that is just starting has not written the header yet. One of another version never
+/// writes one that this library understands, so nobody waits for it.
+fn not_understood(error: DecodeError) -> NotAttached {
+    match error.problem {
+        Problem::UnknownVersion(_) => {
+            tracing::error!(%error, "the daemon is of another version");
+            NotAttached::Refused(Error::ProtoNoSupport)
+        }
+        _ => NotAttached::NotYet,
+    }
 }
 
 fn introduce(

@@ -14,7 +14,7 @@ use zoid_proto::ctl::{
     CTL_MESSAGE_LEN, Opcode, REPLY_QUEUE_DEPTH, REPLY_SLOTS, Reply, ReplyHeader, Request,
     RequestHeader,
 };
-use zoid_proto::{Instance, Status};
+use zoid_proto::{Instance, Problem, Status};
 
 use super::watch::Watch;
 use crate::counters::Counters;
@@ -77,6 +77,19 @@ pub(super) struct Answer {
     bytes: Box<[u8; CTL_MESSAGE_LEN]>,
     len: usize,
     header: ReplyHeader,
+}
+
+/// Whether a signal has ended a sleep in the plugin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interrupted(pub(super) bool);
+
+impl From<Interrupted> for Result<(), Error> {
+    fn from(Interrupted(interrupted): Interrupted) -> Self {
+        match interrupted {
+            true => Err(Error::Intr),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Answer {
@@ -300,7 +313,44 @@ impl Call<'_> {
     /// # Errors
     ///
     /// [`Error::TimedOut`]: none within `limit`. What the watch says when the daemon is gone.
-    pub(super) fn answer(mut self, watch: &Watch, limit: Duration) -> Result<Answer, Error> {
+    /// [`Error::ProtoNoSupport`]: it answers INIT in another version.
+    pub(super) fn answer(self, watch: &Watch, limit: Duration) -> Result<Answer, Error> {
+        self.answer_by(watch, limit, MessageQueue::receive)
+    }
+
+    /// As [`answer`](Self::answer), without a limit. `hurry` is called when a signal comes, once, and
+    /// is to make the plugin answer.
+    pub(super) fn answer_or_signal(
+        self,
+        watch: &Watch,
+        hurry: impl FnOnce(),
+    ) -> Result<(Answer, Interrupted), Error> {
+        let mut hurry = Some(hurry);
+        let answer = self.answer_by(watch, WHILE_IT_LIVES, |queue, bytes, time| {
+            if hurry.is_none() {
+                return queue.receive(bytes, time);
+            }
+            let received = queue.receive_or_signal(bytes, time);
+            match (received, hurry.take()) {
+                (Err(error), Some(now)) if error.kind() == ErrorKind::Interrupted => {
+                    now();
+                    Err(ErrorKind::TimedOut.into())
+                }
+                (received, later) => {
+                    hurry = later;
+                    received
+                }
+            }
+        });
+        Ok((answer?, Interrupted(hurry.is_none())))
+    }
+
+    fn answer_by(
+        mut self,
+        watch: &Watch,
+        limit: Duration,
+        mut receive: impl FnMut(&MessageQueue, &mut [u8], Duration) -> io::Result<usize>,
+    ) -> Result<Answer, Error> {
         let began = Instant::now();
         let mut bytes = Box::new([0; CTL_MESSAGE_LEN]);
         loop {
@@ -308,7 +358,7 @@ impl Call<'_> {
             let Some(slot) = &mut self.slot.slot else {
                 return Err(Error::Proto);
             };
-            match slot.queue.receive(&mut bytes[..], SLICE.min(left)) {
+            match receive(&slot.queue, &mut bytes[..], SLICE.min(left)) {
                 Ok(len) => {
                     let message = bytes.get(..len).unwrap_or_default();
                     match ReplyHeader::decode(message) {
@@ -316,7 +366,14 @@ impl Call<'_> {
                             return Ok(Answer { bytes, len, header });
                         }
                         Ok(_) => {}
-                        Err(error) => tracing::warn!(%error, "a message that is no reply"),
+                        Err(error) => {
+                            tracing::warn!(%error, "a message that is no reply");
+                            // Later, the daemon is one that has spoken ours.
+                            let newer = matches!(error.problem, Problem::UnknownVersion(_));
+                            if newer && self.opcode == Opcode::INIT {
+                                return Err(Error::ProtoNoSupport);
+                            }
+                        }
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::TimedOut => {

@@ -26,18 +26,37 @@ pub(super) struct Op {
     /// The program's memory.
     pub(super) segments: Segments,
     pub(super) total: usize,
-    /// The program's memory is outside the segment.
-    pub(super) external: bool,
-    /// The memory in the segment that stands for the program's, once there is one.
-    pub(super) temporary: Option<Piece>,
+    pub(super) need: Need,
+    /// What it needs, once it has it.
+    pub(super) piece: Option<Piece>,
     pub(super) state: State,
     /// The program has no name for the client any more: a cancel of this counts as its loss.
     pub(super) forgotten: bool,
 }
 
+/// Memory of the pool that an operation needs besides the program's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// None: all of its memory is in the segment, and so is the list of it in a command.
+    Nothing,
+    /// As many bytes as the message has, which stand for memory outside the segment.
+    Copy(usize),
+    /// For a list of segments that a command has no room for, until the command is answered.
+    List(usize),
+}
+
+impl Need {
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Copy(bytes) | Self::List(bytes) => bytes,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// For a temporary buffer.
+    /// For memory of the pool.
     Waiting,
     /// The plugin's reply is awaited; somebody may have cancelled it meanwhile.
     Posting { cancelled: bool },
@@ -70,9 +89,21 @@ impl Op {
         }
     }
 
+    /// The memory in the segment that stands for the program's, if some does.
+    pub(super) fn temporary(&self) -> Option<&Piece> {
+        let piece = self.piece.as_ref();
+        piece.filter(|_| matches!(self.need, Need::Copy(_)))
+    }
+
+    /// Takes the memory for the list of segments, if one is needed.
+    pub(super) fn take_list(&mut self) -> Option<Piece> {
+        let piece = &mut self.piece;
+        piece.take_if(|_| matches!(self.need, Need::List(_)))
+    }
+
     /// Copies what is sent into the temporary buffer.
     pub(super) fn copy_in(&self, counters: &Counters) {
-        if let Some(span) = self.temporary.as_ref().and_then(Piece::span)
+        if let Some(span) = self.temporary().and_then(Piece::span)
             && !self.receives
         {
             spans::copy(&self.segments, &[span]);
@@ -82,7 +113,7 @@ impl Op {
 
     /// Copies the `len` bytes that were received out of the temporary buffer.
     pub(super) fn copy_back(&self, len: usize, counters: &Counters) {
-        if let Some(span) = self.temporary.as_ref().and_then(Piece::span)
+        if let Some(span) = self.temporary().and_then(Piece::span)
             && self.receives
         {
             let received = spans::part(&[span], 0, len);
@@ -142,8 +173,8 @@ mod tests {
             receives: true,
             segments: Segments::new(),
             total: 0,
-            external: true,
-            temporary: None,
+            need: Need::Nothing,
+            piece: None,
             state,
             forgotten: false,
         }

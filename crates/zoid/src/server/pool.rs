@@ -15,8 +15,10 @@
 //! piece for which a free stretch would just be long enough. A whole region that is free is
 //! therefore handed out here: what fits the region can always be had once everything is free.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use offset_allocator::{Allocation, Allocator};
 use sys::span::Span;
@@ -40,8 +42,8 @@ pub(super) struct Pool {
 
 struct Inner {
     allocator: Allocator,
-    /// Pieces that are out.
-    pieces: usize,
+    /// Pieces that are out: where each begins, how long it is, since when.
+    pieces: BTreeMap<usize, (usize, Instant)>,
     /// The whole region is out as one piece.
     whole: bool,
 }
@@ -73,7 +75,7 @@ impl Pool {
         let units = u32::try_from(region.len() / UNIT).unwrap_or(u32::MAX - 1);
         let inner = Inner {
             allocator: Allocator::new(units),
-            pieces: 0,
+            pieces: BTreeMap::new(),
             whole: false,
         };
         Arc::new(Self {
@@ -104,12 +106,10 @@ impl Pool {
 
     /// A piece of `len` bytes, at least one unit; its contents are whatever was there.
     pub(super) fn allocate(self: &Arc<Self>, len: usize) -> Option<Piece> {
-        let guard = if self.guards { UNIT } else { 0 };
-        let taken = len.max(1).checked_next_multiple_of(UNIT)?;
-        let taken = taken.checked_add(2 * guard)?;
+        let (guard, taken) = self.taken(len)?;
         let mut inner = self.lock();
         let (allocation, at) = inner.take(taken, self.region.len())?;
-        inner.pieces += 1;
+        inner.pieces.insert(at, (taken, Instant::now()));
         drop(inner);
         self.counters.memory_taken().add(taken);
         let piece = Piece {
@@ -121,6 +121,39 @@ impl Pool {
         };
         piece.fill_guards();
         Some(piece)
+    }
+
+    /// Whether a piece of `len` bytes can be had once every piece is back that was taken within
+    /// the last `recently`: the others count as taken for good.
+    pub(super) fn may_fit(&self, len: usize, recently: Duration, now: Instant) -> bool {
+        let Some((_, taken)) = self.taken(len) else {
+            return false;
+        };
+        let inner = self.lock();
+        let is_old = |since: Instant| now.saturating_duration_since(since) >= recently;
+        let old = inner
+            .pieces
+            .iter()
+            .filter(|(_, (_, since))| is_old(*since))
+            .map(|(&at, &(len, _))| at..at + len);
+        // Between two of them the allocator's classes must be allowed for.
+        let needed = taken + (taken / 8).next_multiple_of(UNIT);
+        let mut free_from = 0;
+        for piece in old {
+            if piece.start - free_from >= needed {
+                return true;
+            }
+            free_from = piece.end;
+        }
+        let needed = if free_from == 0 { taken } else { needed };
+        self.region.len() - free_from >= needed
+    }
+
+    /// Bytes of a guard, and of everything that a piece of `len` bytes takes.
+    fn taken(&self, len: usize) -> Option<(usize, usize)> {
+        let guard = if self.guards { UNIT } else { 0 };
+        let taken = len.max(1).checked_next_multiple_of(UNIT)?;
+        Some((guard, taken.checked_add(2 * guard)?))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -138,7 +171,7 @@ impl Inner {
         if let Some(allocation) = self.allocator.allocate(units) {
             return Some((Some(allocation), allocation.offset as usize * UNIT));
         }
-        if self.pieces == 0 && bytes <= region {
+        if self.pieces.is_empty() && bytes <= region {
             self.whole = true;
             return Some((None, 0));
         }
@@ -189,7 +222,7 @@ impl Drop for Piece {
             Some(allocation) => inner.allocator.free(allocation),
             None => inner.whole = false,
         }
-        inner.pieces -= 1;
+        inner.pieces.remove(&self.taken.0);
         drop(inner);
         self.pool.counters.memory_returned().add(self.taken.1);
         if let Some(hook) = self.pool.freed.get() {

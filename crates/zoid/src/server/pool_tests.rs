@@ -73,6 +73,25 @@ fn r56_whoever_waits_for_memory_hears_of_each_piece_that_is_given_back() {
     assert_eq!(heard.load(std::sync::atomic::Ordering::Relaxed), 2);
 }
 
+#[test]
+fn r56_what_may_fit_counts_old_pieces_only() {
+    let second = Duration::from_secs(1);
+    let pool = pool(64 * UNIT, false);
+    let whole = pool.capacity();
+    let pieces: Vec<Piece> = (0..4).map(|_| pool.allocate(16 * UNIT).unwrap()).collect();
+    let now = Instant::now();
+    assert!(pool.may_fit(whole, second, now));
+    assert!(!pool.may_fit(whole + 1, second, now));
+    assert!(!pool.may_fit(UNIT, second, now + second));
+    drop(pieces);
+    let _first = pool.allocate(16 * UNIT).unwrap();
+    let later = Instant::now() + second;
+    // The allocator may refuse what would just fit, so that it fits is not promised.
+    assert!(!pool.may_fit(48 * UNIT, second, later));
+    assert!(pool.may_fit(42 * UNIT, second, later));
+    assert!(pool.allocate(42 * UNIT).is_some());
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Allocate(usize),

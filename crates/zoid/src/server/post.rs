@@ -2,14 +2,14 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bmi::{Error, Kind, Memory, OpId, Posted, Request};
 use zoid_proto::ctl::{INLINE_SEGMENTS, Post, PostOutcome, Reply, Request as Command};
 use zoid_proto::{Array, Extent, List};
 
 use super::attachment::Attachment;
-use super::ops::{Op, State};
+use super::ops::{Need, Op, State};
 use super::pool::Piece;
 use super::{Server, lock};
 
@@ -36,14 +36,18 @@ impl Server {
             Memory::External => true,
             Memory::PreAllocated => self.is_of_former_segment(request, &attachment)?,
         };
+        let need = need(request, external);
+        if need.bytes() > attachment.pool.capacity() {
+            return Err(Error::NoMem);
+        }
         let op = Op {
             peer: request.peer,
             tag: request.tag.0,
             receives,
             segments: request.segments.clone(),
             total: request.total,
-            external,
-            temporary: None,
+            need,
+            piece: None,
             state: State::Posting { cancelled: false },
             forgotten: false,
         };
@@ -87,20 +91,17 @@ impl Server {
         mut op: Op,
         attachment: &Arc<Attachment>,
     ) -> Result<Posted, Error> {
-        if op.external && op.total > 0 {
-            if op.total > attachment.pool.capacity() {
-                return Err(Error::NoMem);
-            }
-            let now = Instant::now();
+        if op.need != Need::Nothing {
+            let (bytes, now) = (op.need.bytes(), Instant::now());
             let mut waiting = lock(&self.waiting);
-            let must_wait = waiting.has(op.key()) || waiting.holds_back(op.total, now);
-            let piece = (!must_wait).then(|| attachment.pool.allocate(op.total));
+            let must_wait = waiting.has(op.key()) || waiting.holds_back(bytes, now);
+            let piece = (!must_wait).then(|| attachment.pool.allocate(bytes));
             let Some(piece) = piece.flatten() else {
                 op.state = State::Waiting;
-                let (key, total) = (op.key(), op.total);
+                let key = op.key();
                 // Before it waits: whoever finds it there finds the operation.
                 lock(&self.ops).insert(id, op);
-                waiting.add(id, key, total, now);
+                waiting.add(id, key, bytes, now);
                 drop(waiting);
                 self.counters.waited_for_memory().up();
                 // Memory that was freed meanwhile had nobody to look for.
@@ -108,10 +109,8 @@ impl Server {
                 return Ok(Posted::Pending);
             };
             drop(waiting);
-            op.temporary = Some(piece);
-            self.counters.temporary_buffers().up();
+            self.provide(&mut op, piece);
         }
-        op.copy_in(&self.counters);
         lock(&self.ops).insert(id, op);
         match self.register(id, attachment, false) {
             Outcome::Immediate(len) => Ok(Posted::Immediate(len)),
@@ -170,9 +169,13 @@ impl Server {
     ) -> Result<PostOutcome, Error> {
         let (extents, mut post, receives) = self.descriptor(id, attachment)?;
         post.not_immediate = not_immediate;
-        let scratch = spill(&extents, attachment)?;
-        post.segments = match &scratch {
-            Some(piece) => Array::Spilled(attachment.extent_of_piece(piece, piece.len)),
+        // It goes back with the answer.
+        let list = lock(&self.ops).get_mut(id).and_then(Op::take_list);
+        post.segments = match &list {
+            Some(piece) => {
+                fill_list(&List::new(&extents), piece)?;
+                Array::Spilled(attachment.extent_of_piece(piece, piece.len))
+            }
             None => Array::inline(&extents),
         };
         let command = if receives {
@@ -195,7 +198,7 @@ impl Server {
     ) -> Result<(Vec<Extent>, Post<'static>, bool), Error> {
         let ops = lock(&self.ops);
         let op = ops.get(id).ok_or(Error::NetReset)?;
-        let extents = match &op.temporary {
+        let extents = match op.temporary() {
             Some(piece) => vec![attachment.extent_of_piece(piece, op.total)],
             None => {
                 let parts = op.segments.iter().filter(|span| !span.is_empty());
@@ -265,8 +268,9 @@ impl Server {
     pub(super) fn cancel(&self, id: OpId) {
         let op = lock(&self.ops).get(id).map(|op| op.state);
         if op == Some(State::Waiting) {
-            let removed = lock(&self.waiting).remove(id);
-            if removed {
+            let removed = lock(&self.waiting).remove(id, Instant::now());
+            if let Some(waited) = removed {
+                self.note_waited(waited);
                 return self.cancel_waiting(id);
             }
         }
@@ -325,6 +329,7 @@ impl Server {
         let Some((turn, piece)) = turn else {
             return false;
         };
+        self.note_waited(turn.waited);
         let registered = self.give_memory(turn.op, piece)
             && match self.register(turn.op, &attachment, true) {
                 Outcome::Failed(error) => {
@@ -346,6 +351,14 @@ impl Server {
         true
     }
 
+    /// An operation does not wait for memory any more.
+    fn note_waited(&self, waited: Duration) {
+        let counters = &self.counters;
+        counters.memory_waits_over().up();
+        let waited = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        counters.longest_memory_wait_us().raise(waited);
+    }
+
     /// Says whether the operation still exists.
     fn give_memory(&self, id: OpId, piece: Piece) -> bool {
         let mut ops = lock(&self.ops);
@@ -357,19 +370,38 @@ impl Server {
         if op.state == State::Waiting {
             op.state = State::Posting { cancelled: false };
         }
-        op.temporary = Some(piece);
-        op.copy_in(&self.counters);
-        self.counters.temporary_buffers().up();
+        self.provide(op, piece);
         true
+    }
+
+    /// An operation has the memory that it needs.
+    fn provide(&self, op: &mut Op, piece: Piece) {
+        op.piece = Some(piece);
+        if op.temporary().is_some() {
+            self.counters.temporary_buffers().up();
+            op.copy_in(&self.counters);
+        }
     }
 }
 
-/// A list of segments that a command has no room for, in memory of the pool.
-fn spill(extents: &[Extent], attachment: &Attachment) -> Result<Option<Piece>, Error> {
-    if extents.len() <= INLINE_SEGMENTS {
-        return Ok(None);
+/// The longest list of segments that the plugin reads; a longer one is copied like memory outside
+/// the segment.
+const LIST_MAX: usize = 1 << 20;
+
+/// What an operation needs of the pool (section 3.1.6: room for a long list is like a temporary
+/// buffer).
+fn need(request: &Request, external: bool) -> Need {
+    let parts = request.segments.iter().filter(|span| !span.is_empty());
+    let list = match parts.count() {
+        count if count <= INLINE_SEGMENTS => 0,
+        count => count.saturating_mul(Extent::LEN),
+    };
+    match (request.total, list) {
+        (0, _) => Need::Nothing,
+        (total, list) if external || list > LIST_MAX => Need::Copy(total),
+        (_, 0) => Need::Nothing,
+        (_, list) => Need::List(list),
     }
-    write_list(&List::new(extents), attachment).map(Some)
 }
 
 /// Writes a list into memory of the pool.
@@ -377,10 +409,16 @@ pub(super) fn write_list<T: zoid_proto::Item>(
     list: &List<'_, T>,
     attachment: &Attachment,
 ) -> Result<Piece, Error> {
+    let piece = attachment.pool.allocate(list.encoded_len());
+    let piece = piece.ok_or(Error::NoMem)?;
+    fill_list(list, &piece)?;
+    Ok(piece)
+}
+
+fn fill_list<T: zoid_proto::Item>(list: &List<'_, T>, piece: &Piece) -> Result<(), Error> {
     let mut bytes = vec![0; list.encoded_len()];
     list.encode(&mut bytes).map_err(|_| Error::Inval)?;
-    let piece = attachment.pool.allocate(bytes.len()).ok_or(Error::NoMem)?;
     let span = piece.span().ok_or(Error::NoMem)?;
     span.copy_in(&bytes);
-    Ok(piece)
+    Ok(())
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bmi::{Class, Error, OpId, Received, Tag, Wanted, Which};
+use sys::Waited;
 use zoid_proto::ctl::{
     COMPLETIONS_PER_REPLY, INLINE_IDS, Reply, Request as Command, Test, TestSelection,
     UNEXPECTED_PER_REPLY, UnexpectedMessage, UnexpectedTest,
@@ -34,6 +35,7 @@ impl Server {
         let Ok(attachment) = self.reattached() else {
             return self.pause(wait.min(NO_DAEMON), wakes, || wanted.is_met());
         };
+        attachment.report(&self.counters);
         let asleep = attachment.wakes();
         if self.wakes.load(Ordering::SeqCst) != wakes || wanted.is_met() {
             return Ok(());
@@ -83,7 +85,7 @@ impl Server {
         command: &Command<'_>,
         asleep: u64,
     ) -> Result<(), Error> {
-        let Some(answer) = attachment.sleep(command, asleep)? else {
+        let Some((answer, end)) = attachment.sleep(command, asleep, self.interruptible())? else {
             return Ok(());
         };
         let Reply::Test(reply) = answer.reply()? else {
@@ -102,18 +104,21 @@ impl Server {
             }
         }
         if any {
-            // Others may wait for one of these by its id. The lock: whoever has looked sleeps by now.
-            drop(self.link());
-            self.changed.notify_all();
+            // Others may wait for one of these by its id.
+            self.changed.notify();
         }
-        Ok(())
+        end.into()
     }
 
     /// Sleeps here, because the plugin can say nothing; a wake ends it, and so does `met`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NetDown`]: the method was closed. [`Error::Intr`]: a signal ended the sleep.
     fn pause(&self, wait: Duration, wakes: u64, met: impl Fn() -> bool) -> Result<(), Error> {
         let deadline = Instant::now().checked_add(wait);
-        let mut link = self.link();
         loop {
+            let seen = self.changed.count();
             let left = deadline.map_or(wait, |at| at.saturating_duration_since(Instant::now()));
             if self.is_closed() {
                 return Err(Error::NetDown);
@@ -121,8 +126,9 @@ impl Server {
             if left.is_zero() || self.wakes.load(Ordering::SeqCst) != wakes || met() {
                 return Ok(());
             }
-            let waited = self.changed.wait_timeout(link, left);
-            link = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            if self.changed.wait(seen, left) == Waited::Signal && self.interruptible() {
+                return Err(Error::Intr);
+            }
         }
     }
 
@@ -140,6 +146,7 @@ impl Server {
         let Ok(attachment) = self.reattached() else {
             return self.pause(wait.min(NO_DAEMON), wakes, || false);
         };
+        attachment.report(&self.counters);
         let asleep = attachment.wakes();
         if self.wakes.load(Ordering::SeqCst) != wakes {
             return Ok(());
@@ -151,8 +158,11 @@ impl Server {
             class: class.0,
             idle_ms: milliseconds(wait),
         });
-        let tested = attachment.sleep(&command, asleep).and_then(|answer| {
-            let Some(answer) = answer else { return Ok(()) };
+        let slept = attachment.sleep(&command, asleep, self.interruptible());
+        let tested = slept.and_then(|answer| {
+            let Some((answer, end)) = answer else {
+                return Ok(());
+            };
             let Reply::UnexpectedTest(found) = answer.reply()? else {
                 return Err(Error::Proto);
             };
@@ -160,7 +170,7 @@ impl Server {
             for message in found.iter() {
                 messages.extend(self.received(&attachment, &message));
             }
-            Ok(())
+            end.into()
         });
         match self.judge(&attachment, tested) {
             Err(Error::NetReset | Error::NetDown) if !self.is_closed() => Ok(()),

@@ -3,6 +3,12 @@
 //! Whoever frees memory looks through all of them, the largest first, and takes the first that
 //! fits. An operation that was passed over by smaller ones too often or for too long holds them
 //! back until it fits, so that none starves. Operations of one key keep their order.
+//!
+//! A program that takes and gives back memory without pause can starve an operation, too. So one
+//! that has waited for too long holds the program's own allocations back as well, which then fail
+//! with `NoMem`, as long as that can help: not when the memory that the program keeps leaves no
+//! room for the operation anyhow. What has been out for [`AGE_MAX`] counts as kept, so this ends
+//! within that time at the latest.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +20,7 @@ use bmi::OpId;
 const PASSED_MAX: u32 = 1000;
 
 /// ... or for this long.
-const AGE_MAX: Duration = Duration::from_secs(5);
+pub(super) const AGE_MAX: Duration = Duration::from_secs(5);
 
 /// Peer, tag and direction: what keeps its order.
 pub(super) type Key = (u64, i32, bool);
@@ -41,6 +47,8 @@ struct Waiter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) op: OpId,
+    /// How long it waited.
+    pub(super) waited: Duration,
     key: Key,
     arrival: u64,
 }
@@ -70,6 +78,15 @@ impl Waiting {
             .iter()
             .take_while(|((Reverse(larger), _), _)| *larger > size)
             .any(|(_, waiter)| waiter.is_aged(now))
+    }
+
+    /// Sizes of the operations that have waited so long that the program's own allocations are to
+    /// give way.
+    pub(super) fn overdue(&self, now: Instant) -> impl Iterator<Item = usize> {
+        let overdue = move |waiter: &Waiter| waiter.age(now) >= AGE_MAX;
+        let ops = self.ops.iter();
+        ops.filter(move |(_, waiter)| overdue(waiter))
+            .map(|((Reverse(size), _), _)| *size)
     }
 
     /// The first that gets memory from `allocate`, which is given its size, with the memory.
@@ -103,6 +120,7 @@ impl Waiting {
         let waiter = self.ops.remove(&place)?;
         let turn = Turn {
             op: waiter.op,
+            waited: waiter.age(now),
             key: waiter.key,
             arrival: place.1,
         };
@@ -114,16 +132,13 @@ impl Waiting {
         self.leave(turn.key, turn.arrival);
     }
 
-    /// Takes an operation away. Says whether it waited.
-    pub(super) fn remove(&mut self, op: OpId) -> bool {
+    /// Takes an operation away. Says how long it waited; nothing when it did not.
+    pub(super) fn remove(&mut self, op: OpId, now: Instant) -> Option<Duration> {
         let place = self.ops.iter().find(|(_, waiter)| waiter.op == op);
-        let Some(place) = place.map(|(place, _)| *place) else {
-            return false;
-        };
-        if let Some(waiter) = self.ops.remove(&place) {
-            self.leave(waiter.key, place.1);
-        }
-        true
+        let place = place.map(|(place, _)| *place)?;
+        let waiter = self.ops.remove(&place)?;
+        self.leave(waiter.key, place.1);
+        Some(waiter.age(now))
     }
 
     fn leave(&mut self, key: Key, arrival: u64) {
@@ -135,16 +150,22 @@ impl Waiting {
         }
     }
 
-    /// Nobody waits any more.
-    pub(super) fn clear(&mut self) {
+    /// Nobody waits any more. Says how many did.
+    pub(super) fn clear(&mut self) -> usize {
+        let count = self.ops.len();
         self.ops.clear();
         self.keys.clear();
+        count
     }
 }
 
 impl Waiter {
     fn is_aged(&self, now: Instant) -> bool {
-        self.passed >= PASSED_MAX || now.saturating_duration_since(self.since) >= AGE_MAX
+        self.passed >= PASSED_MAX || self.age(now) >= AGE_MAX
+    }
+
+    fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since)
     }
 }
 
@@ -216,11 +237,23 @@ mod tests {
     }
 
     #[test]
+    fn r56_who_has_waited_five_seconds_is_overdue_however_seldom_passed_over() {
+        let (mut waiting, now) = waiting(&[(1, 1, 100)]);
+        let later = now + AGE_MAX;
+        waiting.add(id(2), (0, 2, true), 300, now + AGE_MAX / 2);
+        assert_eq!(waiting.overdue(now).count(), 0);
+        assert_eq!(waiting.overdue(later).collect::<Vec<_>>(), [100]);
+        assert_eq!(waiting.clear(), 2);
+        assert_eq!(waiting.overdue(later).count(), 0);
+    }
+
+    #[test]
     fn r62_any_of_three_can_be_taken_away() {
         for gone in 1..=3 {
             let (mut waiting, now) = waiting(&[(1, 1, 10), (2, 2, 20), (3, 3, 30)]);
-            assert!(waiting.remove(id(gone)));
-            assert!(!waiting.remove(id(gone)));
+            let waited = Duration::from_millis(7);
+            assert_eq!(waiting.remove(id(gone), now + waited), Some(waited));
+            assert_eq!(waiting.remove(id(gone), now), None);
             let mut left = Vec::new();
             while let Some((turn, _)) = waiting.next(now, fits(100)) {
                 left.push(turn.op.number());

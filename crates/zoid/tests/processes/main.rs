@@ -21,6 +21,7 @@ mod party;
 mod relay;
 mod requirements;
 mod scene;
+mod successors;
 
 /// What the other tests start as processes.
 #[test]

@@ -37,7 +37,7 @@ pub(crate) struct Bed {
     stopper: Stopper,
     running: Option<JoinHandle<()>>,
     over_tcp: Option<std::net::SocketAddr>,
-    _directory: TempDir,
+    directory: TempDir,
     _turn: File,
 }
 
@@ -71,7 +71,7 @@ impl Bed {
             stopper,
             running: Some(running),
             over_tcp,
-            _directory: directory,
+            directory,
             _turn: turn,
         }
     }
@@ -88,6 +88,14 @@ impl Bed {
         let daemon = Daemon::open(self.settings.clone()).unwrap();
         self.stopper = daemon.stopper();
         self.running = Some(std::thread::spawn(move || daemon.run().unwrap()));
+    }
+
+    /// The value of one of the daemon's metrics.
+    pub(crate) fn metric(&self, name: &str) -> f64 {
+        let (instance, directory) = (&self.settings.instance, self.directory.path());
+        let metrics = zoidd::read_metrics(instance, directory).unwrap();
+        let found = metrics.iter().find(|metric| metric.name == name);
+        found.unwrap_or_else(|| panic!("no metric {name}")).value
     }
 
     /// What a process of this bed is started with.
@@ -271,4 +279,9 @@ pub(crate) fn immediate(post: Post) -> (usize, Payload) {
 /// Bytes that differ from place to place.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
+}
+
+/// Whether the long suite was asked for.
+pub(crate) fn is_long() -> bool {
+    std::env::var("FINERAIL_LONG").is_ok_and(|value| value == "1")
 }

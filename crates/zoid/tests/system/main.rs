@@ -14,5 +14,11 @@
 mod bad_input;
 mod bed;
 mod conformance;
+mod detector;
+mod huge_pages;
+mod memory;
+mod plugin;
 mod requirements;
+mod signals;
 mod stub;
+mod versions;

@@ -385,7 +385,10 @@ impl Daemon {
         }
         let now = self.now();
         match self.engine.client_attached(now, attach) {
-            Ok(attached) => self.welcome(key, header, hello, attached),
+            Ok(attached) => {
+                self.counters.reconnections += u64::from(hello.previous_epoch != 0);
+                self.welcome(key, header, hello, attached);
+            }
             Err(errno) => self.turn_away(key, header, super::outputs::status(errno)),
         }
     }

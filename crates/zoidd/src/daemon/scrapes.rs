@@ -109,6 +109,10 @@ impl Daemon {
             gauges: self.engine.gauges(),
             daemon: &self.counters,
             server: self.engine.session().is_some(),
+            reported: self.segment.server_statistics(),
+            huge_page_bytes: self.segment.huge_page_bytes(),
+            options: &self.options,
+            uptime: self.start.elapsed(),
             clients: &[],
         }
     }

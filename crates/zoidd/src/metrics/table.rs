@@ -6,7 +6,7 @@ use super::View;
 type Row = (&'static str, &'static str, fn(&View<'_>) -> u64);
 
 /// What only grows.
-pub(super) const COUNTERS: [Row; 34] = [
+pub(super) const COUNTERS: [Row; 42] = [
     (
         "wire_bytes_in_total",
         "Bytes from clients, frames included.",
@@ -40,6 +40,11 @@ pub(super) const COUNTERS: [Row; 34] = [
         "connections_refused_total",
         "Connections of strangers, or too many.",
         |view| view.daemon.connections_refused,
+    ),
+    (
+        "reconnections_total",
+        "Clients that came again after a broken link.",
+        |view| view.daemon.reconnections,
     ),
     (
         "clients_silent_total",
@@ -153,10 +158,69 @@ pub(super) const COUNTERS: [Row; 34] = [
     ("servers_lost_total", "Servers that left.", |view| {
         view.engine.servers_lost
     }),
+    (
+        "unexpected_inline_total",
+        "Unexpected messages sent against a credit.",
+        |view| view.engine.unexpected_inline,
+    ),
+    (
+        "transfers_stopped_total",
+        "Transfers that were stopped, stalled ones among them.",
+        |view| view.engine.transfers_stopped,
+    ),
+    (
+        "server_copies_total",
+        "Copies between memory outside the segment and temporary buffers, by the server.",
+        |view| view.reported.copies,
+    ),
+    (
+        "server_temporary_buffers_total",
+        "Temporary buffers taken, by the server.",
+        |view| view.reported.temporary_buffers,
+    ),
+    (
+        "server_memory_waits_total",
+        "Operations that had to wait for memory of the pool, by the server.",
+        |view| view.reported.memory_waits,
+    ),
+    (
+        "server_allocations_held_back_total",
+        "Allocations refused in favour of operations that wait for memory, by the server.",
+        |view| view.reported.allocations_held_back,
+    ),
+    (
+        "server_protocol_errors_total",
+        "Replies that the server could make no sense of.",
+        |view| view.reported.protocol_errors,
+    ),
 ];
 
 /// How things stand.
-pub(super) const GAUGES: [Row; 12] = [
+pub(super) const GAUGES: [Row; 23] = [
+    ("uptime_seconds", "Time since the daemon's start.", |view| {
+        view.uptime.as_secs()
+    }),
+    ("segment_bytes", "Memory shared with the server.", |view| {
+        view.options.total
+    }),
+    (
+        "unexpected_pool_bytes",
+        "Part of it for unexpected messages.",
+        |view| view.options.unexpected,
+    ),
+    (
+        "max_unexpected_bytes",
+        "Size of the largest unexpected message.",
+        |view| view.options.max_unexpected,
+    ),
+    (
+        "max_expected_bytes",
+        "Size of the largest expected message.",
+        |view| view.options.max_expected,
+    ),
+    ("clients_max", "Clients that may be attached.", |view| {
+        view.options.max_clients as u64
+    }),
     ("clients", "Attached clients.", |view| {
         view.gauges.clients as u64
     }),
@@ -203,6 +267,31 @@ pub(super) const GAUGES: [Row; 12] = [
         "unexpected_ready",
         "Unexpected messages not fetched yet.",
         |view| view.gauges.unexpected_ready as u64,
+    ),
+    (
+        "posts_registered",
+        "Operations of the server that wait for their message or move it.",
+        |view| view.gauges.posts.saturating_sub(view.gauges.posts_done) as u64,
+    ),
+    (
+        "client_tests_sleeping",
+        "Tests of clients that sleep.",
+        |view| view.gauges.client_tests as u64,
+    ),
+    (
+        "segment_huge_page_bytes",
+        "Bytes of the huge pages that the segment is made of; 0 for normal ones.",
+        |view| view.huge_page_bytes,
+    ),
+    (
+        "server_waiting_for_memory",
+        "Operations that wait for memory of the pool, by the server.",
+        |view| view.reported.waiting_for_memory,
+    ),
+    (
+        "server_memory_used_bytes",
+        "Expected memory in use, by the server.",
+        |view| view.reported.memory_used,
     ),
     ("server_attached", "1 with a server, 0 without.", |view| {
         u64::from(view.server)

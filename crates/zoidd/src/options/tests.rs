@@ -65,6 +65,46 @@ fn an_unknown_setting_is_answered_with_the_known_ones() {
 }
 
 #[test]
+fn section_4_1_job_weights_are_pairs_with_each_job_once() {
+    let mut options = Options::default();
+    assert!(options.job_weights.is_empty());
+    let variables = environment(&[("ZBMI_JOB_WEIGHTS", "7:2, 9:4,")]);
+    options.read_environment(&variables).unwrap();
+    assert_eq!(options.job_weights, BTreeMap::from([(7, 2), (9, 4)]));
+    for bad in ["7", "7:0", "7:1,7:2", ":", "7:x", "-1:2", "7:4294967296"] {
+        assert!(options.set("test", "job-weights", bad).is_err(), "{bad}");
+    }
+    options.set("test", "job-weights", "").unwrap();
+    assert!(options.job_weights.is_empty());
+}
+
+#[test]
+fn a_group_has_a_name_or_a_number() {
+    let mut options = Options::default();
+    for (text, group) in [("root", Some(0)), ("4711", Some(4711)), ("", None)] {
+        options.set("test", "group", text).unwrap();
+        assert_eq!(options.group, group, "{text}");
+    }
+    let text = options.set("test", "group", "no such group").unwrap_err();
+    assert!(text.to_string().contains("is no group"), "{text}");
+}
+
+#[test]
+fn section_4_8_huge_pages_are_named_by_size() {
+    for (text, pages) in [
+        ("auto", HugePages::Auto),
+        ("2M", HugePages::Huge2M),
+        ("1G", HugePages::Huge1G),
+        ("off", HugePages::Off),
+    ] {
+        let mut options = Options::default();
+        options.set("test", "hugepages", text).unwrap();
+        assert_eq!(options.huge_pages, pages);
+        assert!(options.set("test", "hugepages", "on").is_err());
+    }
+}
+
+#[test]
 fn every_setting_refuses_nonsense_and_none_panics() {
     let free_text = ["directory", "socket"];
     for (name, _) in SETTINGS {

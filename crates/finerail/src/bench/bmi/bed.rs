@@ -1,14 +1,16 @@
 //! Every process of the bench in one placement.
 
+use std::fmt;
 use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use tempfile::TempDir;
+use zoid_proto::Instance;
 
 use super::limits::{Initiator, Limit};
-use super::peer::Role;
+use super::peer::{Place, Role};
 use super::task::{Done, Method, Task};
 use crate::bench::child::Peer;
 
@@ -32,6 +34,32 @@ impl Drop for Processes {
         self.0.iter_mut().for_each(Peer::finish);
     }
 }
+
+/// What a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Party {
+    Client,
+    Server,
+    Daemon,
+}
+
+impl Party {
+    /// Each at the place of its number.
+    pub(super) const ALL: [Self; 3] = [Self::Client, Self::Server, Self::Daemon];
+}
+
+impl fmt::Display for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Client => "client",
+            Self::Server => "server",
+            Self::Daemon => "daemon",
+        })
+    }
+}
+
+/// The methods that have a daemon, in the order of `daemons` and of the last two servers.
+pub(super) const WITH_DAEMON: [Method; 2] = [Method::Zoid, Method::ZeroCopy];
 
 /// What several clients did at the same time.
 #[derive(Clone, Debug)]
@@ -126,11 +154,47 @@ impl Bed {
         all.into_iter().try_for_each(Peer::check_alive)
     }
 
-    /// Resident bytes, the shared ones included, of the clients and of the others.
-    pub(super) fn resident_bytes(&self) -> anyhow::Result<Vec<u64>> {
-        let others = self.servers.0.iter().chain(&self.daemons.0);
-        let all = self.clients.iter().chain(others);
-        all.map(|peer| resident(peer.pid())).collect()
+    /// A figure of the daemon of a method.
+    pub(super) fn metric(&self, method: Method, name: &str) -> anyhow::Result<f64> {
+        let instance = self.instance(method)?;
+        let metrics = zoidd::read_metrics(&instance, self.directory.path())?;
+        let found = metrics.iter().find(|metric| metric.name == name);
+        Ok(found.with_context(|| format!("no metric {name}"))?.value)
+    }
+
+    /// The name of a method's daemon.
+    pub(super) fn instance(&self, method: Method) -> anyhow::Result<Instance> {
+        let place = Place {
+            directory: self.directory.path().to_path_buf(),
+            port: self.tcp_port,
+        };
+        place.instance(method)
+    }
+
+    /// Bytes of the segment that the server of a method has taken, and its reply queues.
+    pub(super) fn server_holds(&mut self, method: Method) -> anyhow::Result<(u64, u64)> {
+        let first = self.servers.0.len() - WITH_DAEMON.len();
+        let at = WITH_DAEMON.iter().position(|with| *with == method);
+        let at = first + at.context("a method without a daemon")?;
+        let server = self.servers.0.get_mut(at).context("no server")?;
+        server.tell("holds")?;
+        let line = server.hear()?;
+        let (bytes, queues) = line.split_once(' ').context("half an answer")?;
+        Ok((bytes.parse()?, queues.parse()?))
+    }
+
+    /// Resident bytes of every process, what it shares with others not included.
+    pub(super) fn resident_bytes(&self) -> anyhow::Result<Vec<(Party, u64)>> {
+        let parties = [
+            (Party::Client, &self.clients),
+            (Party::Server, &self.servers.0),
+            (Party::Daemon, &self.daemons.0),
+        ];
+        let all = parties.into_iter().flat_map(|(party, peers)| {
+            let of_each = peers.iter().map(|peer| resident(peer.pid()));
+            of_each.map(move |bytes| Ok((party, bytes?)))
+        });
+        all.collect()
     }
 }
 

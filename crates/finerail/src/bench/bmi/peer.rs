@@ -94,7 +94,7 @@ impl Place {
     }
 
     /// The directory is this bed's only, so its name tells instances of several beds apart.
-    fn instance(&self, method: Method) -> anyhow::Result<Instance> {
+    pub(super) fn instance(&self, method: Method) -> anyhow::Result<Instance> {
         let name = self.directory.file_name().unwrap_or_default();
         let name: String = name
             .to_string_lossy()
@@ -166,9 +166,25 @@ fn daemon(place: &Place, method: Method) -> anyhow::Result<()> {
     Ok(daemon.run()?)
 }
 
+/// A server until standard input ends. Every line of it is answered with the bytes of the segment
+/// that are taken, and the reply queues that were made.
 fn zoid_server(place: &Place, method: Method) -> anyhow::Result<()> {
-    end_with_standard_input()?;
     let zoid = Zoid::new(place.client_options(method)?);
+    let counters = zoid.counters();
+    let answer = move || {
+        // An error is an end, too: nobody hears the answer.
+        for _line in io::stdin().lines().map_while(Result::ok) {
+            let counts = counters.read();
+            let used = counts.memory_taken.saturating_sub(counts.memory_returned);
+            if writeln!(io::stdout(), "{used} {}", counts.reply_queues).is_err() {
+                break;
+            }
+        }
+        std::process::exit(0);
+    };
+    thread::Builder::new()
+        .spawn(answer)
+        .context("cannot start a thread")?;
     let bmi = Bmi::builder().method(zoid).listen("zoid://").start()?;
     ready(0)?;
     server::serve(&bmi)

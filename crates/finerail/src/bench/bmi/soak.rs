@@ -1,4 +1,5 @@
-//! The soak: many clients, all sizes, every byte looked at, and memory that must not grow.
+//! The soak: many clients, all sizes, every byte looked at; and memory, segments and queues that must
+//! not become more.
 //!
 //! Clients and server know from the number of a message how long it is and what is in it, so each
 //! verifies what it receives: the server what clients send, a client what comes back. A client or
@@ -6,10 +7,11 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
+use zoid_proto::Instance;
 
-use super::bed::Bed;
+use super::bed::{Bed, Party, WITH_DAEMON};
 use super::rows::{size, task};
 use super::task::{Method, Origin, Pattern, Task};
 
@@ -22,44 +24,156 @@ const SLICE: u64 = 20;
 /// size are warm.
 const WARM: usize = 6;
 /// Bytes that a process may grow by after that, for what allocators keep.
-const GROWTH_MAX: u64 = 48 << 20;
+const GROWTH_MAX: u64 = 24 << 20;
+
+/// How long what the last messages leave behind may take to be put away.
+const PUT_AWAY: Duration = Duration::from_secs(10);
 
 /// Runs for at least so long. What was done, in words.
 pub(super) fn run(duration: Duration) -> anyhow::Result<String> {
     let mut bed = Bed::start(None)?;
+    let names = WITH_DAEMON.map(|method| bed.instance(method));
     let begun = Instant::now();
-    let mut warm: Option<Vec<u64>> = None;
-    let mut most_grown = 0;
+    let mut warm: Option<Standing> = None;
+    let mut most_grown = [0; Party::ALL.len()];
     let mut slices = 0_usize;
     while begun.elapsed() < duration || warm.is_none() {
-        let methods = Method::value_variants();
-        for &method in methods {
+        for &method in Method::value_variants() {
             slice(&mut bed, method, slices as u64)?;
         }
         slices += 1;
         if slices < WARM {
             continue;
         }
-        let resident = bed.resident_bytes()?;
-        let before = warm.get_or_insert_with(|| resident.clone());
-        for (now, before) in resident.iter().zip(before.iter()) {
-            most_grown = most_grown.max(now.saturating_sub(*before));
-        }
-        ensure!(
-            most_grown <= GROWTH_MAX,
-            "a process has grown by {} after {slices} slices",
-            size(usize::try_from(most_grown)?)
-        );
+        let after = || format!("after {slices} slices");
+        let standing = Standing::of(&mut bed).with_context(after)?;
+        let before = warm.get_or_insert_with(|| standing.clone());
+        standing
+            .check(before, &mut most_grown)
+            .with_context(after)?;
     }
     bed.check_alive()?;
+    let kept = warm.map(|warm| warm.to_string()).unwrap_or_default();
+    drop(bed);
+    for name in names {
+        check_gone(&name?)?;
+    }
     let messages = 2 * CLIENTS * SLICE * 3 * slices as u64;
+    let grown = Party::ALL.iter().zip(most_grown);
+    let grown: Vec<String> = grown
+        .map(|(party, bytes)| format!("{party} {} KiB", bytes / 1024))
+        .collect();
     Ok(format!(
         "{CLIENTS} clients, {messages} messages of 1 B to {} in {:.0} s over zoid, zero copy and tcp: \
-         every byte right\nmost growth of a process: {} KiB\n",
+         every byte right\n{kept}most growth of a process: {}\nno name is left\n",
         size(LARGEST),
         begun.elapsed().as_secs_f64(),
-        most_grown / 1024,
+        grown.join(", "),
     ))
+}
+
+/// How everything stands between two slices, when nothing is under way.
+#[derive(Clone)]
+struct Standing {
+    /// Of each daemon and its server.
+    daemons: Vec<DaemonStanding>,
+    /// Bytes of every process.
+    resident: Vec<(Party, u64)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct DaemonStanding {
+    method: Method,
+    segment_bytes: u64,
+    /// Of the segment, in the server's hands; the server keeps its buffers from slice to slice.
+    server_bytes: u64,
+    reply_queues: u64,
+}
+
+/// Figures of a daemon that are nothing when nothing is under way.
+const AT_REST: [&str; 6] = [
+    "zoidd_requests",
+    "zoidd_waiting",
+    "zoidd_posts",
+    "zoidd_transfers",
+    "zoidd_unexpected_messages",
+    "zoidd_unexpected_pool_used_bytes",
+];
+
+impl Standing {
+    fn of(bed: &mut Bed) -> anyhow::Result<Self> {
+        let begun = Instant::now();
+        for method in WITH_DAEMON {
+            for name in AT_REST {
+                while bed.metric(method, name)? != 0.0 {
+                    let waited = begun.elapsed();
+                    ensure!(waited < PUT_AWAY, "{name} of {method} does not become 0");
+                    std::thread::yield_now();
+                }
+            }
+        }
+        let daemons = WITH_DAEMON.map(|method| DaemonStanding::of(bed, method));
+        Ok(Self {
+            daemons: daemons.into_iter().collect::<anyhow::Result<_>>()?,
+            resident: bed.resident_bytes()?,
+        })
+    }
+
+    /// Fails when anything has become more than it was when all was warm.
+    fn check(&self, warm: &Self, most_grown: &mut [u64; 3]) -> anyhow::Result<()> {
+        for (now, before) in self.daemons.iter().zip(&warm.daemons) {
+            ensure!(now == before, "it was {before:?}, and is {now:?}");
+        }
+        for ((party, now), (_, before)) in self.resident.iter().zip(&warm.resident) {
+            let grown = now.saturating_sub(*before);
+            let most = &mut most_grown[*party as usize];
+            *most = (*most).max(grown);
+            let most = size(usize::try_from(grown)?);
+            ensure!(grown <= GROWTH_MAX, "a {party} has grown by {most}");
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Standing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for daemon in &self.daemons {
+            let DaemonStanding {
+                method,
+                segment_bytes,
+                server_bytes,
+                reply_queues,
+            } = daemon;
+            writeln!(
+                f,
+                "{method}: always {segment_bytes} bytes of segment, {server_bytes} of them with the \
+                 server, {reply_queues} reply queues"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl DaemonStanding {
+    fn of(bed: &mut Bed, method: Method) -> anyhow::Result<Self> {
+        let segment = sys::SharedMemory::open(&bed.instance(method)?.segment())?;
+        let (server_bytes, reply_queues) = bed.server_holds(method)?;
+        Ok(Self {
+            method,
+            segment_bytes: segment.size()?,
+            server_bytes,
+            reply_queues,
+        })
+    }
+}
+
+/// Fails when a daemon that has ended has left its names.
+fn check_gone(instance: &Instance) -> anyhow::Result<()> {
+    let segment = sys::SharedMemory::open(&instance.segment());
+    ensure!(segment.is_err(), "the segment of {instance} is left");
+    let queue = sys::MessageQueue::open(&instance.control_queue(), sys::QueueAccess::Send);
+    ensure!(queue.is_err(), "the control queue of {instance} is left");
+    Ok(())
 }
 
 fn slice(bed: &mut Bed, method: Method, number: u64) -> anyhow::Result<()> {

@@ -684,4 +684,13 @@ fn the_last_attempt_of_a_put_counts_for_its_latency_on_its_own_path() {
     let (before, after) = (bench.pair(&first).0, bench.pair(&second).0);
     assert_eq!(egress(&bench, &before), (0, 0));
     assert_eq!(egress(&bench, &after), (1, 2_000_000_000));
+    let spread = |bench: &Bench, text: &str| {
+        let ni = bench.core.nis().find(|ni| ni.nid == nid(text)).unwrap();
+        let ranges = ni.histograms.put_egress.ranges();
+        ranges.filter(|(_, count)| *count > 0).collect::<Vec<_>>()
+    };
+    assert_eq!(spread(&bench, &before), []);
+    assert_eq!(spread(&bench, &after), [(Some(2_000_000_000), 1)]);
+    bench.core.reset_stats();
+    assert_eq!(spread(&bench, &after), [], "as the other times");
 }

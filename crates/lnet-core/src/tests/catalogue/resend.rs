@@ -219,3 +219,26 @@ fn t_s26_design_by_pair_an_unused_interface_comes_before_rules() {
     let second = bench.retried(&first, MessageStatus::LocalDropped);
     assert_eq!(bench.pair(&second), (N2.into(), P2.into()));
 }
+
+#[test]
+fn resends_are_counted_by_what_had_failed() {
+    let mut bench = Bench::two_by_two();
+    for status in [
+        MessageStatus::LocalDropped,
+        MessageStatus::RemoteDropped,
+        MessageStatus::LocalDropped,
+    ] {
+        for interface in [N1, N2, P1, P2] {
+            bench.set_health(interface, 1000);
+        }
+        let first = bench.send(P1);
+        let second = bench.retried(&first, status);
+        bench.answer(&second, MessageStatus::Ok);
+    }
+    let counters = bench.core.counters();
+    assert_eq!(counters.resent_after(MessageStatus::LocalDropped), 2);
+    assert_eq!(counters.resent_after(MessageStatus::RemoteDropped), 1);
+    let all = MessageStatus::ALL.into_iter();
+    let sum: u64 = all.map(|status| counters.resent_after(status)).sum();
+    assert_eq!(sum, counters.resend_count);
+}

@@ -2,6 +2,7 @@
 
 mod client;
 mod forwarded;
+mod races;
 mod restart;
 mod roles;
 mod server;

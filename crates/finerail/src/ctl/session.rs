@@ -1,0 +1,184 @@
+//! `lnetctl` without a command: commands line by line, from a terminal or from a script on standard input.
+//!
+//! ```text
+//!  line ── words (quotes, #) ──▶ the command line's own parser ──▶ the node ──▶ the next line
+//! ```
+//!
+//! A script goes on after a command that failed, as `lnetctl` does. In the end the exit code is that of the
+//! first command that failed, so that a caller sees that something was not done, and what.
+
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::path::Path;
+
+use clap::Parser;
+
+use super::talk::{self, Failed, Talk};
+use super::{CtlArgs, carry_out, usage};
+use crate::{Cli, Command};
+
+/// Bytes of a line at most.
+const LINE_MAX: u64 = 64 << 10;
+
+/// What stands before every line.
+const PROMPT: &str = "lnetctl > ";
+
+/// What every line is a command of: `ctl`, or what the binary was called as.
+pub(super) struct Session<'a> {
+    /// Words before those of a line.
+    pub(super) prefix: &'a [&'a str],
+    /// The node's socket, where a line names no other.
+    pub(super) node: Option<&'a Path>,
+}
+
+/// Carries out the lines of standard input until it ends or says so; gives the exit code.
+pub(super) fn run(session: &Session<'_>) -> anyhow::Result<u8> {
+    let mut talk = Talk::within_session(session.node);
+    let mut first_failure = 0;
+    let at_terminal = io::stdin().is_terminal();
+    loop {
+        if at_terminal {
+            write!(io::stdout(), "{PROMPT}")?;
+            io::stdout().flush()?;
+        }
+        let Some(line) = read_line()? else {
+            if at_terminal {
+                writeln!(io::stdout())?;
+            }
+            return Ok(first_failure);
+        };
+        let code = match line.as_deref().map(words) {
+            Ok(Ok(words)) => match words.first().map(String::as_str) {
+                None => 0,
+                Some("quit" | "exit") => return Ok(first_failure),
+                Some(_) => session.carry_out(&words, &mut talk)?,
+            },
+            Ok(Err(unclosed)) => talk::exit(Err(Failed::plain(unclosed)))?,
+            Err(too_long) => talk::exit(Err(Failed::plain(too_long)))?,
+        };
+        if first_failure == 0 {
+            first_failure = code;
+        }
+    }
+}
+
+impl Session<'_> {
+    fn carry_out(&self, words: &[String], talk: &mut Talk) -> anyhow::Result<u8> {
+        // What is pasted from a shell begins with the program's name.
+        let words = match words {
+            [name, rest @ ..] if name == super::SHORT_NAME => rest,
+            words => words,
+        };
+        let called = ["finerail", "ctl"]
+            .into_iter()
+            .chain(self.prefix.iter().copied());
+        let arguments: Vec<&str> = called.chain(words.iter().map(String::as_str)).collect();
+        if let Some(answered) = super::about_itself(&arguments) {
+            answered?;
+            return Ok(0);
+        }
+        let cli = match Cli::try_parse_from(&arguments) {
+            Ok(cli) => cli,
+            Err(error) => return Ok(usage(&error)),
+        };
+        let Command::Ctl(CtlArgs { node, group }) = cli.command else {
+            return Ok(talk::USAGE);
+        };
+        let done = match (group, node) {
+            // Only options: there is nothing to do.
+            (None, _) => Err(Failed::plain("no command is given")),
+            (Some(group), Some(other)) if self.node != Some(&other) => {
+                carry_out(&group, &mut Talk::within_session(Some(&other)))
+            }
+            (Some(group), _) => carry_out(&group, talk),
+        };
+        if matches!(done, Err(Failed::Node(_))) {
+            talk.forget();
+        }
+        talk::exit(done)
+    }
+}
+
+/// The next line without its end; `None` behind the last one. Inner: a line that cannot be taken.
+fn read_line() -> io::Result<Option<Result<String, &'static str>>> {
+    let mut bytes = Vec::new();
+    let mut input = io::stdin().lock();
+    let count = (&mut input).take(LINE_MAX).read_until(b'\n', &mut bytes)?;
+    if count == 0 {
+        return Ok(None);
+    }
+    if count as u64 == LINE_MAX && !bytes.ends_with(b"\n") {
+        input.skip_until(b'\n')?;
+        return Ok(Some(Err("the line is too long")));
+    }
+    let line = String::from_utf8(bytes).map_err(|_| "the line is not text");
+    Ok(Some(line))
+}
+
+/// The words of a line: parted by blanks, kept together by quotes; `\` takes the next character as it is,
+/// and `#` at the start of a word ends the line.
+fn words(line: &str) -> Result<Vec<String>, &'static str> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (Some(end), _) if character == end => quote = None,
+            (Some('\''), _) => word.get_or_insert_default().push(character),
+            (_, '\\') => match characters.next() {
+                Some(next) => word.get_or_insert_default().push(next),
+                None => return Err("the line ends behind a \\"),
+            },
+            (Some(_), _) => word.get_or_insert_default().push(character),
+            (None, '\'' | '"') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (None, '#') if word.is_none() => break,
+            (None, _) if character.is_whitespace() => words.extend(word.take()),
+            (None, _) => word.get_or_insert_default().push(character),
+        }
+    }
+    words.extend(word);
+    match quote {
+        Some(_) => Err("a quote is not closed"),
+        None => Ok(words),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn words_are_parted_by_blanks_and_kept_by_quotes() {
+        let line = r#"  udsp add --src "tcp 1" --dst 'a"b' c\ d '' # the rest"#;
+        let expected = ["udsp", "add", "--src", "tcp 1", "--dst", "a\"b", "c d", ""];
+        assert_eq!(words(line).unwrap(), expected);
+        assert_eq!(words("# nothing\n").unwrap(), [""; 0]);
+        assert_eq!(words("a#b\r\n").unwrap(), ["a#b"]);
+    }
+
+    #[test]
+    fn what_is_not_closed_is_refused() {
+        for line in ["net 'show", "net \"show", "net \\"] {
+            assert!(words(line).is_err(), "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn quoted_words_come_back_as_they_were(expected: Vec<String>) {
+            let quoted = expected.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''")));
+            let line = quoted.collect::<Vec<_>>().join(" ");
+            prop_assert_eq!(words(&line).unwrap(), expected);
+        }
+
+        #[test]
+        fn no_line_panics(line: String) {
+            let _any = words(&line);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! `lnetctl` without a command: what a script on standard input does, and how it ends.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+mod common;
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use common::process::{Ended, Process};
+use common::site::{CLIENT, Site, yaml};
+
+/// A node, and the binary under the names by which it is called.
+struct Bed {
+    site: Site,
+    node: Process,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let site = Site::new();
+        site.write("node.yaml", yaml(&[CLIENT], ""));
+        for name in ["lnetctl", "lctl"] {
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_finerail"), site.path(name)).unwrap();
+        }
+        let node = start(&site);
+        Self { site, node }
+    }
+
+    fn script(&self, name: &str, script: impl AsRef<[u8]>) -> Ended {
+        let mut command = Command::new(self.site.path(name));
+        command.env("FINERAIL_CONTROL", self.site.path("control.sock"));
+        command.current_dir(self.site.path(""));
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut session = command.stderr(Stdio::piped()).spawn().unwrap();
+        session
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(script.as_ref())
+            .unwrap();
+        let output = session.wait_with_output().unwrap();
+        let [out, err] =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        Ended {
+            status: output.status,
+            out,
+            err,
+        }
+    }
+}
+
+fn start(site: &Site) -> Process {
+    let control = format!("--control={}", site.path("control.sock").display());
+    let node = Process::start(site.command("node", &["node", &control]));
+    node.wait_for_output("ready: ");
+    node
+}
+
+#[test]
+fn a_script_is_carried_out_line_by_line_without_a_prompt() {
+    let bed = Bed::new();
+    let script = "\
+# a comment, and an empty line
+
+lnetctl net add --nid 127.0.0.2@tcp2
+udsp add --src 'tcp' --priority 0   # behind a command
+net show --net \"tcp2\"
+udsp show";
+    let ended = bed.script("lnetctl", script).expect_code(0);
+    let expected = "\
+net:
+-     net type: tcp2
+      local NI(s):
+      -     nid: 127.0.0.2@tcp2
+            status: up
+udsp:
+    - idx: 0
+      src: tcp
+      dst: NA
+      rte: NA
+      action:
+          priority: 0
+";
+    assert_eq!(ended.out, expected);
+    assert_eq!(ended.err, "");
+}
+
+#[test]
+fn a_script_goes_on_after_an_error_and_ends_with_the_code_of_the_first() {
+    let bed = Bed::new();
+    let script =
+        "nonsense\nset retry_count -1\nset retry_count 4\nglobal show\nquit\nset retry_count 5\n";
+    let ended = bed.script("lnetctl", script).expect_code(255);
+    assert!(
+        ended.err.contains("'nonsense' is not a valid command"),
+        "{}",
+        ended.err
+    );
+    assert!(ended.out.contains("retry_count: 4"), "{}", ended.out);
+    let ended = bed.script("lnetctl", "global show\n").expect_code(0);
+    assert!(
+        ended.out.contains("retry_count: 4"),
+        "nothing comes behind quit"
+    );
+}
+
+#[test]
+fn help_is_no_error_and_needs_no_node() {
+    let bed = Bed::new();
+    std::fs::rename(bed.site.path("control.sock"), bed.site.path("hidden.sock")).unwrap();
+    let ended = bed.script("lnetctl", "help\nnet --help\nhelp udsp\n--list-commands\n");
+    let ended = ended.expect_code(0);
+    for expected in [
+        "Commands:",
+        "Add a network",
+        "Remove a rule",
+        "setup-mrrouting",
+    ] {
+        assert!(
+            ended.out.contains(expected),
+            "no '{expected}' in {}",
+            ended.out
+        );
+    }
+    bed.script("lnetctl", "").expect_code(0);
+}
+
+#[test]
+fn lines_that_cannot_be_taken_are_refused_and_the_next_ones_are_not() {
+    let bed = Bed::new();
+    let lines = [
+        "net 'show".as_bytes(),
+        b"net \xff\xfe show",
+        &[b'a'; 200_000],
+        b"import",
+        b"--node elsewhere",
+        b"peer list",
+    ];
+    let ended = bed.script("lnetctl", lines.join(&b'\n')).expect_code(234);
+    let said: Vec<&str> = ended.out.lines().collect();
+    let expected = [
+        "a quote is not closed",
+        "the line is not text",
+        "the line is too long",
+        "import needs a file here: standard input has the commands",
+        "no command is given",
+    ];
+    assert_eq!(said[..5], expected, "{}", ended.out);
+}
+
+#[test]
+fn a_session_outlives_the_node_and_finds_the_next_one() {
+    let Bed { site, node } = Bed::new();
+    let mut command = Command::new(site.path("lnetctl"));
+    command.env("FINERAIL_CONTROL", site.path("control.sock"));
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut session = command.stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = session.stdin.take().unwrap();
+    let out = session.stdout.take().unwrap();
+    let mut out = std::io::BufRead::lines(std::io::BufReader::new(out));
+    let mut ask = |command: &str| writeln!(lines, "{command}").unwrap();
+    ask("global show");
+    assert_eq!(out.next().unwrap().unwrap(), "global:");
+    node.stop().expect_code(0);
+    ask("net show --net tcp");
+    let node = start(&site);
+    // The first one may find the old connection broken, or no node; the next ones find it.
+    ask("net show --net tcp");
+    ask("net show --net tcp");
+    assert!(out.any(|line| line.unwrap() == "net:"));
+    drop(lines);
+    assert_eq!(session.wait().unwrap().code(), Some(1), "the first error");
+    node.stop().expect_code(0);
+}
+
+#[test]
+fn lctl_takes_its_own_commands_line_by_line() {
+    let bed = Bed::new();
+    let ended = bed
+        .script("lctl", "list_nids\nwhich_nid 127.0.0.9@tcp\n")
+        .expect_code(0);
+    assert_eq!(ended.out, "127.0.0.1@tcp\n127.0.0.1@tcp\n");
+}

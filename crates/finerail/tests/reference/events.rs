@@ -1,0 +1,182 @@
+//! What a session saw change in time: a link and a router that go and come back, and two pings at once.
+//!
+//! ```text
+//!  recorded   sample sample sample … last      taken every few seconds, while the kernel's timers ran
+//!  here       sample …             … last      taken until ours is the recorded one
+//! ```
+//!
+//! When things happen depends on timers, and these are no one's output. That the same is shown in the end,
+//! in the same layout, and nothing on the way that a kernel node does not show, is compared.
+
+use std::thread;
+
+use crate::common::eventually;
+use crate::session::{Part, normal, parts};
+use crate::site::{Fabric, Site};
+
+/// `k-router-down`: the router's far interface goes and comes, then its node.
+pub(crate) fn router_goes_and_comes(site: &Site, part: &Part) -> bool {
+    let command = part.command.as_str();
+    for state in ["down", "up"] {
+        if command.starts_with(&format!("ip link set eth1 {state}")) {
+            site.lab.ip("vm3", &["link", "set", "eth1", state]);
+            return true;
+        }
+    }
+    if !command.starts_with("for i in ") {
+        return false;
+    }
+    let recorded = samples(&part.below);
+    let last = recorded.last().unwrap();
+    eventually("what the kernel node showed last", || {
+        let printed = site.shell(&part.node, SAMPLE);
+        let sample = printed.trim_end_matches("[rc=0]\n");
+        let answer = sample.lines().next_back().unwrap();
+        assert!(ANSWERS.contains(&answer), "{sample}");
+        (sample == last).then_some(())
+    });
+    if let Some((_, peers)) = command.split_once("done; ") {
+        let command = peers
+            .split_once("; dmesg")
+            .map_or(peers, |(command, _)| command);
+        compare_peers(site, part, command);
+    }
+    true
+}
+
+/// What the loop of the session does once.
+const SAMPLE: &str = "lnetctl route show -v 4 | grep -E 'state|type'; \
+    lnetctl ping 10.2.0.2@tcp1 2>&1 | tr -d '\\n'; echo";
+
+/// All that a ping may end with meanwhile.
+const ANSWERS: [&str; 3] = [
+    "ping:- primary nid: 10.2.0.2@tcp1  Multi-Rail: false  peer_ni:  - nid: 10.2.0.2@tcp1",
+    "manage:- ping:  errno: -5  descr: ! 'failed to ping 10.2.0.2@tcp1: Input/output error'",
+    "manage:- ping:  errno: -113  descr: ! 'failed to ping 10.2.0.2@tcp1: No route to host'",
+];
+
+/// The samples of a loop: what stands between the lines with the time.
+fn samples(printed: &str) -> Vec<String> {
+    let mut samples: Vec<String> = Vec::new();
+    for line in printed.lines() {
+        let is_time = line.ends_with(" UTC 2026");
+        let is_of_loop = line.starts_with("      ") || ANSWERS.contains(&line);
+        match samples.last_mut() {
+            _ if is_time => samples.push(String::new()),
+            // Behind the answer stands what other programs have printed.
+            Some(sample) if is_of_loop && !sample.contains("ping:") => {
+                *sample += &format!("{line}\n");
+            }
+            _ => {}
+        }
+    }
+    assert!(!samples.is_empty(), "{printed}");
+    samples
+}
+
+/// The lines about the router behind the last loop in which it is away. Peers behind it that nobody has
+/// configured are none of ours to keep (see "peers" among the differences).
+fn compare_peers(site: &Site, part: &Part, command: &str) {
+    if !command.starts_with("lnetctl peer show") {
+        return;
+    }
+    let is_of_peer = |line: &&str| line.contains(" nid: ") || line.starts_with("            ");
+    let of_peers = |text: &str| -> String {
+        let lines = text.lines().filter(|line| {
+            is_of_peer(line)
+                || line.starts_with("      peer state: ")
+                || line.contains("health value")
+        });
+        normal(&lines.map(|line| format!("{line}\n")).collect::<String>())
+    };
+    let of_router = |text: &str| -> String {
+        let peers = text.split("-     primary nid: ");
+        of_peers(
+            peers
+                .skip(1)
+                .find(|peer| peer.starts_with("10.1.0.3@tcp\n"))
+                .unwrap(),
+        )
+    };
+    let printed = site.shell(&part.node, command);
+    assert_eq!(of_router(&printed), of_router(&part.below));
+}
+
+/// `g1-health`: an interface goes down and comes back, and its peers do not notice.
+pub(crate) fn link_goes_and_comes(site: &Site, part: &Part) -> bool {
+    let Some((sampling, _)) = part.command.split_once("done; };") else {
+        return false;
+    };
+    // The session's own function, without its second of waiting.
+    let sample = format!("sleep() {{ :; }}; {sampling}done; }}; samp 1");
+    let mut phases = part.below.split(" LINK ");
+    for state in ["up", "down", "up"] {
+        site.lab.ip(&part.node, &["link", "set", "eth0", state]);
+        let recorded = last_sample(phases.next().unwrap());
+        eventually("what the kernel node showed last", || {
+            let printed = last_sample(&site.shell(&part.node, &sample));
+            (printed == recorded).then_some(())
+        });
+    }
+    true
+}
+
+/// The last line of a text about each interface, without the time and what counts pings.
+fn last_sample(printed: &str) -> Vec<String> {
+    let mut last: Vec<String> = Vec::new();
+    for line in printed.lines() {
+        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        let is_counter = |word: &&str| word.starts_with("ping_count=") || word.starts_with("next=");
+        if !words.iter().any(is_counter) {
+            continue;
+        }
+        let kept: Vec<&str> = words.into_iter().filter(|word| !is_counter(word)).collect();
+        let of_it = |line: &String| line.starts_with(&format!("{} {} ", kept[0], kept[1]));
+        last.retain(|line| !of_it(line));
+        last.push(kept.join(" "));
+    }
+    assert!(!last.is_empty(), "{printed}");
+    last
+}
+
+/// `k-race`: two nodes that were started a moment ago ping each other at once, and both are answered.
+#[test]
+fn two_pings_at_once_print_the_same_here() {
+    let (Some(site), Some(parts)) = (Site::start(Fabric::Cables), parts("k-race.txt")) else {
+        return;
+    };
+    let pings: Vec<&Part> = parts
+        .iter()
+        .filter(|part| part.command.starts_with("lnetctl ping"))
+        .collect();
+    assert!(pings.len() >= 10 && pings.len().is_multiple_of(2));
+    for pair in pings.chunks_exact(2) {
+        for node in ["vm1", "vm2"] {
+            site.done(
+                node,
+                "lnetctl lnet unconfigure; lnetctl net add --net tcp --if eth0",
+            );
+        }
+        // Both outputs stand below the second command, in the order in which they came.
+        assert_eq!(pair[0].below.trim(), "");
+        let mut recorded = answers(&pair[1].below);
+        let mut printed = thread::scope(|scope| {
+            let site = &site;
+            let asked: Vec<_> = pair
+                .iter()
+                .map(|part| scope.spawn(|| site.shell(&part.node, &part.command)))
+                .collect();
+            let answered = asked.into_iter().map(|ping| ping.join().unwrap());
+            answered.flat_map(|text| answers(&text)).collect::<Vec<_>>()
+        });
+        recorded.sort();
+        printed.sort();
+        assert_eq!(printed, recorded);
+    }
+}
+
+/// Each answer with its exit code.
+fn answers(printed: &str) -> Vec<String> {
+    let answers = printed.trim_end().split_inclusive("[rc=0]");
+    answers.map(|answer| answer.trim().to_owned()).collect()
+}

@@ -1,0 +1,193 @@
+//! `lustre_collector` reads `net show -v 4` and `stats show` of running nodes, and finds their figures.
+//!
+//! ```text
+//!  client ── 3 pings ──▶ server       what the client's control endpoint prints ─▶ the collector's
+//!                                      parsers ─▶ records ─▶ compared with what the nodes did
+//! ```
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+use std::net::{Ipv4Addr, TcpListener};
+
+use lnet_control::{Request, Section, Show};
+use lnet_dlc::Dlc;
+use lnet_node::{ControlEndpoint, ControlOptions, Node, NodeOptions};
+use lustre_collector::{LNetStats, Record, parse_lnetctl_output, parse_lnetctl_stats};
+use tempfile::TempDir;
+
+const CLIENT: &str = "127.0.0.1@tcp";
+const SERVER: &str = "127.0.0.2@tcp";
+/// A second rail of the client, which sends nothing.
+const IDLE: &str = "127.0.0.3@tcp1";
+
+const PINGS: usize = 3;
+
+/// A node, how it is controlled, and where.
+struct Bed {
+    dlc: Dlc,
+    _endpoint: ControlEndpoint,
+    _directory: TempDir,
+    _node: Node,
+}
+
+impl Bed {
+    fn start(port: u16, nids: &[&str]) -> Self {
+        let mut yaml = String::from("net:\n");
+        for nid in nids {
+            let net = nid.split_once('@').unwrap().1;
+            yaml += &format!("- net type: {net}\n  local NI(s):\n  - nid: {nid}\n");
+        }
+        let options = NodeOptions {
+            port,
+            ..NodeOptions::default()
+        };
+        let node = Node::start(&lnet_config::parse(&yaml).unwrap(), options).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("control.sock");
+        let endpoint = node
+            .open_control(&ControlOptions { path, group: None })
+            .unwrap();
+        Self {
+            dlc: Dlc::connect(endpoint.path()).unwrap(),
+            _endpoint: endpoint,
+            _directory: directory,
+            _node: node,
+        }
+    }
+
+    fn show(&mut self, section: Section, verbosity: u8) -> String {
+        let show = Show {
+            section,
+            verbosity,
+            net: None,
+            nid: None,
+            gateway: None,
+            idx: None,
+        };
+        self.dlc.request(&Request::Show(show)).unwrap()
+    }
+
+    fn ping(&mut self, nid: &str) {
+        let ping = Request::Ping {
+            nids: vec![nid.to_owned()],
+            source: None,
+            timeout: 30,
+            discover: false,
+        };
+        self.dlc.request(&ping).unwrap();
+    }
+}
+
+/// A port that is free on all addresses of the test.
+fn free_port() -> u16 {
+    loop {
+        let any = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = any.local_addr().unwrap().port();
+        let is_free = |last| TcpListener::bind((Ipv4Addr::new(127, 0, 0, last), port)).is_ok();
+        if [2, 3].into_iter().all(is_free) {
+            return port;
+        }
+    }
+}
+
+/// A client that has pinged a server, and the server.
+fn pinged() -> [Bed; 2] {
+    let port = free_port();
+    let mut client = Bed::start(port, &[CLIENT, IDLE]);
+    let server = Bed::start(port, &[SERVER]);
+    for _ in 0..PINGS {
+        client.ping(SERVER);
+    }
+    [client, server]
+}
+
+fn lnet(records: &[Record]) -> impl Iterator<Item = &LNetStats> {
+    records.iter().map(|record| match record {
+        Record::LNetStat(stat) => stat,
+        other => panic!("not a figure of LNet: {other:?}"),
+    })
+}
+
+/// NID, name and value of each record of an interface.
+fn of_interfaces(records: &[Record]) -> Vec<(&str, &str, i64)> {
+    let figures = lnet(records).map(|stat| match stat {
+        LNetStats::SendCount(stat) | LNetStats::RecvCount(stat) | LNetStats::DropCount(stat) => {
+            (stat.nid.as_str(), stat.param.0.as_str(), stat.value)
+        }
+        other => panic!("not of an interface: {other:?}"),
+    });
+    figures.collect()
+}
+
+/// Name and value of each record of the node as a whole.
+fn of_node(records: &[Record]) -> Vec<(&str, i64)> {
+    let figures = lnet(records).map(|stat| match stat {
+        LNetStats::SendLength(stat) | LNetStats::RecvLength(stat) | LNetStats::DropLength(stat) => {
+            (stat.param.0.as_str(), stat.value)
+        }
+        other => panic!("not of a node: {other:?}"),
+    });
+    figures.collect()
+}
+
+#[test]
+fn the_collector_finds_every_interface_and_its_counters_in_net_show() {
+    let [mut client, mut server] = pinged();
+    let shown = client.show(Section::Net, 4);
+    let records = parse_lnetctl_output(shown.as_bytes()).unwrap();
+    let pings = i64::try_from(PINGS).unwrap();
+    let expected = [("0@lo", 0), (CLIENT, pings), (IDLE, 0)].map(|(nid, count)| {
+        [
+            (nid, "send_count", count),
+            (nid, "recv_count", count),
+            (nid, "drop_count", 0),
+        ]
+    });
+    assert_eq!(of_interfaces(&records), expected.concat(), "{shown}");
+    let shown = server.show(Section::Net, 4);
+    let records = parse_lnetctl_output(shown.as_bytes()).unwrap();
+    let received = (SERVER, "recv_count", pings);
+    assert!(of_interfaces(&records).contains(&received), "{shown}");
+}
+
+#[test]
+fn the_collector_finds_the_bytes_sent_and_received_in_stats_show() {
+    let [mut client, mut server] = pinged();
+    let shown = client.show(Section::Statistics, 0);
+    let records = parse_lnetctl_stats(shown.as_bytes()).unwrap();
+    let length = |name: &str| {
+        let named = of_node(&records).into_iter().find(|(own, _)| *own == name);
+        named.unwrap().1
+    };
+    // A ping carries nothing there, and back what the server lists: its loopback and its interface, in a
+    // header of 16 bytes and 16 for each.
+    let answer = 16 + 2 * 16;
+    assert_eq!(length("send_length"), 0, "{shown}");
+    assert_eq!(
+        length("recv_length"),
+        i64::try_from(PINGS).unwrap() * answer,
+        "{shown}"
+    );
+    assert_eq!(length("drop_length"), 0, "{shown}");
+    assert_eq!(of_node(&records).len(), 3);
+    let shown = server.show(Section::Statistics, 0);
+    let records = parse_lnetctl_stats(shown.as_bytes()).unwrap();
+    let sent = ("send_length", i64::try_from(PINGS).unwrap() * answer);
+    assert!(of_node(&records).contains(&sent), "{shown}");
+}
+
+/// The collector is strict: it is no proof of anything if it reads what lacks a key.
+#[test]
+fn the_collector_refuses_an_output_that_lacks_a_key_of_its_own() {
+    let [mut client, _server] = pinged();
+    let whole = client.show(Section::Net, 4);
+    let without = |key: &str| -> String {
+        let lines = whole.lines().filter(|line| !line.contains(key));
+        lines.map(|line| format!("{line}\n")).collect()
+    };
+    for key in ["dev cpt:", "aborted:", "send_count:", "CPT:"] {
+        let shown = without(key);
+        assert!(shown.len() < whole.len(), "{key}");
+        assert!(parse_lnetctl_output(shown.as_bytes()).is_err(), "{key}");
+    }
+}

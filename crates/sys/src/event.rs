@@ -1,0 +1,138 @@
+//! Something that happens again and again, and that threads of this process wait for.
+//!
+//! ```text
+//!  waiter:   seen = count() ─▶ look at the condition ─▶ wait(seen)
+//!  notifier: change the condition ─▶ notify()
+//! ```
+//!
+//! What is notified between `count` and `wait` ends the wait at once, so no lock is needed to lose
+//! nothing. Unlike `std`'s parking and condition variables this tells when a signal ended a wait.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::libc;
+
+/// Counts what happens.
+#[derive(Debug, Default)]
+pub struct Event {
+    count: AtomicU32,
+    waiters: AtomicU32,
+}
+
+/// Why a wait for an [`Event`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// Something has happened, or nothing: the caller looks at its condition again.
+    Perhaps,
+    /// The limit has passed.
+    Late,
+    /// This thread has handled a signal.
+    Signal,
+}
+
+/// A wait without a limit is cut, because one that is cut by nothing hides signals.
+const SLICE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Event {
+    /// How often it has happened, modulo 2^32.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// It happens: every wait for it ends.
+    pub fn notify(&self) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        // A waiter that is not seen here will see the new count.
+        if self.waiters.load(Ordering::SeqCst) > 0 {
+            self.wake();
+        }
+    }
+
+    /// Sleeps until it has happened more often than `seen`, for at most `limit`.
+    pub fn wait(&self, seen: u32, limit: Duration) -> Waited {
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        let waited = self.sleep(seen, limit.min(SLICE_MAX));
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        waited
+    }
+
+    #[expect(unsafe_code, reason = "neither std nor nix has this system call")]
+    fn wake(&self) {
+        // SAFETY: FUTEX_WAKE takes the address as a name and touches no memory.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                self.count.as_ptr(),
+                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+                i32::MAX,
+            )
+        };
+    }
+
+    #[expect(unsafe_code, reason = "neither std nor nix has this system call")]
+    fn sleep(&self, seen: u32, limit: Duration) -> Waited {
+        let limit = libc::timespec {
+            // At most a day.
+            tv_sec: limit.as_secs() as libc::time_t,
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        // SAFETY: the address is that of an aligned word that lives as long as `self`; the kernel
+        // reads it, and a `timespec` that lives during the call.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                self.count.as_ptr(),
+                libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                seen,
+                &raw const limit,
+            )
+        };
+        match Errno::result(result) {
+            Err(Errno::ETIMEDOUT) => Waited::Late,
+            Err(Errno::EINTR) => Waited::Signal,
+            Ok(_) | Err(_) => Waited::Perhaps,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn what_happened_since_it_was_counted_ends_the_wait() {
+        let event = Event::default();
+        let seen = event.count();
+        event.notify();
+        assert_eq!(event.wait(seen, LONG), Waited::Perhaps);
+        let limit = Duration::from_millis(5);
+        assert_eq!(event.wait(event.count(), limit), Waited::Late);
+    }
+
+    #[test]
+    fn every_waiter_hears_of_it() {
+        let (event, done) = (Event::default(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    loop {
+                        let seen = event.count();
+                        if done.load(Ordering::SeqCst) {
+                            return;
+                        }
+                        assert_ne!(event.wait(seen, LONG), Waited::Late);
+                    }
+                });
+            }
+            done.store(true, Ordering::SeqCst);
+            event.notify();
+        });
+    }
+}
