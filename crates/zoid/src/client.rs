@@ -68,6 +68,8 @@ pub(crate) struct Client {
     closed: AtomicBool,
     /// Signals end what waits.
     interruptible: AtomicBool,
+    /// Posts do not wait for their outcome.
+    pipelined: AtomicBool,
     post_timeout_ms: AtomicU32,
     max_expected: AtomicU64,
     max_unexpected: AtomicU64,
@@ -99,6 +101,7 @@ impl Client {
     ) -> Result<Arc<Self>, Error> {
         let client = Arc::new(Self {
             interruptible: AtomicBool::new(options.interruptible),
+            pipelined: AtomicBool::new(options.pipelined),
             options,
             completions,
             counters,
@@ -233,7 +236,7 @@ impl Method for Client {
         self.counters.posts().up();
         let op = self.lock().queue.add(request);
         let key = Key::of(op.kind, op.tag);
-        if self.options.pipelined {
+        if self.pipelined.load(Ordering::Relaxed) {
             return Ok(self.post_pipelined(op, key));
         }
         if !self.lock().queue.is_oldest(&op) {
@@ -314,6 +317,9 @@ impl Method for Client {
         }
         if let Some(interruptible) = setting::interruptible(setting) {
             self.interruptible.store(interruptible, Ordering::Relaxed);
+        }
+        if let Some(pipelined) = setting::pipelined(setting) {
+            self.pipelined.store(pipelined, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -16,6 +16,10 @@
 //! which saves an exchange when that comes soon. It makes the order of posts matter: a program
 //! that waits in one post while the server first needs another one stalls until the time is over.
 //!
+//! **Pipelining.** A post waits for the daemon, and a server's that completes at once for its whole
+//! transfer, so one thread has one message under way. With [`Options::pipelined`] posts return pending,
+//! and one thread has as many under way as it posts, which is what bandwidth wants.
+//!
 //! **Signals.** A wait goes on after a signal that was handled. With [`Options::interruptible`] it ends:
 //! a test returns what there is, mostly nothing; a client's post that waits returns pending; starting
 //! returns [`bmi::Error::Intr`]. It is the handling thread's wait that ends. Whatever moves bytes goes

@@ -18,7 +18,7 @@ use zoid_proto::Instance;
 /// | `ZOID_EXTENDED_ADDR` | `1`: addresses with an instance or a host are accepted | off |
 /// | `ZOID_INTERRUPTIBLE` | `1`: a signal ends waits | off |
 /// | `ZOID_JOB` | number of the job, for fairness between jobs | 0 |
-/// | `ZOID_PIPELINED` | `1`: a client's posts do not wait for their outcome | off |
+/// | `ZOID_PIPELINED` | `1`: posts do not wait for their outcome | off |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The daemon's instance.
@@ -46,8 +46,10 @@ pub struct Options {
     pub interruptible: bool,
     /// The job, for fairness between jobs.
     pub job: u32,
-    /// A client's posts return pending at once, and tests bring them on: a program with one thread
-    /// has several messages under way. Off, a post is an attempt whose outcome it returns.
+    /// Posts return pending at once, and tests bring them on, so that one thread has several
+    /// messages under way: a client's post does not wait for the daemon's answer, a server's not for
+    /// the transfer. Off, a client's post is an attempt whose outcome it returns, and a server's may
+    /// complete at once.
     pub pipelined: bool,
 }
 

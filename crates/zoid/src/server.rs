@@ -84,6 +84,8 @@ pub(crate) struct Server {
     closed: AtomicBool,
     /// Signals end what waits.
     interruptible: AtomicBool,
+    /// Posts do not wait for a transfer.
+    pipelined: AtomicBool,
     /// Threads that may be using memory of the program.
     inside: AtomicUsize,
     /// Memory in segments of daemons that are gone, which programs still hold: it is copied.
@@ -139,6 +141,7 @@ impl Server {
         let server = Arc::new(Self {
             served: Mutex::new(Some(Served::claim(&options.instance)?)),
             interruptible: AtomicBool::new(options.interruptible),
+            pipelined: AtomicBool::new(options.pipelined),
             options,
             completions,
             counters,
@@ -430,6 +433,9 @@ impl Method for Handle {
         }
         if let Some(interruptible) = setting::interruptible(setting) {
             server.interruptible.store(interruptible, Ordering::Relaxed);
+        }
+        if let Some(pipelined) = setting::pipelined(setting) {
+            server.pipelined.store(pipelined, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -11,10 +11,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use sys::span::Span;
 use sys::{Alarm, Readiness, Woken, receive_descriptors, wait_until_ready};
 use zoid_proto::fwd::{Frame, FrameHeader, MAX_BODY};
@@ -76,9 +76,6 @@ fn connect_unix(paths: &[PathBuf]) -> io::Result<UnixStream> {
 fn connect_at_once(path: &Path) -> io::Result<UnixStream> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
-    if let Some(n) = std::env::var("ZSND").ok().and_then(|v| v.parse().ok()) {
-        socket.set_send_buffer_size(n)?;
-    }
     socket.connect(&SockAddr::unix(path)?)?;
     Ok(UnixStream::from(OwnedFd::from(socket)))
 }
@@ -101,6 +98,8 @@ fn connect_tcp(host: &str, limit: Duration) -> io::Result<TcpStream> {
 /// One connection.
 pub(super) struct Link {
     stream: Stream,
+    /// How long a call of the system waits for the other side, once there is one.
+    patience: OnceLock<Duration>,
     writing: Mutex<()>,
     reader: Mutex<Reader>,
     counters: Arc<Counters>,
@@ -146,12 +145,30 @@ impl Link {
     ) -> io::Result<Self> {
         Ok(Self {
             stream: Stream::connect(place, limit)?,
+            patience: OnceLock::new(),
             writing: Mutex::new(()),
             reader: Mutex::default(),
             counters,
             born: Instant::now(),
             heard_ms: AtomicU64::new(0),
         })
+    }
+
+    /// From now on, sends wait in the system for a daemon that takes something within `patience`, and
+    /// reads for the rest of a frame. So a message needs one call, and not two for every piece of it
+    /// that the socket's buffer holds.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` fails with.
+    pub(super) fn wait_in_calls(&self, patience: Duration) -> io::Result<()> {
+        let socket = SockRef::from(&self.stream);
+        socket.set_write_timeout(Some(patience))?;
+        socket.set_read_timeout(Some(MID_FRAME))?;
+        socket.set_nonblocking(false)?;
+        // Set once, before anybody else has this connection.
+        let _first = self.patience.set(patience);
+        Ok(())
     }
 
     /// When the last byte came.
@@ -212,13 +229,18 @@ impl Link {
         patience: Duration,
     ) -> io::Result<()> {
         let _whole = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = |limit| wait_until_ready(&self.stream, Readiness::Writable, Some(limit));
+        let waits = self.patience.get();
+        if waits.is_some_and(|waits| patience < *waits) && !room(patience)? {
+            return Err(ErrorKind::TimedOut.into());
+        }
         let mut sent = 0;
         while sent < total {
             match sys::span::send(&self.stream, head, payload, sent) {
                 Ok(count) => sent += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if !wait_until_ready(&self.stream, Readiness::Writable, Some(patience))? {
+                    if waits.is_some() || !room(patience)? {
                         return Err(ErrorKind::TimedOut.into());
                     }
                 }

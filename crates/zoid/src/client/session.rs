@@ -717,6 +717,8 @@ impl Client {
             .next()
             .filter(|_| shared)
             .and_then(map_segment);
+        let heartbeat = Duration::from_millis(welcome.heartbeat_ms.max(1).into());
+        link.wait_in_calls(heartbeat * SILENT_HEARTBEATS)?;
         let link = Arc::new(link);
         let mut state = self.lock();
         if self.closed.load(Ordering::Relaxed) {

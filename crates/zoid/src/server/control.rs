@@ -41,6 +41,8 @@ struct Slots {
     free: Vec<Slot>,
     /// Those made so far have the indices below.
     made: u32,
+    /// Threads that wait for one.
+    wanted: u32,
 }
 
 /// A reply queue and the number of its last command.
@@ -59,8 +61,12 @@ pub(super) struct InUse<'a> {
 impl Drop for InUse<'_> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            self.control.lock().free.push(slot);
-            self.control.released.notify_one();
+            let mut slots = self.control.lock();
+            slots.free.push(slot);
+            // To wake nobody is a system call, too.
+            if slots.wanted > 0 {
+                self.control.released.notify_one();
+            }
         }
     }
 }
@@ -129,6 +135,7 @@ impl Control {
             slots: Mutex::new(Slots {
                 free: Vec::new(),
                 made: 0,
+                wanted: 0,
             }),
             released: Condvar::new(),
         };
@@ -198,8 +205,10 @@ impl Control {
             if began.elapsed() >= limit {
                 return Err(Error::TimedOut);
             }
+            slots.wanted += 1;
             let waited = self.released.wait_timeout(slots, SLICE);
             slots = waited.unwrap_or_else(PoisonError::into_inner).0;
+            slots.wanted -= 1;
         }
     }
 

@@ -112,7 +112,9 @@ impl Server {
             self.provide(&mut op, piece);
         }
         lock(&self.ops).insert(id, op);
-        match self.register(id, attachment, false) {
+        // A post that may complete at once returns when its transfer is over, and not before.
+        let not_immediate = self.pipelined.load(Ordering::Relaxed);
+        match self.register(id, attachment, not_immediate) {
             Outcome::Immediate(len) => Ok(Posted::Immediate(len)),
             Outcome::Registered => Ok(Posted::Pending),
             Outcome::Failed(error) => Err(error),

@@ -37,11 +37,9 @@ pub(super) fn serve(place: &Place) -> anyhow::Result<()> {
         let (method, task) = line.split_once(' ').context("a line without a task")?;
         let method: Method = method.parse()?;
         let task: Task = task.parse()?;
-        let streams = matches!(task.pattern, Pattern::Stream | Pattern::UnexpectedStream);
-        let pipelined = streams && method != Method::Tcp;
-        let end = match ends.entry((method, pipelined)) {
+        let end = match ends.entry(method) {
             Entry::Occupied(end) => end.into_mut(),
-            Entry::Vacant(free) => free.insert(End::connect(place, method, pipelined)?),
+            Entry::Vacant(free) => free.insert(End::connect(place, method)?),
         };
         let done = end.run(&task).with_context(|| line.clone())?;
         writeln!(io::stdout(), "{done}").context("cannot write to standard output")?;
@@ -71,15 +69,11 @@ struct End {
 }
 
 impl End {
-    fn connect(place: &Place, method: Method, pipelined: bool) -> anyhow::Result<Self> {
+    fn connect(place: &Place, method: Method) -> anyhow::Result<Self> {
         let (builder, counters) = match method {
             Method::Tcp => (Bmi::builder().method(bmi::tcp::Tcp::new()), None),
             Method::Zoid | Method::ZeroCopy => {
-                let options = place.client_options(method)?;
-                let zoid = Zoid::new(zoid::Options {
-                    pipelined,
-                    ..options
-                });
+                let zoid = Zoid::new(place.client_options(method)?);
                 let counters = zoid.counters();
                 (Bmi::builder().method(zoid), Some(counters))
             }
@@ -104,6 +98,7 @@ impl End {
             let post = self.unexpected(begin, BEGIN)?;
             self.finish(post)?;
         }
+        self.bmi.set(Some(self.server), &task.posts())?;
         let before = self.counts();
         let begun = Instant::now();
         match task.pattern {

@@ -21,6 +21,8 @@ pub(super) struct Effort {
     pub(super) measurement: Duration,
     /// After so long in a placement no further round begins, on a machine that is too busy for all.
     pub(super) placement_max: Duration,
+    /// Words that a row's name must have; then nothing but rows is measured.
+    pub(super) only: Option<String>,
 }
 
 const MIB: usize = 1 << 20;
@@ -39,7 +41,7 @@ pub(super) fn everything(effort: &Effort) -> anyhow::Result<Measured> {
         // What ended explains more than who noticed.
         let report = report.or_else(|error| bed.check_alive().and(Err(error)))?;
         reports.push(report);
-        if counted.is_empty() {
+        if counted.is_empty() && effort.only.is_none() {
             counted = count(&mut bed)?;
         }
     }
@@ -58,7 +60,11 @@ fn in_placement(
 ) -> anyhow::Result<PlacementReport> {
     let begun = Instant::now();
     let mut rows = Vec::new();
-    for subject in Subject::all(effort.short) {
+    let wanted = |subject: &Subject| {
+        let only = effort.only.as_ref();
+        only.is_none_or(|words| subject.label().contains(words.as_str()))
+    };
+    for subject in Subject::all(effort.short).into_iter().filter(wanted) {
         rows.push(calibrated(bed, subject, effort.measurement)?);
     }
     for round in 0..effort.rounds {
@@ -70,7 +76,11 @@ fn in_placement(
         }
     }
     let mut groups = Vec::new();
-    for (method, bytes, clients) in crowds(effort.short) {
+    let crowds = match effort.only {
+        Some(_) => Vec::new(),
+        None => crowds(effort.short),
+    };
+    for (method, bytes, clients) in crowds {
         groups.push(crowd(bed, method, bytes, clients, effort)?);
     }
     Ok(PlacementReport::new(placement, rows, groups))

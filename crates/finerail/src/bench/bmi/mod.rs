@@ -27,6 +27,7 @@ mod task;
 use std::io;
 use std::time::Duration;
 
+use anyhow::ensure;
 use clap::Args;
 
 use crate::common::print_bytes;
@@ -53,9 +54,12 @@ pub(super) struct BmiArgs {
     /// How often everything is measured; the tables have the medians [default: 9, with --short 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: Option<u16>,
+    /// Measure only rows with these words in their name, and neither crowds nor counts
+    #[arg(long, value_name = "WORDS")]
+    only: Option<String>,
     /// Instead of measuring, let 8 clients exchange messages of all sizes for so long, look at every
     /// byte, and fail when memory grows
-    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["short", "json", "rounds"])]
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["short", "json", "rounds", "only"])]
     soak: Option<u32>,
 }
 
@@ -79,7 +83,9 @@ fn measured(args: &BmiArgs) -> anyhow::Result<String> {
         rounds: args.rounds.unwrap_or(rounds),
         measurement,
         placement_max,
+        only: args.only.clone(),
     })?;
+    ensure!(!report.is_empty(), "no row has these words in its name");
     Ok(match args.json {
         true => serde_json::to_string_pretty(&report)? + "\n",
         false => report.text(),

@@ -97,6 +97,11 @@ const FAIRNESS: Target = Target::AtLeast(0.5);
 
 impl Measured {
     /// The tables that people read.
+    /// Whether no row was measured.
+    pub(super) fn is_empty(&self) -> bool {
+        self.placements.iter().all(|report| report.rows.is_empty())
+    }
+
     pub(super) fn text(&self) -> String {
         let Self {
             congestion, rounds, ..
@@ -113,7 +118,9 @@ impl Measured {
                 .placement
                 .describe_roles("clients", "daemon and server");
             push(&mut text, format_args!("\n{place}\n{}\n", report.rows()));
-            push(&mut text, format_args!("\n{}\n", report.groups()));
+            if !report.many_clients.is_empty() {
+                push(&mut text, format_args!("\n{}\n", report.groups()));
+            }
         }
         text.push('\n');
         for counted in &self.counted {

@@ -164,6 +164,7 @@ impl Server<'_> {
             "{} lanes",
             task.in_flight
         );
+        self.bmi.set(Some(address), &task.posts())?;
         let next = self.clients.len();
         let number = *self.numbers.entry(address).or_insert(next);
         let client = Client {

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
+use bmi::Setting;
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -80,6 +81,14 @@ pub(super) struct Done {
 }
 
 impl Task {
+    /// Whether posts wait for their outcome; the tcp method's never do.
+    pub(super) const fn posts(&self) -> Setting {
+        match self.pattern {
+            Pattern::Stream | Pattern::UnexpectedStream => zoid::setting::PIPELINED,
+            _ => zoid::setting::UNPIPELINED,
+        }
+    }
+
     /// Whether the server takes part.
     pub(super) const fn needs_server(&self) -> bool {
         !matches!(self.pattern, Pattern::Refused | Pattern::Silence)
