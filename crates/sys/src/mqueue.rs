@@ -146,7 +146,7 @@ impl MessageQueue {
     /// [`ErrorKind::TimedOut`] when none came in time; otherwise as
     /// [`try_receive`](Self::try_receive).
     pub fn receive(&self, buffer: &mut [u8], limit: Duration) -> io::Result<usize> {
-        self.until(limit, Readiness::Readable, || self.try_receive(buffer))
+        self.receive_after(wait_until_ready, buffer, limit)
     }
 
     /// As [`receive`](Self::receive), but a signal that this thread handles ends the wait, too.
@@ -155,15 +155,28 @@ impl MessageQueue {
     ///
     /// [`ErrorKind::Interrupted`] for a signal; otherwise as [`receive`](Self::receive).
     pub fn receive_or_signal(&self, buffer: &mut [u8], limit: Duration) -> io::Result<usize> {
+        self.receive_after(wait_or_signal, buffer, limit)
+    }
+
+    /// Waits first: a reply is hardly ever there as soon as it is asked for, and to look would be a
+    /// system call more for each.
+    fn receive_after(
+        &self,
+        wait: impl Fn(&OwnedFd, Readiness, Option<Duration>) -> io::Result<bool>,
+        buffer: &mut [u8],
+        limit: Duration,
+    ) -> io::Result<usize> {
         let began = Instant::now();
         loop {
-            match self.try_receive(buffer) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                done => return done,
-            }
             let left = limit.saturating_sub(began.elapsed());
-            if !wait_or_signal(&self.0, Readiness::Readable, Some(left))? {
+            if !wait(&self.0, Readiness::Readable, Some(left))? {
                 return Err(ErrorKind::TimedOut.into());
+            }
+            match self.try_receive(buffer) {
+                // Another thread was faster.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                done => return done,
             }
         }
     }
