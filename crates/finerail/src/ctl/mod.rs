@@ -10,6 +10,7 @@ mod advice;
 mod args;
 mod change;
 mod fault;
+mod hosts;
 mod lctl;
 mod local;
 mod session;
@@ -174,13 +175,13 @@ fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
         Group::Stats(StatsCommand::Reset) => talk.print(&Request::ResetStatistics),
         Group::Export(args) => export(args, talk),
         Group::Ping(args) => talk.print(&Request::Ping {
-            nids: args.nids.clone(),
+            nids: hosts::resolved(&args.nids),
             source: args.source.clone(),
             timeout: args.timeout,
             discover: false,
         }),
         Group::Discover(args) => talk.print(&Request::Ping {
-            nids: args.nids.clone(),
+            nids: hosts::resolved(&args.nids),
             source: None,
             timeout: DISCOVERY_SECONDS,
             discover: true,
