@@ -16,6 +16,7 @@
     reason = "clippy knows only functions with #[test] as tests"
 )]
 
+mod group;
 mod kills;
 mod party;
 mod relay;
