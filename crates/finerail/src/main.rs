@@ -80,7 +80,7 @@ enum Command {
 /// Says what is wrong with the arguments; the exit code is that of the command's own world.
 fn usage(arguments: &[OsString], error: &clap::Error) -> u8 {
     match common::command_of(arguments).and_then(OsStr::to_str) {
-        Some("ctl") => ctl::usage(error),
+        Some("ctl") => ctl::usage(ctl::Tool::Lnetctl, error),
         Some("convert") => convert::usage(error),
         _ => {
             // Nothing can be done when nobody reads what is wrong.
@@ -91,13 +91,9 @@ fn usage(arguments: &[OsString], error: &clap::Error) -> u8 {
 }
 
 fn main() -> ExitCode {
-    let arguments = ctl::with_command(zoid::with_command(std::env::args_os().collect()));
-    if let Some(answered) = ctl::is_called(&arguments)
-        .then(|| ctl::about_itself(&arguments))
-        .flatten()
-    {
-        let answered = answered.map(|()| ExitCode::SUCCESS);
-        return answered.unwrap_or_else(|error| common::report(&error.into()));
+    let arguments = zoid::with_command(std::env::args_os().collect());
+    if let Some(done) = ctl::called_directly(&arguments) {
+        return done.unwrap_or_else(|error| common::report(&error));
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,

@@ -60,7 +60,7 @@ pub(crate) enum Group {
     #[command(hide = true)]
     Lctl {
         #[command(subcommand)]
-        command: Option<LctlCommand>,
+        command: LctlCommand,
     },
 }
 
