@@ -28,7 +28,23 @@ fn add(args: &UdspAddArgs, talk: &mut Talk) -> Result<(), Failed> {
         rte: args.rte.clone(),
         priority: args.priority.as_deref().map(priority).transpose()?,
     };
+    if [&rule.src, &rule.dst, &rule.rte]
+        .into_iter()
+        .flatten()
+        .any(|text| is_ipv6(text))
+    {
+        let what = "IPv6 addresses are not taken here, as lnetctl does not; an import takes them";
+        return Err(Failed::block("add", "udsp", -EINVAL, what));
+    }
     talk.print(&Request::Rule(RuleChange::Add { rule, idx }))
+}
+
+const EINVAL: i32 = 22;
+
+/// The colons of an address; no network has one.
+fn is_ipv6(descriptor: &str) -> bool {
+    let address = descriptor.split_once('@').map(|(address, _)| address);
+    address.is_some_and(|address| address.contains(':'))
 }
 
 fn delete(args: &UdspDelArgs, talk: &mut Talk) -> Result<(), Failed> {

@@ -129,9 +129,9 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         name: "global-values",
-        kernel: "router_sensitivity is kept as it was set; discovery is on",
-        finerail: "router_sensitivity: 100, discovery: 0",
-        why: "the first is deprecated and consulted by nothing; for the second see discovery",
+        kernel: "discovery is on",
+        finerail: "discovery: 0",
+        why: "see discovery",
         text_only: false,
         commands: &["e-show-export: lnetctl global show"],
     },
