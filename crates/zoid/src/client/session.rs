@@ -377,7 +377,8 @@ impl Client {
         request: Option<u32>,
         limit: Duration,
     ) -> (MutexGuard<'a, State>, bool) {
-        let own = TURN.with(Arc::clone);
+        // A thread that is ending may have none any more.
+        let own = TURN.try_with(Arc::clone).unwrap_or_default();
         let seen = own.count();
         let turn = Arc::clone(&own);
         state.followers.push(Follower { turn, request });
