@@ -18,6 +18,7 @@ mod ping;
 mod service;
 mod sim;
 mod store;
+mod top;
 mod zoid;
 
 use std::ffi::{OsStr, OsString};
@@ -51,6 +52,8 @@ enum Command {
     /// Look at a running node and change it: the commands of lnetctl
     #[command(infer_long_args = true)]
     Ctl(ctl::CtlArgs),
+    /// Watch a running node: its interfaces, peers and routes, health and rates, live
+    Top(top::TopArgs),
     /// Ask LNet nodes for their interfaces; needs no daemon and no module
     Ping(ping::PingArgs),
     /// Print the LNet traffic in a packet capture, message by message
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Node(args) => node::run(args),
         Command::Ctl(args) => ctl::run(args),
+        Command::Top(args) => top::run(args),
         Command::Ping(args) => ping::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Explain(args) => explain::run(args),
