@@ -81,7 +81,8 @@ impl Drop for Bed {
 fn run(under: Under, example: &str, arguments: &[&str]) -> String {
     let bed = Bed::new();
     let prefix = Prefix::new();
-    let program = prefix.compile("cc", &["-std=c89"], example);
+    // Of POSIX they use what C89 can say.
+    let program = prefix.compile("cc", &["-std=c89", "-D_POSIX_C_SOURCE=200112L"], example);
     run_pair(under, &program, ZOID, arguments, &bed.environment)
 }
 
@@ -104,4 +105,20 @@ fn the_examples_are_clean_under_valgrind_over_zoid() {
     }
     run(Under::Valgrind, "examples/message_pair.c", &[]);
     run(Under::Valgrind, "examples/pingpong.c", &["2"]);
+}
+
+#[test]
+fn section_5_3_a_child_that_fork_made_has_no_interface_and_takes_none_away() {
+    run(Under::Nothing, "tests/c/fork.c", &[]);
+}
+
+#[test]
+fn section_5_3_memory_of_a_server_that_is_not_what_its_caller_says_is_refused() {
+    run(Under::Nothing, "tests/c/memory.c", &[]);
+}
+
+#[test]
+fn section_5_3_a_storm_of_signals_amid_transfers_is_not_noticed() {
+    let said = run(Under::Nothing, "tests/c/storm.c", &[]);
+    println!("{said}");
 }

@@ -6,16 +6,31 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::CommandFactory;
+use clap::{Command, CommandFactory, ValueEnum};
 use clap_complete::Shell;
 
 use crate::Cli;
+use crate::ctl::Tool;
 
 /// Arguments of `finerail completions`.
 #[derive(clap::Args)]
 pub(crate) struct CompletionsArgs {
     /// The shell
     shell: Shell,
+    /// The name that is completed: the program answers to all of them
+    #[arg(value_enum, default_value_t = Name::Finerail)]
+    name: Name,
+}
+
+/// What the program may be called.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// All of it
+    Finerail,
+    /// Its command ctl
+    Lnetctl,
+    /// The few commands of the older tool
+    Lctl,
 }
 
 /// Arguments of `finerail man`.
@@ -28,9 +43,20 @@ pub(crate) struct ManArgs {
 
 pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "finerail", &mut script);
+    let (mut command, name) = named(args.name);
+    clap_complete::generate(args.shell, &mut command, name, &mut script);
     crate::common::print_bytes(&script, &mut io::stdout())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The command that a name stands for.
+fn named(name: Name) -> (Command, &'static str) {
+    let tool = match name {
+        Name::Finerail => return (Cli::command(), "finerail"),
+        Name::Lnetctl => Tool::Lnetctl,
+        Name::Lctl => Tool::Lctl,
+    };
+    (tool.command(), tool.name())
 }
 
 pub(crate) fn man_pages(args: &ManArgs) -> anyhow::Result<ExitCode> {

@@ -18,6 +18,7 @@ mod ping;
 mod service;
 mod sim;
 mod store;
+mod top;
 mod zoid;
 
 use std::ffi::{OsStr, OsString};
@@ -51,6 +52,8 @@ enum Command {
     /// Look at a running node and change it: the commands of lnetctl
     #[command(infer_long_args = true)]
     Ctl(ctl::CtlArgs),
+    /// Watch a running node: its interfaces, peers and routes, health and rates, live
+    Top(top::TopArgs),
     /// Ask LNet nodes for their interfaces; needs no daemon and no module
     Ping(ping::PingArgs),
     /// Print the LNet traffic in a packet capture, message by message
@@ -80,7 +83,7 @@ enum Command {
 /// Says what is wrong with the arguments; the exit code is that of the command's own world.
 fn usage(arguments: &[OsString], error: &clap::Error) -> u8 {
     match common::command_of(arguments).and_then(OsStr::to_str) {
-        Some("ctl") => ctl::usage(error),
+        Some("ctl") => ctl::usage(ctl::Tool::Lnetctl, error),
         Some("convert") => convert::usage(error),
         _ => {
             // Nothing can be done when nobody reads what is wrong.
@@ -91,13 +94,9 @@ fn usage(arguments: &[OsString], error: &clap::Error) -> u8 {
 }
 
 fn main() -> ExitCode {
-    let arguments = ctl::with_command(zoid::with_command(std::env::args_os().collect()));
-    if let Some(answered) = ctl::is_called(&arguments)
-        .then(|| ctl::about_itself(&arguments))
-        .flatten()
-    {
-        let answered = answered.map(|()| ExitCode::SUCCESS);
-        return answered.unwrap_or_else(|error| common::report(&error.into()));
+    let arguments = zoid::with_command(std::env::args_os().collect());
+    if let Some(done) = ctl::called_directly(&arguments) {
+        return done.unwrap_or_else(|error| common::report(&error));
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
@@ -107,6 +106,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Node(args) => node::run(args),
         Command::Ctl(args) => ctl::run(args),
+        Command::Top(args) => top::run(args),
         Command::Ping(args) => ping::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Explain(args) => explain::run(args),

@@ -181,4 +181,34 @@ fn lctl_takes_its_own_commands_line_by_line() {
         .script("lctl", "list_nids\nwhich_nid 127.0.0.9@tcp\n")
         .expect_code(0);
     assert_eq!(ended.out, "127.0.0.1@tcp\n127.0.0.1@tcp\n");
+    let ended = bed.script("lctl", "dl\n--version\nlist_nids extra\n");
+    let ended = ended
+        .expect_code(255)
+        .expect_error("lctl: 'dl' is not a valid command");
+    ended.expect_error("Usage: lctl list_nids");
+}
+
+#[test]
+fn documents_that_cannot_be_read_are_refused_here_with_the_reason() {
+    let bed = Bed::new();
+    bed.site
+        .write("cut.yaml", "net:\n- net type: tcp9\n  local NI(s): [\n");
+    bed.site.write("no-text.yaml", b"net:\n\xff\xfe\n");
+    bed.site.write("long.yaml", vec![b'#'; (16 << 20) + 1]);
+    for (file, complaint) in [
+        ("cut.yaml", "cut.yaml:3:16"),
+        ("no-text.yaml", "no-text.yaml is not text"),
+        ("long.yaml", "at most 16777216 bytes"),
+    ] {
+        for mode in ["--add", "--del", "--show", "--exec"] {
+            let ended = bed.script("lnetctl", format!("import {mode} {file}\n"));
+            ended.expect_code(234).expect_error(complaint);
+        }
+    }
+    // Escaped, it is longer than a request can be.
+    bed.site.write("wide.yaml", "#\"\n".repeat(5 << 20));
+    let ended = bed.script("lnetctl", "import wide.yaml\n");
+    ended
+        .expect_code(1)
+        .expect_error("the request cannot be sent");
 }

@@ -29,6 +29,6 @@ pub use numbers::{
 };
 pub use path::default_socket_path;
 pub use request::{
-    Failure, Fault, FaultPace, FaultRule, HealthTarget, ImportMode, Reply, Request, Section, Show,
-    Tune,
+    Failure, Fault, FaultPace, FaultRule, HealthTarget, ImportMode, Reply, Request, RuleChange,
+    Section, Show, Tune, UdspRule,
 };

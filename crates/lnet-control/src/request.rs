@@ -31,6 +31,8 @@ pub enum Request {
         /// 0 to 1000.
         health: u16,
     },
+    /// Adds a selection rule, or removes some.
+    Rule(RuleChange),
     /// Gives interfaces other settings while they are in use.
     Tune(Tune),
     /// Asks peers for their interfaces.
@@ -112,6 +114,38 @@ pub enum ImportMode {
     Del,
     /// Makes the node's configuration equal to it.
     Replace,
+}
+
+/// A change of the selection rules, made in one step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum RuleChange {
+    /// One more rule; one with the same descriptors takes the new value.
+    Add {
+        /// The rule.
+        rule: UdspRule,
+        /// Before the rule that is here now; without, at the end.
+        idx: Option<u32>,
+    },
+    /// A rule goes, or all of them.
+    Del {
+        /// Its index; without, all.
+        idx: Option<u32>,
+    },
+}
+
+/// A selection rule as it is typed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UdspRule {
+    /// The local side.
+    pub src: Option<String>,
+    /// The remote side.
+    pub dst: Option<String>,
+    /// The gateway.
+    pub rte: Option<String>,
+    /// 0 is best.
+    pub priority: Option<u32>,
 }
 
 /// Settings of local interfaces; of all of them, unless a NID or a net says which. What is not given

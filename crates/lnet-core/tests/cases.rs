@@ -1,12 +1,25 @@
-//! The table of cases in `docs/selection-cases.md`: made from the catalogue, the waiting list and the
-//! names of the tests of all crates. It must be what it would be if it were made now; with
-//! `FINERAIL_REWRITE=1` it is made.
+//! The tables of cases in `docs/selection-cases.md` and `docs/configuration-cases.md`: made from the
+//! catalogues, the waiting lists and the names of the tests of all crates. They must be what they would be
+//! if they were made now; with `FINERAIL_REWRITE=1` they are made.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-const HEAD: &str = "# Cases of path selection, health and rules
+/// A catalogue, and the document about it.
+struct Catalogue {
+    document: &'static str,
+    head: &'static str,
+    /// The crate that has the test of a case unless another one is named behind its ID.
+    home: &'static str,
+    cases: &'static str,
+    waiting: &'static str,
+}
+
+const CATALOGUES: [Catalogue; 2] = [
+    Catalogue {
+        document: "docs/selection-cases.md",
+        head: "# Cases of path selection, health and rules
 
 Made from `crates/lnet-core/tests/catalogue.txt`, `catalogue_waiting.txt` and the names of the tests by
 `FINERAIL_REWRITE=1 cargo test -p lnet-core --test cases`; do not edit.
@@ -15,7 +28,27 @@ IDs are those of the catalogue (T-S selection, T-H health, T-U rules, T-R routin
 checklist (W work items, P patches). A test in both profiles runs once in each; `any` means that the
 profile does not come into it. Every test that stands here passes, or the build fails.
 
-";
+",
+        home: "lnet-core",
+        cases: include_str!("catalogue.txt"),
+        waiting: include_str!("catalogue_waiting.txt"),
+    },
+    Catalogue {
+        document: "docs/configuration-cases.md",
+        head: "# Cases of peers, configuration and conversion
+
+Made from `crates/lnet-config/tests/catalogue.txt`, `catalogue_waiting.txt` and the names of the tests by
+`FINERAIL_REWRITE=1 cargo test -p lnet-core --test cases`; do not edit.
+
+IDs are those of the catalogue (T-P peers and identity, T-C configuration, T-L conversion). Every test that
+stands here passes, or the build fails.
+
+",
+        home: "lnet-config",
+        cases: include_str!("../../lnet-config/tests/catalogue.txt"),
+        waiting: include_str!("../../lnet-config/tests/catalogue_waiting.txt"),
+    },
+];
 
 /// The core's list of tests that run in both profiles.
 const BOTH: &str = include_str!("../src/tests/catalogue/both.rs");
@@ -123,14 +156,18 @@ fn entries(text: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// The table, and the IDs for which there is neither a test nor a reason.
-fn table() -> io::Result<(String, Vec<String>)> {
+fn table(catalogue: &Catalogue) -> io::Result<(String, Vec<String>)> {
     let tests = tests()?;
-    let waiting: BTreeMap<&str, &str> = entries(include_str!("catalogue_waiting.txt")).collect();
-    let mut rows = String::from(HEAD);
+    let waiting: BTreeMap<&str, &str> = entries(catalogue.waiting).collect();
+    let mut rows = String::from(catalogue.head);
     rows.push_str("| ID | Profile | Test | State |\n|---|---|---|---|\n");
     let (mut passing, mut missing) = (0, Vec::new());
-    for (id, home) in entries(include_str!("catalogue.txt")) {
-        let home = if home.is_empty() { "lnet-core" } else { home };
+    for (id, home) in entries(catalogue.cases) {
+        let home = if home.is_empty() {
+            catalogue.home
+        } else {
+            home
+        };
         let of_id = tests.get(id).map_or(&[][..], Vec::as_slice);
         let at_home = of_id.iter().any(|[_, package, _]| package == home);
         let state = match waiting.get(id) {
@@ -165,25 +202,29 @@ fn table() -> io::Result<(String, Vec<String>)> {
 }
 
 #[test]
-fn the_table_of_cases_is_up_to_date() {
-    let path = root().join("docs/selection-cases.md");
-    let (made, _) = table().unwrap();
-    if std::env::var_os("FINERAIL_REWRITE").is_some() {
-        write(&path, &made).unwrap();
+fn the_tables_of_cases_are_up_to_date() {
+    for catalogue in &CATALOGUES {
+        let path = root().join(catalogue.document);
+        let (made, _) = table(catalogue).unwrap();
+        if std::env::var_os("FINERAIL_REWRITE").is_some() {
+            write(&path, &made).unwrap();
+        }
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        let differing = kept
+            .lines()
+            .zip(made.lines())
+            .find(|(kept, made)| kept != made);
+        assert_eq!(differing, None, "FINERAIL_REWRITE=1 makes it anew");
+        assert!(kept == made, "FINERAIL_REWRITE=1 makes it anew");
     }
-    let kept = fs::read_to_string(&path).unwrap_or_default();
-    let differing = kept
-        .lines()
-        .zip(made.lines())
-        .find(|(kept, made)| kept != made);
-    assert_eq!(differing, None, "FINERAIL_REWRITE=1 makes it anew");
-    assert!(kept == made, "FINERAIL_REWRITE=1 makes it anew");
 }
 
 #[test]
 fn every_case_has_a_test_where_the_catalogue_says_or_waits() {
-    let (_, missing) = table().unwrap();
-    assert_eq!(missing, [""; 0]);
+    for catalogue in &CATALOGUES {
+        let (_, missing) = table(catalogue).unwrap();
+        assert_eq!(missing, [""; 0]);
+    }
 }
 
 #[test]

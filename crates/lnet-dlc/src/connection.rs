@@ -147,7 +147,8 @@ impl Dlc {
             generation,
             body,
         };
-        self.stream.write_all(&frame.to_bytes()?)?;
+        let bytes = frame.to_bytes().map_err(DlcError::Request)?;
+        self.stream.write_all(&bytes)?;
         Ok(self.sequence)
     }
 

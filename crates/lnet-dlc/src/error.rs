@@ -25,6 +25,9 @@ pub enum DlcError {
     /// The node answers in another protocol.
     #[error("what answers is no control endpoint: {0}")]
     Frame(#[from] FrameError),
+    /// The request is longer than a frame can be.
+    #[error("the request cannot be sent: {0}")]
+    Request(FrameError),
     /// The answer is none to this request.
     #[error("the node's answer cannot be understood: {0}")]
     Answer(String),
@@ -40,6 +43,7 @@ pub enum DlcError {
 }
 
 const EIO: i32 = 5;
+const E2BIG: i32 = 7;
 const ESTALE: i32 = 116;
 const EPROTO: i32 = 71;
 const EINVAL: i32 = 22;
@@ -57,6 +61,7 @@ impl DlcError {
         match self {
             Self::Connect { error, .. } | Self::Io(error) => -error.raw_os_error().unwrap_or(EIO),
             Self::Frame(_) | Self::Answer(_) => -EPROTO,
+            Self::Request(_) => -E2BIG,
             Self::Refused(failures) => {
                 let first = failures.first().map_or(EINVAL, |failure| failure.errno);
                 // Kernels print some errnos positive; a return value is negative.

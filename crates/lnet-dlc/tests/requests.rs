@@ -4,7 +4,10 @@
 
 mod common;
 
-use lnet_control::{Fault, FaultPace, FaultRule, HealthTarget, Request, Section, Show};
+use lnet_control::{
+    Fault, FaultPace, FaultRule, HealthTarget, ImportMode, Request, RuleChange, Section, Show,
+    Tune, UdspRule,
+};
 use lnet_dlc::{Dlc, DlcError};
 
 use common::Bed;
@@ -278,4 +281,97 @@ fn a_reset_zeroes_the_node_s_counters() {
     assert!(sent(&mut dlc) > 0);
     dlc.request(&Request::ResetStatistics).unwrap();
     assert_eq!(sent(&mut dlc), 0);
+}
+
+fn tune(nid: Option<&str>, conns_per_peer: Option<u8>, lnd_timeout: Option<u32>) -> Request {
+    Request::Tune(Tune {
+        nid: nid.map(str::to_owned),
+        net: None,
+        conns_per_peer,
+        lnd_timeout,
+    })
+}
+
+#[test]
+fn settings_of_an_interface_change_are_exported_and_leave_its_counters() {
+    let (bed, mut dlc) = Bed::with(RAILS);
+    let ping = Request::Ping {
+        nids: vec!["127.0.0.1@tcp".to_owned()],
+        source: None,
+        timeout: 5,
+        discover: false,
+    };
+    dlc.request(&ping).unwrap();
+    dlc.request(&tune(Some("127.0.0.1@tcp"), Some(3), Some(21)))
+        .unwrap();
+    let net = Show {
+        net: Some("tcp".to_owned()),
+        ..show(Section::Net, 1)
+    };
+    let text = shown(&mut dlc, net.clone());
+    for (setting, count) in [
+        ("conns_per_peer: 3", 1),
+        ("conns_per_peer: 1", 1),
+        ("timeout: 21", 1),
+        ("timeout: 49", 1),
+    ] {
+        assert_eq!(text.matches(setting).count(), count, "{setting} in {text}");
+    }
+    let backup = dlc.request(&Request::Export { backup: true }).unwrap();
+    // The node's timeout changes; that of the interface is its own, that of the others follows.
+    let global = "global: {transaction_timeout: 50}\n";
+    let import = |yaml: &str, mode| Request::Import {
+        yaml: yaml.to_owned(),
+        mode,
+        partial: false,
+        dry_run: false,
+    };
+    dlc.request(&import(global, ImportMode::Add)).unwrap();
+    let text = shown(&mut dlc, net.clone());
+    assert!(
+        text.contains("timeout: 21") && text.contains("timeout: 16"),
+        "{text}"
+    );
+    // What was exported comes back, and is what was exported.
+    dlc.request(&tune(None, Some(1), Some(0))).unwrap();
+    dlc.request(&import(&backup, ImportMode::Replace)).unwrap();
+    assert_eq!(
+        dlc.request(&Request::Export { backup: true }).unwrap(),
+        backup
+    );
+    assert!(bed.node.stats().recv_count > 0);
+
+    assert_eq!(refused(dlc.request(&tune(None, Some(128), None))), -22);
+    assert_eq!(
+        refused(dlc.request(&tune(Some("127.0.0.9@tcp"), Some(1), None))),
+        -2
+    );
+}
+
+#[test]
+fn rules_that_no_block_can_hold_do_not_stand_in_the_way_of_others() {
+    let (_bed, mut dlc) = Bed::new();
+    let add = |src: Option<&str>, dst: Option<&str>| {
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        Request::Rule(RuleChange::Add {
+            rule: UdspRule {
+                src: text(src),
+                dst: text(dst),
+                rte: None,
+                priority: Some(3),
+            },
+            idx: None,
+        })
+    };
+    dlc.request(&add(None, Some("fd00::1@tcp"))).unwrap();
+    assert!(dlc.all_rules().is_err());
+    dlc.request(&add(Some("tcp"), None)).unwrap();
+    assert_eq!(refused(dlc.request(&add(Some("tcp"), None))), 114);
+    assert_eq!(refused(dlc.request(&add(None, None))), -22);
+    let delete = |idx| Request::Rule(RuleChange::Del { idx });
+    assert_eq!(refused(dlc.request(&delete(Some(2)))), -2);
+    dlc.request(&delete(Some(0))).unwrap();
+    assert_eq!(dlc.all_rules().unwrap().rules().len(), 1);
+    dlc.request(&delete(None)).unwrap();
+    assert!(dlc.all_rules().unwrap().rules().is_empty());
 }

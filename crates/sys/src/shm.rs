@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, FcntlArg, OFlag, SealFlag, fallocate, fcntl};
@@ -146,6 +146,17 @@ impl SharedMemory {
     /// What `fstat(2)` fails with.
     pub fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
+    }
+
+    /// The group that [`crate::share_with_group`] has let in, if any.
+    ///
+    /// # Errors
+    ///
+    /// What `fstat(2)` fails with.
+    pub fn group(&self) -> io::Result<Option<u32>> {
+        let metadata = self.0.metadata()?;
+        let shared = metadata.mode() & 0o060 == 0o060;
+        Ok(shared.then_some(metadata.gid()))
     }
 
     /// Whether nobody can shrink the object any more.
@@ -282,6 +293,9 @@ mod tests {
         let made = SharedMemory::create(&name.0, 1 << 20).unwrap();
         let metadata = made.0.metadata().unwrap();
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+        assert_eq!(made.group().unwrap(), None);
+        crate::share_with_group(&made, metadata.gid()).unwrap();
+        assert_eq!(made.group().unwrap(), Some(metadata.gid()));
         assert_eq!(metadata.len(), 1 << 20);
         let allocated = std::os::unix::fs::MetadataExt::blocks(&metadata) * 512;
         assert!(allocated >= 1 << 20, "{allocated}");

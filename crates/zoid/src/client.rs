@@ -251,6 +251,7 @@ impl Method for Client {
             Outcome::Done(len) => {
                 self.finish_post(op.id, key);
                 self.counters.posts_immediate().up();
+                self.counters.post_to_end().add(op.posted.elapsed());
                 Ok(Posted::Immediate(len))
             }
             Outcome::Failed(error) | Outcome::Lost(error) => {

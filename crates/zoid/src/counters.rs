@@ -1,22 +1,25 @@
 //! What the method has done, for tests and for whoever asks.
 
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use zoid_proto::ServerStatistics;
 
 /// Declares the counters once: as atomics and as a snapshot.
 macro_rules! counters {
-    ($($(#[$documentation:meta])* $name:ident,)*) => {
-        /// Counters that only grow. Shared with the method that counts.
+    ($($(#[doc = $documentation:literal])* $name:ident,)*) => {
+        /// Counters that only grow, or keep a maximum. Shared with the method that counts.
         #[derive(Debug, Default)]
         pub struct Counters {
             $($name: Counter,)*
+            post_to_end: Latency,
         }
 
         /// The counters at one moment.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counts {
-            $($(#[$documentation])* pub $name: u64,)*
+            $($(#[doc = $documentation])* pub $name: u64,)*
         }
 
         impl Counters {
@@ -31,6 +34,18 @@ macro_rules! counters {
             $(pub(crate) fn $name(&self) -> &Counter {
                 &self.$name
             })*
+        }
+
+        impl Counts {
+            /// Every counter with its name and what it means, in the order of the documentation.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+                [$((
+                    stringify!($name),
+                    concat!($($documentation),*).trim_ascii(),
+                    self.$name,
+                ),)*]
+                .into_iter()
+            }
         }
     };
 }
@@ -86,6 +101,67 @@ counters! {
     unexpected_received,
 }
 
+impl Counters {
+    /// How long a client's operations took from post to end, those included that ended in their
+    /// post; failed ones not. A server's are in the metrics of its daemon.
+    pub(crate) fn post_to_end(&self) -> &Latency {
+        &self.post_to_end
+    }
+
+    /// Everything in the text format of Prometheus, for a program that serves or logs it.
+    #[must_use]
+    pub fn exposition(&self) -> String {
+        let mut text = String::new();
+        for (name, help, value) in self.read().named() {
+            // Writing to a String does not fail.
+            let _infallible = writeln!(text, "# HELP zoid_{name} {help}");
+            let _infallible = writeln!(text, "# TYPE zoid_{name} counter\nzoid_{name} {value}");
+        }
+        self.post_to_end.write(&mut text);
+        text
+    }
+}
+
+/// How often a duration fell below each power of two of a microsecond.
+#[derive(Debug, Default)]
+pub(crate) struct Latency {
+    buckets: [AtomicU64; Self::BUCKETS],
+    sum_us: AtomicU64,
+}
+
+impl Latency {
+    /// The last one has no upper limit.
+    const BUCKETS: usize = 32;
+
+    pub(crate) fn add(&self, duration: Duration) {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let bits = (u64::BITS - micros.leading_zeros()) as usize;
+        if let Some(bucket) = self.buckets.get(bits.min(Self::BUCKETS - 1)) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        self.sum_us.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    fn write(&self, text: &mut String) {
+        let name = "zoid_post_to_end_seconds";
+        let help = "Time from the post of an operation of a client to its good end.";
+        let _infallible = writeln!(text, "# HELP {name} {help}\n# TYPE {name} histogram");
+        let mut below = 0;
+        for (exponent, bucket) in self.buckets.iter().enumerate() {
+            below += bucket.load(Ordering::Relaxed);
+            let limit = match exponent + 1 == Self::BUCKETS {
+                true => "+Inf".to_owned(),
+                // Below 32, so exact.
+                false => ((1_u64 << exponent) as f64 / 1e6).to_string(),
+            };
+            let _infallible = writeln!(text, "{name}_bucket{{le=\"{limit}\"}} {below}");
+        }
+        let sum = Duration::from_micros(self.sum_us.load(Ordering::Relaxed));
+        let _infallible = writeln!(text, "{name}_sum {}", sum.as_secs_f64());
+        let _infallible = writeln!(text, "{name}_count {below}");
+    }
+}
+
 impl Counts {
     /// What a server tells the daemon.
     pub(crate) fn statistics(&self) -> ServerStatistics {
@@ -120,5 +196,35 @@ impl Counter {
     /// Makes it at least so large.
     pub(crate) fn raise(&self, value: u64) {
         self.0.fetch_max(value, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn section_4_9_everything_is_explained_in_the_text() {
+        let counters = Counters::default();
+        counters.posts().add(3);
+        counters.longest_memory_wait_us().raise(9);
+        counters.longest_memory_wait_us().raise(7);
+        counters.post_to_end().add(Duration::from_micros(5));
+        counters.post_to_end().add(Duration::MAX);
+        let text = counters.exposition();
+        for line in [
+            "# HELP zoid_posts Operations that the program posted.",
+            "zoid_posts 3",
+            "zoid_longest_memory_wait_us 9",
+            "zoid_post_to_end_seconds_bucket{le=\"0.000004\"} 0",
+            "zoid_post_to_end_seconds_bucket{le=\"0.000008\"} 1",
+            "zoid_post_to_end_seconds_bucket{le=\"+Inf\"} 2",
+            "zoid_post_to_end_seconds_count 2",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        for line in text.lines().filter(|line| line.starts_with("# HELP")) {
+            assert!(line.ends_with('.'), "{line}");
+        }
     }
 }

@@ -484,8 +484,8 @@ impl Server {
     fn allocate(&self, len: usize) -> Result<Span, Error> {
         let attachment = self.attached()?;
         let now = Instant::now();
-        let may_fit = |size| attachment.pool.may_fit(size, AGE_MAX, now);
-        if lock(&self.waiting).overdue(now).any(may_fit) {
+        let overdue = lock(&self.waiting).overdue(now);
+        if overdue.is_some_and(|size| attachment.pool.room(AGE_MAX, now).fits(size)) {
             self.counters.allocations_held_back().up();
             return Err(Error::NoMem);
         }

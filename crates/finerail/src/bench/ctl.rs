@@ -177,11 +177,12 @@ impl Bed {
         Ok(best.row("import of 10,000 routes and 1,000 rules"))
     }
 
-    /// The last change cannot be made, so that all others are undone.
+    /// The last route cannot be made, so that all others are undone.
     fn import_refused(&mut self, rounds: u32) -> anyhow::Result<Row> {
-        let document = format!(
-            "{}peer: [{{primary nid: 127.0.0.1@tcp}}]\n",
-            routes_and_rules()
+        // Behind all others, a route by a network that is not here.
+        let document = routes_and_rules().replace(
+            "udsp:\n",
+            "- {net: tcp5000, gateway: 10.1.0.1@tcp4999}\nudsp:\n",
         );
         let mut best = Best::default();
         for _ in 0..rounds {

@@ -20,6 +20,7 @@ mod fgr;
 mod lnet;
 mod loopback;
 mod measure;
+mod metrics;
 mod peer;
 mod placement;
 mod raw;
@@ -56,6 +57,8 @@ enum Subject {
     Ctl(ctl::CtlArgs),
     /// BMI: the zoid method by stream and by zero copy, and tcp, beside queues, sockets and memory
     Bmi(bmi::BmiArgs),
+    /// Scraping metrics of a node with 1,000 and with 100,000 peers
+    Metrics(metrics::MetricsArgs),
     /// The other end of a measurement, started by the bench itself
     #[command(hide = true)]
     Peer(peer::PeerArgs),
@@ -117,6 +120,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         Subject::Fgr(args) => print_bytes(fgr::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Select(args) => print_bytes(select::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Ctl(args) => print_bytes(ctl::run(args)?.as_bytes(), &mut io::stdout())?,
+        Subject::Metrics(args) => print_bytes(metrics::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Bmi(args) => bmi::run(args).map_err(|error| NotSo(format!("{error:#}")))?,
         Subject::Peer(args) => return Ok(peer::run(args)),
         Subject::BmiPeer(args) => return Ok(bmi::peer::run(args)),

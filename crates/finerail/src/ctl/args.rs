@@ -60,7 +60,7 @@ pub(crate) enum Group {
     #[command(hide = true)]
     Lctl {
         #[command(subcommand)]
-        command: Option<LctlCommand>,
+        command: LctlCommand,
     },
 }
 
@@ -474,7 +474,7 @@ pub(crate) struct PingArgs {
     #[arg(long, short, value_name = "SECONDS", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub(crate) timeout: u32,
-    /// Whom: NIDs, also several with commas
+    /// Whom: NIDs or HOST@NET, also several with commas
     #[arg(required = true, value_name = "NID", value_delimiter = ',')]
     pub(crate) nids: Vec<String>,
 }
@@ -484,7 +484,7 @@ pub(crate) struct DiscoverArgs {
     /// Ask again, whatever is known
     #[arg(long, short)]
     pub(crate) force: bool,
-    /// Whom: NIDs, also several with commas
+    /// Whom: NIDs or HOST@NET, also several with commas
     #[arg(required = true, value_name = "NID", value_delimiter = ',')]
     pub(crate) nids: Vec<String>,
 }

@@ -4,7 +4,7 @@
 //! can become anything but a value.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, OptionKind};
@@ -364,9 +364,11 @@ pub(super) fn import_file(args: &ImportArgs, talk: &mut Talk) -> Result<(), Fail
         ImportMode::Add
     };
     // What is wrong with the text itself is best said here, with the line.
-    if mode == ImportMode::Add {
-        lnet_config::parse(&text).map_err(|error| Failed::Place(error.render(&name)))?;
-    }
+    let read = match mode {
+        ImportMode::Del => lnet_config::read(&text).map(|_| ()),
+        ImportMode::Add | ImportMode::Replace => lnet_config::parse(&text).map(|_| ()),
+    };
+    read.map_err(|error| Failed::Place(error.render(&name)))?;
     talk.print(&Request::Import {
         yaml: text,
         mode,
@@ -417,14 +419,21 @@ fn show_named(name: &str, text: &str, talk: &mut Talk) -> Result<(), Failed> {
 fn read(path: Option<&Path>) -> Result<(String, String), Failed> {
     let limit = lnet_config::MAX_BYTES as u64 + 1;
     let mut text = String::new();
+    let no_text =
+        |name: &str| Failed::Place(format!("{name} is not text: YAML is written in UTF-8"));
     let Some(path) = path else {
-        io::stdin().take(limit).read_to_string(&mut text)?;
-        return Ok(("standard input".to_owned(), text));
+        let name = "standard input".to_owned();
+        return match io::stdin().take(limit).read_to_string(&mut text) {
+            Ok(_) => Ok((name, text)),
+            Err(error) if error.kind() == ErrorKind::InvalidData => Err(no_text(&name)),
+            Err(error) => Err(error.into()),
+        };
     };
     let name = path.display().to_string();
     let opened = fs::File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text));
     match opened {
         Ok(_) => Ok((name, text)),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err(no_text(&name)),
         Err(error) => Err(Failed::unreadable(&name, &error)),
     }
 }
@@ -435,7 +444,12 @@ fn check(document: &Value, yaml: &str) -> Result<(), Failed> {
         let sections = document.as_object().into_iter().flat_map(Map::keys);
         let entity = sections.last().map_or("import", String::as_str);
         let problem = error.problem();
-        Failed::block("add", entity, -EINVAL, format!("{problem}; {}", problem.help()))
+        Failed::block(
+            "add",
+            entity,
+            -EINVAL,
+            format!("{problem}; {}", problem.help()),
+        )
     })
 }
 

@@ -10,6 +10,7 @@ mod advice;
 mod args;
 mod change;
 mod fault;
+mod hosts;
 mod lctl;
 mod local;
 mod session;
@@ -21,16 +22,17 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::{CommandFactory, Parser};
 use lnet_control::{HealthTarget, Request, Section, Show, Tune};
 
 use self::args::{
-    DebugCommand, ExportArgs, GlobalCommand, Group, LnetCommand, NetCommand, NetSetArgs,
-    PeerCommand, PeerSetArgs, RecoveryArgs, RouteCommand, RoutingCommand, ShowArgs, StatsCommand,
-    WatchArgs,
+    DebugCommand, ExportArgs, GlobalCommand, Group, LctlCommand, LnetCommand, NetCommand,
+    NetSetArgs, PeerCommand, PeerSetArgs, RecoveryArgs, RouteCommand, RoutingCommand, ShowArgs,
+    StatsCommand, WatchArgs,
 };
 use self::session::Session;
 use self::talk::{Failed, Talk, UNKNOWN};
-use crate::common::command_of;
+use crate::common::LogArgs;
 
 /// Arguments of `finerail ctl`.
 #[derive(clap::Args)]
@@ -61,43 +63,141 @@ pub(crate) struct CtlArgs {
     group: Option<Group>,
 }
 
-/// Called by this name, the program is `finerail ctl`.
-const SHORT_NAME: &str = "lnetctl";
-/// Called by this one, it has the few commands of the older tool that concern LNet.
-const OLD_NAME: &str = "lctl";
-
-/// The arguments, with what a call as `lnetctl` or `lctl` leaves out put in.
-pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let name = arguments.first().map(Path::new).and_then(Path::file_stem);
-    let left_out: &[&str] = match name.and_then(OsStr::to_str) {
-        Some(SHORT_NAME) => &["ctl"],
-        Some(OLD_NAME) => &["ctl", "lctl"],
-        _ => &[],
-    };
-    arguments.splice(1..1, left_out.iter().map(OsString::from));
-    arguments
+/// What the program may be called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tool {
+    /// `finerail ctl` under the name that administrators know.
+    Lnetctl,
+    /// The few commands of the older tool that concern LNet.
+    Lctl,
 }
 
-/// Answers what `lnetctl` is asked about itself, without a node.
-pub(crate) fn about_itself(arguments: &[impl AsRef<OsStr>]) -> Option<io::Result<()>> {
-    let mut out = io::stdout();
-    Some(match arguments.get(2)?.as_ref().to_str()? {
-        "--version" | "version" => {
-            writeln!(out, "{SHORT_NAME} {} (finerail)", env!("CARGO_PKG_VERSION"))
+#[derive(Parser)]
+#[command(name = "lnetctl", version, about = ABOUT, infer_long_args = true, max_term_width = 100)]
+struct Lnetctl {
+    #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
+    ctl: CtlArgs,
+}
+
+#[derive(Parser)]
+#[command(name = "lctl", version, about = ABOUT, max_term_width = 100)]
+struct Lctl {
+    #[command(flatten)]
+    log: LogArgs,
+    /// Socket of the node [default: finerail/control.sock in $XDG_RUNTIME_DIR, or in /run]
+    #[arg(
+        long,
+        value_name = "SOCKET",
+        env = "FINERAIL_CONTROL",
+        hide_env_values = true
+    )]
+    node: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<LctlCommand>,
+}
+
+const ABOUT: &str = "Look at a running node of Finerail and change it";
+
+/// A command line, understood.
+struct Called {
+    log: Option<LogArgs>,
+    node: Option<PathBuf>,
+    group: Option<Group>,
+}
+
+/// Does all there is to do where the program is called as one of the tools, or `finerail ctl` is asked about
+/// itself.
+pub(crate) fn called_directly(arguments: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
+    let (name, words) = arguments.split_first()?;
+    if let Some(tool) = Tool::of(name) {
+        return Some(tool.run(words));
+    }
+    let (_, words) = words.split_first().filter(|(word, _)| *word == "ctl")?;
+    let answered = about_itself(Tool::Lnetctl, words)?;
+    Some(answered.map(|()| ExitCode::SUCCESS).map_err(Into::into))
+}
+
+impl Tool {
+    /// The tool that has this name, wherever it stands.
+    fn of(name: &OsStr) -> Option<Self> {
+        let name = Path::new(name).file_stem()?;
+        [Self::Lnetctl, Self::Lctl]
+            .into_iter()
+            .find(|tool| name == tool.name())
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Lnetctl => "lnetctl",
+            Self::Lctl => "lctl",
         }
-        "--list-commands" | "list-commands" => local::list_commands(&mut out),
+    }
+
+    /// What the tool takes, for scripts of completion.
+    pub(crate) fn command(self) -> clap::Command {
+        match self {
+            Self::Lnetctl => Lnetctl::command(),
+            Self::Lctl => Lctl::command(),
+        }
+    }
+
+    /// Does what the words behind the name say, and gives the exit code.
+    fn run(self, words: &[OsString]) -> anyhow::Result<ExitCode> {
+        if let Some(answered) = about_itself(self, words) {
+            answered?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        match self.parse(words) {
+            Ok(called) => {
+                if let Some(log) = &called.log {
+                    log.start();
+                }
+                run_called(self, called.group.as_ref(), called.node.as_deref())
+            }
+            Err(error) => Ok(ExitCode::from(usage(self, &error))),
+        }
+    }
+
+    fn parse(self, words: &[impl AsRef<OsStr>]) -> Result<Called, clap::Error> {
+        let words = words.iter().map(|word| word.as_ref().to_owned());
+        let arguments = std::iter::once(self.name().into()).chain(words);
+        Ok(match self {
+            Self::Lnetctl => {
+                let Lnetctl { log, ctl } = Lnetctl::try_parse_from(arguments)?;
+                let CtlArgs { node, group } = ctl;
+                let log = Some(log);
+                Called { log, node, group }
+            }
+            Self::Lctl => {
+                let Lctl { log, node, command } = Lctl::try_parse_from(arguments)?;
+                let group = command.map(|command| Group::Lctl { command });
+                let log = Some(log);
+                Called { log, node, group }
+            }
+        })
+    }
+}
+
+/// Answers what a tool is asked about itself, without a node.
+fn about_itself(tool: Tool, words: &[impl AsRef<OsStr>]) -> Option<io::Result<()>> {
+    let mut out = io::stdout();
+    Some(match words.first()?.as_ref().to_str()? {
+        "--version" | "version" => {
+            let version = env!("CARGO_PKG_VERSION");
+            writeln!(out, "{} {version} (finerail)", tool.name())
+        }
+        "--list-commands" | "list-commands" if tool == Tool::Lnetctl => {
+            local::list_commands(&mut out)
+        }
         _ => return None,
     })
 }
 
-/// Whether these arguments are for this command.
-pub(crate) fn is_called(arguments: &[OsString]) -> bool {
-    command_of(arguments).is_some_and(|word| word == "ctl")
-}
-
 /// Says what is wrong with the arguments, with the exit codes of `lnetctl` (section 11.12 of
 /// lnet-selection): 0 for help, 255 for a command that does not exist, 234 for the rest.
-pub(crate) fn usage(error: &clap::Error) -> u8 {
+pub(crate) fn usage(tool: Tool, error: &clap::Error) -> u8 {
     use clap::error::{ContextKind, ErrorKind};
     let unknown = match error.kind() {
         ErrorKind::InvalidSubcommand => error.get(ContextKind::InvalidSubcommand),
@@ -109,7 +209,7 @@ pub(crate) fn usage(error: &clap::Error) -> u8 {
     };
     if let Some(word) = unknown {
         // Nothing can be done when nobody reads what is wrong.
-        return talk::unknown(&word.to_string()).unwrap_or(UNKNOWN);
+        return talk::unknown(tool, &word.to_string()).unwrap_or(UNKNOWN);
     }
     let _unprinted = error.print();
     match error.kind() {
@@ -118,14 +218,14 @@ pub(crate) fn usage(error: &clap::Error) -> u8 {
     }
 }
 
+/// `finerail ctl`.
 pub(crate) fn run(args: &CtlArgs) -> anyhow::Result<ExitCode> {
-    let node = args.node.as_deref();
-    let code = match &args.group {
-        None => session::run(&Session { prefix: &[], node }),
-        Some(Group::Lctl { command: None }) => session::run(&Session {
-            prefix: &["lctl"],
-            node,
-        }),
+    run_called(Tool::Lnetctl, args.group.as_ref(), args.node.as_deref())
+}
+
+fn run_called(tool: Tool, group: Option<&Group>, node: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let code = match group {
+        None => session::run(&Session { tool, node }),
         Some(group) => talk::exit(carry_out(group, &mut Talk::new(node))),
     };
     code.map(ExitCode::from)
@@ -174,13 +274,13 @@ fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
         Group::Stats(StatsCommand::Reset) => talk.print(&Request::ResetStatistics),
         Group::Export(args) => export(args, talk),
         Group::Ping(args) => talk.print(&Request::Ping {
-            nids: args.nids.clone(),
+            nids: hosts::resolved(&args.nids),
             source: args.source.clone(),
             timeout: args.timeout,
             discover: false,
         }),
         Group::Discover(args) => talk.print(&Request::Ping {
-            nids: args.nids.clone(),
+            nids: hosts::resolved(&args.nids),
             source: None,
             timeout: DISCOVERY_SECONDS,
             discover: true,
@@ -192,10 +292,7 @@ fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
         Group::ServiceId => local::service_id(),
         Group::SetupMrrouting => advice::mrrouting(talk),
         Group::SetupSysctl => advice::sysctl(talk),
-        Group::Lctl { command } => match command {
-            Some(command) => lctl::carry_out(command, talk),
-            None => Err(Failed::plain("no command is given")),
-        },
+        Group::Lctl { command } => lctl::carry_out(command, talk),
     }
 }
 

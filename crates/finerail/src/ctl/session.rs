@@ -10,22 +10,16 @@
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::Path;
 
-use clap::Parser;
-
 use super::talk::{self, Failed, Talk};
-use super::{CtlArgs, carry_out, usage};
-use crate::{Cli, Command};
+use super::{Called, Tool, carry_out, usage};
 
 /// Bytes of a line at most.
 const LINE_MAX: u64 = 64 << 10;
 
-/// What stands before every line.
-const PROMPT: &str = "lnetctl > ";
-
-/// What every line is a command of: `ctl`, or what the binary was called as.
+/// Where the lines come from, so to speak.
 pub(super) struct Session<'a> {
-    /// Words before those of a line.
-    pub(super) prefix: &'a [&'a str],
+    /// Whose commands they are.
+    pub(super) tool: Tool,
     /// The node's socket, where a line names no other.
     pub(super) node: Option<&'a Path>,
 }
@@ -37,7 +31,7 @@ pub(super) fn run(session: &Session<'_>) -> anyhow::Result<u8> {
     let at_terminal = io::stdin().is_terminal();
     loop {
         if at_terminal {
-            write!(io::stdout(), "{PROMPT}")?;
+            write!(io::stdout(), "{} > ", session.tool.name())?;
             io::stdout().flush()?;
         }
         let Some(line) = read_line()? else {
@@ -65,23 +59,16 @@ impl Session<'_> {
     fn carry_out(&self, words: &[String], talk: &mut Talk) -> anyhow::Result<u8> {
         // What is pasted from a shell begins with the program's name.
         let words = match words {
-            [name, rest @ ..] if name == super::SHORT_NAME => rest,
+            [name, rest @ ..] if name == self.tool.name() => rest,
             words => words,
         };
-        let called = ["finerail", "ctl"]
-            .into_iter()
-            .chain(self.prefix.iter().copied());
-        let arguments: Vec<&str> = called.chain(words.iter().map(String::as_str)).collect();
-        if let Some(answered) = super::about_itself(&arguments) {
+        if let Some(answered) = super::about_itself(self.tool, words) {
             answered?;
             return Ok(0);
         }
-        let cli = match Cli::try_parse_from(&arguments) {
-            Ok(cli) => cli,
-            Err(error) => return Ok(usage(&error)),
-        };
-        let Command::Ctl(CtlArgs { node, group }) = cli.command else {
-            return Ok(talk::USAGE);
+        let Called { node, group, .. } = match self.tool.parse(words) {
+            Ok(called) => called,
+            Err(error) => return Ok(usage(self.tool, &error)),
         };
         let done = match (group, node) {
             // Only options: there is nothing to do.

@@ -11,6 +11,7 @@ use lnet_control::{Failure, Request, Section};
 use lnet_dlc::{Dlc, DlcError};
 use lnet_store::Printable;
 
+use super::Tool;
 use super::args::WatchArgs;
 use crate::common::{complaint, default_control_path};
 
@@ -209,7 +210,7 @@ pub(super) fn exit(done: Result<(), Failed>) -> anyhow::Result<u8> {
             blocks(&[failure])?;
             NO_FILE
         }
-        Err(Failed::Unknown(name)) => unknown(&name)?,
+        Err(Failed::Unknown(name)) => unknown(Tool::Lnetctl, &name)?,
         Err(Failed::Line { text, code }) => {
             writeln!(io::stderr(), "{text}")?;
             code
@@ -224,12 +225,16 @@ pub(super) fn exit(done: Result<(), Failed>) -> anyhow::Result<u8> {
 }
 
 /// Says that a command or parameter does not exist, and gives the exit code.
-pub(super) fn unknown(name: &str) -> io::Result<u8> {
+pub(super) fn unknown(tool: Tool, name: &str) -> io::Result<u8> {
     let name = Printable::text(name);
-    let help = "See 'lnetctl --list-commands'.";
+    let help = match tool {
+        Tool::Lnetctl => "lnetctl --list-commands",
+        Tool::Lctl => "lctl --help",
+    };
+    let tool = tool.name();
     writeln!(
         io::stderr(),
-        "lnetctl: '{name}' is not a valid command. {help}"
+        "{tool}: '{name}' is not a valid command. See '{help}'."
     )?;
     Ok(UNKNOWN)
 }

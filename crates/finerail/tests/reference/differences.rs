@@ -84,9 +84,9 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         name: "commands",
-        kernel: "commands of the interactive mode, setup-mrrouting, setup-sysctl",
-        finerail: "not there",
-        why: "there is no interactive mode; Linux routes are the administrator's",
+        kernel: "commands in another order, --ignore_errors; setup-mrrouting asks for an interface and changes the machine",
+        finerail: "ours in their order; setup-mrrouting prints what Linux needs",
+        why: "Linux routes are the administrator's",
         text_only: false,
         commands: &[
             "e-errors-help: lnetctl --list-commands",
@@ -129,9 +129,9 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         name: "global-values",
-        kernel: "router_sensitivity is kept as it was set; discovery is on",
-        finerail: "router_sensitivity: 100, discovery: 0",
-        why: "the first is deprecated and consulted by nothing; for the second see discovery",
+        kernel: "discovery is on",
+        finerail: "discovery: 0",
+        why: "see discovery",
         text_only: false,
         commands: &["e-show-export: lnetctl global show"],
     },
@@ -325,7 +325,7 @@ const SESSIONS: [[&str; 3]; 11] = [
     [
         "c-lst",
         "counters and peers behind the traffic, for which a ping stands",
-        "lst: it is a program for a module of the kernel. Its outputs are only read",
+        "lst: it is a program for a module of the kernel, and prints no documents",
     ],
     [
         "d-routed",

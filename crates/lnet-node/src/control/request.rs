@@ -9,7 +9,7 @@ use lnet_core::{Core, Health, PeerCursor};
 use lnet_types::{Net, Nid};
 
 use super::connection::Pieces;
-use super::{fault, import, numbers, ping, show, tune};
+use super::{fault, import, numbers, ping, rules, show, tune};
 use crate::engine::Engine;
 use crate::node::Node;
 
@@ -52,6 +52,7 @@ pub(super) fn carry_out(node: &Node, body: &[u8], send: Pieces<'_>) -> io::Resul
         }
         Request::Fault(fault) => fault::carry_out(node, &fault),
         Request::SetHealth { target, health } => set_health(node, &target, health),
+        Request::Rule(change) => rules::change(node, &change),
         Request::Tune(tune) => tune::carry_out(node, &tune),
         Request::Import {
             yaml,

@@ -7,7 +7,12 @@
 //! them cannot undo each other's change, the list has a generation: what is put back for a list that has
 //! changed meanwhile is refused, in the same step.
 
-use lnet_policy::{BlockError, RuleBlock, RuleType, lnet_sel_rule_deserialize};
+use lnet_control::{Reply, RuleChange, UdspRule};
+use lnet_core::Core;
+use lnet_policy::{
+    Action, BlockError, PolicyError, Priority, Profile, Rule, RuleBlock, RuleText, RuleType,
+    lnet_sel_rule_deserialize,
+};
 
 use super::connection::Answer;
 use super::request;
@@ -56,6 +61,45 @@ fn replace(engine: &mut Engine, seen: u32, block: &RuleBlock) -> Result<(), Refu
     rules.load(block)?;
     core.set_rules(rules);
     Ok(())
+}
+
+/// What `lnetctl udsp` does. No block travels, so that rules that no block can hold are no obstacle.
+pub(super) fn change(node: &Node, change: &RuleChange) -> Reply {
+    let (verb, done) = match change {
+        RuleChange::Add { rule, idx } => ("add", add_rule(node, rule, *idx)),
+        RuleChange::Del { idx } => ("del", node.with_core(|core, _| delete(core, *idx))),
+    };
+    match done {
+        Ok(()) => Reply::Done,
+        Err(error) => request::failure(verb, "udsp", error.lnetctl_errno(), error.to_string()),
+    }
+}
+
+fn add_rule(node: &Node, rule: &UdspRule, idx: Option<u32>) -> Result<(), PolicyError> {
+    let bad = |value: u32| PolicyError::BadPriority(value.to_string());
+    let priority = rule
+        .priority
+        .map(|value| Priority::new(value).ok_or_else(|| bad(value)));
+    let text = RuleText {
+        src: rule.src.as_deref(),
+        dst: rule.dst.as_deref(),
+        rte: rule.rte.as_deref(),
+        action: priority.transpose()?.map(Action::Priority),
+    };
+    let rule = Rule::from_text(&text, Profile::Design)?;
+    let before = idx.map(|idx| idx as usize);
+    node.with_core(|core, _| core.add_rule(rule, before))
+        .map(|_| ())
+}
+
+fn delete(core: &mut Core, idx: Option<u32>) -> Result<(), PolicyError> {
+    match idx {
+        Some(idx) => core.delete_rule(idx as usize).map(|_| ()),
+        None => {
+            core.clear_rules();
+            Ok(())
+        }
+    }
 }
 
 /// `IOC_LIBCFS_GET_RULES`: the rules of the type that the body names.

@@ -9,7 +9,7 @@
 //! A scrape copies those with series of their own. To look at all of 100,000 others would take 25 ms, so
 //! the walk over them stops when it has used its allowance, which grows with time, and the next scrape
 //! goes on. The sum that is shown is that of the last whole walk: at one scrape a second it is some
-//! seconds old, at one in 15 seconds never. The first walk is not divided.
+//! seconds old, at one in 15 seconds it never is. The first walk is not divided.
 
 use lnet_core::{PeerCursor, PeerNiView, PeerView, TypeCounts};
 use lnet_types::Time;
@@ -24,8 +24,8 @@ const OTHERS: &str = "others";
 /// Peers that are looked at under one lock: some 100 µs.
 const PEERS_PER_PAGE: usize = 64;
 
-/// Others that are looked at for each second since the last scrape: 4 ms of work.
-const OTHERS_PER_SECOND: u64 = 1 << 14;
+/// Others that are looked at for each second since the last scrape: 2 ms of work.
+const OTHERS_PER_SECOND: u64 = 1 << 13;
 
 /// All interfaces of peers, as a scrape shows them.
 pub(super) struct PeerNis {

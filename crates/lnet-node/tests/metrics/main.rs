@@ -392,3 +392,19 @@ fn many_others_are_looked_at_in_turns_and_none_is_missing() {
         assert_eq!(all, 20_000.0 * one.unwrap());
     }
 }
+
+#[test]
+fn every_alert_is_explained() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let rules = fs::read_to_string(root.join("contrib/prometheus-rules.yaml")).unwrap();
+    let docs = fs::read_to_string(root.join("docs/monitoring.md")).unwrap();
+    let alerts = rules
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- alert: "));
+    let alerts: BTreeSet<&str> = alerts.collect();
+    let rows = docs.lines().filter_map(|line| line.strip_prefix("| `"));
+    let names = rows.filter_map(|row| row.split('`').next());
+    let explained: BTreeSet<&str> = names.filter(|name| name.starts_with("Finerail")).collect();
+    assert!(alerts.len() >= 10, "{alerts:?}");
+    assert_eq!(alerts, explained);
+}

@@ -12,6 +12,7 @@
 //! overtakes another. No I/O and no lock here.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
 
 use bmi::{Class, Kind, OpId, Request, Segments, Tag};
 use rustc_hash::FxHashMap;
@@ -44,6 +45,8 @@ pub(super) struct Op {
     pub(super) total: usize,
     /// The number of its post.
     pub(super) order: u64,
+    /// When that was.
+    pub(super) posted: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +102,7 @@ impl Queue {
             segments: request.segments.clone(),
             total: request.total,
             order: self.posted,
+            posted: Instant::now(),
         };
         let state = State::Attempting { cancelled: false };
         self.ops.insert(op.id, (op.clone(), state));

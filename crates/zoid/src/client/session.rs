@@ -414,7 +414,8 @@ impl Client {
         request: Option<u32>,
         limit: Duration,
     ) -> (MutexGuard<'a, State>, bool) {
-        let own = TURN.with(Arc::clone);
+        // A thread that is ending may have none any more.
+        let own = TURN.try_with(Arc::clone).unwrap_or_default();
         let seen = own.count();
         let turn = Arc::clone(&own);
         state.followers.push(Follower { turn, request });
@@ -696,8 +697,13 @@ impl Client {
             let state = self.lock();
             (state.place.clone(), self.hello(&state))
         };
-        let link = Link::connect(&place, limit, Arc::clone(&self.counters))
-            .map_err(|_| Error::ConnRefused)?;
+        let link = Link::connect(&place, limit, Arc::clone(&self.counters)).map_err(|error| {
+            match error.kind() {
+                // Waiting does not change that, and "no daemon" would be misleading.
+                ErrorKind::PermissionDenied => Error::Acces,
+                _ => Error::ConnRefused,
+            }
+        })?;
         let lost = |error: io::Error| of_lost_connection(&error);
         self.send(&link, &Frame::Hello(hello), 0, limit)
             .map_err(lost)?;
@@ -761,8 +767,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::ConnRefused`]: no daemon in time. [`Error::Intr`]: a signal ended the wait. What the
-    /// daemon refuses with.
+    /// [`Error::ConnRefused`]: no daemon in time. [`Error::Acces`]: its socket is not for this user.
+    /// [`Error::Intr`]: a signal ended the wait. What the daemon refuses with.
     pub(super) fn connect_first(&self) -> Result<(), Error> {
         let deadline = Instant::now().checked_add(self.options.client_connect);
         let limit = self.options.client_connect.min(HANDSHAKE);

@@ -204,8 +204,11 @@ impl Client {
                 Waits::Cancelled => Err(Error::Cancel),
             },
         };
-        state.queue.remove(op);
+        let removed = state.queue.remove(op);
         drop(state);
+        if let (Some(removed), Ok(_)) = (removed, result) {
+            self.counters.post_to_end().add(removed.posted.elapsed());
+        }
         self.completions.complete(op, result);
         let mut state = self.lock();
         // Others of its key may be attempted now, and somebody may wait for this one.

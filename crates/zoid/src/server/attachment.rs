@@ -94,7 +94,7 @@ impl Attachment {
         process: u32,
         counters: &Arc<Counters>,
     ) -> Result<Self, NotAttached> {
-        let (page, header) = map_segment(options)?;
+        let (page, header, group) = map_segment(options)?;
         let watch = Watch::new(page.clone(), header.daemon_pid);
         if header.state != DaemonState::READY || !watch.lives() {
             return Err(NotAttached::NotYet);
@@ -105,7 +105,7 @@ impl Attachment {
         let unexpected = region(header.unexpected_region())?;
         let instance = &options.instance;
         journal::announce(options, process);
-        let control = Control::open(instance, process, Arc::clone(counters))?;
+        let control = Control::open(instance, process, group, Arc::clone(counters))?;
         let init = introduce(&control, instance, process, &watch);
         let init = init.inspect_err(|_| control.unlink())?;
         if (init.total, init.unexpected, init.epoch)
@@ -299,8 +299,9 @@ impl Attachment {
     }
 }
 
-/// The object that has the segment's name: all of the segment, or its header page.
-fn map_segment(options: &Options) -> Result<(Mapping, SegmentHeader), NotAttached> {
+/// The object that has the segment's name: all of the segment, or its header page. Also the group
+/// that shares it.
+fn map_segment(options: &Options) -> Result<(Mapping, SegmentHeader, Option<u32>), NotAttached> {
     let object = SharedMemory::open(&options.instance.segment())?;
     let size = usize::try_from(object.size()?).map_err(|_| Error::NoMem)?;
     if size < SEGMENT_HEADER_LEN {
@@ -311,7 +312,7 @@ fn map_segment(options: &Options) -> Result<(Mapping, SegmentHeader), NotAttache
     let page = mapping.span(0, SegmentHeader::LEN).ok_or(Error::Proto)?;
     page.copy_out(&mut bytes);
     let header = SegmentHeader::decode(&bytes).map_err(not_understood)?;
-    Ok((mapping, header))
+    Ok((mapping, header, object.group()?))
 }
 
 /// What the regions are in.

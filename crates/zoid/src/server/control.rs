@@ -9,7 +9,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bmi::Error;
-use sys::{MessageQueue, QueueAccess, QueueShape, explain_queue_error, unlink_queue};
+use sys::{
+    MessageQueue, QueueAccess, QueueShape, explain_queue_error, share_with_group, unlink_queue,
+};
 use zoid_proto::ctl::{
     CTL_MESSAGE_LEN, Opcode, REPLY_QUEUE_DEPTH, REPLY_SLOTS, Reply, ReplyHeader, Request,
     RequestHeader,
@@ -32,6 +34,8 @@ pub(super) struct Control {
     queue: MessageQueue,
     instance: Instance,
     process: u32,
+    /// Who may open the reply queues besides this user: the daemon may be another one's.
+    group: Option<u32>,
     counters: Arc<Counters>,
     slots: Mutex<Slots>,
     released: Condvar,
@@ -125,12 +129,14 @@ impl Control {
     pub(super) fn open(
         instance: &Instance,
         process: u32,
+        group: Option<u32>,
         counters: Arc<Counters>,
     ) -> io::Result<Self> {
         let control = Self {
             queue: MessageQueue::open(&instance.control_queue(), QueueAccess::Send)?,
             instance: instance.clone(),
             process,
+            group,
             counters,
             slots: Mutex::new(Slots {
                 free: Vec::new(),
@@ -162,6 +168,9 @@ impl Control {
             // Left by a dead process that had our number: no living one has.
             unlink_queue(&name)?;
             made = MessageQueue::create(&name, QueueAccess::Receive, shape);
+        }
+        if let (Ok(queue), Some(group)) = (&made, self.group) {
+            share_with_group(queue, group)?;
         }
         let slot = Slot {
             index,

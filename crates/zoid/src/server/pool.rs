@@ -40,6 +40,32 @@ pub(super) struct Pool {
     freed: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
+/// What [`Pool::room`] finds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Bytes of the longest stretch.
+    longest: usize,
+    /// That is the whole region.
+    whole: bool,
+    /// Bytes of the guards of a piece.
+    guards: usize,
+}
+
+impl Room {
+    /// Whether a piece of `len` bytes can be had there, whatever the allocator's classes are.
+    pub(super) fn fits(self, len: usize) -> bool {
+        let Some(units) = len.max(1).checked_next_multiple_of(UNIT) else {
+            return false;
+        };
+        let taken = units.saturating_add(self.guards);
+        let spare = match self.whole {
+            true => 0,
+            false => (taken / 8).next_multiple_of(UNIT),
+        };
+        taken.saturating_add(spare) <= self.longest
+    }
+}
+
 struct Inner {
     allocator: Allocator,
     /// Pieces that are out: where each begins, how long it is, since when.
@@ -123,30 +149,23 @@ impl Pool {
         Some(piece)
     }
 
-    /// Whether a piece of `len` bytes can be had once every piece is back that was taken within
-    /// the last `recently`: the others count as taken for good.
-    pub(super) fn may_fit(&self, len: usize, recently: Duration, now: Instant) -> bool {
-        let Some((_, taken)) = self.taken(len) else {
-            return false;
-        };
+    /// The room that there is once every piece is back that was taken within the last `recently`:
+    /// the others count as taken for good.
+    pub(super) fn room(&self, recently: Duration, now: Instant) -> Room {
         let inner = self.lock();
         let is_old = |since: Instant| now.saturating_duration_since(since) >= recently;
-        let old = inner
-            .pieces
-            .iter()
-            .filter(|(_, (_, since))| is_old(*since))
-            .map(|(&at, &(len, _))| at..at + len);
-        // Between two of them the allocator's classes must be allowed for.
-        let needed = taken + (taken / 8).next_multiple_of(UNIT);
-        let mut free_from = 0;
-        for piece in old {
-            if piece.start - free_from >= needed {
-                return true;
-            }
-            free_from = piece.end;
+        let old = inner.pieces.iter();
+        let old = old.filter(|(_, (_, since))| is_old(*since));
+        let (mut longest, mut free_from) = (0, 0);
+        for (&at, &(len, _)) in old {
+            longest = longest.max(at - free_from);
+            free_from = at + len;
         }
-        let needed = if free_from == 0 { taken } else { needed };
-        self.region.len() - free_from >= needed
+        Room {
+            longest: longest.max(self.region.len() - free_from),
+            whole: free_from == 0,
+            guards: if self.guards { 2 * UNIT } else { 0 },
+        }
     }
 
     /// Bytes of a guard, and of everything that a piece of `len` bytes takes.

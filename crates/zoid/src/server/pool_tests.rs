@@ -80,15 +80,15 @@ fn r56_what_may_fit_counts_old_pieces_only() {
     let whole = pool.capacity();
     let pieces: Vec<Piece> = (0..4).map(|_| pool.allocate(16 * UNIT).unwrap()).collect();
     let now = Instant::now();
-    assert!(pool.may_fit(whole, second, now));
-    assert!(!pool.may_fit(whole + 1, second, now));
-    assert!(!pool.may_fit(UNIT, second, now + second));
+    assert!(pool.room(second, now).fits(whole));
+    assert!(!pool.room(second, now).fits(whole + 1));
+    assert!(!pool.room(second, now + second).fits(UNIT));
     drop(pieces);
     let _first = pool.allocate(16 * UNIT).unwrap();
     let later = Instant::now() + second;
     // The allocator may refuse what would just fit, so that it fits is not promised.
-    assert!(!pool.may_fit(48 * UNIT, second, later));
-    assert!(pool.may_fit(42 * UNIT, second, later));
+    assert!(!pool.room(second, later).fits(48 * UNIT));
+    assert!(pool.room(second, later).fits(42 * UNIT));
     assert!(pool.allocate(42 * UNIT).is_some());
 }
 

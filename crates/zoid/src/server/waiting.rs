@@ -80,13 +80,19 @@ impl Waiting {
             .any(|(_, waiter)| waiter.is_aged(now))
     }
 
-    /// Sizes of the operations that have waited so long that the program's own allocations are to
-    /// give way.
-    pub(super) fn overdue(&self, now: Instant) -> impl Iterator<Item = usize> {
-        let overdue = move |waiter: &Waiter| waiter.age(now) >= AGE_MAX;
-        let ops = self.ops.iter();
-        ops.filter(move |(_, waiter)| overdue(waiter))
-            .map(|((Reverse(size), _), _)| *size)
+    /// Size of the operation for which the program's own allocations are to give way: of those that
+    /// have waited so long the one that is served first.
+    pub(super) fn overdue(&self, now: Instant) -> Option<usize> {
+        let overdue = |&(place, waiter): &(&(Reverse<usize>, u64), &Waiter)| {
+            waiter.age(now) >= AGE_MAX && self.is_next_of_key(waiter.key, place.1)
+        };
+        let ((Reverse(size), _), _) = self.ops.iter().find(overdue)?;
+        Some(*size)
+    }
+
+    /// Whether no operation of this key is older.
+    fn is_next_of_key(&self, key: Key, arrival: u64) -> bool {
+        self.keys.get(&key).and_then(BTreeSet::first) == Some(&arrival)
     }
 
     /// The first that gets memory from `allocate`, which is given its size, with the memory.
@@ -98,8 +104,7 @@ impl Waiting {
         let mut passed = Vec::new();
         let mut found = None;
         for (&(Reverse(size), arrival), waiter) in &self.ops {
-            let oldest = self.keys.get(&waiter.key).and_then(BTreeSet::first);
-            if oldest != Some(&arrival) {
+            if !self.is_next_of_key(waiter.key, arrival) {
                 continue;
             }
             if let Some(memory) = allocate(size) {
@@ -237,14 +242,15 @@ mod tests {
     }
 
     #[test]
-    fn r56_who_has_waited_five_seconds_is_overdue_however_seldom_passed_over() {
-        let (mut waiting, now) = waiting(&[(1, 1, 100)]);
+    fn r56_of_those_who_have_waited_five_seconds_the_one_in_turn_is_overdue() {
+        let (mut waiting, now) = waiting(&[(1, 1, 100), (2, 1, 400), (3, 2, 50)]);
         let later = now + AGE_MAX;
-        waiting.add(id(2), (0, 2, true), 300, now + AGE_MAX / 2);
-        assert_eq!(waiting.overdue(now).count(), 0);
-        assert_eq!(waiting.overdue(later).collect::<Vec<_>>(), [100]);
-        assert_eq!(waiting.clear(), 2);
-        assert_eq!(waiting.overdue(later).count(), 0);
+        waiting.add(id(4), (0, 3, true), 300, now + AGE_MAX / 2);
+        assert_eq!(waiting.overdue(later - Duration::from_nanos(1)), None);
+        // The largest waits for an older one of its key, the second has not waited so long.
+        assert_eq!(waiting.overdue(later), Some(100));
+        assert_eq!(waiting.clear(), 4);
+        assert_eq!(waiting.overdue(later), None);
     }
 
     #[test]

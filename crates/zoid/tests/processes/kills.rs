@@ -25,9 +25,19 @@ pub(crate) fn queues_left() -> usize {
     made.len()
 }
 
-/// What the instance has under a name: whether there is a segment, and the directory's files.
+/// What the instance has under a name: whether there is a segment, and the directory's files. Nor may
+/// there be any other object of shared memory with its name, where they are listed.
 fn left_behind(scene: &Scene) -> (bool, Vec<String>) {
     let segment = sys::SharedMemory::open(&scene.instance.segment()).is_ok();
+    let listed = std::fs::read_dir("/dev/shm").into_iter().flatten();
+    let objects = listed.filter_map(|file| file.ok()?.file_name().into_string().ok());
+    let name = scene.instance.to_string();
+    let mut of_instance = objects.filter(|object| object.contains(&name));
+    assert_eq!(
+        of_instance.next(),
+        segment.then(|| scene.instance.segment()[1..].to_owned())
+    );
+    assert_eq!(of_instance.next(), None);
     let files = std::fs::read_dir(scene.directory.path()).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
     (segment, names.collect())

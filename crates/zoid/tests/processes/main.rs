@@ -16,11 +16,14 @@
     reason = "clippy knows only functions with #[test] as tests"
 )]
 
+mod faults;
+mod group;
 mod kills;
 mod party;
 mod relay;
 mod requirements;
 mod scene;
+mod stock_limits;
 mod successors;
 
 /// What the other tests start as processes.

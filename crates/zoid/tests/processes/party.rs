@@ -20,6 +20,7 @@
 //! | `lookup NAME` | `ok` or the error |
 //! | `size` | the largest message |
 //! | `counts` | every counter |
+//! | `clocks` | whether the time of day has jumped, and the monotonic clock has not |
 //! | `exchange TAG LEN` | `done` or the error: sends to an `echo` what it wants, and receives it |
 //! | `echo` | nothing: for ever receives and sends back what clients announce, [`echo`] |
 //! | `finalize` | `ok` |
@@ -114,6 +115,10 @@ impl Party {
                 "instance" => options.instance = value.parse().unwrap(),
                 "socket" => options.socket = Some(value.into()),
                 "single-thread" => options.single_thread = true,
+                "connect-ms" => {
+                    let wait = Duration::from_millis(value.parse().unwrap());
+                    (options.client_connect, options.server_connect) = (wait, Some(wait));
+                }
                 other => panic!("no setting of a party: {other}"),
             }
         }
@@ -125,8 +130,13 @@ impl Party {
             "server" => builder.listen("zoid://").start(),
             _ => builder.start(),
         };
-        let bmi = bmi.unwrap();
-        let server = bmi.lookup("zoid://").unwrap();
+        let (bmi, server) = match bmi.and_then(|bmi| bmi.lookup("zoid://").map(|it| (bmi, it))) {
+            Ok(pair) => pair,
+            Err(error) => {
+                println!("\n0 {error:?}");
+                std::process::exit(0);
+            }
+        };
         println!("\n0 ready");
         Party {
             context: bmi.open_context().unwrap(),
@@ -184,6 +194,7 @@ impl Party {
                 .get(None, Question::MaxSize)
                 .map_or_else(shown, |n| n.to_string()),
             "counts" => format!("{:?}", self.counters.read()),
+            "clocks" => format!("{:?}", clocks()),
             "exchange" => match exchange(self, words[1].parse().unwrap(), number(2)) {
                 Ok(()) => "done".into(),
                 Err(error) => shown(error),
@@ -395,6 +406,14 @@ fn finish(bmi: &Bmi, post: Post) -> Result<Payload, Error> {
             done.result.map(|_| done.payload)
         }
     }
+}
+
+/// Whether the time of day jumps between two looks, and whether the other clock does.
+fn clocks() -> (bool, bool) {
+    let hour = Duration::from_secs(3600);
+    let (now, day) = (std::time::Instant::now(), std::time::SystemTime::now());
+    let jumps = day.elapsed().map_or(true, |passed| passed > hour);
+    (jumps, now.elapsed() > hour)
 }
 
 fn listed(said: Vec<String>) -> String {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -37,14 +37,19 @@ impl Scene {
 
     /// Another daemon of the same test.
     pub(crate) fn beside(settings: &[(&str, &str)], name: &str, turn: File) -> Scene {
-        Scene::on(name, settings, turn)
+        Scene::on(name, settings, turn, &[])
     }
 
     fn named(name: &str, settings: &[(&str, &str)]) -> Scene {
-        Scene::on(name, settings, take_turn())
+        Scene::on(name, settings, take_turn(), &[])
     }
 
-    fn on(name: &str, settings: &[(&str, &str)], turn: File) -> Scene {
+    /// A daemon that is run with a program.
+    pub(crate) fn through(program: &[&str]) -> Scene {
+        Scene::on("", &[], take_turn(), program)
+    }
+
+    fn on(name: &str, settings: &[(&str, &str)], turn: File, through: &[&str]) -> Scene {
         let directory = TempDir::new().unwrap();
         let instance: Instance = format!("p{}{name}", std::process::id()).parse().unwrap();
         let mut all = format!(
@@ -54,7 +59,7 @@ impl Scene {
         for (name, value) in settings {
             all += &format!("{name}={value}\n");
         }
-        let daemon = Process::start("daemon", &all, &[]);
+        let daemon = Process::start("daemon", &all, through);
         Scene {
             instance,
             directory,
@@ -168,9 +173,30 @@ impl Process {
         process
     }
 
+    /// What a party says instead of being ready: the error that it could not start with.
+    pub(crate) fn refusal(role: &str, settings: &str, through: &[&str]) -> String {
+        let program = std::env::current_exe().unwrap();
+        Process::refusal_of(&program, role, settings, through)
+    }
+
+    /// The same of a copy of this program.
+    pub(crate) fn refusal_of(
+        program: &Path,
+        role: &str,
+        settings: &str,
+        through: &[&str],
+    ) -> String {
+        let process = Process::begin_as(program, role, settings, through);
+        process.hear(0).unwrap_or_else(|| "dead".to_owned())
+    }
+
     /// Starts a party, ready or not.
     pub(crate) fn begin(role: &str, settings: &str, through: &[&str]) -> Process {
         let program = std::env::current_exe().unwrap();
+        Process::begin_as(&program, role, settings, through)
+    }
+
+    fn begin_as(program: &Path, role: &str, settings: &str, through: &[&str]) -> Process {
         let mut line: Vec<&std::ffi::OsStr> = through.iter().map(|word| word.as_ref()).collect();
         line.push(program.as_os_str());
         let mut child = Command::new(line[0])

@@ -92,10 +92,15 @@ impl Bed {
 
     /// The value of one of the daemon's metrics.
     pub(crate) fn metric(&self, name: &str) -> f64 {
-        let (instance, directory) = (&self.settings.instance, self.directory.path());
-        let metrics = zoidd::read_metrics(instance, directory).unwrap();
+        let metrics = self.metrics();
         let found = metrics.iter().find(|metric| metric.name == name);
         found.unwrap_or_else(|| panic!("no metric {name}")).value
+    }
+
+    /// All of the daemon's metrics.
+    pub(crate) fn metrics(&self) -> Vec<zoidd::Metric> {
+        let (instance, directory) = (&self.settings.instance, self.directory.path());
+        zoidd::read_metrics(instance, directory).unwrap()
     }
 
     /// What a process of this bed is started with.

@@ -17,6 +17,7 @@ mod conformance;
 mod detector;
 mod huge_pages;
 mod memory;
+mod metrics;
 mod plugin;
 mod requirements;
 mod signals;

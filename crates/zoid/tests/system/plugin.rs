@@ -115,7 +115,10 @@ impl Plugin {
     pub(crate) fn refuses(&self) -> Error {
         let zoid = zoid::Zoid::new(self.options());
         let server = bmi::Bmi::builder().method(zoid).listen("zoid://").start();
-        server.err().expect("a server that is refused")
+        match server {
+            Ok(_) => panic!("the server was not refused"),
+            Err(error) => error,
+        }
     }
 
     /// A server that knows client 0. The script must answer its first test for unexpected messages

@@ -12,7 +12,7 @@ const SOURCES: [&str; 3] = [
 ];
 
 /// It grows no more.
-const WAITING_MAX: usize = 14;
+const WAITING_MAX: usize = 5;
 
 fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));

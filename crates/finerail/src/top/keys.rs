@@ -1,0 +1,126 @@
+//! What keys mean.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+/// What a user wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Quit,
+    /// The page with this number, from 0.
+    Page(usize),
+    NextPage,
+    PreviousPage,
+    NextColumn,
+    PreviousColumn,
+    Reverse,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Top,
+    Bottom,
+    Help,
+    /// Begins to edit the filter.
+    Filter,
+    /// While the filter is edited.
+    Type(char),
+    Erase,
+    /// The filter stays, its editing ends.
+    Accept,
+    /// Closes help, forgets the filter.
+    Cancel,
+}
+
+/// The keys, for the help.
+pub(super) const HELP: &[(&str, &str)] = &[
+    ("1 2 3", "interfaces, peers, routes"),
+    ("Tab", "the next of these"),
+    ("< >", "sort by the column to the left, to the right"),
+    ("r", "turn the order"),
+    (
+        "/",
+        "show only what contains a text; Enter keeps it, Esc forgets it",
+    ),
+    ("Up Down", "a row up or down; also k and j"),
+    ("PgUp PgDn", "a page up or down; also b and space"),
+    ("Home End", "first, last; also g and G"),
+    ("?", "this help"),
+    ("q Ctrl-C", "quit"),
+];
+
+/// What a key means; while the filter is edited most are letters of it.
+pub(super) fn action(key: KeyEvent, is_editing: bool) -> Option<Action> {
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        return match key.code {
+            KeyCode::Char('c' | 'd') => Some(Action::Quit),
+            KeyCode::Char('f') => Some(Action::PageDown),
+            KeyCode::Char('b') => Some(Action::PageUp),
+            _ => None,
+        };
+    }
+    match key.code {
+        KeyCode::Esc => Some(Action::Cancel),
+        KeyCode::Enter => Some(Action::Accept),
+        KeyCode::Backspace => Some(Action::Erase),
+        KeyCode::Char(letter) if is_editing => Some(Action::Type(letter)),
+        KeyCode::Char(letter) => of_letter(letter),
+        code => of_code(code),
+    }
+}
+
+fn of_letter(letter: char) -> Option<Action> {
+    Some(match letter {
+        'q' => Action::Quit,
+        '1' => Action::Page(0),
+        '2' => Action::Page(1),
+        '3' => Action::Page(2),
+        '<' | ',' => Action::PreviousColumn,
+        '>' | '.' => Action::NextColumn,
+        'r' => Action::Reverse,
+        'k' => Action::Up,
+        'j' => Action::Down,
+        'b' => Action::PageUp,
+        ' ' => Action::PageDown,
+        'g' => Action::Top,
+        'G' => Action::Bottom,
+        '?' | 'h' => Action::Help,
+        '/' => Action::Filter,
+        _ => return None,
+    })
+}
+
+fn of_code(code: KeyCode) -> Option<Action> {
+    Some(match code {
+        KeyCode::Tab => Action::NextPage,
+        KeyCode::BackTab => Action::PreviousPage,
+        KeyCode::Left => Action::PreviousColumn,
+        KeyCode::Right => Action::NextColumn,
+        KeyCode::Up => Action::Up,
+        KeyCode::Down => Action::Down,
+        KeyCode::PageUp => Action::PageUp,
+        KeyCode::PageDown => Action::PageDown,
+        KeyCode::Home => Action::Top,
+        KeyCode::End => Action::Bottom,
+        KeyCode::F(1) => Action::Help,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_a_filter_is_typed_letters_are_letters_and_control_c_still_quits() {
+        let key = |code| KeyEvent::new(code, KeyModifiers::NONE);
+        let q = key(KeyCode::Char('q'));
+        assert_eq!(action(q, false), Some(Action::Quit));
+        assert_eq!(action(q, true), Some(Action::Type('q')));
+        let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(action(interrupt, true), Some(Action::Quit));
+        assert_eq!(action(key(KeyCode::F(9)), false), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! The live view: a terminal, keys, looks.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::Context;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event};
+
+use super::feed::{Feed, Looks};
+use super::keys;
+use super::model::Model;
+use super::screen;
+use crate::service::raise_on_signals;
+
+/// How long a look may wait to be shown, and a signal to be seen.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A terminal that is as before when this is dropped.
+struct Screen {
+    terminal: DefaultTerminal,
+}
+
+impl Screen {
+    fn open() -> io::Result<Self> {
+        let terminal = ratatui::try_init().inspect_err(|_| ratatui::restore())?;
+        Ok(Self { terminal })
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+/// Shows the node until the user has seen enough.
+pub(super) fn run(path: PathBuf, interval: Duration, colours: bool) -> anyhow::Result<()> {
+    let stop = raise_on_signals().context("cannot take signals")?;
+    let looks = Feed::new(&path).spawn(interval)?;
+    let mut model = Model::new(path.display().to_string());
+    let mut screen = Screen::open().context("cannot use the terminal")?;
+    let mut is_changed = true;
+    while !stop.load(Ordering::Relaxed) {
+        is_changed |= take(&mut model, &looks);
+        if std::mem::take(&mut is_changed) {
+            let rows = screen::rows_in(screen.terminal.size()?.height);
+            model.scroll_into(rows);
+            let drawn = |frame: &mut ratatui::Frame<'_>| screen::draw(frame, &model, colours);
+            screen.terminal.draw(drawn)?;
+        }
+        if event::poll(TICK)? {
+            is_changed = true;
+            if !answer(&mut model, &event::read()?, &screen)? {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes the looks that have come; says whether there were any.
+fn take(model: &mut Model, looks: &Looks) -> bool {
+    let mut came = false;
+    for look in looks.looks.try_iter() {
+        model.take(look);
+        came = true;
+    }
+    came
+}
+
+/// Does what an event means; says whether to go on.
+fn answer(model: &mut Model, event: &Event, screen: &Screen) -> io::Result<bool> {
+    let Event::Key(key) = event else {
+        return Ok(true);
+    };
+    let Some(action) = keys::action(*key, model.is_editing) else {
+        return Ok(true);
+    };
+    let rows = screen::rows_in(screen.terminal.size()?.height);
+    Ok(model.act(action, rows))
+}

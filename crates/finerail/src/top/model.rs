@@ -1,0 +1,278 @@
+//! What is known of the node and what the user wants to see of it: a function of looks and keys.
+
+use std::time::Duration;
+
+use super::feed::Look;
+use super::frame::{Page, Row};
+use super::keys::Action;
+use super::rates::Span;
+use super::sample::Sample;
+
+/// The longest filter.
+const FILTER_MAX: usize = 64;
+
+/// How many pages there are.
+const PAGES: usize = Page::ALL.len();
+
+pub(super) struct Model {
+    /// Where the node is looked for.
+    pub(super) path: String,
+    before: Sample,
+    now: Option<Sample>,
+    /// Why the last look gave nothing.
+    pub(super) away: Option<String>,
+    pub(super) page: Page,
+    orders: [Order; PAGES],
+    pub(super) filter: String,
+    pub(super) is_editing: bool,
+    pub(super) shows_help: bool,
+    /// The first row that is shown.
+    pub(super) first: usize,
+    /// The rows of the page, sorted and filtered.
+    rows: Vec<Row>,
+    /// How many there are without the filter.
+    pub(super) unfiltered: usize,
+}
+
+/// By which column a page is sorted; `None`: in the node's order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) column: Option<usize>,
+    pub(super) descends: bool,
+}
+
+/// The node as a whole, in a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Totals {
+    pub(super) sent: f64,
+    pub(super) received: f64,
+    pub(super) routed: f64,
+    pub(super) sent_bytes: f64,
+    pub(super) received_bytes: f64,
+    pub(super) routed_bytes: f64,
+    pub(super) dropped: f64,
+    pub(super) resends: f64,
+    pub(super) given_up: f64,
+    pub(super) failures: f64,
+    pub(super) timeouts: f64,
+}
+
+impl Model {
+    pub(super) fn new(path: String) -> Self {
+        // Of many peers those with the most traffic are looked for first.
+        let mut orders = [Order::default(); PAGES];
+        orders[Page::Peers as usize] = Order {
+            column: Some(SENT_COLUMN),
+            descends: true,
+        };
+        Self {
+            path,
+            before: Sample::default(),
+            now: None,
+            away: None,
+            page: Page::Interfaces,
+            orders,
+            filter: String::new(),
+            is_editing: false,
+            shows_help: false,
+            first: 0,
+            rows: Vec::new(),
+            unfiltered: 0,
+        }
+    }
+
+    /// Takes what a look gave.
+    pub(super) fn take(&mut self, look: Look) {
+        match look {
+            Ok(sample) => {
+                self.away = None;
+                let before = self.now.replace(sample);
+                self.before = before.unwrap_or_default();
+                self.refresh();
+            }
+            Err(why) => self.away = Some(why),
+        }
+    }
+
+    /// The last that was seen of the node.
+    pub(super) fn sample(&self) -> Option<&Sample> {
+        self.now.as_ref()
+    }
+
+    /// The time between the last two looks, if rates can be told.
+    pub(super) fn span(&self) -> Option<Span> {
+        let now = self.now.as_ref()?;
+        // The first look is no first count: a node without uptime was never seen.
+        let before = Some(self.before.node.uptime_nanos).filter(|nanos| *nanos > 0)?;
+        Span::between(before, now.node.uptime_nanos)
+    }
+
+    /// Rates of the whole node.
+    pub(super) fn totals(&self) -> Option<Totals> {
+        let span = self.span()?;
+        let (old, new) = (&self.before.node, &self.now.as_ref()?.node);
+        Some(Totals {
+            sent: span.rate(old.sent, new.sent),
+            received: span.rate(old.received, new.received),
+            routed: span.rate(old.routed, new.routed),
+            sent_bytes: span.rate(old.sent_bytes, new.sent_bytes),
+            received_bytes: span.rate(old.received_bytes, new.received_bytes),
+            routed_bytes: span.rate(old.routed_bytes, new.routed_bytes),
+            dropped: span.rate(old.dropped, new.dropped),
+            resends: span.rate(old.resends, new.resends),
+            given_up: span.rate(old.resends_failed, new.resends_failed),
+            failures: span.rate(old.failures, new.failures),
+            timeouts: span.rate(old.response_timeouts, new.response_timeouts),
+        })
+    }
+
+    pub(super) fn uptime(&self) -> Option<Duration> {
+        let now = self.now.as_ref()?;
+        Some(Duration::from_nanos(now.node.uptime_nanos))
+    }
+
+    /// The rows of the page.
+    pub(super) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The rows of any page, sorted as the user wants that page.
+    pub(super) fn rows_of(&self, page: Page) -> Vec<Row> {
+        let Some(now) = &self.now else {
+            return Vec::new();
+        };
+        let mut rows = page.rows(&self.before, now, self.span());
+        self.orders[page as usize].sort(&mut rows);
+        rows
+    }
+
+    pub(super) fn order(&self) -> Order {
+        self.orders[self.page as usize]
+    }
+
+    /// How many there are on a page.
+    pub(super) fn count(&self, page: Page) -> usize {
+        let Some(now) = &self.now else { return 0 };
+        match page {
+            Page::Interfaces => now.nis.len(),
+            Page::Peers => now.peer_nis.len(),
+            Page::Routes => now.routes.len(),
+        }
+    }
+
+    /// Does what the user wants; `height` rows are visible. Says whether to go on.
+    pub(super) fn act(&mut self, action: Action, height: usize) -> bool {
+        let step = height.max(1);
+        match action {
+            Action::Quit => return false,
+            Action::Help => self.shows_help = !self.shows_help,
+            Action::Up => self.first = self.first.saturating_sub(1),
+            Action::Down => self.first = self.first.saturating_add(1),
+            Action::PageUp => self.first = self.first.saturating_sub(step),
+            Action::PageDown => self.first = self.first.saturating_add(step),
+            Action::Top => self.first = 0,
+            Action::Bottom => self.first = usize::MAX,
+            Action::Page(_) | Action::NextPage | Action::PreviousPage => self.turn(action),
+            Action::NextColumn => self.sort_by(1),
+            Action::PreviousColumn => self.sort_by(-1),
+            Action::Reverse => {
+                let order = &mut self.orders[self.page as usize];
+                order.descends = !order.descends;
+                self.refresh();
+            }
+            Action::Filter | Action::Type(_) | Action::Erase | Action::Accept | Action::Cancel => {
+                self.edit(action)
+            }
+        }
+        self.scroll_into(height);
+        true
+    }
+
+    /// No further down than where the last row is the lowest visible one.
+    pub(super) fn scroll_into(&mut self, height: usize) {
+        let last = self.rows.len().saturating_sub(height.max(1));
+        self.first = self.first.min(last);
+    }
+
+    fn turn(&mut self, action: Action) {
+        let here = self.page as usize;
+        let there = match action {
+            Action::Page(page) => page,
+            Action::NextPage => (here + 1) % PAGES,
+            _ => (here + PAGES - 1) % PAGES,
+        };
+        self.page = Page::ALL.get(there).copied().unwrap_or(self.page);
+        self.first = 0;
+        self.refresh();
+    }
+
+    /// Before the first column stands the node's own order.
+    fn sort_by(&mut self, step: isize) {
+        let columns = self.page.columns().len() as isize;
+        let order = &mut self.orders[self.page as usize];
+        let at = order.column.map_or(0, |column| column as isize + 1);
+        let next = (at + step).rem_euclid(columns + 1);
+        order.column = usize::try_from(next - 1).ok();
+        // Names rise, and of what is counted the most is looked for.
+        order.descends = next > 2;
+        self.refresh();
+    }
+
+    fn edit(&mut self, action: Action) {
+        match action {
+            Action::Filter => {
+                self.is_editing = true;
+                self.shows_help = false;
+            }
+            Action::Type(letter) if self.filter.len() < FILTER_MAX && !letter.is_control() => {
+                self.filter.push(letter);
+            }
+            Action::Erase if self.is_editing => {
+                self.filter.pop();
+            }
+            Action::Accept => self.is_editing = false,
+            Action::Cancel if self.shows_help => self.shows_help = false,
+            Action::Cancel => {
+                self.is_editing = false;
+                self.filter.clear();
+            }
+            _ => {}
+        }
+        self.refresh();
+    }
+
+    fn refresh(&mut self) {
+        let mut rows = self.rows_of(self.page);
+        self.unfiltered = rows.len();
+        if !self.filter.is_empty() {
+            rows.retain(|row| row.contains(&self.filter));
+        }
+        self.rows = rows;
+    }
+}
+
+/// The column of messages sent in a second, of interfaces and of peers.
+const SENT_COLUMN: usize = 4;
+
+impl Order {
+    /// Equal rows keep the node's order.
+    fn sort(self, rows: &mut [Row]) {
+        let Some(column) = self.column else {
+            if self.descends {
+                rows.reverse();
+            }
+            return;
+        };
+        let compare = |one: &Row, other: &Row| {
+            let cells = one.cells.get(column).zip(other.cells.get(column));
+            let rising = cells.map(|(one, other)| one.compare(other));
+            let rising = rising.unwrap_or(std::cmp::Ordering::Equal);
+            if self.descends {
+                rising.reverse()
+            } else {
+                rising
+            }
+        };
+        rows.sort_by(compare);
+    }
+}

@@ -1,0 +1,247 @@
+//! The model as text and as JSON, and where the columns of a table stand.
+
+use lnet_store::Printable;
+use serde_json::{Map, Value, json};
+
+use super::frame::{Cell, Column, Page, Row};
+use super::model::{Model, Totals};
+use super::text;
+
+/// The widest that a column becomes for what stands in it.
+const WIDTH_MAX: usize = 43;
+
+/// Four lines about the node as a whole, of at most 80 characters unless names are long.
+pub(super) fn summary(model: &Model) -> [String; 4] {
+    let totals = model.totals();
+    [
+        first_line(model),
+        messages(totals.as_ref()),
+        payload(totals.as_ref()),
+        standing(model),
+    ]
+}
+
+fn first_line(model: &Model) -> String {
+    if let Some(why) = &model.away {
+        return format!("waiting for the node at {}: {why}", model.path);
+    }
+    let Some(sample) = model.sample() else {
+        return format!("looking at the node at {}", model.path);
+    };
+    let nids = &sample.node.nids;
+    let primary = nids.first().map_or("no interfaces", String::as_str);
+    let more = match nids.len() {
+        0 | 1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    let up = model.uptime().map(text::duration).unwrap_or_default();
+    let role = if sample.node.routing { "   router" } else { "" };
+    format!("{primary}{more}   up {up}{role}")
+}
+
+fn messages(totals: Option<&Totals>) -> String {
+    let of =
+        |value: fn(&Totals) -> f64| totals.map_or("-".to_owned(), |all| text::short(value(all)));
+    format!(
+        "msgs/s   sent {}  recv {}  routed {}  dropped {}  resent {}  lost {}",
+        of(|all| all.sent),
+        of(|all| all.received),
+        of(|all| all.routed),
+        of(|all| all.dropped),
+        of(|all| all.resends),
+        of(|all| all.given_up),
+    )
+}
+
+fn payload(totals: Option<&Totals>) -> String {
+    let bytes =
+        |value: fn(&Totals) -> f64| totals.map_or("-".to_owned(), |all| text::bytes(value(all)));
+    let of =
+        |value: fn(&Totals) -> f64| totals.map_or("-".to_owned(), |all| text::short(value(all)));
+    format!(
+        "bytes/s  sent {}  recv {}  routed {}     failed/s {}  timeouts/s {}",
+        bytes(|all| all.sent_bytes),
+        bytes(|all| all.received_bytes),
+        bytes(|all| all.routed_bytes),
+        of(|all| all.failures),
+        of(|all| all.timeouts),
+    )
+}
+
+fn standing(model: &Model) -> String {
+    let Some(sample) = model.sample() else {
+        return String::new();
+    };
+    let node = &sample.node;
+    let pools = node.pools.iter().filter(|pool| pool.buffers > 0);
+    let free: Vec<String> = pools
+        .map(|pool| format!("{}/{}", pool.credits, pool.buffers))
+        .collect();
+    let buffers = if free.is_empty() {
+        String::new()
+    } else {
+        format!("  buffers {}", free.join(" "))
+    };
+    format!(
+        "now      under way {}  resending {}  conns {}{buffers}",
+        node.under_way, node.resend_queue, node.connections,
+    )
+}
+
+/// Everything, once.
+pub(super) fn text(model: &Model) -> String {
+    let mut lines: Vec<String> = summary(model).into();
+    for page in Page::ALL {
+        let rows = model.rows_of(page);
+        let layout = Layout::fitting(page.columns(), &rows, usize::MAX);
+        lines.push(String::new());
+        lines.push(format!("{} {}", page.title(), text::grouped(rows.len())));
+        if !rows.is_empty() {
+            let titles = layout.titles(page.columns()).map(|(_, title)| title);
+            lines.push(titles.collect::<Vec<_>>().join(" "));
+            lines.extend(rows.iter().map(|row| layout.row(row)));
+        }
+    }
+    let mut text = String::new();
+    for line in lines {
+        text += &Printable::text(line.trim_end()).to_string();
+        text.push('\n');
+    }
+    text
+}
+
+/// Everything as one line of JSON. What is not known yet is null.
+pub(super) fn json(model: &Model) -> serde_json::Result<String> {
+    let page = |page: Page| -> Vec<Value> {
+        let rows = model.rows_of(page);
+        rows.iter().map(|row| object(page.columns(), row)).collect()
+    };
+    let whole = json!({
+        "node": model.sample().map(|sample| &sample.node),
+        "per_second": model.totals().as_ref().map(of_totals),
+        "interfaces": page(Page::Interfaces),
+        "routes": page(Page::Routes),
+        "peers": page(Page::Peers),
+    });
+    serde_json::to_string(&whole)
+}
+
+fn of_totals(totals: &Totals) -> Value {
+    json!({
+        "sent": totals.sent,
+        "received": totals.received,
+        "routed": totals.routed,
+        "sent_bytes": totals.sent_bytes,
+        "received_bytes": totals.received_bytes,
+        "routed_bytes": totals.routed_bytes,
+        "dropped": totals.dropped,
+        "resends": totals.resends,
+        "resends_failed": totals.given_up,
+        "failures": totals.failures,
+        "response_timeouts": totals.timeouts,
+    })
+}
+
+fn object(columns: &[Column], row: &Row) -> Value {
+    let named = columns.iter().zip(&row.cells);
+    let members = named.map(|(column, cell)| (column.name.to_owned(), value(cell)));
+    Value::Object(members.collect::<Map<_, _>>())
+}
+
+fn value(cell: &Cell) -> Value {
+    match cell {
+        Cell::Nothing => Value::Null,
+        Cell::Name(name) => json!(name),
+        Cell::State(state) => json!(state.word()),
+        Cell::Credits(left, most) => json!({ "left": left, "max": most }),
+        Cell::Number(value) | Cell::Bytes(value) => json!(value),
+        Cell::Nanos(nanos) => json!(nanos),
+    }
+}
+
+/// Which columns are shown, and how wide they are.
+pub(super) struct Layout {
+    columns: Vec<Place>,
+}
+
+/// The place of a column.
+#[derive(Clone, Copy)]
+struct Place {
+    column: usize,
+    width: usize,
+    rank: u8,
+    is_name: bool,
+}
+
+impl Layout {
+    /// As many columns as fit into so many characters. Of those that do not, the ones of the highest
+    /// rank are left out, the last first; those of rank 0 stay.
+    pub(super) fn fitting(columns: &[Column], rows: &[Row], width: usize) -> Self {
+        let places = columns.iter().enumerate().map(|(at, column)| Place {
+            column: at,
+            width: needed(column, rows, at),
+            rank: column.rank,
+            is_name: column.is_name,
+        });
+        let mut shown: Vec<Place> = places.collect();
+        let room = width.saturating_add(1);
+        while shown.iter().map(|place| place.width + 1).sum::<usize>() > room {
+            let highest = shown.iter().map(|place| place.rank).max().unwrap_or(0);
+            let last = shown.iter().rposition(|place| place.rank == highest);
+            match last {
+                Some(last) if highest > 0 => shown.remove(last),
+                _ => break,
+            };
+        }
+        Self { columns: shown }
+    }
+
+    /// The titles in their places, with the number of the column of each.
+    pub(super) fn titles<'a>(
+        &'a self,
+        columns: &'a [Column],
+    ) -> impl Iterator<Item = (usize, String)> + 'a {
+        self.columns.iter().filter_map(move |place| {
+            let title = columns.get(place.column)?.title;
+            Some((place.column, place.put(title)))
+        })
+    }
+
+    /// The cells of a row in their places.
+    pub(super) fn row(&self, row: &Row) -> String {
+        let cells = self
+            .columns
+            .iter()
+            .filter_map(|place| Some(place.put(&row.cells.get(place.column)?.text())));
+        cells.collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl Place {
+    /// A text in so many characters; the end of one that is too long tells it from its neighbours.
+    fn put(self, text: &str) -> String {
+        let width = self.width;
+        let length = text.chars().count();
+        if length > width {
+            let end: String = text.chars().skip(length + 1 - width).collect();
+            return format!("~{end}");
+        }
+        if self.is_name {
+            format!("{text:<width$}")
+        } else {
+            format!("{text:>width$}")
+        }
+    }
+}
+
+fn needed(column: &Column, rows: &[Row], at: usize) -> usize {
+    let cells = rows.iter().filter_map(|row| row.cells.get(at));
+    let widest = cells
+        .map(|cell| cell.text().chars().count())
+        .max()
+        .unwrap_or(0);
+    widest
+        .min(WIDTH_MAX)
+        .max(column.width.into())
+        .max(column.title.len())
+}

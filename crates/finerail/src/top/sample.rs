@@ -1,0 +1,23 @@
+//! One look at a node.
+
+use lnet_control::{NiNumbers, NodeNumbers, Part, PeerNiNumbers, RouteNumbers};
+
+/// What a node counted at one time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sample {
+    pub(super) node: NodeNumbers,
+    pub(super) nis: Vec<NiNumbers>,
+    pub(super) routes: Vec<RouteNumbers>,
+    pub(super) peer_nis: Vec<PeerNiNumbers>,
+}
+
+impl Sample {
+    pub(super) fn add(&mut self, part: Part) {
+        match part {
+            Part::Node(node) => self.node = *node,
+            Part::Nis(nis) => self.nis.extend(nis),
+            Part::Routes(routes) => self.routes.extend(routes),
+            Part::PeerNis(peer_nis) => self.peer_nis.extend(peer_nis),
+        }
+    }
+}

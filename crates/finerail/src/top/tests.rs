@@ -1,0 +1,390 @@
+//! Looks and keys in, screens out: what is drawn stands in `frames/NAME.txt`, and
+//! `FINERAIL_OVERWRITE=1` draws it anew.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+use std::path::Path;
+use std::time::Duration;
+use std::{env, fs};
+
+use lnet_control::{
+    Condition, NiNumbers, NodeNumbers, PeerNiNumbers, PoolNumbers, RouteNumbers, Traffic,
+};
+use proptest::prelude::*;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::Color;
+
+use super::frame::Page;
+use super::keys::{Action, action};
+use super::model::Model;
+use super::sample::Sample;
+use super::{interval, plain, screen, wants_colours};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn traffic(at: u64, weight: u64) -> Traffic {
+    Traffic {
+        sent: at * weight,
+        sent_bytes: at * weight * 1000,
+        received: at * weight / 2,
+        received_bytes: at * weight * 10,
+        dropped: at * (weight / 100),
+        failures: at * (weight / 500),
+    }
+}
+
+fn condition(health: u16, credits: i64) -> Condition {
+    Condition {
+        up: health > 0,
+        health,
+        recovering: health < 500,
+        credits,
+        credits_max: 8,
+    }
+}
+
+fn ni(nid: &str, at: u64, weight: u64) -> NiNumbers {
+    NiNumbers {
+        nid: nid.to_owned(),
+        condition: Condition {
+            credits: 250,
+            credits_max: 256,
+            ..condition(1000, 0)
+        },
+        traffic: traffic(at, weight),
+        round_trips: vec![(50_000, at * 9), (2_000_000, at), (0, 0)],
+    }
+}
+
+fn peer(number: u64, at: u64) -> PeerNiNumbers {
+    PeerNiNumbers {
+        nid: format!("10.0.{}.{}@tcp", number / 250, number % 250 + 1),
+        primary: (number % 7 == 3).then(|| "10.9.9.9@tcp".to_owned()),
+        condition: condition(
+            [1000, 1000, 900, 400, 0][number as usize % 5],
+            8 - (number as i64 % 12),
+        ),
+        traffic: traffic(at, number),
+        queued_bytes: number * 4096,
+    }
+}
+
+fn route(net: &str, gateway: &str, up: bool, at: u64) -> RouteNumbers {
+    RouteNumbers {
+        net: net.to_owned(),
+        gateway: gateway.to_owned(),
+        up,
+        hops: up.then_some(1),
+        priority: 0,
+        sent: at * 10,
+        sent_bytes: at * 10_000,
+        dropped: if up { 0 } else { at },
+    }
+}
+
+/// What a router counted `at` seconds after its start.
+fn sample(at: u64, peers: u64) -> Sample {
+    let pool = |buffers, credits| PoolNumbers {
+        buffers,
+        credits,
+        min_credits: credits,
+    };
+    Sample {
+        node: NodeNumbers {
+            uptime_nanos: at * SECOND,
+            nids: vec!["10.0.0.1@tcp".into(), "10.1.0.1@tcp1".into()],
+            routing: true,
+            sent: at * 1234,
+            sent_bytes: at * 5_000_000,
+            received: at * 617,
+            received_bytes: at * 12_340,
+            routed: at * 1000,
+            routed_bytes: at * 4_000_000,
+            dropped: at * 2,
+            resends: at / 2,
+            resends_failed: 0,
+            response_timeouts: 0,
+            failures: at,
+            events_lost: 0,
+            under_way: 3,
+            resend_queue: 1,
+            connections: 6,
+            pools: vec![pool(512, 512), pool(4096, 4090), pool(256, -2)],
+        },
+        nis: vec![ni("10.0.0.1@tcp", at, 1000), ni("10.1.0.1@tcp1", at, 234)],
+        routes: vec![
+            route("tcp7", "10.1.0.9@tcp1", true, at),
+            route("tcp8", "10.1.0.8@tcp1", false, at),
+        ],
+        peer_nis: (0..peers).map(|number| peer(number, at)).collect(),
+    }
+}
+
+/// After two looks, 2 s apart.
+fn watched(peers: u64) -> Model {
+    let mut model = Model::new("/run/finerail/control.sock".to_owned());
+    model.take(Ok(sample(180, peers)));
+    model.take(Ok(sample(182, peers)));
+    model
+}
+
+fn press(model: &mut Model, keys: &str, rows: usize) {
+    for letter in keys.chars() {
+        let code = match letter {
+            '\t' => KeyCode::Tab,
+            '\n' => KeyCode::Enter,
+            '\x1b' => KeyCode::Esc,
+            letter => KeyCode::Char(letter),
+        };
+        let key = KeyEvent::new(code, KeyModifiers::NONE);
+        let wanted = action(key, model.is_editing).unwrap();
+        assert!(model.act(wanted, rows), "it goes on");
+    }
+}
+
+fn terminal(width: u16, height: u16) -> Terminal<TestBackend> {
+    Terminal::new(TestBackend::new(width, height)).unwrap()
+}
+
+fn drawn(model: &Model, width: u16, height: u16) -> String {
+    let mut terminal = terminal(width, height);
+    terminal
+        .draw(|frame| screen::draw(frame, model, false))
+        .unwrap();
+    let buffer = terminal.backend().buffer();
+    let lines = buffer.content().chunks(width.into()).map(|line| {
+        let text: String = line.iter().map(|cell| cell.symbol()).collect();
+        text.trim_end().to_owned() + "\n"
+    });
+    lines.collect()
+}
+
+fn compare(name: &str, found: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/top/frames/{name}.txt"));
+    if env::var_os("FINERAIL_OVERWRITE").is_some() {
+        fs::write(&file, found).unwrap();
+    }
+    let expected = fs::read_to_string(&file).unwrap();
+    assert_eq!(found, expected, "FINERAIL_OVERWRITE=1 draws it anew");
+}
+
+#[test]
+fn each_page_fits_into_80_columns_and_24_lines() {
+    let mut model = watched(1034);
+    let rows = screen::rows_in(24);
+    compare("interfaces", &drawn(&model, 80, 24));
+    press(&mut model, "2", rows);
+    compare("peers", &drawn(&model, 80, 24));
+    press(&mut model, "\t", rows);
+    compare("routes", &drawn(&model, 80, 24));
+}
+
+#[test]
+fn a_wide_terminal_shows_more_columns() {
+    let mut model = watched(30);
+    press(&mut model, "2", screen::rows_in(30));
+    compare("wide", &drawn(&model, 120, 30));
+}
+
+#[test]
+fn the_keys_are_explained_on_top_of_what_is_shown() {
+    let mut model = watched(30);
+    press(&mut model, "?", 17);
+    compare("help", &drawn(&model, 80, 24));
+    press(&mut model, "\x1b", 17);
+    assert!(!model.shows_help);
+}
+
+#[test]
+fn a_node_that_is_away_is_waited_for_and_what_was_seen_stays() {
+    let mut model = watched(3);
+    model.take(Err("Connection refused".to_owned()));
+    compare("away", &drawn(&model, 80, 12));
+    // It comes back anew: no rates until the second look, and none that is negative.
+    model.take(Ok(sample(1, 3)));
+    assert!(model.away.is_none() && model.totals().is_none());
+    model.take(Ok(sample(3, 3)));
+    assert_eq!(model.totals().unwrap().sent, 1234.0);
+}
+
+#[test]
+fn a_node_that_was_never_there_is_waited_for() {
+    let mut model = Model::new("/run/finerail/control.sock".to_owned());
+    model.take(Err("No such file or directory".to_owned()));
+    compare("never", &drawn(&model, 80, 10));
+}
+
+#[test]
+fn plain_text_shows_everything_once() {
+    compare("once", &plain::text(&watched(5)));
+}
+
+#[test]
+fn json_has_numbers_under_names_and_null_for_what_is_not_known() {
+    let value = |model: &Model| -> serde_json::Value {
+        serde_json::from_str(&plain::json(model).unwrap()).unwrap()
+    };
+    let seen = value(&watched(5));
+    assert_eq!(seen["per_second"]["sent"], 1234.0);
+    assert_eq!(seen["node"]["routing"], true);
+    assert_eq!(seen["interfaces"][0]["nid"], "10.0.0.1@tcp");
+    assert_eq!(seen["interfaces"][0]["sent_per_second"], 1000.0);
+    assert_eq!(seen["interfaces"][0]["round_trip_median_nanos"], 50_000);
+    assert_eq!(seen["interfaces"][0]["round_trip_99_nanos"], 2_000_000);
+    assert_eq!(seen["routes"][1]["state"], "down");
+    assert_eq!(seen["peers"].as_array().unwrap().len(), 5);
+    let mut model = Model::new(String::new());
+    model.take(Ok(sample(9, 1)));
+    let first = value(&model);
+    assert!(first["per_second"].is_null());
+    assert!(first["interfaces"][0]["sent_per_second"].is_null());
+}
+
+#[test]
+fn peers_are_sorted_by_what_is_asked_for_and_turned() {
+    let mut model = watched(100);
+    press(&mut model, "2", 10);
+    let nids = |model: &Model| -> Vec<String> {
+        model.rows().iter().map(|row| row.cells[0].text()).collect()
+    };
+    assert_eq!(nids(&model)[0], "10.0.0.100@tcp", "the most messages");
+    press(&mut model, "r", 10);
+    assert_eq!(nids(&model)[0], "10.0.0.1@tcp", "the fewest");
+    // Three columns to the left is the state: what is down is looked for.
+    press(&mut model, "<<<", 10);
+    assert_eq!(model.order().column, Some(1));
+    assert_eq!(model.rows()[0].cells[1].text(), "down");
+    press(&mut model, "<<", 10);
+    assert_eq!(model.order().column, None);
+    assert_eq!(nids(&model)[..2], ["10.0.0.1@tcp", "10.0.0.2@tcp"]);
+}
+
+#[test]
+fn a_filter_shows_what_contains_it_and_is_forgotten_by_escape() {
+    let mut model = watched(1000);
+    press(&mut model, "2/0.3.1@\n", 10);
+    assert_eq!(model.rows().len(), 1);
+    assert!(!model.is_editing);
+    compare("filter", &drawn(&model, 80, 12));
+    press(&mut model, "\x1b", 10);
+    assert_eq!(model.rows().len(), 1000);
+    press(&mut model, "/down\n", 10);
+    assert_eq!(model.rows().len(), 200, "a state is found, too");
+}
+
+#[test]
+fn scrolling_ends_with_the_last_row() {
+    let mut model = watched(100);
+    press(&mut model, "2", 10);
+    press(&mut model, "G", 10);
+    assert_eq!(model.first, 90);
+    press(&mut model, " ", 10);
+    assert_eq!(model.first, 90);
+    press(&mut model, "bk", 10);
+    assert_eq!(model.first, 79);
+    press(&mut model, "g", 10);
+    assert_eq!(model.first, 0);
+    assert!(!model.act(Action::Quit, 10));
+}
+
+#[test]
+fn what_is_down_is_red_and_without_colours_it_is_a_word() {
+    let mut model = watched(0);
+    press(&mut model, "3", 10);
+    let red = |colours| {
+        let mut terminal = terminal(80, 24);
+        terminal
+            .draw(|frame| screen::draw(frame, &model, colours))
+            .unwrap();
+        let buffer = terminal.backend().buffer();
+        buffer.content().iter().any(|cell| cell.fg == Color::Red)
+    };
+    assert!(red(true));
+    assert!(!red(false));
+    assert!(drawn(&model, 80, 24).contains("down"));
+}
+
+#[test]
+fn a_name_that_commands_the_terminal_does_not_get_there() {
+    let mut model = Model::new("/tmp/\x1b[2J".to_owned());
+    let mut hostile = sample(1, 1);
+    hostile.peer_nis[0].nid = "\x1b[2J\u{202e}@tcp".to_owned();
+    model.take(Ok(hostile));
+    press(&mut model, "2", 10);
+    model.take(Err("no\nsuch\x07thing".to_owned()));
+    for text in [drawn(&model, 80, 24), plain::text(&model)] {
+        let commands = |c: char| c.is_control() && c != '\n';
+        assert!(!text.contains(commands), "{text:?}");
+    }
+}
+
+fn any_action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        (0..9_usize).prop_map(Action::Page),
+        Just(Action::NextPage),
+        Just(Action::NextColumn),
+        Just(Action::PreviousColumn),
+        Just(Action::Reverse),
+        Just(Action::Down),
+        Just(Action::PageUp),
+        Just(Action::PageDown),
+        Just(Action::Bottom),
+        Just(Action::Help),
+        Just(Action::Filter),
+        any::<char>().prop_map(Action::Type),
+        Just(Action::Erase),
+        Just(Action::Accept),
+        Just(Action::Cancel),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_is_pressed_on_a_screen_of_any_size_something_is_drawn(
+        actions in proptest::collection::vec(any_action(), 0..30),
+        width in 1..150_u16,
+        height in 1..50_u16,
+        peers in 0..60_u64,
+    ) {
+        let mut model = watched(peers);
+        for action in actions {
+            prop_assert!(model.act(action, screen::rows_in(height)));
+            let rows = model.rows().len();
+            prop_assert!(rows == 0 || model.first < rows);
+            drawn(&model, width, height);
+        }
+        let shown: usize = Page::ALL.into_iter().map(|page| model.count(page)).sum();
+        prop_assert_eq!(shown as u64, 4 + peers);
+    }
+}
+
+#[test]
+fn an_interval_is_some_seconds_and_no_nonsense() {
+    assert_eq!(interval("0.5"), Ok(Duration::from_millis(500)));
+    for bad in ["", "0", "-1", "nan", "inf", "1e99", "0.1", "2s"] {
+        assert!(interval(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn colours_are_left_out_where_nobody_wants_them() {
+    let of = |no_color: Option<&str>, term: &str| {
+        wants_colours(|name| match name {
+            "NO_COLOR" => no_color.map(|value| Ok(value.to_owned())),
+            _ => Some(Ok(term.to_owned())),
+        })
+    };
+    assert!(of(None, "xterm"));
+    assert!(of(Some(""), "xterm"), "an empty one counts as unset");
+    assert!(!of(Some("1"), "xterm"));
+    assert!(!of(None, "dumb"));
+    assert!(!of(None, "vt100-mono"));
+}

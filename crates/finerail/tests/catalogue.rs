@@ -1,0 +1,191 @@
+//! Cases of the catalogue of configurations (sections 7.5 and 7.6 of lnet-selection) that need a running
+//! node and the commands of `lnetctl`. `crates/lnet-config/tests/catalogue.txt` says where the others are.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod common;
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::netns::{End, Lab};
+use common::process::Process;
+use common::site::Site;
+
+/// A node with one interface, and where it is controlled.
+struct Bed {
+    site: Site,
+    node: Process,
+}
+
+const CONFIG: &str = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n";
+
+const USAGE: i32 = 234;
+
+impl Bed {
+    fn start() -> Self {
+        let site = Site::new();
+        site.write("node.yaml", CONFIG);
+        let control = format!("--control={}", socket(&site).display());
+        let node = Process::start(site.command("node", &["node", &control]));
+        node.wait_for_output("ready");
+        symlink(env!("CARGO_BIN_EXE_finerail"), site.path("lnetctl")).unwrap();
+        Self { site, node }
+    }
+
+    /// The exit code, and both outputs.
+    fn lnetctl<S: AsRef<str>>(&self, words: &[S]) -> (i32, String) {
+        let mut command = Command::new(self.site.path("lnetctl"));
+        command.args(words.iter().map(AsRef::as_ref));
+        command.env("FINERAIL_CONTROL", socket(&self.site));
+        let output = command.output().unwrap();
+        let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        (output.status.code().unwrap_or(-1), out + &err)
+    }
+
+    /// What a command prints that must succeed.
+    fn done(&self, command: &str) -> String {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let (code, printed) = self.lnetctl(&words);
+        assert_eq!(code, 0, "{command}: {printed}");
+        printed
+    }
+
+    /// The node goes on after a command that was refused.
+    fn refused(&self, words: &[&str]) {
+        let (code, printed) = self.lnetctl(words);
+        assert_eq!(code, USAGE, "{words:?}: {printed}");
+        assert!(self.done("net show").contains("127.0.0.1@tcp"));
+    }
+}
+
+fn socket(site: &Site) -> PathBuf {
+    site.path("control.sock")
+}
+
+#[test]
+fn t_p10_two_peers_that_were_added_are_listed() {
+    let bed = Bed::start();
+    bed.done("peer add --prim_nid 127.0.0.5@tcp --nid 127.0.0.[6-7]@tcp");
+    bed.done("peer add --prim_nid 127.0.0.8@tcp");
+    let expected = "peer list:\n-     nid: 127.0.0.5@tcp\n-     nid: 127.0.0.8@tcp\n";
+    assert_eq!(bed.done("peer list"), expected);
+}
+
+#[test]
+fn t_p14_a_peer_stays_by_its_other_nid_when_a_local_network_goes() {
+    let bed = Bed::start();
+    bed.done("net add --nid 127.0.0.2@tcp1");
+    bed.done("peer add --prim_nid 127.0.0.5@tcp --nid 127.0.0.6@tcp1");
+    bed.done("net del --net tcp1");
+    let shown = bed.done("peer show --nid 127.0.0.5@tcp");
+    assert!(shown.contains("primary nid: 127.0.0.5@tcp"), "{shown}");
+    assert_eq!(bed.lnetctl(&["ping", "127.0.0.1@tcp"]).0, 0);
+}
+
+#[test]
+fn t_p18_a_host_is_pinged_by_its_name() {
+    let bed = Bed::start();
+    let answer = bed.done("ping localhost@tcp");
+    assert!(answer.contains("- primary nid: 127.0.0.1@tcp"), "{answer}");
+    assert_eq!(bed.done("ping localhost"), answer);
+    let (code, printed) = bed.lnetctl(&["ping", "no such host@tcp"]);
+    assert_eq!(code, USAGE, "{printed}");
+}
+
+#[test]
+fn t_p19_debug_peer_prints_all_of_a_peer() {
+    let bed = Bed::start();
+    bed.done("peer add --prim_nid 127.0.0.5@tcp --nid 127.0.0.6@tcp");
+    let shown = bed.done("debug peer -k 127.0.0.6@tcp");
+    assert_eq!(shown, bed.done("peer show --nid 127.0.0.5@tcp -v 4"));
+    assert!(
+        shown.contains("      -     nid: 127.0.0.6@tcp\n"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn t_c06_a_second_interface_comes_and_goes() {
+    let bed = Bed::start();
+    let before = bed.done("net show -v 4");
+    bed.done("net add --nid 127.0.0.2@tcp");
+    let shown = bed.done("net show -v 4");
+    let first = shown.find("nid: 127.0.0.1@tcp").unwrap();
+    assert!(shown[first..].contains("nid: 127.0.0.2@tcp"), "{shown}");
+    assert_eq!(shown.matches("net type: tcp").count(), 1);
+    bed.done("net del --nid 127.0.0.2@tcp");
+    assert_eq!(bed.done("net show -v 4"), before);
+}
+
+#[test]
+fn t_c08_a_network_is_added_and_deleted_by_the_nid_of_its_interface() {
+    let bed = Bed::start();
+    bed.done("net add --nid 127.0.0.2@tcp2");
+    let shown = bed.done("net show --net tcp2");
+    assert!(shown.contains("nid: 127.0.0.2@tcp2"), "{shown}");
+    bed.done("net del --nid 127.0.0.2@tcp2");
+    assert_eq!(bed.lnetctl(&["net", "show", "--net", "tcp2"]).0, USAGE);
+}
+
+#[test]
+fn t_c22_a_reset_of_faults_with_an_empty_argument_is_an_error() {
+    let bed = Bed::start();
+    for which in ["drop", "delay"] {
+        bed.refused(&["fault", which, "reset", ""]);
+        bed.done(&format!("fault {which} reset"));
+    }
+}
+
+/// An interface that has its name and its address in one namespace only.
+#[test]
+fn t_c23_a_network_that_is_added_in_a_namespace_has_the_address_of_that_namespace() {
+    let Some(lab) = Lab::build(&["here", "there"]) else {
+        return;
+    };
+    let ends = [("here", "10.23.0.1/24"), ("there", "10.23.0.2/24")];
+    let [near, far] = ends.map(|(room, address)| End {
+        room,
+        interface: "rail0",
+        address,
+    });
+    lab.connect([&near, &far]);
+    let site = Site::new();
+    site.write("node.yaml", CONFIG);
+    let (config, control) = (site.path("node.yaml"), socket(&site));
+    let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
+    let options = [option("config", &config), option("control", &control)];
+    let _node = lab.start("there", &["node", &options[0], &options[1]]);
+    let node = option("node", &control);
+    let added = ["ctl", &node, "net", "add", "--net", "tcp1", "--if", "rail0"];
+    lab.run("there", &added).expect_code(0);
+    // The command may be given from anywhere: the node is where it is.
+    let shown = lab.run("here", &["ctl", &node, "net", "show", "--net", "tcp1"]);
+    let shown = shown.expect_code(0).out;
+    assert!(shown.contains("nid: 10.23.0.2@tcp1"), "{shown}");
+}
+
+#[test]
+fn t_c25_a_fault_needs_where_from_where_to_and_one_pace() {
+    let bed = Bed::start();
+    let [from, to, rate, interval] = [["-s", "*"], ["-d", "*"], ["-r", "1"], ["-i", "1"]];
+    let wrong: [&[[&str; 2]]; 4] = [
+        &[to, rate],
+        &[from, rate],
+        &[from, to],
+        &[from, to, rate, interval],
+    ];
+    for options in wrong {
+        let words = [&["fault", "drop", "add"], options.as_flattened()].concat();
+        bed.refused(&words);
+    }
+    assert_eq!(bed.done("fault drop show"), "");
+    let words = [&["fault", "drop", "add"], [from, to, rate].as_flattened()].concat();
+    assert_eq!(bed.lnetctl(&words).0, 0);
+    bed.node.stop();
+}

@@ -1,0 +1,81 @@
+//! `finerail top` on running nodes, where no terminal is needed. The live view is tested where it is
+//! drawn (`src/top/tests.rs`).
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+mod common;
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use common::finerail;
+use common::process::{Ended, Process, run};
+use common::site::Site;
+
+/// Client, router and storage; the client can be controlled.
+fn site() -> (Site, Vec<Process>) {
+    let site = Site::new();
+    site.write_routed_nodes();
+    let mut nodes: Vec<Process> = ["storage", "router"]
+        .into_iter()
+        .map(|node| site.start_node(node))
+        .collect();
+    let control = format!("--control={}", site.path("control").display());
+    let client = Process::start(site.command("client", &["node", &control]));
+    client.wait_for_output("ready: ");
+    nodes.push(client);
+    (site, nodes)
+}
+
+fn top(socket: &Path, more: &[&str]) -> Ended {
+    let mut command = finerail(["top", "--interval", "1.5", "--node"]);
+    command.arg(socket).args(more);
+    run(command)
+}
+
+#[test]
+fn once_shows_interfaces_peers_and_routes_with_what_went_along_them() {
+    let (site, nodes) = site();
+    let text = top(&site.path("control"), &["--once"]).expect_code(0).out;
+    for part in [
+        "127.0.0.1@tcp   up ",
+        "Interfaces 1\n",
+        "Peers ",
+        "Routes 1\n",
+        "127.0.0.2@tcp",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
+    // The client pings its gateway every second, so that something goes on.
+    let json = top(&site.path("control"), &["--once", "--json"])
+        .expect_code(0)
+        .out;
+    assert_eq!(json.lines().count(), 1);
+    let seen: Value = serde_json::from_str(&json).unwrap();
+    assert!(seen["per_second"]["sent"].as_f64().unwrap() > 0.0, "{json}");
+    assert!(
+        seen["interfaces"][0]["sent_per_second"].as_f64().unwrap() > 0.0,
+        "{json}"
+    );
+    assert_eq!(seen["routes"][0]["gateway"], "127.0.0.2@tcp");
+    assert_eq!(seen["routes"][0]["state"], "up");
+    nodes.into_iter().for_each(|node| drop(node.stop()));
+}
+
+#[test]
+fn without_a_node_once_says_so_and_fails() {
+    let site = Site::new();
+    let ended = top(&site.path("nobody"), &["--once"]).expect_code(1);
+    ended
+        .expect_error("cannot look at the node")
+        .expect_error("No such file or directory");
+}
+
+#[test]
+fn without_a_terminal_the_live_view_says_what_to_use() {
+    let site = Site::new();
+    let ended = top(&site.path("nobody"), &[]).expect_code(2);
+    ended.expect_error("--once");
+}

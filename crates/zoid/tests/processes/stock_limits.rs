@@ -1,0 +1,77 @@
+//! An ordinary user with the limits that Linux ships with: 819,200 bytes of queues (`ulimit -q`), and
+//! no right to exceed the system's 10 messages a queue, 8192 bytes a message, 256 queues.
+//!
+//! Where these tests run as root, whom the system's limits do not bind, a selection of them runs once
+//! more as a user whom they do. `.ci/as-user` runs all of them.
+
+use std::process::Command;
+
+use crate::faults::{NOBODY, may_be_nobody, public_copy};
+use crate::scene::take_turn;
+
+/// Bytes of queues that Linux lets a user have, and that sections 3.1.1 and 3.4 count with.
+const QUEUE_BYTES: &str = "819200";
+
+/// The tests that need most queues, and one of each kind.
+const AGAIN: [&str; 7] = [
+    "kills::section_3_4_kill_9_of_any_party_leaves_nothing",
+    "kills::section_3_4_a_daemon_started_after_kills_removes_what_they_left",
+    "requirements::client::r07_a_client_reaches_the_server_of_its_own_daemon_and_nobody_else",
+    "requirements::server::r47_every_sleeping_call_has_a_reply_queue_and_queues_are_used_again",
+    "requirements::server::r64_a_test_of_any_operation_collects_what_other_threads_posted",
+    "faults::section_5_3_without_a_queue_left_a_server_is_told_which_limit_it_is",
+    "stock_limits::this_user_has_the_stock_limits",
+];
+
+/// Says that [`this_user_has_the_stock_limits`] must hold.
+const ORDINARY: &str = "ZOID_TEST_ORDINARY_USER";
+
+#[test]
+fn the_suite_passes_with_the_limits_that_linux_ships_with() {
+    if sys::effective_user() != 0 || !may_be_nobody() {
+        println!("skipped: this user's limits are what they are");
+        return;
+    }
+    // The system's limit is one for all users, whose turns are their own.
+    let _turn = take_turn();
+    let (directory, program) = public_copy();
+    let limit = format!("--msgqueue={QUEUE_BYTES}:{QUEUE_BYTES}");
+    let ran = Command::new("prlimit")
+        .arg(limit)
+        .args(NOBODY)
+        .arg(program)
+        .args(["--exact", "--test-threads=1"])
+        .args(AGAIN)
+        .env("TMPDIR", directory.path())
+        .env(ORDINARY, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{said}");
+    let all = format!("{} passed", AGAIN.len());
+    assert!(said.contains(&all), "{said}");
+}
+
+#[test]
+fn this_user_has_the_stock_limits() {
+    if std::env::var_os(ORDINARY).is_none() {
+        return;
+    }
+    assert_ne!(sys::effective_user(), 0);
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max msgqueue"));
+    assert!(line.unwrap().contains(QUEUE_BYTES), "{line:?}");
+    // Nobody but an administrator can exceed the system's.
+    let long = sys::QueueShape {
+        messages: 11,
+        message_bytes: 64,
+    };
+    let name = format!("/zoid-long.{}", std::process::id());
+    let made = sys::MessageQueue::create(&name, sys::QueueAccess::Receive, long);
+    if made.is_ok() {
+        sys::unlink_queue(&name).unwrap();
+    }
+    let most = std::fs::read_to_string("/proc/sys/fs/mqueue/msg_max");
+    let is_stock = most.is_ok_and(|most| most.trim() == "10");
+    assert!(made.is_err() || !is_stock);
+}
