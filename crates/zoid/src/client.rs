@@ -171,8 +171,10 @@ impl Client {
 
     /// Begins the operation and leaves the rest to tests.
     fn post_pipelined(&self, op: Op, key: Key) -> Posted {
-        let is_oldest = self.lock().queue.is_oldest(&op);
-        if is_oldest {
+        let state = self.lock();
+        let begins = state.queue.is_oldest(&op) && !state.flights.are_full();
+        drop(state);
+        if begins {
             self.launch(op, self.post_timeout_ms.load(Ordering::Relaxed));
         } else {
             self.leave_queued(op.id);

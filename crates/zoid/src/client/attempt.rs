@@ -183,13 +183,7 @@ impl Client {
     }
 
     /// Does what an answer asks for.
-    pub(super) fn advance(
-        &self,
-        ticket: &Ticket,
-        op: &Op,
-        step: Step,
-        answer: Answer,
-    ) -> Progress {
+    pub(super) fn advance(&self, ticket: &Ticket, op: &Op, step: Step, answer: Answer) -> Progress {
         let outcome = match (step, answer) {
             (Step::Grant, Answer::Granted(grant, places)) => {
                 let moved = match places {
@@ -286,12 +280,7 @@ impl Client {
         Ok(())
     }
 
-    fn acknowledge(
-        &self,
-        ticket: &Ticket,
-        grant: u64,
-        received: Result<usize, Error>,
-    ) -> Outcome {
+    fn acknowledge(&self, ticket: &Ticket, grant: u64, received: Result<usize, Error>) -> Outcome {
         let status = match received {
             Ok(_) => Status::DONE,
             Err(error) => Status(error.code()),

@@ -25,6 +25,9 @@ pub(super) struct Flight {
     pub(super) ticket: Ticket,
 }
 
+/// The most at a time: their answers fit any socket's buffer many times.
+const FLIGHTS_MAX: usize = 64;
+
 /// All of them, by request.
 #[derive(Default)]
 pub(super) struct Flights {
@@ -71,7 +74,12 @@ impl Flights {
         None
     }
 
-    /// Whether anything is under way.
+    /// Whether no more may be begun: answers that nobody reads must not fill the connection.
+    pub(super) fn are_full(&self) -> bool {
+        self.waiting.len() >= FLIGHTS_MAX
+    }
+
+    /// Whether nothing is under way.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -103,9 +111,15 @@ impl Client {
         let _answered = self.say_request(&ticket, &op, step, timeout_ms);
     }
 
-    /// Begins the oldest attempt of a key, unless it is under way.
+    /// Begins the oldest attempt of a key, unless it is under way or too much is. What does not begin
+    /// here waits for a test as what found no counterpart does.
     pub(super) fn launch_next(&self, key: Key) {
-        let next = self.lock().queue.begin(key);
+        let mut state = self.lock();
+        if state.flights.are_full() {
+            return;
+        }
+        let next = state.queue.begin(key);
+        drop(state);
         if let Some(op) = next {
             self.launch(op, 0);
         }

@@ -483,8 +483,7 @@ impl Client {
             && !state.reading
         {
             let link = Arc::clone(link);
-            let (mut state, _) =
-                self.read_for_all(state, &link, Duration::ZERO, Instant::now());
+            let (mut state, _) = self.read_for_all(state, &link, Duration::ZERO, Instant::now());
             // A call may have begun to wait meanwhile.
             state.hand_over();
             if state.flights.want_driver() {

@@ -81,6 +81,12 @@ impl Bed {
         Bed::with(|_| {})
     }
 
+    /// Both sides with posts that do not wait.
+    pub(crate) fn pipelined(mut self) -> Bed {
+        self.options.pipelined = true;
+        self
+    }
+
     /// Ends the daemon in good order, and starts another one in its place.
     pub(crate) fn restart(&mut self) {
         self.stopper.stop();

@@ -27,3 +27,15 @@ mod credits {
 
     bmi::conformance_tests!(Bed::with(|options| options.credits = 2));
 }
+
+mod pipelined {
+    use super::*;
+
+    bmi::conformance_tests!(Bed::new().pipelined());
+}
+
+mod pipelined_same_host {
+    use super::*;
+
+    bmi::conformance_tests!(Bed::with(|options| options.trust_clients = true).pipelined());
+}

@@ -18,6 +18,7 @@ mod detector;
 mod huge_pages;
 mod memory;
 mod metrics;
+mod pipelined;
 mod plugin;
 mod requirements;
 mod signals;
