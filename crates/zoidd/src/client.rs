@@ -206,7 +206,9 @@ impl Client {
         let (count, most) = if payload.grant.is_some() {
             let room = self.input.room(true);
             let count = span::receive(&self.stream, &payload.parts, payload.moved, room)?;
-            (count, left + room.len())
+            // A call names only so many parts.
+            let named = payload.parts.len() < span::PARTS_MAX;
+            (count, if named { left + room.len() } else { count })
         } else {
             let room = nowhere.len().min(left);
             let nowhere = nowhere.get_mut(..room).unwrap_or_default();
