@@ -424,6 +424,15 @@ fn completions_are_scripts_that_their_shells_can_read() {
             assert_eq!(run(check).expect_code(0).err, "", "{shell}");
         }
     }
+    for (name, command) in [("lnetctl", "setup-mrrouting"), ("lctl", "which_nid")] {
+        let script = run(finerail(["completions", "bash", name])).expect_code(0);
+        assert!(script.out.contains(&format!("_{name}")), "{name}");
+        assert!(script.out.contains(command), "{name}");
+        assert!(
+            !script.out.contains("zoid"),
+            "{name} has commands of others"
+        );
+    }
     run(finerail(["completions", "tcsh"]))
         .expect_code(BAD_INPUT)
         .expect_error("tcsh");

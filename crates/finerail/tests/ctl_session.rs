@@ -175,6 +175,24 @@ fn a_session_outlives_the_node_and_finds_the_next_one() {
 }
 
 #[test]
+fn watch_shows_it_again_until_the_node_is_gone() {
+    let Bed { site, node } = Bed::new();
+    let mut command = Command::new(site.path("lnetctl"));
+    command.env("FINERAIL_CONTROL", site.path("control.sock"));
+    command.args(["peer", "list", "--watch", "1"]);
+    command.stderr(Stdio::null());
+    let add = "peer add --prim_nid 127.0.0.5@tcp\n";
+    let bed = Bed { site, node };
+    bed.script("lnetctl", add).expect_code(0);
+    let mut watch = command.stdout(Stdio::piped()).spawn().unwrap();
+    let out = std::io::BufReader::new(watch.stdout.take().unwrap());
+    let lists = std::io::BufRead::lines(out).filter(|line| line.as_ref().unwrap() == "peer list:");
+    assert_eq!(lists.take(2).count(), 2);
+    bed.node.stop().expect_code(0);
+    assert_eq!(watch.wait().unwrap().code(), Some(1));
+}
+
+#[test]
 fn lctl_takes_its_own_commands_line_by_line() {
     let bed = Bed::new();
     let ended = bed

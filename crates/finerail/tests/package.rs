@@ -1,6 +1,6 @@
 //! The Debian package: every file that it is to hold is there, or is made by `contrib/deb`.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 mod common;
 

@@ -1,8 +1,6 @@
 //! `finerail top` on running nodes, where no terminal is needed. The live view is tested where it is
 //! drawn (`src/top/tests.rs`).
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 mod common;
 
 use std::path::Path;

@@ -41,11 +41,12 @@ const IMPORT_TARGET_MS: f64 = 1000.0;
 #[command(after_help = "\
 The node runs in this process and answers over its control socket, on one of its threads. The time of a
 request is that until its last byte is here; the hold is the longest time for which it had the lock that
-messages need. Of several rounds the fastest counts. The targets are for two cores of today.
+messages need. Of several rounds the fastest counts. Where others use the processors, a hold has a turn
+of theirs in it, some 4 ms; the second example keeps them out. The targets are for two cores of today.
 
 Examples
-  finerail bench ctl
   finerail bench ctl --short --json
+  chrt -f 10 finerail bench ctl
 ")]
 pub(super) struct CtlArgs {
     /// Each once or twice instead of a measurement of many rounds

@@ -6,7 +6,6 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
 use lnet_control::Section;
@@ -55,7 +54,7 @@ fn rails(talk: &mut Talk) -> Result<Vec<Rail>, Failed> {
         .collect();
     let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
     let mut rails: Vec<Rail> = Vec::new();
-    for own in sys::interface_addresses().map_err(io::Error::from)? {
+    for own in sys::interface_addresses()? {
         let is_new = rails.iter().all(|rail| rail.address != own.address);
         if used.contains(&own.address) && !own.address.is_loopback() && is_new {
             rails.push(Rail::new(&own, &routes));

@@ -27,7 +27,7 @@ pub(super) enum Action {
     Erase,
     /// The filter stays, its editing ends.
     Accept,
-    /// Closes help, forgets the filter.
+    /// Forgets the filter.
     Cancel,
 }
 
@@ -44,7 +44,7 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ("Up Down", "a row up or down; also k and j"),
     ("PgUp PgDn", "a page up or down; also b and space"),
     ("Home End", "first, last; also g and G"),
-    ("?", "this help"),
+    ("?", "this help; any key ends it"),
     ("q Ctrl-C", "quit"),
 ];
 

@@ -30,10 +30,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::common::{NotSo, default_control_path, print_bytes};
-
 use self::feed::Feed;
 use self::model::Model;
+use crate::common::{NotSo, default_control_path, print_bytes};
 
 /// Arguments of `finerail top`.
 #[derive(clap::Args)]
@@ -101,6 +100,13 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
 /// Plain text once, or JSON.
 fn print(args: &TopArgs, path: &std::path::Path) -> anyhow::Result<()> {
     let mut feed = Feed::new(path);
+    // What is read by a program, or goes into a file, has all columns.
+    let is_read_here = io::stdout().is_terminal();
+    let size = is_read_here.then(ratatui::crossterm::terminal::size);
+    let width = match size {
+        Some(Ok((columns, _))) if columns > 0 => columns.into(),
+        _ => usize::MAX,
+    };
     let mut model = Model::new(path.display().to_string());
     let unreachable = |why: String| NotSo(format!("cannot look at the node: {why}"));
     model.take(Ok(feed.look().map_err(unreachable)?));
@@ -110,7 +116,7 @@ fn print(args: &TopArgs, path: &std::path::Path) -> anyhow::Result<()> {
         let text = if args.json {
             plain::json(&model)? + "\n"
         } else {
-            plain::text(&model)
+            plain::text(&model, width)
         };
         print_bytes(text.as_bytes(), &mut io::stdout())?;
         if args.once {

@@ -163,9 +163,14 @@ impl Model {
     /// Does what the user wants; `height` rows are visible. Says whether to go on.
     pub(super) fn act(&mut self, action: Action, height: usize) -> bool {
         let step = height.max(1);
+        if self.shows_help && action != Action::Quit {
+            // Whatever is pressed has been read to be pressed.
+            self.shows_help = false;
+            return true;
+        }
         match action {
             Action::Quit => return false,
-            Action::Help => self.shows_help = !self.shows_help,
+            Action::Help => self.shows_help = true,
             Action::Up => self.first = self.first.saturating_sub(1),
             Action::Down => self.first = self.first.saturating_add(1),
             Action::PageUp => self.first = self.first.saturating_sub(step),
@@ -222,7 +227,6 @@ impl Model {
         match action {
             Action::Filter => {
                 self.is_editing = true;
-                self.shows_help = false;
             }
             Action::Type(letter) if self.filter.len() < FILTER_MAX && !letter.is_control() => {
                 self.filter.push(letter);
@@ -231,7 +235,6 @@ impl Model {
                 self.filter.pop();
             }
             Action::Accept => self.is_editing = false,
-            Action::Cancel if self.shows_help => self.shows_help = false,
             Action::Cancel => {
                 self.is_editing = false;
                 self.filter.clear();

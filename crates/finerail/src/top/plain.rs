@@ -73,14 +73,12 @@ fn standing(model: &Model) -> String {
         return String::new();
     };
     let node = &sample.node;
-    let pools = node.pools.iter().filter(|pool| pool.buffers > 0);
-    let free: Vec<String> = pools
-        .map(|pool| format!("{}/{}", pool.credits, pool.buffers))
-        .collect();
-    let buffers = if free.is_empty() {
-        String::new()
+    let free = node.pools.iter().map(|pool| pool.credits.to_string());
+    let buffers = if node.routing {
+        let free: Vec<String> = free.collect();
+        format!("  free buffers {}", free.join(" "))
     } else {
-        format!("  buffers {}", free.join(" "))
+        String::new()
     };
     format!(
         "now      under way {}  resending {}  conns {}{buffers}",
@@ -88,12 +86,12 @@ fn standing(model: &Model) -> String {
     )
 }
 
-/// Everything, once.
-pub(super) fn text(model: &Model) -> String {
+/// Everything, once. Of each table there are as many columns as fit into so many characters.
+pub(super) fn text(model: &Model, width: usize) -> String {
     let mut lines: Vec<String> = summary(model).into();
     for page in Page::ALL {
         let rows = model.rows_of(page);
-        let layout = Layout::fitting(page.columns(), &rows, usize::MAX);
+        let layout = Layout::fitting(page.columns(), &rows, width);
         lines.push(String::new());
         lines.push(format!("{} {}", page.title(), text::grouped(rows.len())));
         if !rows.is_empty() {

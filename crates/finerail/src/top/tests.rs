@@ -222,7 +222,7 @@ fn a_node_that_was_never_there_is_waited_for() {
 
 #[test]
 fn plain_text_shows_everything_once() {
-    compare("once", &plain::text(&watched(5)));
+    compare("once", &plain::text(&watched(5), usize::MAX));
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn a_name_that_commands_the_terminal_does_not_get_there() {
     model.take(Ok(hostile));
     press(&mut model, "2", 10);
     model.take(Err("no\nsuch\x07thing".to_owned()));
-    for text in [drawn(&model, 80, 24), plain::text(&model)] {
+    for text in [drawn(&model, 80, 24), plain::text(&model, 80)] {
         let commands = |c: char| c.is_control() && c != '\n';
         assert!(!text.contains(commands), "{text:?}");
     }

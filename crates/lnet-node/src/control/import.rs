@@ -7,7 +7,9 @@
 //!                 └─ one refused ─▶ back to the configuration before, unless `partial`
 //! ```
 
-use lnet_config::{Change, Config, Document, Globals, NetConfig, NiConfig, NiName, diff};
+use lnet_config::{
+    Change, Config, Document, Globals, NetConfig, NiConfig, NiName, PeerConfig, diff,
+};
 use lnet_control::{Failure, ImportMode, Reply};
 use lnet_types::Time;
 use thiserror::Error;
@@ -38,7 +40,7 @@ pub(super) fn import(node: &Node, yaml: &str, how: How) -> Reply {
     };
     let done = node.with_engine(|engine, now| {
         let before = show::configuration(engine);
-        let changes = wanted.changes(&before);
+        let changes = wanted.changes(engine, &before);
         if how.dry_run {
             return check(&before, &changes);
         }
@@ -63,14 +65,15 @@ impl Node {
     ///
     /// What was refused, and why; the node is as before.
     pub fn reconfigure(&self, wanted: &Config) -> Result<usize, ReconfigureError> {
+        let refused = |failure: Failure| ReconfigureError(failure.descr);
+        let wanted = Wanted::Replace(with_defaults(wanted).map_err(refused)?);
         let done = self.with_engine(|engine, now| {
             let before = show::configuration(engine);
-            let wanted = with_defaults(wanted)?;
-            let changes = Wanted::Replace(wanted).changes(&before);
+            let changes = wanted.changes(engine, &before);
             carry_out(engine, &before, &changes, false, now)?;
             Ok(changes.len())
         });
-        done.map_err(|failure: Failure| ReconfigureError(failure.descr))
+        done.map_err(refused)
     }
 }
 
@@ -108,12 +111,30 @@ impl Wanted {
         })
     }
 
-    fn changes(&self, before: &Config) -> Vec<Change> {
+    fn changes(&self, engine: &Engine, before: &Config) -> Vec<Change> {
         match self {
             Self::Add(config) => additions(before, config),
             Self::Del(document) => removals(before, document),
-            Self::Replace(config) => diff(&comparable(before, config), config),
+            Self::Replace(config) => {
+                let config = without_gateways(config, &show::gateways(engine));
+                diff(&comparable(before, &config), &config)
+            }
         }
+    }
+}
+
+/// An export lists gateways among the peers, which they are by their routes: as long as these stay, there is
+/// nothing to add.
+fn without_gateways(config: &Config, gateways: &[PeerConfig]) -> Config {
+    let is_routed = |peer: &PeerConfig| {
+        let mut routes = config.routes.iter();
+        routes.any(|route| peer.nids.contains(&route.gateway))
+    };
+    let is_there = |peer: &&PeerConfig| gateways.contains(peer) && is_routed(peer);
+    let peers = config.peers.iter().filter(|peer| !is_there(peer));
+    Config {
+        peers: peers.cloned().collect(),
+        ..config.clone()
     }
 }
 

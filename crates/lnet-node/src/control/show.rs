@@ -4,8 +4,8 @@
 
 use lnet_config::{
     Buffers, Config, CptPools, DerivedGlobals, Document, Globals, MessageStats, NetShow, NiHealth,
-    NiShow, NodeStats, PeerCredits, PeerNiHealth, PeerNiShow, PeerShow, Pool, Reply, RouteShow,
-    RouteType, Status, Traffic, Tunables, UdspEntry, UdspInfo,
+    NiShow, NodeStats, PeerConfig, PeerCredits, PeerNiHealth, PeerNiShow, PeerShow, Pool, Reply,
+    RouteShow, RouteType, Status, Traffic, Tunables, UdspEntry, UdspInfo,
 };
 use lnet_core::{
     Core, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView,
@@ -216,6 +216,13 @@ pub(super) fn configuration(engine: &Engine) -> Config {
         rules: core.rules().clone(),
         ..config
     }
+}
+
+/// Peers that are there because routes name them, as a document would list them.
+pub(super) fn gateways(engine: &Engine) -> Vec<PeerConfig> {
+    let core = &engine.side.core;
+    let gateways = core.peers().filter(|peer| peer.gateway && !peer.configured);
+    gateways.map(|view| peer(core, &view).config()).collect()
 }
 
 /// Pages of a buffer of 1 MiB.
