@@ -5,7 +5,9 @@
  *     pingpong server tcp://127.0.0.1:0         prints the address to look up
  *     pingpong client ADDRESS [ROUNDS]
  */
+#ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 199309L
+#endif
 
 #include <time.h>
 

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lnet_core::{Errno, EventKind, GetRequest, MdOptions};
+use lnet_tcp::DialFailure;
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{
     DecodeError, LNET_PORTAL, PING_MATCH_BITS, PingFeatures, PingInfo, PingInfoError, PingNi,
@@ -106,13 +107,44 @@ impl Node {
             // Too late is no error: the descriptor may have gone with the failure.
             let _gone = self.unlink(md);
         }
-        let (event, round_trip) = reply?;
+        let (event, round_trip) = reply.map_err(|error| self.with_cause(error))?;
         let length = event.event.mlength as usize;
         let bytes = event
             .memory
             .map(crate::memory::Memory::into_vec)
             .unwrap_or_default();
         read_reply(target, bytes.get(..length).unwrap_or_default(), round_trip)
+    }
+}
+
+impl Node {
+    /// A message that did not get out fails with the class of the failure. Where the peer could not be
+    /// dialled, the socket has said more.
+    fn with_cause(&self, error: PingError) -> PingError {
+        let PingError::Failed { target, errno } = error else {
+            return error;
+        };
+        let failure = self.with_engine(|engine, _| engine.lnd.dial_failure(target));
+        let errno = failure.and_then(cause).unwrap_or(errno);
+        PingError::Failed { target, errno }
+    }
+}
+
+/// What a caller is told of a failure to dial, if it is the peer's doing.
+fn cause(failure: DialFailure) -> Option<Errno> {
+    const EPROTO: i32 = 71;
+    const ECONNRESET: i32 = 104;
+    const ECONNREFUSED: i32 = 111;
+    match failure {
+        DialFailure::Refused => Some(Errno(ECONNREFUSED)),
+        DialFailure::Unreachable => Some(Errno::EHOSTUNREACH),
+        DialFailure::TimedOut => Some(Errno::ETIMEDOUT),
+        DialFailure::Disconnected => Some(Errno(ECONNRESET)),
+        DialFailure::HelloMalformed
+        | DialFailure::WrongPeer
+        | DialFailure::WrongType
+        | DialFailure::Version => Some(Errno(EPROTO)),
+        _ => None,
     }
 }
 

@@ -7,6 +7,7 @@ use lnet_types::{ProcessId, Time};
 use smallvec::SmallVec;
 
 use crate::dialling::Dialler;
+use crate::stats::DialFailure;
 use crate::upper::{NiKey, SendRequest};
 
 /// What a peer is known by (section 2.12).
@@ -29,6 +30,8 @@ pub(crate) struct Peer {
     pub(crate) dialler: Dialler,
     /// The slot of the handshake of ours that is under way.
     pub(crate) dial_slot: Option<usize>,
+    /// Why it could not be dialled the last time, until it can.
+    pub(crate) last_failure: Option<DialFailure>,
     /// We dial this peer: a message once found no connection. A peer that dialled us provides what it
     /// needs itself, and is dialled only when that is not enough (section 2.9).
     pub(crate) is_dialled: bool,
@@ -59,6 +62,7 @@ impl Peer {
             incarnation: 0,
             dialler: Dialler::default(),
             dial_slot: None,
+            last_failure: None,
             is_dialled: false,
             waiting: VecDeque::new(),
             waiting_until: NEVER,

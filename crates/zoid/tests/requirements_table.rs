@@ -2,7 +2,7 @@
 //! the names of the tests of all crates of BMI. It must be what it would be if it were made now;
 //! with `FINERAIL_REWRITE=1` it is made.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,15 @@ real daemon, as the *daemon* alone with raw clients and servers, or as a *unit* 
 ";
 
 /// The crates whose tests count.
-const CRATES: [&str; 6] = ["bmi", "bmi-ffi", "zbmi", "zoid", "zoid-proto", "zoidd"];
+const CRATES: [&str; 7] = [
+    "bmi",
+    "bmi-ffi",
+    "finerail",
+    "zbmi",
+    "zoid",
+    "zoid-proto",
+    "zoidd",
+];
 
 /// Requirements that are about processes, whose test has three of them.
 const OF_PROCESSES: [u8; 20] = [
@@ -29,6 +37,39 @@ const OF_PROCESSES: [u8; 20] = [
 ];
 
 const LIST: &str = include_str!("requirements.txt");
+const TRACEABILITY: &str = include_str!("traceability.txt");
+const BAD_INPUT: &str = include_str!("bad-input.txt");
+const BEHAVIOURS: &str = include_str!("behaviours.txt");
+
+const TRACEABILITY_HEAD: &str = "
+## From the design's lines to the requirements
+
+Made from `crates/zoid/tests/traceability.txt`: section 2.8 of the method's description. The tests of a
+requirement are in the table above.
+
+| Design | Requirements | Tests |
+|---|---|---|
+";
+
+const BAD_INPUT_HEAD: &str = "
+## Bad input and faults
+
+Made from `crates/zoid/tests/bad-input.txt`: the items of section 5.3.
+
+| What | Tests |
+|---|---|
+";
+
+const BEHAVIOURS_HEAD: &str = "
+## Behaviours and further tests
+
+Made from `crates/zoid/tests/behaviours.txt`: the programs of section 5.1, the tests of section 5.2.
+Those of the crate `bmi` are its conformance suite, which `crates/zoid/tests/system/conformance.rs` and
+`crates/bmi/tests/tcp_conformance.rs` run over each method and carrier.
+
+| What | Tests |
+|---|---|
+";
 
 /// A test, where it is, and how its parties run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,20 +83,28 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The functions of all sources below `directory`, each with its file from the workspace's root.
+/// The functions of all sources below `directory`, each with its file from the workspace's root; and
+/// C programs.
 fn functions(directory: &Path, found: &mut Vec<(String, String)>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         if path.is_dir() {
             functions(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "c") {
+            let file = path.strip_prefix(root()).unwrap_or(&path);
+            let name = path.file_name().unwrap_or_default();
+            let (file, name) = (file.to_string_lossy(), name.to_string_lossy());
+            found.push((file.into_owned(), name.into_owned()));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path)?;
             let file = path.strip_prefix(root()).unwrap_or(&path);
             let file = file.to_string_lossy().into_owned();
-            let lines = text
-                .lines()
-                .filter_map(|line| line.trim().strip_prefix("fn "));
-            let names = lines.filter_map(|rest| rest.split_once('('));
+            let lines = text.lines().map(str::trim);
+            let rests = lines.filter_map(|line| {
+                let line = line.strip_prefix("pub ").unwrap_or(line);
+                line.strip_prefix("fn ")
+            });
+            let names = rests.filter_map(|rest| rest.split_once('('));
             found.extend(names.map(|(name, _)| (file.clone(), name.to_owned())));
         }
     }
@@ -87,19 +136,24 @@ fn parties(file: &str) -> &'static str {
     }
 }
 
-/// By requirement.
-fn tests() -> BTreeMap<u8, Vec<Test>> {
+/// Every function and C program with its file.
+fn all_functions() -> Vec<(String, String)> {
     let mut names = Vec::new();
     for package in CRATES {
-        for part in ["src", "tests"] {
+        for part in ["src", "tests", "examples"] {
             let directory = root().join("crates").join(package).join(part);
             if directory.is_dir() {
                 functions(&directory, &mut names).unwrap();
             }
         }
     }
+    names
+}
+
+/// By requirement.
+fn tests() -> BTreeMap<u8, Vec<Test>> {
     let mut found: BTreeMap<u8, Vec<Test>> = BTreeMap::new();
-    for (file, name) in names {
+    for (file, name) in all_functions() {
         for number in numbers(&name) {
             let (parties, file, name) = (parties(&file), file.clone(), name.clone());
             let test = Test {
@@ -125,7 +179,58 @@ fn requirements() -> Vec<(u8, &'static str, &'static str)> {
     lines.map(|line| row(line).unwrap()).collect()
 }
 
+/// The lines of a list with two columns.
+fn rows(list: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = list.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| line.split_once(" | ").unwrap())
+}
+
+/// The requirements of one line of [`TRACEABILITY`].
+fn of_lines(requirements: &str) -> Vec<u8> {
+    let numbers = requirements.split(", ").map(|it| it.strip_prefix('R'));
+    numbers.map(|it| it.unwrap().parse().unwrap()).collect()
+}
+
+/// A list whose second column names tests, as a table.
+fn table_of_names(head: &str, list: &'static str) -> String {
+    let functions: BTreeMap<String, String> = all_functions()
+        .into_iter()
+        .map(|(file, name)| (name, file))
+        .collect();
+    let link = |name: &str| {
+        let file = functions.get(name);
+        let file = file.unwrap_or_else(|| panic!("there is no test called {name}"));
+        format!("[`{name}`](../{file})")
+    };
+    let row = |(what, names): (&str, &str)| {
+        let links: Vec<String> = names.split(", ").map(link).collect();
+        format!("| {what} | {} |\n", links.join("<br>"))
+    };
+    head.to_owned() + &rows(list).map(row).collect::<String>()
+}
+
+fn traceability() -> String {
+    let tests = tests();
+    let row = |(lines, requirements): (&str, &str)| {
+        let of_each = of_lines(requirements).into_iter().map(|number| {
+            let found = tests.get(&number).into_iter().flatten();
+            let links = found.map(|test| format!("[`{}`](../{})", test.name, test.file));
+            links.collect::<Vec<String>>().join("<br>")
+        });
+        let links: Vec<String> = of_each.collect();
+        format!("| {lines} | {requirements} | {} |\n", links.join("<br>"))
+    };
+    TRACEABILITY_HEAD.to_owned() + &rows(TRACEABILITY).map(row).collect::<String>()
+}
+
 fn table() -> String {
+    table_of_requirements()
+        + &traceability()
+        + &table_of_names(BAD_INPUT_HEAD, BAD_INPUT)
+        + &table_of_names(BEHAVIOURS_HEAD, BEHAVIOURS)
+}
+
+fn table_of_requirements() -> String {
     let tests = tests();
     let mut text = String::from(HEAD);
     text.push_str("| R | Design | Requirement | Parties | Test |\n|---|---|---|---|---|\n");
@@ -175,6 +280,42 @@ fn what_is_about_processes_is_tested_with_processes() {
     };
     let missing = OF_PROCESSES.into_iter().filter(|number| !has(number));
     assert_eq!(missing.collect::<Vec<u8>>(), []);
+}
+
+/// The numbers of `32-34, 36`.
+fn lines(ranges: &str) -> Vec<u16> {
+    let each = ranges.split(", ").flat_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let number = |text: &str| text.parse::<u16>().unwrap();
+        number(first)..=number(last)
+    });
+    each.collect()
+}
+
+#[test]
+fn every_line_of_the_design_leads_to_its_requirements_and_back() {
+    let requirements: BTreeMap<u8, &str> = requirements()
+        .into_iter()
+        .map(|(number, design, _)| (number, design))
+        .collect();
+    let mut from_design: BTreeMap<u8, Vec<u16>> = BTreeMap::new();
+    for (ranges, numbers) in rows(TRACEABILITY) {
+        let numbers = of_lines(numbers);
+        let of_number = |number| lines(requirements[number]);
+        let designs: Vec<u16> = numbers.iter().flat_map(of_number).collect();
+        let missing = lines(ranges).into_iter().find(|it| !designs.contains(it));
+        assert_eq!(missing, None, "{ranges} of {numbers:?}");
+        for number in numbers {
+            from_design.entry(number).or_default().extend(lines(ranges));
+        }
+    }
+    for (number, design) in requirements.into_iter().filter(|(_, it)| *it != "D") {
+        // R45 is the client's part of lines that are R13's.
+        let traced = from_design.get(if number == 45 { &13 } else { &number });
+        let traced = traced.unwrap_or_else(|| panic!("no line leads to R{number}"));
+        let missing = lines(design).into_iter().find(|it| !traced.contains(it));
+        assert_eq!(missing, None, "R{number}");
+    }
 }
 
 #[test]

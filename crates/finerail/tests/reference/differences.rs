@@ -206,18 +206,6 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         ],
     },
     Difference {
-        name: "connect-errno",
-        kernel: "a ping ends with what the socket said: reset, refused, protocol error",
-        finerail: "no route to host if the host refused or reset the connection, an I/O error if it spoke something else; the log has what the socket said",
-        why: "events tell the class of a failure, by which health and resends are decided, and no more",
-        text_only: false,
-        commands: &[
-            "h-host-vs-kernel: lnetctl ping 10.1.0.100@tcp (rst)",
-            "h-host-vs-kernel: lnetctl ping 10.1.0.100@tcp (badver)",
-            "h-host-vs-kernel: lnetctl ping 10.1.0.100@tcp (no listener)",
-        ],
-    },
-    Difference {
         name: "udsp-refused",
         kernel: "rules without effect, reversed ranges, networks and priorities above their limits are stored; --idx -1 deletes everything; errors of a deletion stand under add",
         finerail: "refused; errors of a deletion stand under del",

@@ -149,6 +149,7 @@ impl Socklnd {
             return;
         };
         it.dial_slot = None;
+        it.last_failure = Some(why);
         it.dialler.failed(now, min, max);
         let (id, address) = (it.key.id, it.address);
         self.log_dial_failure(id, address, why, now);
@@ -272,6 +273,7 @@ impl Socklnd {
         }
         if let Some(it) = self.peers.get_mut(peer) {
             it.dial_slot = None;
+            it.last_failure = None;
             it.dialler.connected();
         }
         self.stats.dialled += 1;

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use lnet_types::{LndType, Nid, Time};
+use lnet_types::{LndType, Nid, ProcessId, Time};
 use mio::event::Event;
 use mio::net::TcpListener;
 use mio::{Interest, Registry, Token};
@@ -36,7 +36,7 @@ use crate::handshake::Handshake;
 use crate::limit::LogLimiter;
 use crate::peer::{Peer, PeerKey};
 use crate::socket;
-use crate::stats::SocklndStats;
+use crate::stats::{DialFailure, SocklndStats};
 use crate::upper::{NiKey, RxToken, Upper};
 use crate::view::ConnectionView;
 
@@ -228,6 +228,17 @@ impl Socklnd {
         self.slots.iter().filter_map(|(_, slot)| match slot {
             Slot::Connection(connection) => Some(connection.view()),
             Slot::Listener(_) | Slot::Handshake(_) | Slot::Changing => None,
+        })
+    }
+
+    /// Why the peer with this NID could not be dialled the last time; `None` once it could, or when nothing
+    /// is known of it.
+    #[must_use]
+    pub fn dial_failure(&self, nid: Nid) -> Option<DialFailure> {
+        let id = ProcessId::lustre(nid);
+        self.nis.keys().find_map(|&ni| {
+            let peer = *self.peer_by_key.get(&PeerKey { ni, id })?;
+            self.peers.get(peer)?.last_failure
         })
     }
 

@@ -1,28 +1,4 @@
-//! Bad input and faults: which test covers which, and those that fit nowhere else.
-//!
-//! | What | Test |
-//! |---|---|
-//! | null pointers; negative sizes and counts; list totals; null buffers; buffer types; memory that is foreign, interior or freed; capacities; time-outs; options; calls without initialize | `bmi-ffi`: `arguments_that_cannot_be_are_answered` |
-//! | limits and one byte more | conformance `limits_are_inclusive`, `r02_*`, `r03_*` |
-//! | pre-allocated memory that is not the segment's; beyond either end of its region | `r68_*` here and in `zbmi` |
-//! | more memory than the pool; none | `r18_more_than_the_region_is_refused`, `r56_*`, `r06_*` |
-//! | freed twice, never delivered, no beginning of a message | `zbmi`: `r53_*` |
-//! | ids that are unknown, collected, doubled or none; capacity 0 | conformance `ids_that_name_nothing_are_refused`, `r06_*`, `r59_*` |
-//! | 17 contexts, unknown context | conformance `contexts_are_sixteen` |
-//! | unknown addresses; strings too long or not addresses | conformance `addresses_are_checked_and_stable`, `r16_*` |
-//! | options without meaning | conformance `options_are_answered`, `r06_*` |
-//! | finalize while a test sleeps, with operations pending, and again | conformance `finalize_ends_a_sleeping_test`, `r50_*`, `r17_*`, here |
-//! | both roles in one process | `r17_*` |
-//! | unknown method name | `r01_*` |
-//! | daemon absent; wrong instance | `a_client_without_a_daemon_is_refused_after_its_time`, `r50_*`, `r07_*` |
-//! | queues used up, segment too large | `zoidd`: `without_room_for_queues_*`, `without_room_in_shared_memory_*` |
-//! | segment cut by somebody | `zoidd`: `a_segment_cut_by_a_third_party_is_noticed_at_the_next_heartbeat` |
-//! | answers that make no sense | here |
-//! | limits smaller than compiled ones | `r02_*` |
-//! | extreme tags, no bytes, 10,000 operations, classes | conformance `the_extreme_tags_are_tags`, `messages_of_no_bytes_match`, `ten_thousand_operations_complete_once`, `unexpected_classes_are_apart` |
-//! | two servers | `a12_*` |
-//! | frames and commands that are wrong, cut, random | `zoidd`: `tests/hostile.rs` |
-//! | interrupted anywhere; stopped and continued | `processes`: `r10_*` |
+//! Bad input and faults that fit nowhere else. `docs/bmi-requirements.md` says which test holds what.
 
 use std::time::Duration;
 
@@ -52,4 +28,26 @@ fn a_daemon_that_answers_with_nonsense_is_a_protocol_error() {
     let (bmi, context, peer) = (&client.bmi, client.context, client.peer);
     let post = bmi.post_send(context, peer, vec![1], Tag(1), 0);
     assert_eq!(post.unwrap_err().error, Error::Proto);
+}
+
+#[test]
+fn section_5_1_a_server_does_not_talk_to_itself_or_to_other_servers() {
+    let bed = Bed::new();
+    let server = bed.serve();
+    // It may look up where it listens; that names itself, and nobody posts to that.
+    let (bmi, context, peer) = (&server.bmi, server.context, server.peer);
+    for refused in [
+        bmi.post_send(context, peer, vec![1], Tag(1), 0),
+        bmi.post_receive(context, peer, vec![1], Tag(1), 0),
+    ] {
+        assert_eq!(refused.unwrap_err().error, Error::Inval);
+    }
+    // Nor is there a name for another one.
+    for elsewhere in [
+        "zoid://other",
+        "zoid+tcp://127.0.0.1:1/other",
+        "tcp://127.0.0.1:1",
+    ] {
+        assert_eq!(bmi.lookup(elsewhere), Err(Error::Inval), "{elsewhere}");
+    }
 }
