@@ -30,7 +30,7 @@ pub(crate) struct Peer {
     pub(crate) dialler: Dialler,
     /// The slot of the handshake of ours that is under way.
     pub(crate) dial_slot: Option<usize>,
-    /// Why it could not be dialled the last time, until it can.
+    /// Why it could not be dialled the last time, until there is a connection.
     pub(crate) last_failure: Option<DialFailure>,
     /// We dial this peer: a message once found no connection. A peer that dialled us provides what it
     /// needs itself, and is dialled only when that is not enough (section 2.9).

@@ -273,7 +273,6 @@ impl Socklnd {
         }
         if let Some(it) = self.peers.get_mut(peer) {
             it.dial_slot = None;
-            it.last_failure = None;
             it.dialler.connected();
         }
         self.stats.dialled += 1;
@@ -374,6 +373,7 @@ impl Socklnd {
         let is_first = it.links.is_empty();
         it.incarnation = hello.src_incarnation;
         it.links.push(slot);
+        it.last_failure = None;
         let mut connection = Connection::new(handshake.stream, terms, now);
         connection.peer_closed = handshake.peer_closed;
         self.slots[slot] = Slot::Connection(Box::new(connection));

@@ -231,8 +231,8 @@ impl Socklnd {
         })
     }
 
-    /// Why the peer with this NID could not be dialled the last time; `None` once it could, or when nothing
-    /// is known of it.
+    /// Why the peer with this NID could not be dialled the last time; `None` since there was a connection, or
+    /// when nothing is known of it.
     #[must_use]
     pub fn dial_failure(&self, nid: Nid) -> Option<DialFailure> {
         let id = ProcessId::lustre(nid);
