@@ -6,6 +6,7 @@ use anyhow::Context;
 
 use super::bed::Bed;
 use super::limits::Limit;
+use super::machine;
 use super::report::{Counted, Group, Measured, PlacementReport, Row};
 use super::rows::{Subject, bandwidth, task};
 use super::task::{Method, Origin, Pattern, Task};
@@ -59,6 +60,10 @@ fn in_placement(
     effort: &Effort,
 ) -> anyhow::Result<PlacementReport> {
     let begun = Instant::now();
+    let bare = match effort.only {
+        Some(_) => Vec::new(),
+        None => machine::measure(bed, effort)?,
+    };
     let mut rows = Vec::new();
     let wanted = |subject: &Subject| {
         let only = effort.only.as_ref();
@@ -83,11 +88,11 @@ fn in_placement(
     for (method, bytes, clients) in crowds {
         groups.push(crowd(bed, method, bytes, clients, effort)?);
     }
-    Ok(PlacementReport::new(placement, rows, groups))
+    Ok(PlacementReport::new(placement, bare, rows, groups))
 }
 
 /// Messages that are tried first: enough for a warm figure, and no seconds of large ones.
-const fn first(bytes: usize) -> u64 {
+pub(super) const fn first(bytes: usize) -> u64 {
     match bytes {
         0..=65_536 => 64,
         65_537..=1_048_576 => 16,
@@ -258,10 +263,13 @@ fn count(bed: &mut Bed) -> anyhow::Result<Vec<Counted>> {
 /// Which limits rows compare with, for the table's legend.
 pub(super) const fn describe(limit: Limit) -> &'static str {
     match limit {
+        Limit::Queue => "a message queue round trip",
+        Limit::UnixRoundTrip => "a Unix socket round trip",
         Limit::QueueAndSocket => "a message queue round trip and a Unix socket round trip",
         Limit::TcpRoundTrip => "a TCP round trip",
         Limit::UnixStream => "a Unix socket stream",
         Limit::TcpStream => "a TCP stream",
         Limit::Ring => "a shared-memory ring, one copy",
+        Limit::Memcpy => "copies into memory that two processes map",
     }
 }

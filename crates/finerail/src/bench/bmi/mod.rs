@@ -15,6 +15,7 @@
 mod bed;
 mod client;
 mod limits;
+mod machine;
 mod measure;
 mod memory;
 pub(super) mod peer;

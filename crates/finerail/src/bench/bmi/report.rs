@@ -6,6 +6,7 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
+use super::machine::Bare;
 use super::measure::describe;
 use super::rows::{Subject, Unit, size};
 use super::task::{Done, Method, Task};
@@ -29,6 +30,7 @@ pub(super) struct Measured {
 pub(super) struct PlacementReport {
     #[serde(flatten)]
     placement: Placement,
+    machine: Vec<Bare>,
     rows: Vec<RowReport>,
     many_clients: Vec<GroupReport>,
 }
@@ -117,7 +119,11 @@ impl Measured {
             let place = report
                 .placement
                 .describe_roles("clients", "daemon and server");
-            push(&mut text, format_args!("\n{place}\n{}\n", report.rows()));
+            push(&mut text, format_args!("\n{place}\n"));
+            if !report.machine.is_empty() {
+                push(&mut text, format_args!("{}\n\n", report.machine()));
+            }
+            push(&mut text, format_args!("{}\n", report.rows()));
             if !report.many_clients.is_empty() {
                 push(&mut text, format_args!("\n{}\n", report.groups()));
             }
@@ -157,9 +163,15 @@ fn aim(target: Target) -> String {
 }
 
 impl PlacementReport {
-    pub(super) fn new(placement: Placement, rows: Vec<Row>, groups: Vec<Group>) -> Self {
+    pub(super) fn new(
+        placement: Placement,
+        machine: Vec<Bare>,
+        rows: Vec<Row>,
+        groups: Vec<Group>,
+    ) -> Self {
         Self {
             placement,
+            machine,
             rows: rows.into_iter().map(Row::report).collect(),
             many_clients: groups.into_iter().map(Group::report).collect(),
         }
@@ -183,6 +195,20 @@ impl PlacementReport {
                 table.add_row([format!("beside {limit}:")]);
             }
             table.add_row(row.cells());
+        }
+        table
+    }
+
+    /// The limits by themselves.
+    fn machine(&self) -> Table {
+        let mut table = plain_table(&["this machine", "measured", "min–max"], 2);
+        for Bare {
+            what,
+            unit,
+            measured,
+        } in &self.machine
+        {
+            table.add_row([what.clone(), unit.show(measured.median), range(*measured)]);
         }
         table
     }
@@ -257,16 +283,10 @@ impl Row {
 
 impl RowReport {
     fn cells(&self) -> [String; 7] {
-        let unit = self.unit.name();
-        let figure = |value: f64| match value {
-            value if value >= 100.0 => format!("{value:.0} {unit}"),
-            value if value >= 0.1 => format!("{value:.2} {unit}"),
-            value => format!("{value:.5} {unit}"),
-        };
         [
             self.what.clone(),
-            figure(self.method.median),
-            figure(self.limit.median),
+            self.unit.show(self.method.median),
+            self.unit.show(self.limit.median),
             format!("{:.2}", self.ratio.median),
             range(self.ratio),
             self.target.map(aim).unwrap_or_default(),

@@ -159,7 +159,17 @@ impl Subject {
 }
 
 impl Unit {
-    pub(super) const fn name(self) -> &'static str {
+    /// A figure as people read it.
+    pub(super) fn show(self, value: f64) -> String {
+        let unit = self.name();
+        match value {
+            value if value >= 100.0 => format!("{value:.0} {unit}"),
+            value if value >= 0.1 => format!("{value:.2} {unit}"),
+            value => format!("{value:.5} {unit}"),
+        }
+    }
+
+    const fn name(self) -> &'static str {
         match self {
             Self::OneWay => "µs",
             Self::Bandwidth => "GB/s",
@@ -189,7 +199,7 @@ pub(super) fn size(bytes: usize) -> String {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
-fn microseconds(count: u64, took: Duration) -> f64 {
+pub(super) fn microseconds(count: u64, took: Duration) -> f64 {
     took.as_secs_f64() * 1e6 / count as f64
 }
 

@@ -77,10 +77,13 @@ impl Initiator {
             Limit::QueueAndSocket => {
                 Ok(self.one(request(Run::Queue))? + self.one(request(Run::UnixRoundTrip))?)
             }
+            Limit::Queue => self.one(request(Run::Queue)),
+            Limit::UnixRoundTrip => self.one(request(Run::UnixRoundTrip)),
             Limit::TcpRoundTrip => self.one(request(Run::TcpRoundTrip)),
             Limit::UnixStream => self.one(request(Run::UnixStream)),
             Limit::TcpStream => self.one(request(Run::TcpStream)),
             Limit::Ring => self.one(request(Run::Ring)),
+            Limit::Memcpy => self.one(request(Run::Memcpy)),
         }
     }
 
@@ -101,6 +104,7 @@ impl Initiator {
             Run::UnixStream => write_stream(&self.unix, request, &self.sources)?,
             Run::TcpStream => write_stream(&self.tcp, request, &self.sources)?,
             Run::Ring => self.ring.write(request, &self.sources)?,
+            Run::Memcpy => self.ring.fill(request, &self.sources)?,
         }
         self.await_byte()?;
         Ok(begin.elapsed())

@@ -5,6 +5,7 @@
 //!   socket round trip  64 bytes there and back, over the Unix socket or over TCP
 //!   socket stream      messages without frames, out of and into as many buffers as are in flight
 //!   ring               each message copied once, into a slot of memory that both processes map
+//!   memcpy             the same copies, and nobody is told
 //! ```
 //!
 //! Everything blocks, as the methods do. The ring's reader looks at no byte, as the server of the
@@ -29,6 +30,10 @@ pub(super) use initiator::Initiator;
 /// A limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
+    /// A message queue round trip.
+    Queue,
+    /// A round trip over the Unix socket.
+    UnixRoundTrip,
     /// One message queue round trip and one of the Unix socket.
     QueueAndSocket,
     /// A round trip over TCP.
@@ -39,6 +44,8 @@ pub(super) enum Limit {
     TcpStream,
     /// A shared-memory ring.
     Ring,
+    /// Copies into the ring's memory.
+    Memcpy,
 }
 
 /// Bytes of the messages of round trips.
@@ -53,6 +60,7 @@ enum Run {
     UnixStream,
     TcpStream,
     Ring,
+    Memcpy,
 }
 
 /// The beginning of a run.
@@ -92,6 +100,7 @@ impl Request {
             Run::UnixStream,
             Run::TcpStream,
             Run::Ring,
+            Run::Memcpy,
         ];
         let run = runs.get(usize::try_from(word(0))?);
         Ok(Self {
@@ -197,14 +206,26 @@ impl Ring {
             // Counts wrap, and slots are fewer.
             let number = index as u32;
             self.wait(READ, |read| (number.wrapping_sub(read) as usize) < slots)?;
-            let slot = (index % slots as u64) as usize;
-            let target = self.0.span(SLOTS + slot * request.bytes, request.bytes);
-            let target = target.context("a slot outside the ring")?;
-            let source = &sources[(index % sources.len() as u64) as usize];
-            source.copy_to(&target);
+            self.copy(index, slots, request.bytes, sources)?;
             self.tell(WRITTEN, number.wrapping_add(1));
         }
         self.wait(READ, |read| read == request.count as u32)
+    }
+
+    /// Copies message `index` from its source into its slot.
+    fn copy(&self, index: u64, slots: usize, bytes: usize, sources: &[Span]) -> anyhow::Result<()> {
+        // Both remainders are below a count of buffers.
+        let slot = (index % slots as u64) as usize;
+        let target = self.0.span(SLOTS + slot * bytes, bytes);
+        let source = &sources[(index % sources.len() as u64) as usize];
+        source.copy_to(&target.context("a slot outside the ring")?);
+        Ok(())
+    }
+
+    /// The copies of [`write`](Self::write) alone.
+    fn fill(&self, request: Request, sources: &[Span]) -> anyhow::Result<()> {
+        let slots = Self::slots(request);
+        (0..request.count).try_for_each(|index| self.copy(index, slots, request.bytes, sources))
     }
 
     fn read(&self, request: Request) -> anyhow::Result<()> {
@@ -240,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_request_is_read_as_it_was_written() {
-        for run in [Run::Queue, Run::TcpStream, Run::Ring] {
+        for run in [Run::Queue, Run::TcpStream, Run::Ring, Run::Memcpy] {
             let request = Request {
                 run,
                 bytes: 1 << 27,

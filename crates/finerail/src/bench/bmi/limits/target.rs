@@ -52,6 +52,7 @@ pub(in crate::bench::bmi) fn serve(directory: &Path) -> anyhow::Result<()> {
             Run::UnixStream => read_stream(&mut unix, request, &mut kept)?,
             Run::TcpStream => read_stream(&mut tcp, request, &mut kept)?,
             Run::Ring => ring.read(request)?,
+            Run::Memcpy => {}
         }
         unix.write_all(&[0])?;
     }

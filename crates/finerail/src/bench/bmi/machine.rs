@@ -1,0 +1,65 @@
+//! The machine's limits by themselves: what the rows are compared with, and a copy without messages.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::bed::Bed;
+use super::limits::Limit;
+use super::measure::{Effort, describe, first};
+use super::rows::{Unit, bandwidth, microseconds, size};
+use crate::bench::measure::calibrate;
+use crate::bench::report::Summary;
+
+/// A limit's figures.
+#[derive(Serialize)]
+pub(super) struct Bare {
+    pub(super) what: String,
+    pub(super) unit: Unit,
+    pub(super) measured: Summary,
+}
+
+const MIB: usize = 1 << 20;
+
+/// Limits, bytes of a message, and messages in flight; round trips have messages of 64 bytes.
+const BARE: [(Limit, usize, u32); 6] = [
+    (Limit::Queue, 64, 1),
+    (Limit::UnixRoundTrip, 64, 1),
+    (Limit::UnixStream, MIB, 8),
+    (Limit::Ring, MIB, 8),
+    (Limit::Memcpy, MIB, 8),
+    (Limit::Memcpy, 128 * MIB, 1),
+];
+
+/// Measures all of them.
+pub(super) fn measure(bed: &mut Bed, effort: &Effort) -> anyhow::Result<Vec<Bare>> {
+    BARE.into_iter()
+        .map(|(limit, bytes, in_flight)| one(bed, limit, bytes, in_flight, effort))
+        .collect()
+}
+
+fn one(
+    bed: &mut Bed,
+    limit: Limit,
+    bytes: usize,
+    in_flight: u32,
+    effort: &Effort,
+) -> anyhow::Result<Bare> {
+    let mut run = |count| bed.limit(limit, bytes, in_flight, count);
+    let count = calibrate(first(bytes), effort.measurement, &mut run)?;
+    let (unit, figure): (Unit, fn(usize, u64, Duration) -> f64) = match limit {
+        Limit::Queue | Limit::UnixRoundTrip => {
+            (Unit::OneWay, |_, count, took| microseconds(count, took))
+        }
+        _ => (Unit::Bandwidth, bandwidth),
+    };
+    let mut figures = Vec::new();
+    for _ in 0..effort.rounds {
+        figures.push(figure(bytes, count, run(count)?));
+    }
+    Ok(Bare {
+        what: format!("{}, {}", describe(limit), size(bytes)),
+        unit,
+        measured: Summary::of(figures),
+    })
+}
