@@ -1,15 +1,14 @@
 //! Two threads, one operation: each order in which things can happen is forced, or tried often.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bmi::{Class, Error, Payload, Post, Setting, Tag};
 use zoid_proto::ctl::{Completion, PostOutcome, Reply, Request, RequestHeader, TestReply};
 use zoid_proto::{Array, Extent, List};
 
 use crate::bed::{Bed, LIMIT, immediate, pattern, pending};
-use crate::plugin::{Desk, Plugin};
+use crate::plugin::{Desk, Plugin, TOTAL, UNEXPECTED};
 
 /// A test's answer that reports these.
 fn report(desk: &Desk, to: &RequestHeader, completions: &[Completion]) {
@@ -65,18 +64,18 @@ fn r59_a_completion_that_a_test_learns_before_the_post_has_its_reply_is_collecte
             false => server.outside(16),
         };
         let user = 1000 + round;
-        let returned = AtomicUsize::new(0);
         let (op, done) = std::thread::scope(|scope| {
             let post = scope.spawn(|| {
                 let (bmi, context, peer) = (&server.bmi, server.context, server.peer);
-                let post = bmi.post_receive(context, peer, memory, Tag(1), user);
-                returned.store(1, Ordering::SeqCst);
-                pending(post.unwrap())
+                pending(
+                    bmi.post_receive(context, peer, memory, Tag(1), user)
+                        .unwrap(),
+                )
             });
             let mut found = Vec::new();
-            while found.is_empty() {
+            while found.is_empty() || !post.is_finished() {
                 let wait = Duration::from_millis(10);
-                found = server.bmi.test_context(server.context, 4, wait).unwrap();
+                found.extend(server.bmi.test_context(server.context, 4, wait).unwrap());
             }
             let op = post.join().unwrap();
             assert_eq!(found.len(), 1);
@@ -84,7 +83,6 @@ fn r59_a_completion_that_a_test_learns_before_the_post_has_its_reply_is_collecte
         });
         assert_eq!((done.op, done.result, done.user), (op, Ok(8), user));
         assert_eq!(done.payload.into_buffer()[..8], pattern(8));
-        assert_eq!(returned.load(Ordering::SeqCst), 1);
         let again = server.bmi.test_context(server.context, 4, Duration::ZERO);
         assert!(again.unwrap().is_empty());
         let stale = server.bmi.test(op, Duration::ZERO);
@@ -191,6 +189,56 @@ fn r62_cancels_and_freed_memory_that_race_end_every_operation_once() {
         assert_eq!(counts.memory_taken, counts.memory_returned, "round {round}");
     }
     assert_eq!(server.bmi.stray_completions(), 0);
+}
+
+#[test]
+fn r62_a_cancel_amid_the_registration_that_freed_memory_allows_reaches_the_plugin() {
+    let (told, posting) = std::sync::mpsc::channel();
+    let mut posted = None;
+    let mut ended = Vec::new();
+    let plugin = Plugin::new(move |desk, header, request| match request {
+        Request::UnexpectedTest(_) => desk.greet(header),
+        Request::PostRecv(post) => {
+            posted = Some((*header, post.bmi_id));
+            told.send(()).unwrap();
+        }
+        // The post has its answer once the test, which comes behind the cancel, is here.
+        Request::Test(_) | Request::Wake if posted.is_some() => {
+            let (post, plugin_id) = posted.take().unwrap();
+            let outcome = PostOutcome::Registered { plugin_id };
+            desk.answer(&post, &Reply::Post(outcome));
+            if matches!(request, Request::Test(_)) {
+                report(desk, header, &[]);
+            }
+        }
+        Request::Cancel { plugin_id } => ended.push(Completion {
+            bmi_id: *plugin_id,
+            outcome: Err(zoid_proto::Status::CANCELLED),
+        }),
+        Request::Test(_) => report(desk, header, &std::mem::take(&mut ended)),
+        _ => {}
+    });
+    let server = plugin.serve();
+    let all = server.memory((TOTAL - UNEXPECTED) as usize);
+    let op = pending(server.receive(1, server.outside(20_000)));
+    std::thread::scope(|scope| {
+        scope.spawn(|| drop(all));
+        posting.recv_timeout(LIMIT).unwrap();
+        server.bmi.cancel(op).unwrap();
+        // The plugin does not know it yet: a test of anything makes it answer.
+        let began = Instant::now();
+        let found = loop {
+            assert!(began.elapsed() < LIMIT, "the cancel was lost");
+            let wait = Duration::from_millis(10);
+            let found = server.bmi.test_context(server.context, 4, wait).unwrap();
+            if !found.is_empty() {
+                break found;
+            }
+        };
+        assert_eq!((found[0].op, found[0].result), (op, Err(Error::Cancel)));
+    });
+    let counts = server.counters.read();
+    assert_eq!(counts.memory_taken, counts.memory_returned);
 }
 
 #[test]
