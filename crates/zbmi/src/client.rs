@@ -12,8 +12,9 @@ use crate::pool::Slot;
 use crate::time::Time;
 
 /// Completed sends that a client's repetition after a broken link is answered from. The description
-/// asks for one; a client with several threads may have had several under way.
-const REMEMBERED_SENDS: usize = 16;
+/// asks for one; a client with several threads, or posts that do not wait, may have had many under
+/// way.
+const REMEMBERED_SENDS: usize = 128;
 
 /// What must be equal for two operations to meet, besides the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -183,6 +183,11 @@ impl Client {
         self.payload.is_some()
     }
 
+    /// Whether a frame was read and not handled.
+    pub(crate) fn has_frame(&self) -> bool {
+        !self.in_payload() && self.input.has_frame()
+    }
+
     /// Takes what the system has, into the segment where a grant says so. Less than there was room
     /// for shows that nothing is left: what comes later is news.
     ///

@@ -10,10 +10,12 @@
 mod common;
 
 use zoid_proto::ctl::PostOutcome;
-use zoid_proto::fwd::{Caps, Event, Frame, Hello, Kind, TestEntry};
+use zoid_proto::fwd::{
+    Caps, Event, Frame, FrameHeader, FrameType, Hello, Kind, RecvReq, TestEntry,
+};
 use zoid_proto::{DaemonState, Extent, Status};
 
-use common::client::{Client, introduction};
+use common::client::{Client, encode, introduction};
 use common::server::Server;
 use common::{Process, alone, be_a_daemon, eventually};
 
@@ -356,6 +358,31 @@ fn a_message_against_a_credit_needs_no_question() {
     assert_eq!(got.len(), 2);
     assert!(server.memory(got[0].offset, 8192).to_vec() == message);
     assert_eq!(server.memory(got[1].offset, 5).to_vec(), b"short");
+}
+
+#[test]
+fn frames_that_come_together_are_all_read_though_none_is_answered() {
+    let _alone = alone();
+    let daemon = Process::start(&[("credits", "1"), ("heartbeat-ms", "600000")]);
+    for count in 1..=64 {
+        let mut client = Client::attach(&daemon);
+        let mut burst = Vec::new();
+        for request in 2..2 + count {
+            let receive = Frame::RecvReq(RecvReq {
+                tag: 1,
+                capacity: 8,
+                timeout_ms: 600_000,
+                order: 0,
+            });
+            let header = FrameHeader::new(FrameType::RECV_REQ, request);
+            burst.extend(encode(header, &receive, &[]));
+        }
+        let ping = FrameHeader::new(FrameType::PING, 7);
+        burst.extend(encode(ping, &Frame::Ping, &[]));
+        assert!(client.raw(&burst));
+        let got = client.next().map(|got| got.header.frame_type);
+        assert_eq!(got, Some(FrameType::PONG), "behind {count} requests");
+    }
 }
 
 #[test]

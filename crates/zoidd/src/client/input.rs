@@ -58,6 +58,13 @@ impl Input {
         Ok(Some((header, body)))
     }
 
+    /// Whether [`next`](Self::next) has something to say.
+    pub(crate) fn has_frame(&self) -> bool {
+        let there = self.buffer.get(self.taken..self.filled).unwrap_or_default();
+        there.len() >= FrameHeader::LEN
+            && FrameHeader::decode(there).map_or(true, |header| there.len() >= frame_len(&header))
+    }
+
     /// Room for the next bytes of the stream: as many as may be read without taking payload
     /// (`careful`), or as many as are useful.
     pub(crate) fn room(&mut self, careful: bool) -> &mut [u8] {

@@ -153,7 +153,9 @@ impl Daemon {
             self.lose(key, Departure::Broken);
             return moved;
         }
-        let reads = client.readable && !client.closing && !client.output.is_backed_up();
+        // What was read last, or while too much waited to be written, is no news of the system's.
+        let unread = client.readable || client.has_frame();
+        let reads = unread && !client.closing && !client.output.is_backed_up();
         if reads || (client.writable && !client.output.is_empty()) {
             self.enqueue(key);
         }
