@@ -396,6 +396,10 @@ fn keep(client: &Weak<Client>) {
         std::thread::park_timeout(pause);
         match client.upgrade() {
             Some(client) if !client.closed.load(Ordering::Relaxed) => {
+                // Who closes waits for this thread, too: it may be busy with operations' memory.
+                let Ok(_inside) = client.enter() else {
+                    return;
+                };
                 client.look_in();
                 pause = LOOK_IN_MAX.min(client.heartbeat() / 2);
             }

@@ -235,10 +235,16 @@ impl Link {
             return Err(ErrorKind::TimedOut.into());
         }
         let mut sent = 0;
+        let mut stuck = None;
         while sent < total {
             match sys::span::send(&self.stream, head, payload, sent) {
-                Ok(count) => sent += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(count) => (sent, stuck) = (sent + count, None),
+                // The system begins to wait anew, which signals could go on with for ever.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {
+                    if stuck.get_or_insert_with(Instant::now).elapsed() >= patience {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if waits.is_some() || !room(patience)? {
                         return Err(ErrorKind::TimedOut.into());

@@ -28,10 +28,9 @@ use zoid_proto::{Extent, Status};
 
 use self::dispatch::nonsense;
 use super::Client;
-use super::attempt::Step;
 use super::flight::{Flight, Flights};
 use super::link::{Event, Link, Verdict};
-use super::queue::{Op, Queue};
+use super::queue::Queue;
 use crate::address::Place;
 use crate::error::{of_lost_connection, of_status};
 
@@ -46,7 +45,7 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 const RETURN: Duration = Duration::from_secs(1);
 
 /// Completed sends that a daemon remembers for each client.
-const REMEMBERED_SENDS: usize = 16;
+const REMEMBERED_SENDS: usize = 128;
 
 /// How often a call that was lost looks whether its memory is still being written to.
 const FILLING: Duration = Duration::from_millis(5);
@@ -187,13 +186,16 @@ pub(super) struct Calling<'a> {
 
 impl Calling<'_> {
     /// The call goes on without this thread: its answers are for whoever drives.
-    pub(super) fn detach(mut self, op: Op, step: Step) {
+    pub(super) fn detach(mut self, flight: Flight) {
         let Some(client) = self.client.take() else {
             return;
         };
-        let ticket = self.ticket.clone();
-        // What came before is the loss of the connection, as nothing was asked.
-        client.go_on(Flight { op, step, ticket });
+        client.go_on(flight);
+        let state = client.lock();
+        if state.flights.lack_driver() {
+            // The answer came before, when it was nobody's.
+            client.stir(&state);
+        }
     }
 }
 
@@ -289,6 +291,11 @@ impl State {
         self.calls.clear();
     }
 
+    /// Whether a call goes over the connection that there is.
+    pub(super) fn is_current(&self, ticket: &Ticket) -> bool {
+        matches!(&self.connection, Connection::Up(link) if Arc::ptr_eq(link, &ticket.link))
+    }
+
     fn request_of(&self, grant: u64) -> Option<u32> {
         let matches = |call: &Call| {
             call.sink
@@ -319,7 +326,8 @@ impl State {
         };
         self.segment = None;
         self.credits = 0;
-        if self.calls.len() > REMEMBERED_SENDS {
+        let sends = self.calls.values().filter(|call| call.sink.is_none());
+        if sends.count() > REMEMBERED_SENDS {
             // The daemon may have forgotten how some of them ended.
             self.end_stay();
         }
@@ -374,12 +382,15 @@ impl Client {
     ) -> Result<Option<R>, Error> {
         let ends = signals == Signals::End && self.interruptible.load(Ordering::Relaxed);
         let mut interrupted = false;
-        let began = Instant::now();
+        let mut began = Instant::now();
         let mut state = self.lock();
         loop {
             if state.flights.want_driver() {
+                // To drive may take long: others read meanwhile.
+                state.hand_over();
                 drop(state);
                 self.drive();
+                began = Instant::now();
                 state = self.lock();
             }
             let result = ready(&mut state);
@@ -388,11 +399,18 @@ impl Client {
             let closed = self.closed.load(Ordering::Relaxed);
             if result.is_some() || left.is_zero() || closed || interrupted {
                 state.hand_over();
+                if state.flights.lack_driver() {
+                    self.stir(&state);
+                }
                 return match (closed, interrupted && result.is_none()) {
                     (true, _) => Err(Error::NetDown),
                     (false, true) => Err(Error::Intr),
                     (false, false) => Ok(result),
                 };
+            }
+            if state.flights.lack_driver() {
+                // More than one turn's worth.
+                continue;
             }
             let slice = left.min(state.heartbeat());
             let signal;
@@ -476,19 +494,26 @@ impl Client {
         (state, signal)
     }
 
-    /// Reads what has come, if nobody does, without waiting: what the method's own thread does.
+    /// Reads what has come, if nobody does, without waiting, and brings on what nobody waits for: what
+    /// the method's own thread does.
     pub(super) fn look_in(&self) {
-        let state = self.lock();
+        let mut state = self.lock();
         if let Connection::Up(link) = &state.connection
             && !state.reading
         {
             let link = Arc::clone(link);
-            let (mut state, _) = self.read_for_all(state, &link, Duration::ZERO, Instant::now());
+            state = self
+                .read_for_all(state, &link, Duration::ZERO, Instant::now())
+                .0;
             // A call may have begun to wait meanwhile.
             state.hand_over();
-            if state.flights.want_driver() {
-                drop(state);
-                self.drive();
+        }
+        if state.flights.want_driver() {
+            drop(state);
+            self.drive();
+            let state = self.lock();
+            if state.flights.lack_driver() {
+                self.stir(&state);
             }
         }
     }
@@ -671,8 +696,17 @@ impl Client {
     }
 
     /// Whether the daemon, after a lost connection, knows everything that it knew in this stay.
-    /// Waits a moment for it.
+    /// Waits a moment for it, once for all that wonder.
     pub(super) fn is_kept(&self, stay: Stay) -> bool {
+        let returned = self.has_returned(stay);
+        let mut state = self.lock();
+        if !returned && state.stay == stay {
+            state.end_stay();
+        }
+        returned
+    }
+
+    fn has_returned(&self, stay: Stay) -> bool {
         let deadline = Instant::now() + RETURN;
         loop {
             let state = self.lock();
@@ -746,7 +780,8 @@ impl Client {
 
     fn hello(&self, state: &State) -> Hello {
         let mut caps = Caps::empty();
-        caps.set(Caps::MULTIPLEX, !self.options.single_thread);
+        let many = !self.options.single_thread || self.pipelined.load(Ordering::Relaxed);
+        caps.set(Caps::MULTIPLEX, many);
         caps.set(Caps::QUIET, self.options.single_thread);
         caps.insert(Caps::REATTACH | Caps::REATTACHED);
         caps.set(Caps::SHARED_MEMORY, matches!(state.place, Place::Unix(_)));
