@@ -311,7 +311,7 @@ fn goes_round(dlc: &mut Dlc, text: &str) -> Result<(), TestCaseError> {
     import(dlc, &backup, ImportMode::Del)?;
     let left = lnet_config::parse(&export(dlc)).unwrap();
     let bare = Config {
-        globals: left.globals.clone(),
+        globals: left.globals,
         buffers: left.buffers,
         routing: left.routing,
         ..Config::default()
