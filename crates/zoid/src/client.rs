@@ -362,8 +362,12 @@ impl Method for Client {
         drop(state);
         if let Some(link) = link {
             // Best effort: the end of the stream says the same.
-            let _late = self.send(&link, &Frame::Bye, 0, FAREWELL);
-            link.shut_down();
+            if link.is_free(FAREWELL) {
+                let _late = self.send(&link, &Frame::Bye, 0, FAREWELL);
+                link.shut_down();
+            } else {
+                link.cut();
+            }
         }
         let mut state = self.lock();
         while state.inside > 0 || state.is_filling() {

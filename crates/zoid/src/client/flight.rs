@@ -8,8 +8,10 @@
 //! ```
 //!
 //! Whoever waits for anything drives them: takes one that has an answer, does what that asks for
-//! (copies, sends, acknowledges), and puts it back until it is over. One thread drives at a time, so
-//! that an attempt that has to be repeated, which waits, drives nothing itself.
+//! (copies, sends, acknowledges), and puts it back until it is over. A flight is one thread's while
+//! it is taken; others are driven by other threads meanwhile, because a long message to a daemon
+//! that is slow holds its driver up. A driver waits for no answer: a send that has to be repeated is
+//! a flight again.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -36,8 +38,6 @@ pub(super) struct Flights {
     waiting: BTreeMap<u32, Flight>,
     /// Those that have an answer, some more than once.
     answered: VecDeque<u32>,
-    /// A thread drives.
-    driven: bool,
 }
 
 impl Flights {
@@ -57,22 +57,9 @@ impl Flights {
         is_flight
     }
 
-    /// Whether there is something to do, and nobody does it: then the caller is the driver, until
-    /// [`next_answered`](Self::next_answered) has nothing more for it.
-    pub(super) fn want_driver(&mut self) -> bool {
-        let wanted = self.lack_driver();
-        self.driven |= wanted;
-        wanted
-    }
-
-    /// Whether answers wait for a driver.
-    pub(super) fn lack_driver(&self) -> bool {
-        !self.driven && !self.answered.is_empty()
-    }
-
-    /// The driver has other things to do.
-    pub(super) fn leave_to_others(&mut self) {
-        self.driven = false;
+    /// Whether there is something to do for a driver.
+    pub(super) fn have_answers(&self) -> bool {
+        !self.answered.is_empty()
     }
 
     /// Takes the flight of the oldest answer out.
@@ -82,7 +69,6 @@ impl Flights {
                 return Some(flight);
             }
         }
-        self.driven = false;
         None
     }
 
@@ -151,8 +137,8 @@ impl Client {
         }
     }
 
-    /// Does what answers to flights ask for, until there is none left; those that come meanwhile are
-    /// left to others before they could hold this thread for ever.
+    /// Does what answers to flights ask for, until there is none left, or the thread has done its share:
+    /// those that come meanwhile could hold it for ever.
     pub(super) fn drive(&self) {
         for _ in 0..FLIGHTS_MAX {
             let Some((flight, answer)) = self.next_landed() else {
@@ -163,7 +149,6 @@ impl Client {
                 Progress::Ended(outcome) => self.end_flight(flight, outcome),
             }
         }
-        self.lock().flights.leave_to_others();
     }
 
     /// An attempt has ended; its repetition is a flight, too, so that nothing waits for its answers

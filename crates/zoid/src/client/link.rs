@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
@@ -174,6 +174,18 @@ impl Link {
     /// When the last byte came.
     pub(super) fn heard(&self) -> Instant {
         self.born + Duration::from_millis(self.heard_ms.load(Ordering::Relaxed))
+    }
+
+    /// Whether nobody writes; waits a moment for who does.
+    pub(super) fn is_free(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        while let Err(TryLockError::WouldBlock) = self.writing.try_lock() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(LOCKED);
+        }
+        true
     }
 
     /// Ends the connection for both sides, after the frame that is being written.
@@ -427,6 +439,9 @@ impl Link {
         self.heard_ms.store(elapsed as u64, Ordering::Relaxed);
     }
 }
+
+/// How often it is looked whether another thread's frame is written.
+const LOCKED: Duration = Duration::from_millis(5);
 
 /// How long the rest of a frame may take to come once its beginning has.
 const MID_FRAME: Duration = Duration::from_secs(10);

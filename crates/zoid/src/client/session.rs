@@ -192,7 +192,7 @@ impl Calling<'_> {
         };
         client.go_on(flight);
         let state = client.lock();
-        if state.flights.lack_driver() {
+        if state.flights.have_answers() {
             // The answer came before, when it was nobody's.
             client.stir(&state);
         }
@@ -385,7 +385,7 @@ impl Client {
         let mut began = Instant::now();
         let mut state = self.lock();
         loop {
-            if state.flights.want_driver() {
+            if state.flights.have_answers() {
                 // To drive may take long: others read meanwhile.
                 state.hand_over();
                 drop(state);
@@ -399,7 +399,7 @@ impl Client {
             let closed = self.closed.load(Ordering::Relaxed);
             if result.is_some() || left.is_zero() || closed || interrupted {
                 state.hand_over();
-                if state.flights.lack_driver() {
+                if state.flights.have_answers() {
                     self.stir(&state);
                 }
                 return match (closed, interrupted && result.is_none()) {
@@ -408,7 +408,7 @@ impl Client {
                     (false, false) => Ok(result),
                 };
             }
-            if state.flights.lack_driver() {
+            if state.flights.have_answers() {
                 // More than one turn's worth.
                 continue;
             }
@@ -508,11 +508,11 @@ impl Client {
             // A call may have begun to wait meanwhile.
             state.hand_over();
         }
-        if state.flights.want_driver() {
+        if state.flights.have_answers() {
             drop(state);
             self.drive();
             let state = self.lock();
-            if state.flights.lack_driver() {
+            if state.flights.have_answers() {
                 self.stir(&state);
             }
         }
@@ -586,7 +586,7 @@ impl Client {
         state.calls.remove(&request);
     }
 
-    /// The next flight that has an answer, and the answer. None ends the caller's time as driver.
+    /// The next flight that has an answer, and the answer.
     pub(super) fn next_landed(&self) -> Option<(Flight, Answer)> {
         let mut state = self.lock();
         while let Some(flight) = state.flights.next_answered() {
@@ -718,9 +718,13 @@ impl Client {
                 return self.lock().stay == stay;
             }
             let next = Instant::now() + RETRY;
-            if next > deadline || self.wait(None, Some(next), |_| None::<()>).is_err() {
+            if next > deadline || self.closed.load(Ordering::Relaxed) {
                 return false;
             }
+            // Drives nothing: this is a driver perhaps.
+            let state = self.lock();
+            let (state, _) = self.follow(state, None, RETRY);
+            state.hand_over();
         }
     }
 
