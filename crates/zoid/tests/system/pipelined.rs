@@ -1,6 +1,7 @@
 //! Posts that do not wait: one thread has several messages under way, and everything else is as ever.
 
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bmi::{Completion, Error, OpId, Setting};
@@ -200,11 +201,17 @@ fn eight_threads_share_what_is_under_way() {
     });
 }
 
+fn with_daemon(script: impl FnOnce(&UnixStream) + Send + 'static) -> (End, JoinHandle<()>) {
+    with_daemon_of(60_000, Options::default(), script)
+}
+
 /// A client of a daemon that `script` is, once it has answered the introduction; the daemon ends with
 /// the script, name and all.
-fn with_daemon(
+pub(crate) fn with_daemon_of(
+    heartbeat_ms: u32,
+    options: Options,
     script: impl FnOnce(&UnixStream) + Send + 'static,
-) -> (End, std::thread::JoinHandle<()>) {
+) -> (End, JoinHandle<()>) {
     let directory = TempDir::new().unwrap();
     let socket = directory.path().join("socket");
     let listener = UnixListener::bind(&socket).unwrap();
@@ -216,20 +223,24 @@ fn with_daemon(
             panic!("no welcome");
         };
         let caps = Caps::MULTIPLEX | Caps::REATTACH;
-        let welcome = Frame::Welcome(Welcome { caps, ..welcome });
+        let welcome = Frame::Welcome(Welcome {
+            caps,
+            heartbeat_ms,
+            ..welcome
+        });
         say(&stream, hello.request, Status::NONE, &welcome, &[]).unwrap();
         script(&stream);
     });
     let client = End::client(Options {
         socket: Some(socket),
         pipelined: true,
-        ..Options::default()
+        ..options
     });
     (client, daemon)
 }
 
 /// The next frame that is about a message.
-fn next(stream: &UnixStream) -> (FrameHeader, Vec<u8>) {
+pub(crate) fn next(stream: &UnixStream) -> (FrameHeader, Vec<u8>) {
     loop {
         let (header, body) = read(stream).unwrap();
         if header.frame_type != FrameType::PING {
@@ -238,14 +249,14 @@ fn next(stream: &UnixStream) -> (FrameHeader, Vec<u8>) {
     }
 }
 
-fn grant(stream: &UnixStream, request: u32, grant: u64) {
+pub(crate) fn grant(stream: &UnixStream, request: u32, grant: u64) {
     let place = Place::Stream;
     let frame = Frame::Grant(Grant { grant, place });
     say(stream, request, Status::NONE, &frame, &[]).unwrap();
 }
 
 /// More than any socket holds.
-const STUCK: usize = 1 << 20;
+pub(crate) const STUCK: usize = 1 << 20;
 
 #[test]
 fn a_long_message_to_a_slow_daemon_does_not_keep_others_from_their_answers() {
