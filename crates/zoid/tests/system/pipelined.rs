@@ -339,7 +339,12 @@ fn a_client_can_end_while_its_own_thread_sends_to_a_daemon_that_does_not_read() 
 #[test]
 fn what_may_have_arrived_when_the_daemon_died_for_good_fails_all_at_once() {
     const SENDS: i32 = 60;
-    let (client, daemon) = with_daemon(move |stream| {
+    // One driver, so that nobody shares its waits.
+    let alone = Options {
+        single_thread: true,
+        ..Options::default()
+    };
+    let (client, daemon) = with_daemon_of(60_000, alone, move |stream| {
         let asked: Vec<_> = (0..SENDS).map(|_| next(stream).0.request).collect();
         for request in asked {
             grant(stream, request, request.into());
