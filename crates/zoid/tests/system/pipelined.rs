@@ -321,7 +321,7 @@ fn so_many_are_under_way_that_their_answers_fit_and_the_others_wait() {
 fn a_client_can_end_while_its_own_thread_sends_to_a_daemon_that_does_not_read() {
     let (comes, it_comes) = std::sync::mpsc::channel();
     let (over, is_over) = std::sync::mpsc::channel::<()>();
-    let (client, daemon) = with_daemon(move |stream| {
+    let (client, daemon) = with_daemon_of(12_000, Options::default(), move |stream| {
         grant(stream, next(stream).0.request, 1);
         assert_eq!(next(stream).0.frame_type, FrameType::DATA);
         comes.send(()).unwrap();
