@@ -314,7 +314,7 @@ pub(crate) fn reload(node: &Node, config: &ConfigArgs) {
         .and_then(|wanted| Ok(node.reconfigure(&wanted)?));
     match done {
         Ok(changes) => tracing::info!(changes, "the configuration was read again"),
-        Err(error) => tracing::warn!("the configuration was read again: {error:#}"),
+        Err(error) => tracing::warn!("the configuration was read again, and refused: {error:#}"),
     }
 }
 

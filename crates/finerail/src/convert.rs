@@ -22,7 +22,7 @@ use crate::common::{NOT_SO, NotSo, complaint, limited, print_bytes, read_text};
   finerail convert --to modprobe /etc/lnet.conf")]
 pub(crate) struct ConvertArgs {
     /// What to convert: a file of modprobe.d, `networks=…`, `routes=…`, the value of ip2nets, or
-    /// YAML with `--to modprobe`. Without it and without other files, standard input
+    /// YAML with `--to modprobe`. `-`, or nothing at all: standard input
     #[arg(value_name = "FILE|TEXT")]
     input: Option<String>,
     /// What to make of it
@@ -160,7 +160,7 @@ impl Source {
 
     /// Text has blanks or a `=`, and the names of configuration files have neither.
     fn of_input(input: Option<&str>) -> anyhow::Result<Self> {
-        let Some(input) = input else {
+        let Some(input) = input.filter(|input| *input != "-") else {
             let name = "standard input".to_owned();
             let text = limited(io::stdin().lock()).context("cannot read standard input")?;
             return Ok(Self { name, text });

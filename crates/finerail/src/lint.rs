@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use lnet_lint::{Input, Report, lint, list};
 use lnet_store::Printable;
 
-use crate::common::{NOT_SO, print_bytes, read_text};
+use crate::common::{NOT_SO, limited, print_bytes, read_text};
 
 /// Arguments of `finerail lint`.
 #[derive(clap::Args)]
@@ -24,8 +24,8 @@ Examples:
 Exit code: 0 no errors, 1 errors were found, 2 wrong usage or a file that cannot be read.
 ")]
 pub(crate) struct LintArgs {
-    /// A node's configuration: what lnetctl exports, shows or imports, or a file of modprobe.d; several are
-    /// looked at one by one and side by side
+    /// A node's configuration: what lnetctl exports, shows or imports, or a file of modprobe.d; `-`: standard
+    /// input; several are looked at one by one and side by side
     #[arg(value_name = "FILE", required_unless_present = "list")]
     files: Vec<PathBuf>,
     /// A node's interfaces, the output of `ip -j addr`; with several configurations, of which one; again for more
@@ -120,6 +120,9 @@ impl Texts {
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
+    if path.as_os_str() == "-" {
+        return limited(io::stdin().lock()).context("cannot read standard input");
+    }
     read_text(path).with_context(|| format!("cannot read {}", path.display()))
 }
 

@@ -193,7 +193,7 @@ fn is_left_alone_by(config: &str, complaint: &str) {
     asked.reread(config);
     asked
         .node
-        .wait_for_error("the configuration was read again");
+        .wait_for_error("the configuration was read again, and refused");
     let said = asked.node.errors();
     assert!(said.contains("WARN") && said.contains(complaint), "{said}");
     assert_eq!(asked.configuration(), before);

@@ -73,9 +73,32 @@ pub struct Show {
     /// Only routes over this gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<String>,
+    /// Only routes with this hop count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hop: Option<u8>,
+    /// Only routes with this priority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u32>,
     /// Only the rule at this place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idx: Option<u32>,
+}
+
+impl Show {
+    /// All of a section.
+    #[must_use]
+    pub fn all(section: Section, verbosity: u8) -> Self {
+        Self {
+            section,
+            verbosity,
+            net: None,
+            nid: None,
+            gateway: None,
+            hop: None,
+            priority: None,
+            idx: None,
+        }
+    }
 }
 
 /// What can be shown.
@@ -320,12 +343,8 @@ mod tests {
 
     fn show() -> Request {
         Request::Show(Show {
-            section: Section::Peer,
-            verbosity: 4,
-            net: None,
             nid: Some("10.0.0.1@tcp".into()),
-            gateway: None,
-            idx: None,
+            ..Show::all(Section::Peer, 4)
         })
     }
 

@@ -4,8 +4,9 @@
 
 use std::env;
 use std::net::TcpListener;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use lnet_node::{ControlEndpoint, ControlOptions, Node, NodeOptions};
 use tempfile::TempDir;
@@ -119,6 +120,55 @@ fn the_c_program_has_no_leak_and_no_error_under_valgrind() {
     let valgrind = ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full"];
     let output = Bed::new().run(&valgrind);
     assert_eq!(String::from_utf8(output.stdout).unwrap(), PRINTED);
+}
+
+/// The README's example, compiled as the README says, with flags from `pkg-config`.
+#[test]
+fn the_example_of_the_readme_speaks_to_the_default_node() {
+    let bed = Bed::new();
+    let place = bed.directory.path();
+    let readme = std::fs::read_to_string(here().join("README.md")).unwrap();
+    let source = readme.split("```c\n").nth(1).unwrap();
+    let source = source.split("```").next().unwrap();
+    std::fs::write(place.join("policies.c"), source).unwrap();
+    let program = place.join("policies");
+    let mut cc = Command::new("cc");
+    cc.args(["-Wall", "-Werror", "-o"]).arg(&program);
+    cc.arg(place.join("policies.c"));
+    let Some(flags) = flags(place) else {
+        eprintln!("skipped: pkg-config is not installed");
+        return;
+    };
+    succeed(cc.args(flags.split_whitespace()));
+    // Where a node is controlled unless it is told otherwise.
+    std::fs::create_dir(place.join("finerail")).unwrap();
+    symlink(bed.endpoint.path(), place.join("finerail/control.sock")).unwrap();
+    let mut run = Command::new(program);
+    run.env("XDG_RUNTIME_DIR", place);
+    run.env("LD_LIBRARY_PATH", library_directory());
+    let output = succeed(&mut run);
+    assert_eq!(output.stdout, b"0: tcp1 has priority 0\n");
+}
+
+/// What `pkg-config` says of a library that is installed as the README says.
+fn flags(prefix: &Path) -> Option<String> {
+    let (include, lib) = (prefix.join("include"), prefix.join("lib"));
+    std::fs::create_dir_all(&include).unwrap();
+    let header = here().join("include/finerail_dlc.h");
+    std::fs::copy(header, include.join("finerail_dlc.h")).unwrap();
+    symlink(library_directory(), lib).unwrap();
+    let template = std::fs::read_to_string(here().join("finerail_dlc.pc.in")).unwrap();
+    let made = template
+        .replace("@prefix@", prefix.to_str().unwrap())
+        .replace("@version@", env!("CARGO_PKG_VERSION"));
+    std::fs::write(prefix.join("finerail_dlc.pc"), made).unwrap();
+    let mut pkg_config = Command::new("pkg-config");
+    pkg_config.args(["--cflags", "--libs", "finerail_dlc"]);
+    pkg_config.env("PKG_CONFIG_PATH", prefix);
+    pkg_config.stdin(Stdio::null());
+    let output = pkg_config.output().ok()?;
+    assert!(output.status.success(), "{output:?}");
+    Some(String::from_utf8(output.stdout).unwrap())
 }
 
 #[test]

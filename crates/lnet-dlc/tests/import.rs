@@ -32,14 +32,7 @@ fn failure(result: Result<String, DlcError>) -> Failure {
 }
 
 fn shown(dlc: &mut Dlc, section: Section) -> String {
-    let show = Show {
-        section,
-        verbosity: 1,
-        net: None,
-        nid: None,
-        gateway: None,
-        idx: None,
-    };
+    let show = Show::all(section, 1);
     dlc.request(&Request::Show(show)).unwrap()
 }
 
@@ -119,6 +112,39 @@ net:
     };
     failure(dlc.request(&partial));
     assert!(shown(&mut dlc, Section::Net).contains("127.0.0.2@tcp1"));
+}
+
+#[test]
+fn of_several_changes_the_one_that_was_refused_is_named() {
+    let (_bed, mut dlc) = Bed::with(BASE);
+    let yaml = format!("{BASE}route:\n- net: tcp9\n  gateway: 127.0.0.9@tcp\n");
+    let refused = failure(add(&mut dlc, &yaml));
+    let expected = "net add --net tcp --nid 127.0.0.1@tcp: 127.0.0.1@tcp is already a local NID";
+    assert_eq!((refused.errno, refused.descr.as_str()), (-17, expected));
+}
+
+#[test]
+fn a_whole_export_is_removed_and_added_again_loopback_included() {
+    let (_bed, mut dlc) = Bed::with(BASE);
+    let before = backup(&mut dlc);
+    let export = dlc.request(&Request::Export { backup: false }).unwrap();
+    assert!(export.contains("net type: lo"));
+    import(&mut dlc, &export, ImportMode::Del).unwrap();
+    assert!(!shown(&mut dlc, Section::Net).contains("127.0.0.1@tcp"));
+    add(&mut dlc, &export).unwrap();
+    assert_eq!(backup(&mut dlc), before);
+}
+
+#[test]
+fn a_removal_returns_what_lnetctl_returns_to_its_default() {
+    let (_bed, mut dlc) = Bed::with(BASE);
+    let yaml = "global:\n  numa_range: 3\n  max_interfaces: 300\n  retry_count: 1\n";
+    add(&mut dlc, yaml).unwrap();
+    import(&mut dlc, yaml, ImportMode::Del).unwrap();
+    let global = shown(&mut dlc, Section::Global);
+    for line in ["numa_range: 0", "max_interfaces: 200", "retry_count: 1"] {
+        assert!(global.contains(line), "{line}: {global}");
+    }
 }
 
 #[test]
@@ -284,14 +310,7 @@ net:
 
 /// What the rules make of the interfaces.
 fn priorities(dlc: &mut Dlc) -> Vec<String> {
-    let show = Show {
-        section: Section::Net,
-        verbosity: 4,
-        net: None,
-        nid: None,
-        gateway: None,
-        idx: None,
-    };
+    let show = Show::all(Section::Net, 4);
     let text = dlc.request(&Request::Show(show)).unwrap();
     let of_rules = text.lines().filter(|line| line.contains("priority:"));
     of_rules.map(str::to_owned).collect()

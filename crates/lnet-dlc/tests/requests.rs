@@ -35,14 +35,7 @@ peer:
 ";
 
 fn show(section: Section, verbosity: u8) -> Show {
-    Show {
-        section,
-        verbosity,
-        net: None,
-        nid: None,
-        gateway: None,
-        idx: None,
-    }
+    Show::all(section, verbosity)
 }
 
 fn shown(dlc: &mut Dlc, show: Show) -> String {
@@ -114,6 +107,24 @@ fn an_empty_list_prints_nothing() {
     ] {
         assert_eq!(shown(&mut dlc, show(section, 4)), "", "{section:?}");
     }
+}
+
+#[test]
+fn routes_are_shown_by_hop_count_and_priority() {
+    let more = "- net: tcp8\n  gateway: 127.0.0.9@tcp\n  priority: 5\n";
+    let (_bed, mut dlc) = Bed::with(&RAILS.replace("route:\n", &format!("route:\n{more}")));
+    let of_hop = |hop| Show {
+        hop: Some(hop),
+        ..Show::all(Section::Route, 0)
+    };
+    let of_priority = |priority| Show {
+        priority: Some(priority),
+        ..Show::all(Section::Route, 0)
+    };
+    let nets = |text: &str| ["tcp9", "tcp8"].map(|net| text.contains(net));
+    assert_eq!(nets(&shown(&mut dlc, of_hop(2))), [true, false]);
+    assert_eq!(nets(&shown(&mut dlc, of_priority(5))), [false, true]);
+    assert_eq!(shown(&mut dlc, of_priority(6)), "");
 }
 
 #[test]

@@ -402,7 +402,10 @@ fn warn_of_settings_without_effect(config: &Config) {
     let globals = &config.globals;
     let nis = || config.nets.iter().flat_map(|net| &net.nis);
     let without_effect = [
-        ("max_interfaces", globals.max_interfaces.is_some()),
+        (
+            "max_interfaces",
+            globals.max_interfaces.is_some_and(|value| value != 200),
+        ),
         ("discovery", globals.discovery == Some(true)),
         (
             "router_sensitivity",

@@ -9,6 +9,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Barrier;
+use std::thread;
 
 use lnet_control::{Code, Frame, Header, HealthTarget, ImportMode, Reply, Request};
 use lnet_node::{ControlEndpoint, ControlError, ControlOptions, Node};
@@ -285,6 +287,32 @@ fn the_socket_is_for_its_owner_and_goes_with_the_endpoint() {
     drop(bed.endpoint);
     assert_cut_off(&mut open);
     assert!(!path.exists());
+}
+
+#[test]
+fn an_endpoint_ends_though_somebody_has_removed_its_path() {
+    let bed = Bed::new();
+    fs::remove_file(bed.endpoint.path()).unwrap();
+    drop(bed.endpoint);
+}
+
+#[test]
+fn of_nodes_that_start_at_the_same_moment_one_gets_the_path() {
+    let bed = Bed::new();
+    for round in 0..20 {
+        let path = bed.endpoint.path().with_extension(round.to_string());
+        let start = Barrier::new(8);
+        let open = || {
+            start.wait();
+            bed.node.open_control(&at(path.clone()))
+        };
+        let opened: Vec<_> = thread::scope(|scope| {
+            let nodes: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            nodes.into_iter().map(|node| node.join().unwrap()).collect()
+        });
+        assert_eq!(opened.iter().filter(|done| done.is_ok()).count(), 1);
+        assert!(UnixStream::connect(&path).is_ok());
+    }
 }
 
 #[test]

@@ -56,14 +56,7 @@ impl Bed {
     }
 
     fn show(&mut self, section: Section, verbosity: u8) -> String {
-        let show = Show {
-            section,
-            verbosity,
-            net: None,
-            nid: None,
-            gateway: None,
-            idx: None,
-        };
+        let show = Show::all(section, verbosity);
         self.dlc.request(&Request::Show(show)).unwrap()
     }
 

@@ -362,8 +362,12 @@ impl Method for Client {
         drop(state);
         if let Some(link) = link {
             // Best effort: the end of the stream says the same.
-            let _late = self.send(&link, &Frame::Bye, 0, FAREWELL);
-            link.shut_down();
+            if link.is_free(FAREWELL) {
+                let _late = self.send(&link, &Frame::Bye, 0, FAREWELL);
+                link.shut_down();
+            } else {
+                link.cut();
+            }
         }
         let mut state = self.lock();
         while state.inside > 0 || state.is_filling() {
@@ -396,6 +400,10 @@ fn keep(client: &Weak<Client>) {
         std::thread::park_timeout(pause);
         match client.upgrade() {
             Some(client) if !client.closed.load(Ordering::Relaxed) => {
+                // Who closes waits for this thread, too: it may be busy with operations' memory.
+                let Ok(_inside) = client.enter() else {
+                    return;
+                };
                 client.look_in();
                 pause = LOOK_IN_MAX.min(client.heartbeat() / 2);
             }

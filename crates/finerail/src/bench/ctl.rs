@@ -146,14 +146,7 @@ impl Bed {
         verbosity: u8,
         rounds: u32,
     ) -> anyhow::Result<Row> {
-        let request = Request::Show(Show {
-            section,
-            verbosity,
-            net: None,
-            nid: None,
-            gateway: None,
-            idx: None,
-        });
+        let request = Request::Show(Show::all(section, verbosity));
         let mut best = Best::default();
         for _ in 0..rounds {
             best.round(self, |bed| {

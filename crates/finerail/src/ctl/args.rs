@@ -285,6 +285,12 @@ pub(crate) struct RouteShowArgs {
     /// Only by this gateway
     #[arg(long, short)]
     pub(crate) gateway: Option<String>,
+    /// Only with this hop count, 1 to 255
+    #[arg(long, short = 'c', visible_alias = "hop-count", value_name = "HOPS")]
+    pub(crate) hop: Option<u8>,
+    /// Only with this priority
+    #[arg(long, short)]
+    pub(crate) priority: Option<u32>,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
 }

@@ -17,8 +17,8 @@ use super::args::{
     ImportArgs, NetAddArgs, NetDelArgs, PeerAddArgs, PeerDelArgs, RouteAddArgs, RouteDelArgs,
     SetArgs,
 };
-use super::show;
 use super::talk::{Failed, Talk};
+use crate::common::complaint;
 
 const ENOENT: i32 = 2;
 const EINVAL: i32 = 22;
@@ -41,6 +41,10 @@ const GLOBALS: [&str; 12] = [
     "max_recovery_ping_interval",
 ];
 
+/// What an administrator must know who switches discovery on.
+const NO_DISCOVERY: &str = "discovery: 1 has no effect: this node finds out what peers have when it is told to \
+                            (discover), and stays at 0";
+
 pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
     let name = args.name.as_str();
     let cannot = |what: String| Failed::block("add", name, -ENODATA, what);
@@ -58,6 +62,9 @@ pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
         _ => return Err(Failed::unknown(name)),
     };
     let set = import(talk, &document, ImportMode::Add);
+    if set.is_ok() && name == "discovery" && value != 0 {
+        complaint(NO_DISCOVERY);
+    }
     set.map_err(|failed| match failed {
         Failed::Blocks(_) => {
             let words = name.replace('_', " ");
@@ -196,7 +203,7 @@ pub(super) fn net_del(args: &NetDelArgs, talk: &mut Talk) -> Result<(), Failed> 
 fn all_of(net: &str, talk: &mut Talk) -> Result<Vec<Value>, Failed> {
     let request = Request::Show(Show {
         net: Some(net.to_owned()),
-        ..show(Section::Net, 0)
+        ..Show::all(Section::Net, 0)
     });
     let unknown = || Failed::block("del", "net", -EINVAL, "cannot del network");
     let shown = talk.dlc()?.request(&request).map_err(|_| unknown())?;
@@ -364,17 +371,23 @@ pub(super) fn import_file(args: &ImportArgs, talk: &mut Talk) -> Result<(), Fail
         ImportMode::Add
     };
     // What is wrong with the text itself is best said here, with the line.
-    let read = match mode {
-        ImportMode::Del => lnet_config::read(&text).map(|_| ()),
-        ImportMode::Add | ImportMode::Replace => lnet_config::parse(&text).map(|_| ()),
+    let discovery = match mode {
+        ImportMode::Del => lnet_config::read(&text).map(|_| None),
+        ImportMode::Add | ImportMode::Replace => {
+            lnet_config::parse(&text).map(|config| config.globals.discovery)
+        }
     };
-    read.map_err(|error| Failed::Place(error.render(&name)))?;
+    let discovery = discovery.map_err(|error| Failed::Place(error.render(&name)))?;
     talk.print(&Request::Import {
         yaml: text,
         mode,
         partial: args.partial,
         dry_run: args.dry_run,
-    })
+    })?;
+    if discovery == Some(true) {
+        complaint(NO_DISCOVERY);
+    }
+    Ok(())
 }
 
 /// `import --exec`: pings and discoveries.
@@ -411,7 +424,7 @@ fn show_named(name: &str, text: &str, talk: &mut Talk) -> Result<(), Failed> {
         (Section::Udsp, !document.udsp.is_empty()),
     ];
     for (section, _) in sections.into_iter().filter(|(_, named)| *named) {
-        talk.print(&Request::Show(Show { ..show(section, 2) }))?;
+        talk.print(&Request::Show(Show::all(section, 2)))?;
     }
     Ok(())
 }

@@ -250,16 +250,14 @@ fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
         }
         Group::Net(NetCommand::Set(args)) => net_set(args, talk),
         Group::Route(RouteCommand::Show(args)) => {
-            let (net, gateway) = (args.net.clone(), args.gateway.clone());
-            let show = shown(Section::Route, &args.show);
-            talk.watch(
-                &args.show.watch,
-                &Request::Show(Show {
-                    net,
-                    gateway,
-                    ..show
-                }),
-            )
+            let show = Show {
+                net: args.net.clone(),
+                gateway: args.gateway.clone(),
+                hop: args.hop,
+                priority: args.priority,
+                ..shown(Section::Route, &args.show)
+            };
+            talk.watch(&args.show.watch, &Request::Show(show))
         }
         Group::Peer(PeerCommand::Show(args)) => {
             let show = shown(Section::Peer, &args.show);
@@ -300,22 +298,11 @@ fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
 const DISCOVERY_SECONDS: u32 = 5;
 
 fn section(section: Section, watch: &WatchArgs, talk: &mut Talk) -> Result<(), Failed> {
-    talk.watch(watch, &Request::Show(show(section, 0)))
+    talk.watch(watch, &Request::Show(Show::all(section, 0)))
 }
 
 fn shown(section: Section, args: &ShowArgs) -> Show {
-    show(section, args.verbose.unwrap_or(0))
-}
-
-fn show(section: Section, verbosity: u8) -> Show {
-    Show {
-        section,
-        verbosity,
-        net: None,
-        nid: None,
-        gateway: None,
-        idx: None,
-    }
+    Show::all(section, args.verbose.unwrap_or(0))
 }
 
 fn export(args: &ExportArgs, talk: &mut Talk) -> Result<(), Failed> {
@@ -336,11 +323,11 @@ fn debug(command: &DebugCommand, talk: &mut Talk) -> Result<(), Failed> {
             } else {
                 Section::PeerRecovery
             };
-            talk.print(&Request::Show(show(section, 0)))
+            talk.print(&Request::Show(Show::all(section, 0)))
         }
         DebugCommand::Peer(args) => {
             let nid = Some(args.nid.clone());
-            let everything = show(Section::Peer, EVERYTHING);
+            let everything = Show::all(Section::Peer, EVERYTHING);
             talk.print(&Request::Show(Show { nid, ..everything }))
         }
         DebugCommand::Nidlist(args) => local::nidlist(args),

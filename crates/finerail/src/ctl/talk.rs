@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use lnet_config::{Document, ErrorBlock, ErrorLayout, Reply};
-use lnet_control::{Failure, Request, Section};
+use lnet_control::{Failure, Request, Section, Show};
 use lnet_dlc::{Dlc, DlcError};
 use lnet_store::Printable;
 
@@ -124,7 +124,7 @@ impl Talk {
 
     /// A section of what the node has, read.
     pub(super) fn shown(&mut self, section: Section) -> Result<Document, Failed> {
-        let everything = super::show(section, 0);
+        let everything = Show::all(section, 0);
         let text = self.dlc()?.request(&Request::Show(everything))?;
         read(&text)
     }

@@ -4,7 +4,6 @@ use lnet_control::{Request, RuleChange, Section, Show, UdspRule};
 use lnet_policy::{Priority, parse_index};
 
 use super::args::{UdspAddArgs, UdspCommand, UdspDelArgs};
-use super::show;
 use super::talk::{Failed, Talk};
 
 pub(super) fn carry_out(command: &UdspCommand, talk: &mut Talk) -> Result<(), Failed> {
@@ -13,7 +12,7 @@ pub(super) fn carry_out(command: &UdspCommand, talk: &mut Talk) -> Result<(), Fa
         UdspCommand::Del(args) => delete(args, talk),
         UdspCommand::Show(args) => {
             let idx = args.idx;
-            let show = show(Section::Udsp, 0);
+            let show = Show::all(Section::Udsp, 0);
             talk.watch(&args.watch, &Request::Show(Show { idx, ..show }))
         }
     }

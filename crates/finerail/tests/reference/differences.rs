@@ -96,7 +96,7 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     Difference {
         name: "discovery",
         kernel: "nodes discover each other, and know all NIDs of a peer and that it is Multi-Rail",
-        finerail: "discover asks the peer and remembers its NIDs; discovery: 0 is shown",
+        finerail: "discover asks the peer and remembers its NIDs; discovery: 0 is shown, and who sets 1 is told",
         why: "nodes do not discover each other over the wire yet",
         text_only: false,
         commands: &[
@@ -108,6 +108,7 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
             "b-discover: lnetctl peer show",
             "b-discover: lnetctl ping 10.1.0.2@tcp; lnetctl peer show",
             "b-discover: lnetctl discover 10.1.0.99@tcp; lnetctl discover junk; lnetctl discover 10.1.0.1@tcp; lnetctl discover 0@lo",
+            "e-show-export: lnetctl set discovery 2",
             "e-show-export: lnetctl discover 10.1.0.2@tcp; lnetctl route add --net tcp5 --gateway 10.1.0.3@tcp --hop 1 --priority 2",
             "e-show-export: lnetctl export",
             "e-show-export: lnetctl export --backup",

@@ -7,11 +7,13 @@
 //!                 └─ one refused ─▶ back to the configuration before, unless `partial`
 //! ```
 
+use std::fmt::Display;
+
 use lnet_config::{
     Change, Config, Document, Globals, NetConfig, NiConfig, NiName, PeerConfig, diff,
 };
 use lnet_control::{Failure, ImportMode, Reply};
-use lnet_types::Time;
+use lnet_types::{Net, Time};
 use thiserror::Error;
 use tracing::warn;
 
@@ -21,7 +23,7 @@ use super::show;
 use crate::change;
 use crate::engine::Engine;
 use crate::node::Node;
-use crate::setup;
+use crate::setup::{self, KeptGlobals};
 
 const EINVAL: i32 = 22;
 
@@ -284,7 +286,8 @@ fn removals(own: &Config, old: &Document) -> Vec<Change> {
             Change::DelPeerNids { primary, nids }
         });
     }
-    for net in &old.nets {
+    // Loopback is in every export, and on every node.
+    for net in old.nets.iter().filter(|net| net.net != Net::LO) {
         if net.nis.is_empty() {
             changes.push(Change::DelNet(net.net));
         }
@@ -302,8 +305,10 @@ fn removals(own: &Config, old: &Document) -> Vec<Change> {
 }
 
 fn reset(named: &Globals) -> Globals {
+    let default = KeptGlobals::default();
     Globals {
         numa_range: named.numa_range.map(|_| 0),
+        max_interfaces: named.max_interfaces.map(|_| default.max_interfaces),
         ..Globals::default()
     }
 }
@@ -313,9 +318,23 @@ fn check(before: &Config, changes: &[Change]) -> Result<(), Failure> {
     let mut config = before.clone();
     for change in changes {
         let made = change.apply(&mut config);
-        made.map_err(|error| of_change(change, -EINVAL, &error.to_string()))?;
+        made.map_err(|error| {
+            let failure = of_change(change, -EINVAL, &error.to_string());
+            among(changes, change, failure, &error)
+        })?;
     }
     Ok(())
+}
+
+/// Of several changes it must be said which one was refused, and why; of a single one the words of the tool do.
+fn among(changes: &[Change], refused: &Change, failure: Failure, why: &dyn Display) -> Failure {
+    if changes.len() < 2 {
+        return failure;
+    }
+    Failure {
+        descr: format!("{refused}: {why}"),
+        ..failure
+    }
 }
 
 fn carry_out(
@@ -329,7 +348,8 @@ fn carry_out(
     let mut refused = Ok(());
     for change in changes {
         if let Err(error) = change::make(engine, change, now) {
-            refused = Err(super::failure::of_error(change, &error));
+            let failure = super::failure::of_error(change, &error);
+            refused = Err(among(changes, change, failure, &error));
             break;
         }
     }

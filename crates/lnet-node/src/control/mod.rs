@@ -23,14 +23,16 @@ mod tune;
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use thiserror::Error;
 use tracing::{debug, warn};
 
@@ -74,6 +76,8 @@ pub enum ControlError {
 pub struct ControlEndpoint {
     path: PathBuf,
     clients: Arc<Clients<UnixStream>>,
+    /// The listener's socket, to end its wait with.
+    socket: UnixListener,
     listener: Option<JoinHandle<()>>,
 }
 
@@ -92,6 +96,10 @@ impl Node {
     pub fn open_control(&self, options: &ControlOptions) -> Result<ControlEndpoint, ControlError> {
         let path = options.path.clone();
         let listener = listen(&path, options.group)?;
+        let socket = listener.try_clone().map_err(|error| ControlError::Listen {
+            path: path.clone(),
+            error,
+        })?;
         let clients = Arc::new(Clients::new("control", CLIENTS_MAX));
         let accepting = Accepting {
             node: self.clone(),
@@ -109,6 +117,7 @@ impl Node {
         Ok(ControlEndpoint {
             path,
             clients,
+            socket,
             listener: Some(thread),
         })
     }
@@ -125,8 +134,10 @@ impl ControlEndpoint {
 impl Drop for ControlEndpoint {
     fn drop(&mut self) {
         self.clients.stop();
-        // Wakes the listener out of accept; it sees the flag.
-        let _woken = UnixStream::connect(&self.path);
+        // Wakes the listener out of accept, even where somebody has removed the path; it sees the flag.
+        if let Err(error) = SockRef::from(&self.socket).shutdown(Shutdown::Both) {
+            debug!(%error, "the control socket cannot be shut down");
+        }
         if let Some(listener) = self.listener.take() {
             serving::join(listener);
         }
@@ -146,6 +157,7 @@ fn listen(path: &Path, group: Option<u32>) -> Result<UnixListener, ControlError>
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(failed)?;
     }
+    let _turn = take_turn(path);
     clear_the_way(path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
     let address = SockAddr::unix(path).map_err(failed)?;
@@ -158,6 +170,25 @@ fn listen(path: &Path, group: Option<u32>) -> Result<UnixListener, ControlError>
     socket.listen(BACKLOG).map_err(failed)?;
     Ok(UnixListener::from(OwnedFd::from(socket)))
 }
+
+/// Between another node's `bind` and `listen` its socket looks like that of a node that was killed, so nodes that
+/// start at the same moment take turns, by a lock on the directory. Others may hold it, too: it is not waited for
+/// longer than any node needs.
+fn take_turn(path: &Path) -> Option<fs::File> {
+    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
+    let directory = fs::File::open(directory.unwrap_or(Path::new("."))).ok()?;
+    for _ in 0..TURN_LOOKS {
+        match directory.try_lock() {
+            Ok(()) => return Some(directory),
+            Err(fs::TryLockError::WouldBlock) => std::thread::park_timeout(TURN_PAUSE),
+            Err(fs::TryLockError::Error(_)) => return None,
+        }
+    }
+    None
+}
+
+const TURN_LOOKS: u32 = 100;
+const TURN_PAUSE: Duration = Duration::from_millis(10);
 
 /// Removes the socket of a node that was killed.
 fn clear_the_way(path: &Path) -> Result<(), ControlError> {

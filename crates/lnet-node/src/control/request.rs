@@ -9,6 +9,7 @@ use lnet_core::{Core, Health, PeerCursor};
 use lnet_types::{Net, Nid};
 
 use super::connection::Pieces;
+use super::show::RouteFilter;
 use super::{fault, import, numbers, ping, rules, show, tune};
 use crate::engine::Engine;
 use crate::node::Node;
@@ -106,14 +107,21 @@ fn show(node: &Node, wanted: &Show, send: Pieces<'_>) -> io::Result<Reply> {
 struct Filters {
     net: Option<Net>,
     nid: Option<Nid>,
-    gateway: Option<Nid>,
+    routes: RouteFilter,
 }
 
 fn filters(wanted: &Show) -> Result<Filters, Reply> {
-    Ok(Filters {
-        net: wanted.net.as_deref().map(parsed).transpose()?,
-        nid: wanted.nid.as_deref().map(parsed).transpose()?,
+    let net = wanted.net.as_deref().map(parsed).transpose()?;
+    let routes = RouteFilter {
+        net,
         gateway: wanted.gateway.as_deref().map(parsed).transpose()?,
+        hop: wanted.hop,
+        priority: wanted.priority,
+    };
+    Ok(Filters {
+        net,
+        nid: wanted.nid.as_deref().map(parsed).transpose()?,
+        routes,
     })
 }
 
@@ -134,8 +142,8 @@ fn shown(node: &Node, wanted: &Show, filters: &Filters, send: Pieces<'_>) -> io:
             None => return peers(node, |peers| peers.limited(verbosity), send),
             Some(nid) => one_peer(node, nid, verbosity),
         },
-        Section::Route => of_core(&|core| show::routes(core, filters.net, filters.gateway)),
-        Section::PeerList => of_core(&show::peer_list),
+        Section::Route => of_core(&|core| show::routes(core, filters.routes)),
+        Section::PeerList => return peers(node, show::peer_list, send),
         Section::Routing => of_core(&show::routing),
         Section::Global => text(node.with_engine(|engine, _| show::globals(engine))),
         Section::Udsp => of_core(&|core| show::rules(core, wanted.idx)),
@@ -184,7 +192,7 @@ fn export(node: &Node, backup: bool, send: Pieces<'_>) -> io::Result<Reply> {
         }
     };
     let before_peers = node.with_engine(|engine: &mut Engine, _| Document {
-        routes: show::routes(&engine.side.core, None, None).routes,
+        routes: show::routes(&engine.side.core, RouteFilter::default()).routes,
         ..show::nets(engine, None)
     });
     send(Reply::Text(limit(before_peers).to_yaml()))?;

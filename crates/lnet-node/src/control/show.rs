@@ -37,17 +37,32 @@ pub(super) fn nets(engine: &Engine, only: Option<Net>) -> Document {
     }
 }
 
-/// Routes, only those to `net` and over `gateway` if given.
-pub(super) fn routes(core: &Core, net: Option<Net>, gateway: Option<Nid>) -> Document {
-    let wanted = |view: &RouteView| {
-        net.is_none_or(|net| net == view.route.net)
-            && gateway.is_none_or(|gateway| gateway == view.route.gateway)
-    };
+/// Which routes are meant: those that have everything that is given.
+#[derive(Clone, Copy, Default)]
+pub(super) struct RouteFilter {
+    pub(super) net: Option<Net>,
+    pub(super) gateway: Option<Nid>,
+    pub(super) hop: Option<u8>,
+    pub(super) priority: Option<u32>,
+}
+
+impl RouteFilter {
+    fn takes(&self, view: &RouteView) -> bool {
+        let route = &view.route;
+        self.net.is_none_or(|net| net == route.net)
+            && self.gateway.is_none_or(|gateway| gateway == route.gateway)
+            && self.hop.is_none_or(|hop| Some(hop) == route.hops)
+            && self.priority.is_none_or(|value| value == route.priority)
+    }
+}
+
+/// Routes.
+pub(super) fn routes(core: &Core, filter: RouteFilter) -> Document {
     let sensitivity = core.globals().gateway_sensitivity;
     Document {
         routes: core
             .routes()
-            .filter(wanted)
+            .filter(|view| filter.takes(view))
             .map(|view| route(&view, sensitivity))
             .collect(),
         ..Document::default()
@@ -192,10 +207,9 @@ pub(super) fn peer_recovery(core: &Core) -> Document {
 }
 
 /// Primary NIDs.
-pub(super) fn peer_list(core: &Core) -> Document {
-    reply(Reply::PeerList(
-        core.peers().map(|peer| peer.primary).collect(),
-    ))
+pub(super) fn peer_list(page: Document) -> Document {
+    let primaries = page.peers.iter().map(|peer| peer.primary);
+    reply(Reply::PeerList(primaries.collect()))
 }
 
 /// What an import would need to make a node like this one: of the peers, those that are configured.
@@ -204,7 +218,7 @@ pub(super) fn configuration(engine: &Engine) -> Config {
     let peers = core.peers().filter(|peer| peer.configured);
     let document = Document {
         nets: nets(engine, None).nets,
-        routes: routes(core, None, None).routes,
+        routes: routes(core, RouteFilter::default()).routes,
         peers: peers.map(|view| peer(core, &view)).collect(),
         routing: Some(core.is_router()),
         buffers: buffers(core),

@@ -68,6 +68,22 @@ pub(super) enum Progress {
 /// How often a send of unknown end is repeated, as the connection may be lost again.
 const REPETITIONS: usize = 3;
 
+/// A send that may have arrived, and is repeated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Doubt {
+    /// In which it was begun first.
+    stay: Stay,
+    repetitions: usize,
+}
+
+/// What becomes of an operation whose attempt has ended.
+pub(super) enum Judged {
+    /// Nothing more.
+    Over(Outcome),
+    /// It is attempted again.
+    Again(Doubt),
+}
+
 impl Op {
     /// Where its message goes, of a receive.
     pub(super) fn sink(&self) -> Option<Sink> {
@@ -79,38 +95,44 @@ impl Op {
 impl Client {
     /// Tries to complete an operation; the daemon may wait `timeout_ms` for its counterpart.
     pub(super) fn attempt(&self, op: &Op, timeout_ms: u32) -> Outcome {
-        let outcome = self.attempt_once(op, timeout_ms);
-        self.repeated(op, outcome)
-    }
-
-    /// What became of an attempt whose end is unknown: it is repeated, where the daemon remembers.
-    pub(super) fn repeated(&self, op: &Op, mut outcome: Outcome) -> Outcome {
-        for _ in 0..REPETITIONS {
-            let Outcome::Unknown(stay) = outcome else {
-                break;
-            };
-            if !self.is_kept(stay) {
-                break;
+        let mut doubt = None;
+        let mut outcome = self.attempt_once(op, timeout_ms, false);
+        loop {
+            match self.judge(outcome, doubt) {
+                Judged::Over(outcome) => return outcome,
+                Judged::Again(next) => doubt = Some(next),
             }
-            outcome = match self.attempt_once(op, 0) {
-                Outcome::Lost(_) => Outcome::Unknown(stay),
-                other => other,
-            };
+            outcome = self.attempt_once(op, 0, true);
         }
-        match outcome {
-            Outcome::NotNow => self.counters.not_now().up(),
-            Outcome::Unknown(_) => return Outcome::Failed(Error::ConnReset),
-            _ => {}
-        }
-        outcome
     }
 
-    fn attempt_once(&self, op: &Op, timeout_ms: u32) -> Outcome {
+    /// What becomes of an operation whose attempt has ended: it is repeated where nobody knows, but
+    /// the daemon remembers. Waits a moment for a daemon that is gone.
+    pub(super) fn judge(&self, outcome: Outcome, doubt: Option<Doubt>) -> Judged {
+        let (stay, repetitions) = match (outcome, doubt) {
+            (Outcome::Unknown(_) | Outcome::Lost(_), Some(doubt)) => {
+                (doubt.stay, doubt.repetitions)
+            }
+            (Outcome::Unknown(stay), None) => (stay, 0),
+            (Outcome::NotNow, _) => {
+                self.counters.not_now().up();
+                return Judged::Over(outcome);
+            }
+            _ => return Judged::Over(outcome),
+        };
+        if repetitions == REPETITIONS || !self.is_kept(stay) {
+            return Judged::Over(Outcome::Failed(Error::ConnReset));
+        }
+        let repetitions = repetitions + 1;
+        Judged::Again(Doubt { stay, repetitions })
+    }
+
+    fn attempt_once(&self, op: &Op, timeout_ms: u32, repeats: bool) -> Outcome {
         let calling = match self.begin(op.sink()) {
             Ok(calling) => calling,
             Err(error) => return Outcome::Lost(error),
         };
-        let mut step = self.first_step(op);
+        let mut step = self.first_step(&calling.ticket, op, repeats);
         // What is said on a connection that is lost is answered all the same: with the loss.
         let mut said = self.say_request(&calling.ticket, op, step, timeout_ms);
         loop {
@@ -129,11 +151,13 @@ impl Client {
         }
     }
 
-    /// How an attempt begins: an unexpected message with a credit needs no grant.
-    pub(super) fn first_step(&self, op: &Op) -> Step {
+    /// How an attempt begins: an unexpected message with a credit needs no grant. A repetition asks,
+    /// as the daemon, if the message has arrived, would not use up the credit.
+    pub(super) fn first_step(&self, ticket: &Ticket, op: &Op, repeats: bool) -> Step {
         match op.kind {
             Kind::Receive => Step::Message,
-            Kind::SendUnexpected(_) if self.take_credit() => Step::Taken,
+            Kind::SendUnexpected(_) if repeats => Step::Grant,
+            Kind::SendUnexpected(_) if self.take_credit(ticket) => Step::Taken,
             Kind::Send | Kind::SendUnexpected(_) => Step::Grant,
         }
     }
@@ -218,9 +242,10 @@ impl Client {
         Progress::Ended(outcome)
     }
 
-    fn take_credit(&self) -> bool {
+    /// Credits are the connection's: one of the next would be lost to it.
+    fn take_credit(&self, ticket: &Ticket) -> bool {
         let mut state = self.lock();
-        let credit = state.credits > 0;
+        let credit = state.credits > 0 && state.is_current(ticket);
         state.credits -= u32::from(credit);
         credit
     }

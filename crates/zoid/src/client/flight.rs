@@ -8,13 +8,15 @@
 //! ```
 //!
 //! Whoever waits for anything drives them: takes one that has an answer, does what that asks for
-//! (copies, sends, acknowledges), and puts it back until it is over. One thread drives at a time, so
-//! that an attempt that has to be repeated, which waits, drives nothing itself.
+//! (copies, sends, acknowledges), and puts it back until it is over. A flight is one thread's while
+//! it is taken; others are driven by other threads meanwhile, because a long message to a daemon
+//! that is slow holds its driver up. A driver waits for no answer: a send that has to be repeated is
+//! a flight again.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Client;
-use super::attempt::{Outcome, Progress, Step};
+use super::attempt::{Doubt, Judged, Outcome, Progress, Step};
 use super::queue::{Key, Op};
 use super::session::Ticket;
 
@@ -23,6 +25,8 @@ pub(super) struct Flight {
     pub(super) op: Op,
     pub(super) step: Step,
     pub(super) ticket: Ticket,
+    /// It repeats another one.
+    pub(super) doubt: Option<Doubt>,
 }
 
 /// The most at a time: their answers fit any socket's buffer many times.
@@ -34,8 +38,6 @@ pub(super) struct Flights {
     waiting: BTreeMap<u32, Flight>,
     /// Those that have an answer, some more than once.
     answered: VecDeque<u32>,
-    /// A thread drives.
-    driven: bool,
 }
 
 impl Flights {
@@ -55,12 +57,9 @@ impl Flights {
         is_flight
     }
 
-    /// Whether there is something to do, and nobody does it: then the caller is the driver, until
-    /// [`next_answered`](Self::next_answered) has nothing more for it.
-    pub(super) fn want_driver(&mut self) -> bool {
-        let wanted = !self.driven && !self.answered.is_empty();
-        self.driven |= wanted;
-        wanted
+    /// Whether there is something to do for a driver.
+    pub(super) fn have_answers(&self) -> bool {
+        !self.answered.is_empty()
     }
 
     /// Takes the flight of the oldest answer out.
@@ -70,7 +69,6 @@ impl Flights {
                 return Some(flight);
             }
         }
-        self.driven = false;
         None
     }
 
@@ -100,15 +98,29 @@ impl Flights {
 impl Client {
     /// Begins an attempt and does not wait for its end.
     pub(super) fn launch(&self, op: Op, timeout_ms: u32) {
+        if let Some((op, lost)) = self.take_off(op, timeout_ms, None) {
+            self.land(op, lost);
+        }
+    }
+
+    /// Says what begins an attempt, and then leaves it to whoever drives: from there on, the operation
+    /// may complete at any time. Gives it back when there is no connection.
+    fn take_off(&self, op: Op, timeout_ms: u32, doubt: Option<Doubt>) -> Option<(Op, Outcome)> {
         let calling = match self.begin(op.sink()) {
             Ok(calling) => calling,
-            Err(error) => return self.land(op, Outcome::Lost(error)),
+            Err(error) => return Some((op, Outcome::Lost(error))),
         };
-        let step = self.first_step(&op);
         let ticket = calling.ticket.clone();
-        calling.detach(op.clone(), step);
+        let step = self.first_step(&ticket, &op, doubt.is_some());
         // A connection that is lost has answered every call.
         let _answered = self.say_request(&ticket, &op, step, timeout_ms);
+        calling.detach(Flight {
+            op,
+            step,
+            ticket,
+            doubt,
+        });
+        None
     }
 
     /// Begins the oldest attempt of a key, unless it is under way or too much is. What does not begin
@@ -125,17 +137,38 @@ impl Client {
         }
     }
 
-    /// Does what answers to flights ask for, until there is none left.
+    /// Does what answers to flights ask for, until there is none left, or the thread has done its share:
+    /// those that come meanwhile could hold it for ever.
     pub(super) fn drive(&self) {
-        while let Some((flight, answer)) = self.next_landed() {
-            let Flight { op, step, ticket } = flight;
-            match self.advance(&ticket, &op, step, answer) {
-                Progress::Waits(step) => self.go_on(Flight { op, step, ticket }),
-                Progress::Ended(outcome) => {
-                    self.forget_call(ticket.request);
-                    let outcome = self.repeated(&op, outcome);
-                    self.land(op, outcome);
-                }
+        for _ in 0..FLIGHTS_MAX {
+            let Some((flight, answer)) = self.next_landed() else {
+                return;
+            };
+            match self.advance(&flight.ticket, &flight.op, flight.step, answer) {
+                Progress::Waits(step) => self.go_on(Flight { step, ..flight }),
+                Progress::Ended(outcome) => self.end_flight(flight, outcome),
+            }
+        }
+    }
+
+    /// An attempt has ended; its repetition is a flight, too, so that nothing waits for its answers
+    /// but those who drive.
+    fn end_flight(&self, flight: Flight, mut outcome: Outcome) {
+        let Flight {
+            mut op,
+            ticket,
+            mut doubt,
+            ..
+        } = flight;
+        self.forget_call(ticket.request);
+        loop {
+            match self.judge(outcome, doubt) {
+                Judged::Over(outcome) => return self.land(op, outcome),
+                Judged::Again(next) => doubt = Some(next),
+            }
+            match self.take_off(op, 0, doubt) {
+                None => return,
+                Some(back) => (op, outcome) = back,
             }
         }
     }

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
@@ -176,6 +176,18 @@ impl Link {
         self.born + Duration::from_millis(self.heard_ms.load(Ordering::Relaxed))
     }
 
+    /// Whether nobody writes; waits a moment for who does.
+    pub(super) fn is_free(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        while let Err(TryLockError::WouldBlock) = self.writing.try_lock() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(LOCKED);
+        }
+        true
+    }
+
     /// Ends the connection for both sides, after the frame that is being written.
     pub(super) fn shut_down(&self) {
         let _whole = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -235,10 +247,16 @@ impl Link {
             return Err(ErrorKind::TimedOut.into());
         }
         let mut sent = 0;
+        let mut stuck = None;
         while sent < total {
             match sys::span::send(&self.stream, head, payload, sent) {
-                Ok(count) => sent += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(count) => (sent, stuck) = (sent + count, None),
+                // The system begins to wait anew, which signals could go on with for ever.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {
+                    if stuck.get_or_insert_with(Instant::now).elapsed() >= patience {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if waits.is_some() || !room(patience)? {
                         return Err(ErrorKind::TimedOut.into());
@@ -421,6 +439,9 @@ impl Link {
         self.heard_ms.store(elapsed as u64, Ordering::Relaxed);
     }
 }
+
+/// How often it is looked whether another thread's frame is written.
+const LOCKED: Duration = Duration::from_millis(5);
 
 /// How long the rest of a frame may take to come once its beginning has.
 const MID_FRAME: Duration = Duration::from_secs(10);

@@ -13,6 +13,7 @@
 //!     └──── every 50 ms, by whoever calls ──────────────────────┘                            fail
 //! ```
 
+mod connect;
 mod dispatch;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -22,31 +23,20 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bmi::{Error, OpId};
-use sys::{Event as Turn, Mapping, SharedMemory, Waited};
-use zoid_proto::fwd::{Caps, Frame, FrameHeader, FrameType, Hello, PROTOCOL_VERSION, Welcome};
+use sys::{Event as Turn, Mapping, Waited};
+use zoid_proto::fwd::{Frame, FrameHeader, FrameType, Welcome};
 use zoid_proto::{Extent, Status};
 
 use self::dispatch::nonsense;
 use super::Client;
-use super::attempt::Step;
 use super::flight::{Flight, Flights};
 use super::link::{Event, Link, Verdict};
-use super::queue::{Op, Queue};
+use super::queue::Queue;
 use crate::address::Place;
-use crate::error::{of_lost_connection, of_status};
-
-/// How often a client that lost its daemon looks whether it is back.
-const RETRY: Duration = Duration::from_millis(50);
-
-/// How long the first handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(5);
-
-/// How long a call waits for a daemon that may be back: to connect to it again, and to learn from it
-/// how a send ended.
-const RETURN: Duration = Duration::from_secs(1);
+use crate::error::of_lost_connection;
 
 /// Completed sends that a daemon remembers for each client.
-const REMEMBERED_SENDS: usize = 16;
+const REMEMBERED_SENDS: usize = 128;
 
 /// How often a call that was lost looks whether its memory is still being written to.
 const FILLING: Duration = Duration::from_millis(5);
@@ -187,13 +177,16 @@ pub(super) struct Calling<'a> {
 
 impl Calling<'_> {
     /// The call goes on without this thread: its answers are for whoever drives.
-    pub(super) fn detach(mut self, op: Op, step: Step) {
+    pub(super) fn detach(mut self, flight: Flight) {
         let Some(client) = self.client.take() else {
             return;
         };
-        let ticket = self.ticket.clone();
-        // What came before is the loss of the connection, as nothing was asked.
-        client.go_on(Flight { op, step, ticket });
+        client.go_on(flight);
+        let state = client.lock();
+        if state.flights.have_answers() {
+            // The answer came before, when it was nobody's.
+            client.stir(&state);
+        }
     }
 }
 
@@ -289,6 +282,11 @@ impl State {
         self.calls.clear();
     }
 
+    /// Whether a call goes over the connection that there is.
+    pub(super) fn is_current(&self, ticket: &Ticket) -> bool {
+        matches!(&self.connection, Connection::Up(link) if Arc::ptr_eq(link, &ticket.link))
+    }
+
     fn request_of(&self, grant: u64) -> Option<u32> {
         let matches = |call: &Call| {
             call.sink
@@ -319,7 +317,8 @@ impl State {
         };
         self.segment = None;
         self.credits = 0;
-        if self.calls.len() > REMEMBERED_SENDS {
+        let sends = self.calls.values().filter(|call| call.sink.is_none());
+        if sends.count() > REMEMBERED_SENDS {
             // The daemon may have forgotten how some of them ended.
             self.end_stay();
         }
@@ -374,12 +373,15 @@ impl Client {
     ) -> Result<Option<R>, Error> {
         let ends = signals == Signals::End && self.interruptible.load(Ordering::Relaxed);
         let mut interrupted = false;
-        let began = Instant::now();
+        let mut began = Instant::now();
         let mut state = self.lock();
         loop {
-            if state.flights.want_driver() {
+            if state.flights.have_answers() {
+                // To drive may take long: others read meanwhile.
+                state.hand_over();
                 drop(state);
                 self.drive();
+                began = Instant::now();
                 state = self.lock();
             }
             let result = ready(&mut state);
@@ -388,11 +390,18 @@ impl Client {
             let closed = self.closed.load(Ordering::Relaxed);
             if result.is_some() || left.is_zero() || closed || interrupted {
                 state.hand_over();
+                if state.flights.have_answers() {
+                    self.stir(&state);
+                }
                 return match (closed, interrupted && result.is_none()) {
                     (true, _) => Err(Error::NetDown),
                     (false, true) => Err(Error::Intr),
                     (false, false) => Ok(result),
                 };
+            }
+            if state.flights.have_answers() {
+                // More than one turn's worth.
+                continue;
             }
             let slice = left.min(state.heartbeat());
             let signal;
@@ -476,19 +485,26 @@ impl Client {
         (state, signal)
     }
 
-    /// Reads what has come, if nobody does, without waiting: what the method's own thread does.
+    /// Reads what has come, if nobody does, without waiting, and brings on what nobody waits for: what
+    /// the method's own thread does.
     pub(super) fn look_in(&self) {
-        let state = self.lock();
+        let mut state = self.lock();
         if let Connection::Up(link) = &state.connection
             && !state.reading
         {
             let link = Arc::clone(link);
-            let (mut state, _) = self.read_for_all(state, &link, Duration::ZERO, Instant::now());
+            state = self
+                .read_for_all(state, &link, Duration::ZERO, Instant::now())
+                .0;
             // A call may have begun to wait meanwhile.
             state.hand_over();
-            if state.flights.want_driver() {
-                drop(state);
-                self.drive();
+        }
+        if state.flights.have_answers() {
+            drop(state);
+            self.drive();
+            let state = self.lock();
+            if state.flights.have_answers() {
+                self.stir(&state);
             }
         }
     }
@@ -561,7 +577,7 @@ impl Client {
         state.calls.remove(&request);
     }
 
-    /// The next flight that has an answer, and the answer. None ends the caller's time as driver.
+    /// The next flight that has an answer, and the answer.
     pub(super) fn next_landed(&self) -> Option<(Flight, Answer)> {
         let mut state = self.lock();
         while let Some(flight) = state.flights.next_answered() {
@@ -626,165 +642,6 @@ impl Client {
         Ok(found.unwrap_or(Answer::Lost(Error::ConnReset)))
     }
 
-    /// The connection; tries to get one when there is none.
-    fn connected(&self) -> Result<Arc<Link>, Error> {
-        let mut state = self.lock();
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(Error::NetDown);
-        }
-        let now = Instant::now();
-        let (since, next_try, connecting) = match &state.connection {
-            Connection::Up(link) => return Ok(Arc::clone(link)),
-            Connection::Down {
-                since,
-                next_try,
-                connecting,
-            } => (*since, *next_try, *connecting),
-        };
-        if now.duration_since(since) > self.options.reconnect {
-            let condemned = state.queue.take(|_| true);
-            drop(state);
-            for op in condemned {
-                self.completions.complete(op, Err(Error::ConnReset));
-            }
-            state = self.lock();
-        }
-        if connecting || now < next_try {
-            return Err(Error::ConnReset);
-        }
-        if let Connection::Down { connecting, .. } = &mut state.connection {
-            *connecting = true;
-        }
-        drop(state);
-        let result = self.connect(RETURN);
-        let mut state = self.lock();
-        if let Connection::Down {
-            connecting,
-            next_try,
-            ..
-        } = &mut state.connection
-        {
-            (*connecting, *next_try) = (false, Instant::now() + RETRY);
-        }
-        self.stir(&state);
-        result
-    }
-
-    /// Whether the daemon, after a lost connection, knows everything that it knew in this stay.
-    /// Waits a moment for it.
-    pub(super) fn is_kept(&self, stay: Stay) -> bool {
-        let deadline = Instant::now() + RETURN;
-        loop {
-            let state = self.lock();
-            if state.stay != stay || !state.welcome.caps.contains(Caps::REATTACH) {
-                return false;
-            }
-            drop(state);
-            if self.connected().is_ok() {
-                return self.lock().stay == stay;
-            }
-            let next = Instant::now() + RETRY;
-            if next > deadline || self.wait(None, Some(next), |_| None::<()>).is_err() {
-                return false;
-            }
-        }
-    }
-
-    /// Connects and introduces this process.
-    fn connect(&self, limit: Duration) -> Result<Arc<Link>, Error> {
-        let (place, hello) = {
-            let state = self.lock();
-            (state.place.clone(), self.hello(&state))
-        };
-        let link = Link::connect(&place, limit, Arc::clone(&self.counters)).map_err(|error| {
-            match error.kind() {
-                // Waiting does not change that, and "no daemon" would be misleading.
-                ErrorKind::PermissionDenied => Error::Acces,
-                _ => Error::ConnRefused,
-            }
-        })?;
-        let lost = |error: io::Error| of_lost_connection(&error);
-        self.send(&link, &Frame::Hello(hello), 0, limit)
-            .map_err(lost)?;
-        let (header, body, descriptors) = link.receive_first(limit).map_err(lost)?;
-        let Ok(Frame::Welcome(welcome)) = Frame::decode(&header, &body) else {
-            return Err(Error::Proto);
-        };
-        if header.status.is_error() {
-            return Err(of_status(header.status));
-        }
-        if welcome.version != PROTOCOL_VERSION {
-            return Err(Error::ProtoNoSupport);
-        }
-        let shared = welcome.caps.contains(Caps::SHARED_MEMORY);
-        let segment = descriptors
-            .into_iter()
-            .next()
-            .filter(|_| shared)
-            .and_then(map_segment);
-        let heartbeat = Duration::from_millis(welcome.heartbeat_ms.max(1).into());
-        link.wait_in_calls(heartbeat * SILENT_HEARTBEATS)?;
-        let link = Arc::new(link);
-        let mut state = self.lock();
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(Error::NetDown);
-        }
-        if state.welcome.pid >= 0 {
-            self.counters.reconnects().up();
-        }
-        if !welcome.caps.contains(Caps::REATTACHED) {
-            state.end_stay();
-        }
-        state.welcome = welcome;
-        state.credits = welcome.credits;
-        state.segment = segment;
-        state.server_died = false;
-        state.connection = Connection::Up(Arc::clone(&link));
-        self.note_limits(&welcome);
-        Ok(link)
-    }
-
-    fn hello(&self, state: &State) -> Hello {
-        let mut caps = Caps::empty();
-        caps.set(Caps::MULTIPLEX, !self.options.single_thread);
-        caps.set(Caps::QUIET, self.options.single_thread);
-        caps.insert(Caps::REATTACH | Caps::REATTACHED);
-        caps.set(Caps::SHARED_MEMORY, matches!(state.place, Place::Unix(_)));
-        Hello {
-            version_min: PROTOCOL_VERSION,
-            version_max: PROTOCOL_VERSION,
-            caps,
-            uuid: state.uuid,
-            unix_pid: self.process,
-            previous_epoch: state.welcome.epoch,
-            previous_pid: state.welcome.pid,
-            job: self.options.job,
-        }
-    }
-
-    /// Connects for the first time, waiting for the daemon.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::ConnRefused`]: no daemon in time. [`Error::Acces`]: its socket is not for this user.
-    /// [`Error::Intr`]: a signal ended the wait. What the daemon refuses with.
-    pub(super) fn connect_first(&self) -> Result<(), Error> {
-        let deadline = Instant::now().checked_add(self.options.client_connect);
-        let limit = self.options.client_connect.min(HANDSHAKE);
-        loop {
-            match self.connect(limit) {
-                Ok(_) => return Ok(()),
-                Err(Error::ConnRefused) => {}
-                Err(error) => return Err(error),
-            }
-            let now = Instant::now();
-            if deadline.is_some_and(|deadline| now >= deadline) {
-                return Err(Error::ConnRefused);
-            }
-            self.sleep(None, Some(now + RETRY), Signals::End, |_| None::<()>)?;
-        }
-    }
-
     /// One thing that the reader found.
     fn receive(&self, link: &Arc<Link>, event: Event<'_>) -> io::Result<Verdict> {
         let mut state = self.lock();
@@ -819,12 +676,6 @@ impl Client {
 
 pub(super) fn next_answer(state: &mut State, request: u32) -> Option<Answer> {
     state.calls.get_mut(&request)?.answers.pop_front()
-}
-
-fn map_segment(descriptor: std::os::fd::OwnedFd) -> Option<Mapping> {
-    let object = SharedMemory::from_descriptor(descriptor);
-    let size = usize::try_from(object.size().ok()?).ok()?;
-    object.map(size).ok()
 }
 
 /// The type of a frame without payload, for headers that have no other content.

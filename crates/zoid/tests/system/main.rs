@@ -19,6 +19,7 @@ mod huge_pages;
 mod memory;
 mod metrics;
 mod pipelined;
+mod pipelined_model;
 mod plugin;
 mod requirements;
 mod signals;

@@ -1,11 +1,17 @@
 //! Posts that do not wait: one thread has several messages under way, and everything else is as ever.
 
-use std::time::Duration;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use bmi::{Completion, Error, OpId, Setting};
-use zoid::setting;
+use tempfile::TempDir;
+use zoid::{Options, setting};
+use zoid_proto::Status;
+use zoid_proto::fwd::{Caps, Frame, FrameHeader, FrameType, Grant, Place, Welcome};
 
 use crate::bed::{Bed, End, LIMIT, immediate, pattern, pending};
+use crate::stub::{read, say, welcome};
 
 /// Messages under way at once.
 const LANES: i32 = 8;
@@ -112,7 +118,7 @@ fn a_test_that_does_not_wait_brings_operations_on() {
     let (server, client) = meet(&bed);
     let received = pending(server.receive_into(1, 8));
     let op = pending(client.send(1, vec![5; 8]));
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     while client.bmi.test(op, Duration::ZERO).unwrap().is_none() {
         assert!(began.elapsed() < LIMIT, "nothing moves");
     }
@@ -193,4 +199,170 @@ fn eight_threads_share_what_is_under_way() {
             });
         }
     });
+}
+
+fn with_daemon(script: impl FnOnce(&UnixStream) + Send + 'static) -> (End, JoinHandle<()>) {
+    with_daemon_of(60_000, Options::default(), script)
+}
+
+/// A client of a daemon that `script` is, once it has answered the introduction; the daemon ends with
+/// the script, name and all.
+pub(crate) fn with_daemon_of(
+    heartbeat_ms: u32,
+    options: Options,
+    script: impl FnOnce(&UnixStream) + Send + 'static,
+) -> (End, JoinHandle<()>) {
+    let directory = TempDir::new().unwrap();
+    let socket = directory.path().join("socket");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let daemon = std::thread::spawn(move || {
+        let _named = directory;
+        let (stream, _) = listener.accept().unwrap();
+        let (hello, _) = read(&stream).unwrap();
+        let Frame::Welcome(welcome) = welcome() else {
+            panic!("no welcome");
+        };
+        let caps = Caps::MULTIPLEX | Caps::REATTACH;
+        let welcome = Frame::Welcome(Welcome {
+            caps,
+            heartbeat_ms,
+            ..welcome
+        });
+        say(&stream, hello.request, Status::NONE, &welcome, &[]).unwrap();
+        script(&stream);
+    });
+    let client = End::client(Options {
+        socket: Some(socket),
+        pipelined: true,
+        ..options
+    });
+    (client, daemon)
+}
+
+/// The next frame that is about a message.
+pub(crate) fn next(stream: &UnixStream) -> (FrameHeader, Vec<u8>) {
+    loop {
+        let (header, body) = read(stream).unwrap();
+        if header.frame_type != FrameType::PING {
+            return (header, body);
+        }
+    }
+}
+
+pub(crate) fn grant(stream: &UnixStream, request: u32, grant: u64) {
+    let place = Place::Stream;
+    let frame = Frame::Grant(Grant { grant, place });
+    say(stream, request, Status::NONE, &frame, &[]).unwrap();
+}
+
+/// More than any socket holds.
+pub(crate) const STUCK: usize = 1 << 20;
+
+#[test]
+fn a_long_message_to_a_slow_daemon_does_not_keep_others_from_their_answers() {
+    let (over, is_over) = std::sync::mpsc::channel::<()>();
+    // The method's own thread would help out, half a second later.
+    let alone = Options {
+        single_thread: true,
+        ..Options::default()
+    };
+    let (client, daemon) = with_daemon_of(60_000, alone, move |stream| {
+        let [one, two, long] = [(); 3].map(|()| next(stream).0.request);
+        for short in [one, two] {
+            grant(stream, short, short.into());
+            assert_eq!(next(stream).0.payload_len, 8);
+            std::io::Read::read_exact(&mut &*stream, &mut [0; 8]).unwrap();
+        }
+        grant(stream, long, long.into());
+        // It comes, and is left where it is.
+        assert_eq!(next(stream).0.payload_len, STUCK as u64);
+        for short in [one, two] {
+            say(stream, short, Status::DONE, &Frame::SendDone, &[]).unwrap();
+        }
+        let _gone = is_over.recv();
+    });
+    let short = [1, 2].map(|tag| pending(client.send(tag, vec![1; 8])));
+    pending(client.send(3, vec![2; STUCK]));
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        for op in short {
+            let (client, done) = (&client, done.clone());
+            scope.spawn(move || {
+                // One of them sends the long one, and is late.
+                if let Some(ended) = client.bmi.test(op, LIMIT).unwrap() {
+                    let _heard = done.send(ended.result);
+                }
+            });
+        }
+        let first = is_done.recv_timeout(LIMIT / 2);
+        drop(over);
+        assert_eq!(first, Ok(Ok(8)));
+    });
+    daemon.join().unwrap();
+}
+
+#[test]
+fn so_many_are_under_way_that_their_answers_fit_and_the_others_wait() {
+    let (client, daemon) = with_daemon(move |stream| {
+        let frames = std::iter::repeat_with(|| next(stream).0.frame_type);
+        let asked = frames.take_while(|kind| *kind != FrameType::WAKE).count();
+        assert_eq!(asked, 64);
+    });
+    let sends: Vec<OpId> = (0..200)
+        .map(|tag| pending(client.send(tag, vec![1; 8])))
+        .collect();
+    // That shows the daemon that nothing more comes.
+    client.bmi.cancel(sends[0]).unwrap();
+    daemon.join().unwrap();
+    client.bmi.finalize();
+}
+
+#[test]
+fn a_client_can_end_while_its_own_thread_sends_to_a_daemon_that_does_not_read() {
+    let (comes, it_comes) = std::sync::mpsc::channel();
+    let (over, is_over) = std::sync::mpsc::channel::<()>();
+    let (client, daemon) = with_daemon_of(12_000, Options::default(), move |stream| {
+        grant(stream, next(stream).0.request, 1);
+        assert_eq!(next(stream).0.frame_type, FrameType::DATA);
+        comes.send(()).unwrap();
+        let _gone = is_over.recv();
+    });
+    pending(client.send(1, vec![1; STUCK]));
+    it_comes.recv().unwrap();
+    let began = Instant::now();
+    client.bmi.finalize();
+    assert!(began.elapsed() < LIMIT / 2, "it waited for the daemon");
+    drop(over);
+    daemon.join().unwrap();
+}
+
+#[test]
+fn what_may_have_arrived_when_the_daemon_died_for_good_fails_all_at_once() {
+    const SENDS: i32 = 60;
+    // One driver, so that nobody shares its waits.
+    let alone = Options {
+        single_thread: true,
+        ..Options::default()
+    };
+    let (client, daemon) = with_daemon_of(60_000, alone, move |stream| {
+        let asked: Vec<_> = (0..SENDS).map(|_| next(stream).0.request).collect();
+        for request in asked {
+            grant(stream, request, request.into());
+        }
+        for _ in 0..SENDS {
+            let (header, _) = next(stream);
+            let mut bytes = vec![0; header.payload_len as usize];
+            std::io::Read::read_exact(&mut &*stream, &mut bytes).unwrap();
+        }
+    });
+    let sends: Vec<OpId> = (0..SENDS)
+        .map(|tag| pending(client.send(tag, vec![1; 8])))
+        .collect();
+    let began = Instant::now();
+    for done in finish_all(&client, &sends) {
+        assert_eq!(done.result, Err(Error::ConnReset));
+    }
+    let each = began.elapsed() / SENDS as u32;
+    assert!(each < Duration::from_millis(500), "they wait one by one");
+    daemon.join().unwrap();
 }

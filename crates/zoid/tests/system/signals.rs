@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use zoid::{Options, Zoid, setting};
 
 use crate::bed::{Bed, End, LIMIT, immediate, pattern, pending};
+use crate::pipelined::{STUCK, grant, next, with_daemon_of};
 
 /// A moment between two signals.
 const MOMENT: Duration = Duration::from_millis(1);
@@ -202,4 +203,27 @@ fn section_4_4_who_waits_for_a_daemon_is_interrupted() {
     let client = Bmi::builder().method(Zoid::new(nowhere())).start().unwrap();
     let lookup = || client.lookup("zoid://").err();
     assert_eq!(pester(usize::MAX, || {}, lookup), Some(Error::Intr));
+}
+
+#[test]
+fn section_4_4_signals_do_not_make_a_send_wait_longer_for_a_daemon_that_stands_still() {
+    let (over, is_over) = mpsc::channel::<()>();
+    let alone = Options {
+        single_thread: true,
+        ..Options::default()
+    };
+    let (client, daemon) = with_daemon_of(100, alone, move |stream| {
+        grant(stream, next(stream).0.request, 1);
+        let _gone = is_over.recv();
+    });
+    let op = pending(client.send(1, vec![1; STUCK]));
+    let began = std::time::Instant::now();
+    let end = || drop(over);
+    let done = pester(20_000, end, || client.bmi.test(op, LIMIT).unwrap());
+    assert_eq!(done.map(|done| done.result), Some(Err(Error::ConnReset)));
+    assert!(
+        began.elapsed() < Duration::from_secs(15),
+        "as long as they came"
+    );
+    daemon.join().unwrap();
 }

@@ -174,7 +174,7 @@ fn answer(
     }
 }
 
-fn welcome() -> Frame<'static> {
+pub(crate) fn welcome() -> Frame<'static> {
     Frame::Welcome(Welcome {
         pid: 0,
         epoch: 1,
@@ -188,7 +188,7 @@ fn welcome() -> Frame<'static> {
     })
 }
 
-fn read(mut stream: &UnixStream) -> std::io::Result<(FrameHeader, Vec<u8>)> {
+pub(crate) fn read(mut stream: &UnixStream) -> std::io::Result<(FrameHeader, Vec<u8>)> {
     let mut bytes = [0; FrameHeader::LEN];
     stream.read_exact(&mut bytes)?;
     let header = FrameHeader::decode(&bytes).unwrap();
@@ -197,7 +197,7 @@ fn read(mut stream: &UnixStream) -> std::io::Result<(FrameHeader, Vec<u8>)> {
     Ok((header, body))
 }
 
-fn say(
+pub(crate) fn say(
     mut stream: &UnixStream,
     request: u32,
     status: Status,

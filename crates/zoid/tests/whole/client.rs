@@ -52,6 +52,44 @@ fn a_send_of_unknown_end_fails_rather_than_arrive_twice_when_nobody_knows_it() {
     }
 }
 
+#[test]
+fn r43_sends_of_unknown_end_that_nobody_waits_for_arrive_once_and_in_order() {
+    const TAGS: i32 = 40;
+    let bed = Bed::with(|options| {
+        options.reattach = Duration::from_secs(60);
+        options.bulk_slots = 1;
+    });
+    let server = bed.serve();
+    let proxy = Proxy::losing(&bed.socket(), 5);
+    let client = End::client(Options {
+        socket: Some(proxy.socket.clone()),
+        ..bed.options()
+    });
+    let from = server.greeted_by(&client);
+    client.bmi.set(None, &zoid::setting::PIPELINED).unwrap();
+    let post = |tag, number| {
+        let (bmi, context, bytes) = (&client.bmi, client.context, vec![number; 3000]);
+        let class = Class(tag as u8);
+        bmi.post_send_unexpected(context, client.peer, bytes, Tag(tag), class, 0)
+    };
+    let each = |number| move |tag| (tag, number);
+    let all = (0..TAGS).map(each(1)).chain((0..TAGS).map(each(2)));
+    let ops: Vec<_> = all
+        .map(|(tag, number)| pending(post(tag, number).unwrap()))
+        .collect();
+    for op in ops {
+        assert_eq!(client.wait(op).result, Ok(3000));
+    }
+    for tag in 0..TAGS {
+        let class = Class(tag as u8);
+        let found = server.bmi.test_unexpected(class, 8, Duration::ZERO);
+        let found = found.unwrap();
+        let numbers: Vec<_> = found.iter().map(|one| (one.from, one.data[0])).collect();
+        assert_eq!(numbers, [(from, 1), (from, 2)]);
+    }
+    assert_eq!(client.counters.read().reconnects, 1);
+}
+
 /// Introduces a client that then says nothing, and waits until the daemon has had enough of it.
 fn be_silent(bed: &Bed) {
     let mut stream = UnixStream::connect(bed.socket()).unwrap();

@@ -1,3 +1,4 @@
+use super::connect::RETRY;
 use super::*;
 
 /// A state in which call 1 waits for a message of at most 8 bytes.

@@ -1,0 +1,6 @@
+//! Gives the shared library the name under which programs load it.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libfinerail_dlc.so");
+}

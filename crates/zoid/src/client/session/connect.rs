@@ -1,0 +1,206 @@
+//! Connecting: for the first time, and again when the daemon is back.
+
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bmi::Error;
+use sys::{Mapping, SharedMemory};
+use zoid_proto::fwd::{Caps, Frame, Hello, PROTOCOL_VERSION};
+
+use super::{Client, Connection, SILENT_HEARTBEATS, Signals, State, Stay};
+use crate::address::Place;
+use crate::client::link::Link;
+use crate::error::{of_lost_connection, of_status};
+
+/// How often a client that lost its daemon looks whether it is back.
+pub(super) const RETRY: Duration = Duration::from_millis(50);
+
+/// How long the first handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// How long a call waits for a daemon that may be back: to connect to it again, and to learn from it
+/// how a send ended.
+const RETURN: Duration = Duration::from_secs(1);
+
+impl Client {
+    /// The connection; tries to get one when there is none.
+    pub(super) fn connected(&self) -> Result<Arc<Link>, Error> {
+        let mut state = self.lock();
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Error::NetDown);
+        }
+        let now = Instant::now();
+        let (since, next_try, connecting) = match &state.connection {
+            Connection::Up(link) => return Ok(Arc::clone(link)),
+            Connection::Down {
+                since,
+                next_try,
+                connecting,
+            } => (*since, *next_try, *connecting),
+        };
+        if now.duration_since(since) > self.options.reconnect {
+            let condemned = state.queue.take(|_| true);
+            drop(state);
+            for op in condemned {
+                self.completions.complete(op, Err(Error::ConnReset));
+            }
+            state = self.lock();
+        }
+        if connecting || now < next_try {
+            return Err(Error::ConnReset);
+        }
+        if let Connection::Down { connecting, .. } = &mut state.connection {
+            *connecting = true;
+        }
+        drop(state);
+        let result = self.connect(RETURN);
+        let mut state = self.lock();
+        if let Connection::Down {
+            connecting,
+            next_try,
+            ..
+        } = &mut state.connection
+        {
+            (*connecting, *next_try) = (false, Instant::now() + RETRY);
+        }
+        self.stir(&state);
+        result
+    }
+
+    /// Whether the daemon, after a lost connection, knows everything that it knew in this stay.
+    /// Waits a moment for it, once for all that wonder.
+    pub(in crate::client) fn is_kept(&self, stay: Stay) -> bool {
+        let returned = self.has_returned(stay);
+        let mut state = self.lock();
+        if !returned && state.stay == stay {
+            state.end_stay();
+        }
+        returned
+    }
+
+    fn has_returned(&self, stay: Stay) -> bool {
+        let deadline = Instant::now() + RETURN;
+        loop {
+            let state = self.lock();
+            if state.stay != stay || !state.welcome.caps.contains(Caps::REATTACH) {
+                return false;
+            }
+            drop(state);
+            if self.connected().is_ok() {
+                return self.lock().stay == stay;
+            }
+            let next = Instant::now() + RETRY;
+            if next > deadline || self.closed.load(Ordering::Relaxed) {
+                return false;
+            }
+            // Drives nothing: this is a driver perhaps.
+            let state = self.lock();
+            let (state, _) = self.follow(state, None, RETRY);
+            state.hand_over();
+        }
+    }
+
+    /// Connects and introduces this process.
+    fn connect(&self, limit: Duration) -> Result<Arc<Link>, Error> {
+        let (place, hello) = {
+            let state = self.lock();
+            (state.place.clone(), self.hello(&state))
+        };
+        let link = Link::connect(&place, limit, Arc::clone(&self.counters)).map_err(|error| {
+            match error.kind() {
+                // Waiting does not change that, and "no daemon" would be misleading.
+                ErrorKind::PermissionDenied => Error::Acces,
+                _ => Error::ConnRefused,
+            }
+        })?;
+        let lost = |error: io::Error| of_lost_connection(&error);
+        self.send(&link, &Frame::Hello(hello), 0, limit)
+            .map_err(lost)?;
+        let (header, body, descriptors) = link.receive_first(limit).map_err(lost)?;
+        let Ok(Frame::Welcome(welcome)) = Frame::decode(&header, &body) else {
+            return Err(Error::Proto);
+        };
+        if header.status.is_error() {
+            return Err(of_status(header.status));
+        }
+        if welcome.version != PROTOCOL_VERSION {
+            return Err(Error::ProtoNoSupport);
+        }
+        let shared = welcome.caps.contains(Caps::SHARED_MEMORY);
+        let segment = descriptors
+            .into_iter()
+            .next()
+            .filter(|_| shared)
+            .and_then(map_segment);
+        let heartbeat = Duration::from_millis(welcome.heartbeat_ms.max(1).into());
+        link.wait_in_calls(heartbeat * SILENT_HEARTBEATS)?;
+        let link = Arc::new(link);
+        let mut state = self.lock();
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Error::NetDown);
+        }
+        if state.welcome.pid >= 0 {
+            self.counters.reconnects().up();
+        }
+        if !welcome.caps.contains(Caps::REATTACHED) {
+            state.end_stay();
+        }
+        state.welcome = welcome;
+        state.credits = welcome.credits;
+        state.segment = segment;
+        state.server_died = false;
+        state.connection = Connection::Up(Arc::clone(&link));
+        self.note_limits(&welcome);
+        Ok(link)
+    }
+
+    fn hello(&self, state: &State) -> Hello {
+        let mut caps = Caps::empty();
+        let many = !self.options.single_thread || self.pipelined.load(Ordering::Relaxed);
+        caps.set(Caps::MULTIPLEX, many);
+        caps.set(Caps::QUIET, self.options.single_thread);
+        caps.insert(Caps::REATTACH | Caps::REATTACHED);
+        caps.set(Caps::SHARED_MEMORY, matches!(state.place, Place::Unix(_)));
+        Hello {
+            version_min: PROTOCOL_VERSION,
+            version_max: PROTOCOL_VERSION,
+            caps,
+            uuid: state.uuid,
+            unix_pid: self.process,
+            previous_epoch: state.welcome.epoch,
+            previous_pid: state.welcome.pid,
+            job: self.options.job,
+        }
+    }
+
+    /// Connects for the first time, waiting for the daemon.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ConnRefused`]: no daemon in time. [`Error::Acces`]: its socket is not for this user.
+    /// [`Error::Intr`]: a signal ended the wait. What the daemon refuses with.
+    pub(in crate::client) fn connect_first(&self) -> Result<(), Error> {
+        let deadline = Instant::now().checked_add(self.options.client_connect);
+        let limit = self.options.client_connect.min(HANDSHAKE);
+        loop {
+            match self.connect(limit) {
+                Ok(_) => return Ok(()),
+                Err(Error::ConnRefused) => {}
+                Err(error) => return Err(error),
+            }
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                return Err(Error::ConnRefused);
+            }
+            self.sleep(None, Some(now + RETRY), Signals::End, |_| None::<()>)?;
+        }
+    }
+}
+
+fn map_segment(descriptor: std::os::fd::OwnedFd) -> Option<Mapping> {
+    let object = SharedMemory::from_descriptor(descriptor);
+    let size = usize::try_from(object.size().ok()?).ok()?;
+    object.map(size).ok()
+}
