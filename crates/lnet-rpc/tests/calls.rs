@@ -65,6 +65,11 @@ impl Service {
         release
     }
 
+    /// Whether the held call stands still.
+    fn is_holding(&self) -> bool {
+        self.held.lock().unwrap().is_none()
+    }
+
     fn wait_at(&self, opcode: u32, offset: u32) {
         if offset == 0 && matches!(opcode, HELD_SUM | HELD_PATTERN) {
             let held = self.held.lock().unwrap().take().unwrap();
@@ -438,13 +443,17 @@ fn a_full_server_puts_calls_off_and_executes_them_all() {
     thread::scope(|scope| {
         let held = request(HELD_SUM, b"", Bulk::Send(vec![1].into()));
         scope.spawn(|| client.call(held).unwrap());
+        let begun = std::time::Instant::now();
+        let await_that = |holds: &dyn Fn() -> bool| {
+            while !holds() && begun.elapsed() < PATIENCE {
+                thread::yield_now();
+            }
+        };
+        await_that(&|| service.is_holding());
         for _ in 0..3 {
             scope.spawn(|| client.call(request(ECHO, b"", Bulk::None)).unwrap());
         }
-        let begun = std::time::Instant::now();
-        while server.counters().busy == 0 && begun.elapsed() < PATIENCE {
-            thread::yield_now();
-        }
+        await_that(&|| server.counters().busy > 0);
         release.send(()).unwrap();
     });
     assert!(server.counters().busy > 0);

@@ -12,6 +12,7 @@
 //! | How do small messages reach another process? | [`MessageQueue`] |
 //! | How do two processes share memory? | [`SharedMemory`], [`Mapping`] |
 //! | Does that process still live, and is it still the same? | [`ProcessHandle`], [`process_start`] |
+//! | Is this still the process, or a child that `fork` made of it? | [`ForkMark`] |
 //! | Who is at the other end of a local socket, and how is a descriptor passed? | [`peer_credentials`], [`send_descriptors`] |
 //! | How does one thread end another's wait? | [`Alarm`], [`Event`] |
 //! | How does a wait end when a signal comes? | [`Alarm::wait_or_signal`], [`MessageQueue::receive_or_signal`], [`Event`], [`block_signals`] |
@@ -27,6 +28,7 @@ mod alarm;
 mod cpu;
 mod descriptors;
 mod event;
+mod fork;
 mod interface;
 mod link;
 mod mapping;
@@ -45,6 +47,7 @@ pub use descriptors::{
     send_descriptors, share_with_group,
 };
 pub use event::{Event, Waited};
+pub use fork::ForkMark;
 pub use interface::{InterfaceAddress, interface_addresses};
 pub use link::{LinkWatch, links};
 pub use mapping::Mapping;

@@ -29,7 +29,7 @@ use bmi::{
     Class, Completions, Error, Kind, Limits, Method, OpId, Peer, Posted, Question, Received,
     Request, Setting, Traits, Wanted,
 };
-use sys::Alarm;
+use sys::{Alarm, ForkMark};
 use zoid_proto::fwd::{Frame, FrameType, Welcome};
 
 use self::attempt::Outcome;
@@ -59,7 +59,7 @@ pub(crate) struct Client {
     completions: Completions,
     counters: Arc<Counters>,
     /// The process that made the connection. A child that `fork` made must not use it.
-    process: u32,
+    process: ForkMark,
     /// The address that the connection stands for.
     daemon: Mutex<Option<Daemon>>,
     state: Mutex<State>,
@@ -105,7 +105,7 @@ impl Client {
             options,
             completions,
             counters,
-            process: std::process::id(),
+            process: ForkMark::new(),
             daemon: Mutex::new(None),
             state: Mutex::new(State::new(random()?)),
             changed: Condvar::new(),
@@ -131,7 +131,7 @@ impl Client {
     }
 
     fn enter(&self) -> Result<Inside<'_>, Error> {
-        if std::process::id() != self.process {
+        if !self.process.is_own() {
             return Err(Error::Inval);
         }
         let mut state = self.lock();
@@ -350,7 +350,7 @@ impl Method for Client {
     }
 
     fn close(&self) {
-        if self.closed.swap(true, Ordering::SeqCst) || std::process::id() != self.process {
+        if self.closed.swap(true, Ordering::SeqCst) || !self.process.is_own() {
             return;
         }
         let state = self.lock();

@@ -39,7 +39,7 @@ use bmi::{
     Setting, Traits, Wanted,
 };
 use sys::span::Span;
-use sys::{Event, Waited};
+use sys::{Event, ForkMark, Waited};
 use zoid_proto::Instance;
 use zoid_proto::ctl::Request as Command;
 
@@ -72,6 +72,7 @@ pub(crate) struct Server {
     completions: Completions,
     counters: Arc<Counters>,
     process: u32,
+    mark: ForkMark,
     attachment: Mutex<Link>,
     /// Something changed that a thread without a daemon may wait for.
     changed: Event,
@@ -146,6 +147,7 @@ impl Server {
             completions,
             counters,
             process: std::process::id(),
+            mark: ForkMark::new(),
             attachment: Mutex::default(),
             changed: Event::default(),
             ops: Mutex::default(),
@@ -461,7 +463,7 @@ impl Method for Handle {
     }
 
     fn close(&self) {
-        if std::process::id() == self.0.process {
+        if self.0.mark.is_own() {
             self.0.close();
         }
     }
@@ -469,7 +471,7 @@ impl Method for Handle {
 
 impl Server {
     fn enter(self: &Arc<Self>) -> Result<Inside<'_>, Error> {
-        if std::process::id() != self.process {
+        if !self.mark.is_own() {
             return Err(Error::Inval);
         }
         self.inside.fetch_add(1, Ordering::SeqCst);

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use bmi::Error;
 use sys::{
-    MessageQueue, QueueAccess, QueueShape, explain_queue_error, share_with_group, unlink_queue,
+    ForkMark, MessageQueue, QueueAccess, QueueShape, explain_queue_error, share_with_group,
+    unlink_queue,
 };
 use zoid_proto::ctl::{
     CTL_MESSAGE_LEN, Opcode, REPLY_QUEUE_DEPTH, REPLY_SLOTS, Reply, ReplyHeader, Request,
@@ -34,6 +35,7 @@ pub(super) struct Control {
     queue: MessageQueue,
     instance: Instance,
     process: u32,
+    mark: ForkMark,
     /// Who may open the reply queues besides this user: the daemon may be another one's.
     group: Option<u32>,
     counters: Arc<Counters>,
@@ -136,6 +138,7 @@ impl Control {
             queue: MessageQueue::open(&instance.control_queue(), QueueAccess::Send)?,
             instance: instance.clone(),
             process,
+            mark: ForkMark::new(),
             group,
             counters,
             slots: Mutex::new(Slots {
@@ -257,7 +260,7 @@ impl Control {
         header: RequestHeader,
         watch: &Watch,
     ) -> Result<(), Error> {
-        if std::process::id() != self.process {
+        if !self.mark.is_own() {
             // A child that `fork` made: what it has was copied, and is not its own.
             return Err(Error::Inval);
         }

@@ -168,7 +168,7 @@ impl Client {
             version_max: PROTOCOL_VERSION,
             caps,
             uuid: state.uuid,
-            unix_pid: self.process,
+            unix_pid: std::process::id(),
             previous_epoch: state.welcome.epoch,
             previous_pid: state.welcome.pid,
             job: self.options.job,
