@@ -91,7 +91,7 @@ impl Site {
             self.done(&exchange.node, words);
         }
         let printed = match command.split_once(ROUTES) {
-            Some((change, _)) if exchange.file.starts_with("k-") => {
+            Some((change, _)) if exchange.file.starts_with(['d', 'k']) => {
                 let changed = self.shell(&exchange.node, change);
                 let changed = changed.strip_suffix("[rc=0]\n").unwrap_or(&changed);
                 changed.to_owned() + &self.routes(&exchange.node)
