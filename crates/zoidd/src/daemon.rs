@@ -35,7 +35,7 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 use sys::{MessageQueue, QueueAccess, QueueShape};
 use tracing::{info, warn};
-use zbmi::{Engine, Peer, Time};
+use zbmi::{Answer, CallId, Engine, Peer, Session, Time};
 use zoid_proto::DaemonState;
 use zoid_proto::ctl::{CONTROL_QUEUE_DEPTH, CTL_MESSAGE_LEN, REPLY_SLOTS};
 
@@ -75,6 +75,9 @@ pub struct Daemon {
     drained: bool,
     /// Messages in the control queue that have not been looked at, maybe.
     commands_waiting: bool,
+    /// A client has its turn: what the server is to be told waits until the client has been.
+    client_first: bool,
+    deferred: Vec<(Session, CallId, Answer)>,
     /// Connections wait that could not be accepted for want of descriptors.
     accept_again: bool,
     /// Where unwanted payload goes.
@@ -176,6 +179,8 @@ impl Daemon {
             draining: None,
             drained: false,
             commands_waiting: true,
+            client_first: false,
+            deferred: Vec::new(),
             accept_again: false,
             nowhere: vec![0; NOWHERE],
             removed,

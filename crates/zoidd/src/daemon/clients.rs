@@ -144,7 +144,10 @@ impl Daemon {
         if let Some(client) = self.clients.get_mut(key) {
             client.queued = false;
         }
+        self.client_first = true;
         let moved = self.read(key) + self.write(key);
+        self.client_first = false;
+        self.answer_deferred();
         self.watch_for_room(key);
         let Some(client) = self.clients.get(key) else {
             return moved;
@@ -160,6 +163,15 @@ impl Daemon {
             self.enqueue(key);
         }
         moved
+    }
+
+    /// Tells the server what a client's turn has brought, after the client: woken first, it asks for its
+    /// next message before the server has one, and the server's post completes at once.
+    fn answer_deferred(&mut self) {
+        for (session, call, answer) in mem::take(&mut self.deferred) {
+            self.answer(session, call, answer);
+        }
+        self.pump();
     }
 
     fn read(&mut self, key: usize) -> usize {

@@ -31,6 +31,11 @@ impl Daemon {
                     session,
                     call,
                     answer,
+                } if self.client_first => self.deferred.push((session, call, answer)),
+                Output::Answer {
+                    session,
+                    call,
+                    answer,
                 } => self.answer(session, call, answer),
                 Output::Drained => self.drained = true,
             }
