@@ -108,7 +108,12 @@ fn print(args: &TopArgs, path: &std::path::Path) -> anyhow::Result<()> {
         _ => usize::MAX,
     };
     let mut model = Model::new(path.display().to_string());
-    let unreachable = |why: String| NotSo(format!("cannot look at the node: {why}"));
+    let unreachable = |why: String| {
+        NotSo(format!(
+            "cannot look at the node at {}: {why}",
+            path.display()
+        ))
+    };
     model.take(Ok(feed.look().map_err(unreachable)?));
     loop {
         std::thread::sleep(args.interval);
