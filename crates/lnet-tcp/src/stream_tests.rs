@@ -1,6 +1,5 @@
 //! The two halves of a connection against each other, over a stream that splits everything anywhere.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 
@@ -13,19 +12,29 @@ use crate::stats::SocklndStats;
 use crate::transmit::{Transmitter, Written};
 use crate::upper::{Disposition, Failure, NiKey, RxToken, SendRequest, TxToken, Upper};
 
-/// A pipe whose reads and writes move as many bytes as `steps` says, or none.
+/// A pipe whose reads and writes move as many bytes as its steps say, or none.
+///
+/// Each direction goes through the steps by itself: taken in turns from one row, a writer could
+/// meet the same zeros for ever.
 struct Pipe {
     bytes: VecDeque<u8>,
-    steps: RefCell<VecDeque<usize>>,
+    reads: VecDeque<usize>,
+    writes: VecDeque<usize>,
 }
 
 impl Pipe {
-    fn step(&self) -> usize {
-        let mut steps = self.steps.borrow_mut();
-        let step = steps.pop_front().unwrap();
-        steps.push_back(step);
-        step
+    fn new(bytes: VecDeque<u8>, steps: Vec<usize>) -> Pipe {
+        Pipe {
+            bytes,
+            reads: steps.clone().into(),
+            writes: steps.into(),
+        }
     }
+}
+
+fn next(steps: &mut VecDeque<usize>) -> usize {
+    steps.rotate_left(1);
+    *steps.back().unwrap()
 }
 
 impl Read for Pipe {
@@ -34,7 +43,7 @@ impl Read for Pipe {
     }
 
     fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let limit = self.step().min(self.bytes.len());
+        let limit = next(&mut self.reads).min(self.bytes.len());
         if limit == 0 {
             return Err(ErrorKind::WouldBlock.into());
         }
@@ -56,7 +65,7 @@ impl Write for Pipe {
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let limit = self.step();
+        let limit = next(&mut self.writes);
         if limit == 0 {
             return Err(ErrorKind::WouldBlock.into());
         }
@@ -150,10 +159,7 @@ fn carry(
     keepalive_every: usize,
 ) -> SocklndStats {
     let mut stats = SocklndStats::default();
-    let mut pipe = Pipe {
-        bytes: VecDeque::new(),
-        steps: RefCell::new(steps.into()),
-    };
+    let mut pipe = Pipe::new(VecDeque::new(), steps);
     let (mut tx, mut acks) = (Transmitter::default(), Transmitter::default());
     let mut rx = Receiver::new(version, ByteOrder::Little);
     let mut scratch = [0; 700];
@@ -258,7 +264,7 @@ proptest! {
                 *byte = value;
             }
         }
-        let mut pipe = Pipe { bytes, steps: RefCell::new([31].into()) };
+        let mut pipe = Pipe::new(bytes, vec![31]);
         let mut stats = SocklndStats::default();
         let mut rx = Receiver::new(HelloVersion::V3, ByteOrder::Little);
         let mut around = Surroundings {
@@ -312,10 +318,7 @@ fn an_acknowledgement_overtakes_messages_but_splits_none() {
         sent: Vec::new(),
     };
     let mut stats = SocklndStats::default();
-    let mut pipe = Pipe {
-        bytes: VecDeque::new(),
-        steps: RefCell::new([10, 0, 10_000].into()),
-    };
+    let mut pipe = Pipe::new(VecDeque::new(), vec![10, 0, 10_000]);
     let mut tx = Transmitter::default();
     tx.push(HelloVersion::V3, &request(0, 50)).unwrap();
     tx.push(HelloVersion::V3, &request(1, 50)).unwrap();
