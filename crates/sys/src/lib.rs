@@ -12,8 +12,9 @@
 //! | How do small messages reach another process? | [`MessageQueue`] |
 //! | How do two processes share memory? | [`SharedMemory`], [`Mapping`] |
 //! | Does that process still live, and is it still the same? | [`ProcessHandle`], [`process_start`] |
+//! | How is another process's memory read and written? | [`read_memory`], [`write_memory`], [`let_trace`] |
 //! | Is this still the process, or a child that `fork` made of it? | [`ForkMark`] |
-//! | Who is at the other end of a local socket, and how is a descriptor passed? | [`peer_credentials`], [`send_descriptors`] |
+//! | Who is at the other end of a local socket, and how is a descriptor passed, has it gone? | [`peer_credentials`], [`send_descriptors`], [`has_hung_up`] |
 //! | How does one thread end another's wait? | [`Alarm`], [`Event`] |
 //! | How does a wait end when a signal comes? | [`Alarm::wait_or_signal`], [`MessageQueue::receive_or_signal`], [`Event`], [`block_signals`] |
 //! | Where is the memory of a message, and who keeps it alive? | [`span`] |
@@ -33,6 +34,7 @@ mod interface;
 mod link;
 mod mapping;
 mod mqueue;
+mod peer_memory;
 mod privilege;
 mod process;
 mod shm;
@@ -54,6 +56,7 @@ pub use mapping::Mapping;
 pub use mqueue::{
     MessageQueue, QueueAccess, QueueShape, explain_queue_error, queue_bytes_max, unlink_queue,
 };
+pub use peer_memory::{RemotePart, has_hung_up, let_trace, read_memory, write_memory};
 pub use privilege::{may_bind_port, unprivileged_port_start};
 pub use process::{ProcessHandle, block_signals, process_start};
 pub use shm::{PageSize, SharedMemory, unlink_shared_memory};

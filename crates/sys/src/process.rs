@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use nix::libc;
 use nix::sys::signal::SigSet;
 
+use crate::peer_memory::peer_descriptor;
 use crate::wait::{Readiness, wait_until_ready};
 
 /// One process, named so that it cannot be mistaken for a later one with the same number.
@@ -50,6 +51,21 @@ impl ProcessHandle {
         let raw = i32::try_from(raw).map_err(io::Error::other)?;
         // SAFETY: the kernel has just opened this descriptor for us and nobody else knows it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(raw) }))
+    }
+
+    /// Takes hold of the process that connected a local socket, whose number the socket's credentials
+    /// say. Before Linux 6.5 that is the process which has the number now: who must be sure finds out
+    /// in another way that it is the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open); that process is no more.
+    pub fn of_peer(socket: &impl AsFd, process: u32) -> io::Result<Self> {
+        match peer_descriptor(socket) {
+            Ok(descriptor) => Ok(Self(descriptor)),
+            Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Self::open(process),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether the process has ended.

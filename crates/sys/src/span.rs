@@ -506,13 +506,13 @@ pub fn receive(
 pub const PARTS_MAX: usize = 64;
 
 /// The parts of one vectored call.
-struct Parts {
+pub(crate) struct Parts {
     list: [libc::iovec; PARTS_MAX],
     used: usize,
 }
 
 impl Parts {
-    fn new() -> Parts {
+    pub(crate) fn new() -> Parts {
         let empty = libc::iovec {
             iov_base: ptr::null_mut(),
             iov_len: 0,
@@ -531,7 +531,7 @@ impl Parts {
         parts
     }
 
-    fn add(&mut self, start: *mut u8, len: usize) {
+    pub(crate) fn add(&mut self, start: *mut u8, len: usize) {
         if len > 0 && self.used < PARTS_MAX {
             self.list[self.used] = libc::iovec {
                 iov_base: start.cast(),
@@ -541,12 +541,20 @@ impl Parts {
         }
     }
 
-    fn add_spans(&mut self, spans: &[Span], mut skip: usize) {
+    pub(crate) fn add_spans(&mut self, spans: &[Span], mut skip: usize) {
         for span in spans {
             let left_out = skip.min(span.len);
             skip -= left_out;
             self.add(span.at(left_out).as_ptr(), span.len - left_out);
         }
+    }
+
+    pub(crate) fn as_ptr(&self) -> *const libc::iovec {
+        self.list.as_ptr()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.used
     }
 
     fn count(&self) -> libc::c_int {
@@ -555,7 +563,7 @@ impl Parts {
     }
 }
 
-fn counted(count: isize) -> io::Result<usize> {
+pub(crate) fn counted(count: isize) -> io::Result<usize> {
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
