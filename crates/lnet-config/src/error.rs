@@ -31,6 +31,43 @@ impl Fault {
     pub(crate) const fn new(place: Place, problem: Problem) -> Self {
         Self { place, problem }
     }
+
+    pub(crate) const fn place(&self) -> Place {
+        self.place
+    }
+
+    pub(crate) const fn problem(&self) -> &Problem {
+        &self.problem
+    }
+}
+
+/// Complaints about one document: the first ones, and how many more there were. Each that is kept costs a look at
+/// the whole document.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    pub(crate) first: Vec<Fault>,
+    pub(crate) more: usize,
+}
+
+impl Faults {
+    /// How many are kept.
+    const MAX: usize = 100;
+
+    pub(crate) fn note(&mut self, fault: Fault) {
+        if self.first.len() < Self::MAX {
+            self.first.push(fault);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Those that are kept, with the document's text at hand.
+    pub(crate) fn errors(self, source: &str) -> Vec<ConfigError> {
+        let faults = self.first.into_iter();
+        faults
+            .map(|fault| ConfigError::new(source, fault))
+            .collect()
+    }
 }
 
 /// `text` from a document as it may stand in a message: of limited length and in one line.
@@ -291,6 +328,7 @@ pub struct ConfigError {
     problem: Problem,
     line: usize,
     column: usize,
+    place: Place,
     excerpt: Box<Excerpt>,
 }
 
@@ -303,6 +341,7 @@ impl ConfigError {
             problem,
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
+            place,
             excerpt: Box::new(Excerpt::new(
                 &source[line_start..],
                 before.len() - line_start,
@@ -317,6 +356,10 @@ impl ConfigError {
         &self.problem
     }
 
+    pub(crate) const fn place(&self) -> Place {
+        self.place
+    }
+
     /// The line of the document, counted from 1.
     #[must_use]
     pub const fn line(&self) -> usize {
@@ -327,6 +370,15 @@ impl ConfigError {
     #[must_use]
     pub const fn column(&self) -> usize {
         self.column
+    }
+
+    /// The source line around the place, of at most 200 characters, and the columns of it, in characters from 0, that
+    /// the complaint is about. What would command a terminal is replaced.
+    #[must_use]
+    pub fn excerpt(&self) -> (&str, std::ops::Range<usize>) {
+        let Excerpt { text, start, end } = &*self.excerpt;
+        let columns = |bytes: usize| text.get(..bytes).map_or(0, |part| part.chars().count());
+        (text, columns(*start)..columns(*end))
     }
 
     /// The error with the source line and a mark under the place, for a terminal; without colours.

@@ -10,13 +10,14 @@
 //!              ConfigError: line, column, key, reason, what would be right
 //! ```
 //!
-//! Two ways to read. [`parse`] is for what is to be put in force: it gives a [`Config`] of the
+//! Three ways to read. [`parse`] is for what is to be put in force: it gives a [`Config`] of the
 //! sections `net`, `ip2nets`, `route`, `peer`, `routing`, `buffers`, `global`, `numa` and `udsp`
 //! (selection, section 6.2), passes over what an export prints but an import cannot set (statistics,
 //! status, health), and refuses everything else: unknown keys, keys given twice, values out of range,
 //! rules that cannot have an effect, because a configuration that is silently only half in force is
 //! worse than none. [`read`] is for what is to be looked at: it gives a [`Document`], with everything
-//! that `lnetctl` prints at any verbosity, and reports unknown keys as warnings.
+//! that `lnetctl` prints at any verbosity, and reports unknown keys as warnings. [`survey`] is for what
+//! is to be judged: it gives all that can be read, and all that [`parse`] would refuse.
 //!
 //! A document may also be a part of a configuration, such as one `route` section for a running node.
 //! Whether routes fit the local networks is therefore checked only where the document has networks.
@@ -39,6 +40,7 @@ mod reply;
 mod request;
 mod routes;
 mod stats;
+mod survey;
 mod udsp;
 mod write;
 mod yaml;
@@ -58,6 +60,7 @@ pub use places::{Places, Position, Step};
 pub use reply::{ErrorBlock, ErrorLayout, PeerReply, Reply};
 pub use request::Request;
 pub use stats::{MessageStats, NiHealth, NodeStats, PeerCredits, PeerNiHealth, Pool, Traffic};
+pub use survey::{Survey, survey};
 pub use udsp::{UdspAction, UdspEntry};
 pub use write::{DIFFERENCES, Difference, Verbosity};
 
@@ -131,13 +134,10 @@ pub fn read(source: &str) -> Result<Reading, ConfigError> {
     let mut reader = Reader::new(Purpose::Show);
     let sections = yaml::load(source).and_then(|root| read::sections(&root, &mut reader));
     let sections = sections.map_err(|fault| ConfigError::new(source, fault))?;
-    let warnings = reader.warnings.into_iter();
     Ok(Reading {
         document: sections.into_document(),
-        warnings: warnings
-            .map(|fault| ConfigError::new(source, fault))
-            .collect(),
-        more_warnings: reader.unreported,
+        more_warnings: reader.warnings.more,
+        warnings: reader.warnings.errors(source),
     })
 }
 

@@ -3,6 +3,8 @@
 //! [`crate::read`] gives values without places, because most who read want none. [`Places`] reads the
 //! same text once more, and answers where a key or an item of a list begins.
 
+use std::collections::BTreeMap;
+
 use crate::error::{ConfigError, Place};
 use crate::yaml::{Entry, Node, Value, load};
 
@@ -46,6 +48,10 @@ pub struct Places<'a> {
     /// Characters before each multiple of [`STRIDE`] bytes, so that a document in one line costs no more than
     /// others.
     counted: Vec<usize>,
+    /// By where a list begins, those of its items that are in the document that was read of it, where not all are.
+    kept: BTreeMap<usize, Vec<usize>>,
+    /// What was refused.
+    refused: Vec<Place>,
 }
 
 impl<'a> Places<'a> {
@@ -56,6 +62,11 @@ impl<'a> Places<'a> {
     /// When the text is not YAML as [`crate::read`] takes it.
     pub fn new(source: &'a str) -> Result<Self, ConfigError> {
         let root = load(source).map_err(|fault| ConfigError::new(source, fault))?;
+        Ok(Self::of(source, root))
+    }
+
+    /// The places of a document that was parsed.
+    pub(crate) fn of(source: &'a str, root: Node<'a>) -> Self {
         let newlines = source.match_indices('\n').map(|(at, _)| at + 1);
         let lines = std::iter::once(0).chain(newlines).collect();
         let mut counted = vec![0];
@@ -64,12 +75,75 @@ impl<'a> Places<'a> {
             characters += begun(chunk);
             counted.push(characters);
         }
-        Ok(Self {
+        Self {
             source,
             root,
             lines,
             counted,
-        })
+            kept: BTreeMap::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    /// The same for a document that was read without the items of lists that are not kept, and without what was
+    /// refused.
+    pub(crate) fn without(self, kept: BTreeMap<usize, Vec<usize>>, refused: Vec<Place>) -> Self {
+        Self {
+            kept,
+            refused,
+            ..self
+        }
+    }
+
+    /// The steps of `path` that the document has, its items counted as the text has them: a [`Survey`](crate::Survey)
+    /// passes over some.
+    #[must_use]
+    pub fn steps<'p>(&self, path: &[Step<'p>]) -> Vec<Step<'p>> {
+        self.walk(path).2
+    }
+
+    /// Whether something was refused at `path` or below it.
+    #[must_use]
+    pub fn is_refused(&self, path: &[Step<'_>]) -> bool {
+        if self.refused.is_empty() {
+            return false;
+        }
+        let steps = self.steps(path);
+        let mut refused = self.refused.iter();
+        steps.len() == path.len()
+            && refused.any(|place| self.leading_to(*place).starts_with(&steps))
+    }
+
+    /// The way to what a complaint is about, its items counted as the text has them.
+    #[must_use]
+    pub fn path(&self, error: &ConfigError) -> Vec<Step<'_>> {
+        self.leading_to(error.place())
+    }
+
+    /// The way to the deepest key or item that begins at a place or before it.
+    fn leading_to(&self, place: Place) -> Vec<Step<'_>> {
+        let mut steps = Vec::new();
+        let mut node = &self.root;
+        loop {
+            let next = match &node.value {
+                Value::Mapping(entries) => {
+                    let after = entries.partition_point(|one| one.key_place.start <= place.start);
+                    let entry = after.checked_sub(1).and_then(|at| entries.get(at));
+                    entry.map(|entry| (Step::Key(entry.key.as_ref()), &entry.node))
+                }
+                Value::Sequence(items) => {
+                    let after = items.partition_point(|item| item.place.start <= place.start);
+                    let at = after.checked_sub(1);
+                    at.and_then(|at| Some((Step::Item(at), items.get(at)?)))
+                }
+                _ => None,
+            };
+            let Some((step, below)) = next else {
+                return steps;
+            };
+            steps.push(step);
+            node = below;
+        }
     }
 
     /// Where `path` leads; where the document does not go as far, the last step that it has.
@@ -81,25 +155,27 @@ impl<'a> Places<'a> {
     /// How many steps of `path` the document has.
     #[must_use]
     pub fn depth(&self, path: &[Step<'_>]) -> usize {
-        self.walk(path).2
+        self.walk(path).2.len()
     }
 
     /// The text at the end of `path`; `None` for a list, a mapping, or nothing.
     #[must_use]
     pub fn text(&self, path: &[Step<'_>]) -> Option<&str> {
-        let (_, nodes, depth) = self.walk(path);
+        let (_, nodes, steps) = self.walk(path);
         match nodes.first().map(|node| &node.value) {
-            Some(Value::Scalar(text)) if depth == path.len() => Some(text),
+            Some(Value::Scalar(text)) if steps.len() == path.len() => Some(text),
             _ => None,
         }
     }
 
-    /// Place, nodes and length of the part of `path` that there is. They are several where a section
+    /// Place, nodes and steps of the part of `path` that there is. The nodes are several where a section
     /// stands twice.
-    fn walk(&self, path: &[Step<'_>]) -> (Place, Vec<&Node<'a>>, usize) {
+    fn walk<'p>(&self, path: &[Step<'p>]) -> (Place, Vec<&Node<'a>>, Vec<Step<'p>>) {
         let mut place = self.root.place;
         let mut nodes = vec![&self.root];
-        for (depth, step) in path.iter().enumerate() {
+        let mut steps = Vec::with_capacity(path.len());
+        for step in path {
+            let mut there = *step;
             let next: Vec<(Place, &Node<'a>)> = match step {
                 Step::Key(key) => {
                     let entries = nodes.iter().flat_map(|node| entries(node));
@@ -107,17 +183,39 @@ impl<'a> Places<'a> {
                     named.map(|entry| (entry.key_place, &entry.node)).collect()
                 }
                 Step::Item(index) => {
-                    let item = nth(&nodes, *index);
-                    item.map(|node| (node.place, node)).into_iter().collect()
+                    let item = self.nth(&nodes, *index);
+                    let item = item.into_iter();
+                    item.map(|(at, node)| {
+                        there = Step::Item(at);
+                        (node.place, node)
+                    })
+                    .collect()
                 }
             };
             let Some(&(first, _)) = next.first() else {
-                return (place, nodes, depth);
+                return (place, nodes, steps);
             };
+            steps.push(there);
             place = first;
             nodes = next.into_iter().map(|(_, node)| node).collect();
         }
-        (place, nodes, path.len())
+        (place, nodes, steps)
+    }
+
+    /// An item of several lists in a row: its index as the text has it, and the item.
+    fn nth<'n>(&self, lists: &[&'n Node<'a>], mut index: usize) -> Option<(usize, &'n Node<'a>)> {
+        let mut before = 0;
+        for list in lists {
+            let items = items(list);
+            let kept = self.kept.get(&list.place.start);
+            let at = kept.map_or(Some(index), |kept| kept.get(index).copied());
+            if let Some((at, item)) = at.and_then(|at| Some((at, items.get(at)?))) {
+                return Some((before + at, item));
+            }
+            index -= kept.map_or(items.len(), Vec::len);
+            before += items.len();
+        }
+        None
     }
 
     fn position(&self, place: Place) -> Position {
@@ -142,18 +240,6 @@ impl<'a> Places<'a> {
 fn begun(bytes: &[u8]) -> usize {
     let starts = bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80);
     starts.count()
-}
-
-/// An item of several lists in a row.
-fn nth<'n, 'a>(lists: &[&'n Node<'a>], mut index: usize) -> Option<&'n Node<'a>> {
-    for list in lists {
-        let items = items(list);
-        if let Some(item) = items.get(index) {
-            return Some(item);
-        }
-        index -= items.len();
-    }
-    None
 }
 
 fn entries<'n, 'a>(node: &'n Node<'a>) -> &'n [Entry<'a>] {

@@ -11,25 +11,32 @@ use crate::read::{PlacedRoute, Sections};
 /// Checks each route by itself and against the others, and, when the document has local networks,
 /// against those.
 pub(crate) fn check(sections: &Sections) -> Result<(), Fault> {
+    faults(sections).next().map_or(Ok(()), Err)
+}
+
+/// What [`check`] refuses, at most one thing of each route.
+pub(crate) fn faults(sections: &Sections) -> impl Iterator<Item = Fault> {
     let local = Local::new(&sections.document);
     let mut seen = BTreeSet::new();
-    for PlacedRoute {
-        route,
-        net_place,
-        gateway_place,
-    } in &sections.routes
-    {
-        check_net(route, &local).map_err(|problem| Fault::new(*net_place, problem))?;
-        check_gateway(route, &local).map_err(|problem| Fault::new(*gateway_place, problem))?;
-        let RouteShow { net, gateway, .. } = *route;
-        if !seen.insert((net, gateway)) {
-            return Err(Fault::new(
-                *gateway_place,
-                Problem::RouteTwice { net, gateway },
-            ));
+    let routes = sections.routes.iter();
+    routes.filter_map(move |placed| {
+        let PlacedRoute {
+            route,
+            net_place,
+            gateway_place,
+        } = placed;
+        let (net, gateway) = (route.net, route.gateway);
+        let is_new = seen.insert((net, gateway));
+        if let Err(problem) = check_net(route, &local) {
+            return Some(Fault::new(*net_place, problem));
         }
-    }
-    Ok(())
+        let problem = match check_gateway(route, &local) {
+            Err(problem) => problem,
+            Ok(()) if is_new => return None,
+            Ok(()) => Problem::RouteTwice { net, gateway },
+        };
+        Some(Fault::new(*gateway_place, problem))
+    })
 }
 
 /// This node, as far as the document says.

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, Span};
 
 use crate::MAX_BYTES;
-use crate::error::{Fault, Place, Problem, shown};
+use crate::error::{Fault, Faults, Place, Problem, shown};
 
 /// Collections inside each other; the deepest key of an export is at 8.
 const MAX_NESTING: usize = 32;
@@ -46,6 +46,24 @@ pub(crate) struct Entry<'a> {
 
 /// Parses one document. An empty one is [`Value::Null`].
 pub(crate) fn load(source: &str) -> Result<Node<'_>, Fault> {
+    build(source, Builder::default()).map(|(root, _)| root)
+}
+
+/// The same, and goes on behind a key that stands twice: of those the first counts, and of sections all. Also gives
+/// the complaints.
+pub(crate) fn load_all(source: &str) -> Result<(Node<'_>, Faults), Fault> {
+    let builder = Builder {
+        twice: Some(Faults::default()),
+        ..Builder::default()
+    };
+    let (root, faults) = build(source, builder)?;
+    Ok((root, faults.unwrap_or_default()))
+}
+
+fn build<'a>(
+    source: &'a str,
+    mut builder: Builder<'a>,
+) -> Result<(Node<'a>, Option<Faults>), Fault> {
     if source.len() > MAX_BYTES {
         return Err(Fault::new(
             Place::START,
@@ -54,15 +72,15 @@ pub(crate) fn load(source: &str) -> Result<Node<'_>, Fault> {
             },
         ));
     }
-    let mut builder = Builder::default();
     for event in Parser::new_from_str_with_options(source, options()) {
         let (event, span) = event.map_err(|error| scan_fault(&error))?;
         builder.take(event, place(&span))?;
     }
-    Ok(builder.root.unwrap_or(Node {
+    let nothing = Node {
         place: Place::START,
         value: Value::Null,
-    }))
+    };
+    Ok((builder.root.unwrap_or(nothing), builder.twice))
 }
 
 fn options() -> Options {
@@ -102,6 +120,8 @@ struct OpenMapping<'a> {
     keys: BTreeSet<Cow<'a, str>>,
     /// The key whose value comes next.
     pending: Option<(Cow<'a, str>, Place)>,
+    /// Whether that value belongs to a key that has one.
+    surplus: bool,
 }
 
 /// Puts events together to nodes; nesting is on a stack of its own, not on the thread's.
@@ -110,6 +130,8 @@ struct Builder<'a> {
     open: Vec<Open<'a>>,
     root: Option<Node<'a>>,
     nodes: usize,
+    /// Keys that stand twice, where they are noted; else the first is an error.
+    twice: Option<Faults>,
 }
 
 impl<'a> Builder<'a> {
@@ -157,7 +179,7 @@ impl<'a> Builder<'a> {
         match self.open.last_mut() {
             None => self.root = Some(node),
             Some(Open::Sequence(_, nodes)) => nodes.push(node),
-            Some(Open::Mapping(_, mapping)) => mapping.take(node, is_root)?,
+            Some(Open::Mapping(_, mapping)) => mapping.take(node, is_root, self.twice.as_mut())?,
         }
         Ok(())
     }
@@ -180,8 +202,17 @@ impl<'a> Open<'a> {
 
 impl<'a> OpenMapping<'a> {
     /// Takes a key and a value by turns.
-    fn take(&mut self, node: Node<'a>, is_root: bool) -> Result<(), Fault> {
+    fn take(
+        &mut self,
+        node: Node<'a>,
+        is_root: bool,
+        twice: Option<&mut Faults>,
+    ) -> Result<(), Fault> {
         match (self.pending.take(), node.value) {
+            (Some(_), _) if self.surplus => {
+                self.surplus = false;
+                Ok(())
+            }
             (Some((key, key_place)), value) => {
                 let node = Node {
                     place: node.place,
@@ -198,8 +229,12 @@ impl<'a> OpenMapping<'a> {
                 // lnetctl itself prints "peer:" twice when a peer list follows a failed import.
                 let may_repeat = is_root && key == "peer";
                 if !self.keys.insert(key.clone()) && !may_repeat {
-                    let problem = Problem::KeyTwice { key: shown(&key) };
-                    return Err(Fault::new(node.place, problem));
+                    let fault = Fault::new(node.place, Problem::KeyTwice { key: shown(&key) });
+                    let Some(twice) = twice else {
+                        return Err(fault);
+                    };
+                    twice.note(fault);
+                    self.surplus = !is_root;
                 }
                 self.pending = Some((key, node.place));
                 Ok(())

@@ -31,7 +31,7 @@ pub(super) fn section(
     reader: &mut Reader,
 ) -> Result<(), Fault> {
     for entry in section.mapping()? {
-        if !parameter(document, entry)? {
+        if reader.attempt(|_| parameter(document, entry))? == Some(false) {
             reader.unknown(entry, &KEYS)?;
         }
     }
@@ -49,7 +49,7 @@ pub(super) fn numa(
             reader.unknown(entry, &["range"])?;
             continue;
         }
-        set(&mut globals.numa_range, entry, entry.unsigned(0..=MAX)?)?;
+        reader.attempt(|_| set(&mut globals.numa_range, entry, entry.unsigned(0..=MAX)?))?;
     }
     Ok(())
 }

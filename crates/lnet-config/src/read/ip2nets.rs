@@ -20,11 +20,11 @@ const KEYS: [&str; 6] = [
 ];
 
 pub(super) fn rules(section: &Entry<'_>, reader: &mut Reader) -> Result<Vec<Ip2Nets>, Fault> {
-    let items = section.sequence()?.iter();
-    items.map(|item| rule(item, reader)).collect()
+    reader.each(section, rule)
 }
 
-fn rule(item: &Node<'_>, reader: &mut Reader) -> Result<Ip2Nets, Fault> {
+/// `None` when it is refused what the rule applies to.
+fn rule(item: &Node<'_>, reader: &mut Reader) -> Result<Option<Ip2Nets>, Fault> {
     let entries = mapping_of(item, "ip2nets")?;
     let Some((first, rest)) = entries.split_first() else {
         return Err(Fault::new(
@@ -51,15 +51,22 @@ fn rule(item: &Node<'_>, reader: &mut Reader) -> Result<Ip2Nets, Fault> {
         lnd_tunables: LndTunables::default(),
         cpts: Vec::new(),
     };
+    let mut is_whole = true;
     for entry in rest {
-        match entry.key.as_ref() {
-            "interfaces" => rule.interfaces = interfaces(entry)?,
-            "ip-range" => rule.patterns = entry.enumerated(Entry::parse)?,
-            "tunables" => rule.tunables = tunables(entry, reader)?,
-            "lnd tunables" => rule.lnd_tunables = lnd_tunables(entry, net.lnd, reader)?,
-            "CPT" => rule.cpts = cpts(entry)?,
-            _ => reader.unknown(entry, &KEYS)?,
-        }
+        let taken = reader.attempt(|reader| value(&mut rule, entry, reader))?;
+        is_whole &= taken.is_some() || !matches!(entry.key.as_ref(), "interfaces" | "ip-range");
     }
-    Ok(rule)
+    Ok(is_whole.then_some(rule))
+}
+
+fn value(rule: &mut Ip2Nets, entry: &Entry<'_>, reader: &mut Reader) -> Result<(), Fault> {
+    match entry.key.as_ref() {
+        "interfaces" => rule.interfaces = interfaces(entry)?,
+        "ip-range" => rule.patterns = entry.enumerated(Entry::parse)?,
+        "tunables" => rule.tunables = tunables(entry, reader)?,
+        "lnd tunables" => rule.lnd_tunables = lnd_tunables(entry, rule.net.lnd, reader)?,
+        "CPT" => rule.cpts = cpts(entry)?,
+        _ => reader.unknown(entry, &KEYS)?,
+    }
+    Ok(())
 }

@@ -67,18 +67,19 @@ const NO_CONFIGURATION: [&str; 3] = ["ping", "discover", "statistics"];
 pub(crate) fn sections(root: &Node<'_>, reader: &mut Reader) -> Result<Sections, Fault> {
     let mut sections = Sections::default();
     for entry in fields::mapping_of(root, "the document")? {
-        section(&mut sections, entry, reader)?;
+        let key = SECTIONS.iter().copied().find(|key| *key == entry.key);
+        reader.section(key, |reader| section(&mut sections, entry, reader))?;
     }
-    globals::check(&sections.document.globals, root)?;
+    reader.attempt(|_| globals::check(&sections.document.globals, root))?;
     Ok(sections)
 }
 
 fn section(sections: &mut Sections, entry: &Entry<'_>, reader: &mut Reader) -> Result<(), Fault> {
     let document = &mut sections.document;
     match entry.key.as_ref() {
-        "net" => document.nets = net::nets(entry, reader)?,
-        "ip2nets" => document.ip2nets = ip2nets::rules(entry, reader)?,
-        "route" => sections.routes = route::routes(entry, reader)?,
+        "net" => document.nets.extend(net::nets(entry, reader)?),
+        "ip2nets" => document.ip2nets.extend(ip2nets::rules(entry, reader)?),
+        "route" => sections.routes.extend(route::routes(entry, reader)?),
         "peer" => {
             let peers = peer::peers(entry, &mut sections.peer_nids, reader)?;
             document.peers.extend(peers);
@@ -87,7 +88,11 @@ fn section(sections: &mut Sections, entry: &Entry<'_>, reader: &mut Reader) -> R
         "buffers" => document.buffers = router::buffers(entry, reader)?,
         "global" => globals::section(document, entry, reader)?,
         "numa" => globals::numa(&mut document.globals, entry, reader)?,
-        "udsp" => (document.udsp, sections.rules) = udsp::rules(entry, reader)?,
+        "udsp" => {
+            let (rules, list) = udsp::rules(entry, reader)?;
+            document.udsp.extend(rules);
+            sections.rules = list;
+        }
         // lnetctl takes every node-wide parameter outside its section too.
         _ if globals::parameter(document, entry)? => {}
         _ if reader.shows() => observed(document, entry, reader)?,

@@ -26,8 +26,9 @@ const NI_KEYS: [&str; 5] = ["nid", "interfaces", "tunables", "lnd tunables", "CP
 
 pub(super) fn nets(section: &Entry<'_>, reader: &mut Reader) -> Result<Vec<NetShow>, Fault> {
     let mut seen = Seen::default();
-    let items = section.sequence()?.iter();
-    items.map(|item| net(item, &mut seen, reader)).collect()
+    reader.each(section, |item, reader| {
+        net(item, &mut seen, reader).map(Some)
+    })
 }
 
 /// What must not be given again.
@@ -41,7 +42,7 @@ struct Seen {
 #[derive(Default)]
 struct NetFields<'n, 'a> {
     net_type: Option<&'n Entry<'a>>,
-    nis: &'n [Node<'a>],
+    nis: Option<&'n Entry<'a>>,
     tunables: Tunables,
     lnd_tunables: Option<&'n Entry<'a>>,
 }
@@ -51,8 +52,11 @@ fn net(item: &Node<'_>, seen: &mut Seen, reader: &mut Reader) -> Result<NetShow,
     for entry in mapping_of(item, "net")? {
         match entry.key.as_ref() {
             "net type" => fields.net_type = Some(entry),
-            "local NI(s)" => fields.nis = entry.sequence()?,
-            "tunables" => fields.tunables = tunables(entry, reader)?,
+            "local NI(s)" => fields.nis = Some(entry),
+            "tunables" => {
+                let read = reader.attempt(|reader| tunables(entry, reader))?;
+                fields.tunables = read.unwrap_or_default();
+            }
             "lnd tunables" => fields.lnd_tunables = Some(entry),
             _ => reader.unknown(entry, &NET_KEYS)?,
         }
@@ -68,38 +72,41 @@ fn net(item: &Node<'_>, seen: &mut Seen, reader: &mut Reader) -> Result<NetShow,
         return Err(net_type.invalid_value("write one network, such as tcp or o2ib1"));
     }
     if !seen.nets.insert(net) {
-        return Err(Fault::new(net_type.node.place, Problem::NetTwice(net)));
+        reader.complain(Fault::new(net_type.node.place, Problem::NetTwice(net)))?;
     }
-    if fields.nis.is_empty() {
-        return Err(Fault::new(net_type.node.place, Problem::NoInterface(net)));
-    }
-    let nis = nis(&fields, net, seen, reader)?;
+    let list = match fields.nis {
+        Some(list) if !list.sequence()?.is_empty() => list,
+        _ => return Err(Fault::new(net_type.node.place, Problem::NoInterface(net))),
+    };
+    let nis = nis(list, &fields, net, seen, reader)?;
     Ok(NetShow { net, nis })
 }
 
 fn nis(
+    list: &Entry<'_>,
     fields: &NetFields<'_, '_>,
     net: Net,
     seen: &mut Seen,
     reader: &mut Reader,
 ) -> Result<Vec<NiShow>, Fault> {
     let net_lnd_tunables = match fields.lnd_tunables {
-        Some(entry) => lnd_tunables(entry, net.lnd, reader)?,
-        None => LndTunables::default(),
+        Some(entry) => reader.attempt(|reader| lnd_tunables(entry, net.lnd, reader))?,
+        None => None,
     };
+    let net_lnd_tunables = net_lnd_tunables.unwrap_or_default();
     let mut unnamed = BTreeSet::new();
-    let mut nis = Vec::new();
-    for item in fields.nis {
-        let mut ni = ni(item, net, seen, reader)?;
+    reader.each(list, |item, reader| {
+        let Some(mut ni) = ni(item, net, seen, reader)? else {
+            return Ok(None);
+        };
         // A node may have two NIs on one interface, and its backup says no more of them.
-        if !reader.shows() {
-            check_unnamed(&ni.config, item, net, &mut unnamed)?;
+        if reader.judges() {
+            reader.attempt(|_| check_unnamed(&ni.config, item, net, &mut unnamed))?;
         }
         ni.config.tunables.fill_from(&fields.tunables);
         ni.config.lnd_tunables.fill_from(&net_lnd_tunables);
-        nis.push(ni);
-    }
-    Ok(nis)
+        Ok(Some(ni))
+    })
 }
 
 /// An interface may stand under a network once, unless NIDs tell its NIs apart.
@@ -123,30 +130,49 @@ fn check_unnamed(
     ))
 }
 
-fn ni(item: &Node<'_>, net: Net, seen: &mut Seen, reader: &mut Reader) -> Result<NiShow, Fault> {
+/// `None` for an NI whose name is refused.
+fn ni(
+    item: &Node<'_>,
+    net: Net,
+    seen: &mut Seen,
+    reader: &mut Reader,
+) -> Result<Option<NiShow>, Fault> {
     let mut ni = NiShow::default();
+    let mut is_named = true;
     for entry in mapping_of(item, "local NI(s)")? {
-        if shown::ni(&mut ni, entry, reader)? {
-            continue;
-        }
-        let config = &mut ni.config;
-        match entry.key.as_ref() {
-            "nid" => config.nid = Some(nid(entry, net, seen)?),
-            "interfaces" => config.interfaces = interfaces(entry)?,
-            "tunables" => config.tunables = tunables(entry, reader)?,
-            "lnd tunables" => config.lnd_tunables = lnd_tunables(entry, net.lnd, reader)?,
-            "CPT" => config.cpts = cpts(entry)?,
-            _ => reader.unknown(entry, &NI_KEYS)?,
-        }
+        let named = reader.attempt(|reader| ni_value(&mut ni, entry, net, (seen, reader)))?;
+        is_named &= named.is_some() || !matches!(entry.key.as_ref(), "nid" | "interfaces");
     }
     match (ni.config.nid, ni.config.interfaces.len()) {
+        _ if !is_named => Ok(None),
         (None, 0) => Err(Fault::new(item.place, Problem::NoInterface(net))),
         (Some(nid), 2..) => Err(Fault::new(item.place, Problem::NidForSeveral(nid))),
-        _ => Ok(ni),
+        _ => Ok(Some(ni)),
     }
 }
 
-fn nid(entry: &Entry<'_>, net: Net, seen: &mut Seen) -> Result<Nid, Fault> {
+fn ni_value(
+    ni: &mut NiShow,
+    entry: &Entry<'_>,
+    net: Net,
+    (seen, reader): (&mut Seen, &mut Reader),
+) -> Result<(), Fault> {
+    if shown::ni(ni, entry, reader)? {
+        return Ok(());
+    }
+    let config = &mut ni.config;
+    match entry.key.as_ref() {
+        "nid" => config.nid = Some(nid(entry, net, seen, reader)?),
+        "interfaces" => config.interfaces = interfaces(entry)?,
+        "tunables" => config.tunables = tunables(entry, reader)?,
+        "lnd tunables" => config.lnd_tunables = lnd_tunables(entry, net.lnd, reader)?,
+        "CPT" => config.cpts = cpts(entry)?,
+        _ => reader.unknown(entry, &NI_KEYS)?,
+    }
+    Ok(())
+}
+
+fn nid(entry: &Entry<'_>, net: Net, seen: &mut Seen, reader: &mut Reader) -> Result<Nid, Fault> {
     let nid: Nid = entry.parse()?;
     if nid.is_any() || nid.net() != net {
         return Err(Fault::new(
@@ -155,7 +181,7 @@ fn nid(entry: &Entry<'_>, net: Net, seen: &mut Seen) -> Result<Nid, Fault> {
         ));
     }
     if !seen.nids.insert(nid) {
-        return Err(Fault::new(entry.node.place, Problem::NidTwice(nid)));
+        reader.complain(Fault::new(entry.node.place, Problem::NidTwice(nid)))?;
     }
     Ok(nid)
 }
@@ -196,7 +222,8 @@ pub(super) fn tunables(section: &Entry<'_>, reader: &mut Reader) -> Result<Tunab
                 continue;
             }
         };
-        *field = entry.unsigned_or_default(0..=MAX_TUNABLE)?;
+        let value = reader.attempt(|_| entry.unsigned_or_default(0..=MAX_TUNABLE))?;
+        *field = value.flatten();
     }
     Ok(tunables)
 }
@@ -208,21 +235,30 @@ pub(super) fn lnd_tunables(
 ) -> Result<LndTunables, Fault> {
     let mut tunables = LndTunables::default();
     for entry in section.mapping()? {
-        match entry.key.as_ref() {
-            "conns_per_peer" => tunables.conns_per_peer = small_or_default(entry, 127)?,
-            "timeout" => tunables.timeout = entry.unsigned_or_default(0..=MAX_TUNABLE)?,
-            "tos" => tunables.tos = small_or_default(entry, 255)?,
-            _ if lnd == LndType::TCP => {
-                reader.unknown(entry, &["conns_per_peer", "timeout", "tos"])?;
-            }
-            key => {
-                tunables
-                    .other
-                    .insert(key.to_owned(), entry.text()?.to_owned());
-            }
-        }
+        reader.attempt(|reader| lnd_tunable(&mut tunables, entry, lnd, reader))?;
     }
     Ok(tunables)
+}
+
+fn lnd_tunable(
+    tunables: &mut LndTunables,
+    entry: &Entry<'_>,
+    lnd: LndType,
+    reader: &mut Reader,
+) -> Result<(), Fault> {
+    match entry.key.as_ref() {
+        "conns_per_peer" => tunables.conns_per_peer = small_or_default(entry, 127)?,
+        "timeout" => tunables.timeout = entry.unsigned_or_default(0..=MAX_TUNABLE)?,
+        "tos" => tunables.tos = small_or_default(entry, 255)?,
+        _ if lnd == LndType::TCP => {
+            reader.unknown(entry, &["conns_per_peer", "timeout", "tos"])?;
+        }
+        key => {
+            let text = entry.text()?.to_owned();
+            tunables.other.insert(key.to_owned(), text);
+        }
+    }
+    Ok(())
 }
 
 fn small_or_default(entry: &Entry<'_>, max: u8) -> Result<Option<u8>, Fault> {

@@ -19,18 +19,22 @@ pub(super) fn peers(
     seen: &mut BTreeSet<Nid>,
     reader: &mut Reader,
 ) -> Result<Vec<PeerShow>, Fault> {
-    let items = section.sequence()?.iter();
-    items.map(|item| peer(item, seen, reader)).collect()
+    reader.each(section, |item, reader| peer(item, seen, reader))
 }
 
-fn peer(item: &Node<'_>, seen: &mut BTreeSet<Nid>, reader: &mut Reader) -> Result<PeerShow, Fault> {
-    let (mut primary, mut multi_rail, mut state, mut nis) = (None, true, None, Default::default());
+/// `None` when the primary NID is refused.
+fn peer(
+    item: &Node<'_>,
+    seen: &mut BTreeSet<Nid>,
+    reader: &mut Reader,
+) -> Result<Option<PeerShow>, Fault> {
+    let (mut primary, mut multi_rail, mut state, mut nis) = (None, true, None, None);
     for entry in mapping_of(item, "peer")? {
         match entry.key.as_ref() {
             "primary nid" => primary = Some(entry),
-            "Multi-Rail" => multi_rail = boolean(entry)?,
-            "peer ni" => nis = entry.sequence()?,
-            "peer state" if reader.shows() => state = Some(entry.count()?),
+            "Multi-Rail" => multi_rail = reader.attempt(|_| boolean(entry))?.unwrap_or(true),
+            "peer ni" => nis = Some(entry),
+            "peer state" if reader.shows() => state = reader.attempt(|_| entry.count())?,
             "peer state" => {}
             _ => reader.unknown(entry, &PEER_KEYS)?,
         }
@@ -41,35 +45,38 @@ fn peer(item: &Node<'_>, seen: &mut BTreeSet<Nid>, reader: &mut Reader) -> Resul
             Problem::MissingKey { key: "primary nid" },
         ));
     };
-    let primary = peer_nid(primary, seen)?;
-    Ok(PeerShow {
+    let primary = reader.attempt(|reader| peer_nid(primary, seen, reader))?;
+    let nis = match nis {
+        // The others of a peer whose primary NID is refused are still looked at.
+        Some(list) => peer_nis(list, primary.unwrap_or(Nid::ANY), seen, reader)?,
+        None => Vec::new(),
+    };
+    Ok(primary.map(|primary| PeerShow {
         primary,
         multi_rail,
         state,
-        nis: peer_nis(nis, primary, seen, reader)?,
-    })
+        nis,
+    }))
 }
 
 fn peer_nis(
-    items: &[Node<'_>],
+    section: &Entry<'_>,
     primary: Nid,
     seen: &mut BTreeSet<Nid>,
     reader: &mut Reader,
 ) -> Result<Vec<PeerNiShow>, Fault> {
     let mut primary_listed = false;
-    let mut nis = Vec::new();
-    for item in items {
+    reader.each(section, |item, reader| {
         let (nid, mut ni) = peer_ni(item, reader)?;
         // The primary NID is usually in the list too; once is enough.
         if !primary_listed && nid.parse::<Nid>()? == primary {
             primary_listed = true;
             ni.nid = primary;
         } else {
-            ni.nid = peer_nid(nid, seen)?;
+            ni.nid = peer_nid(nid, seen, reader)?;
         }
-        nis.push(ni);
-    }
-    Ok(nis)
+        Ok(Some(ni))
+    })
 }
 
 /// One item under `peer ni`, and its `nid` entry.
@@ -82,21 +89,29 @@ fn peer_ni<'n, 'a>(
     for entry in mapping_of(item, "peer ni")? {
         match entry.key.as_ref() {
             "nid" => nid = Some(entry),
-            _ if shown::peer_ni(&mut ni, entry, reader)? => {}
-            _ => reader.unknown(entry, &["nid"])?,
+            _ => {
+                let known = reader.attempt(|reader| shown::peer_ni(&mut ni, entry, reader))?;
+                if known == Some(false) {
+                    reader.unknown(entry, &["nid"])?;
+                }
+            }
         }
     }
     let nid = nid.ok_or(Fault::new(item.place, Problem::MissingKey { key: "nid" }))?;
     Ok((nid, ni))
 }
 
-fn peer_nid(entry: &Entry<'_>, seen: &mut BTreeSet<Nid>) -> Result<Nid, Fault> {
+fn peer_nid(
+    entry: &Entry<'_>,
+    seen: &mut BTreeSet<Nid>,
+    reader: &mut Reader,
+) -> Result<Nid, Fault> {
     let nid: Nid = entry.parse()?;
     if nid.is_any() || nid.is_loopback() {
         return Err(Fault::new(entry.node.place, Problem::NotAPeer(nid)));
     }
     if !seen.insert(nid) {
-        return Err(Fault::new(entry.node.place, Problem::NidTwice(nid)));
+        reader.complain(Fault::new(entry.node.place, Problem::NidTwice(nid)))?;
     }
     Ok(nid)
 }

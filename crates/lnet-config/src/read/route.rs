@@ -20,11 +20,8 @@ const KEYS: [&str; 4] = ["net", "gateway", "hop", "priority"];
 const OUTPUT: [&str; 3] = ["health_sensitivity", "state", "type"];
 
 pub(super) fn routes(section: &Entry<'_>, reader: &mut Reader) -> Result<Vec<PlacedRoute>, Fault> {
-    let mut routes = Vec::new();
-    for item in section.sequence()? {
-        routes.extend(entry_routes(item, reader)?);
-    }
-    Ok(routes)
+    let routes = reader.each(section, entry_routes)?;
+    Ok(routes.into_iter().flatten().collect())
 }
 
 /// The values of one entry's keys.
@@ -39,16 +36,19 @@ struct Fields<'n, 'a> {
     kind: Option<RouteType>,
 }
 
-/// The routes of one entry, one for each gateway.
-fn entry_routes(item: &Node<'_>, reader: &mut Reader) -> Result<Vec<PlacedRoute>, Fault> {
+/// The routes of one entry, one for each gateway; `None` when its network or its gateways are refused.
+fn entry_routes(item: &Node<'_>, reader: &mut Reader) -> Result<Option<Vec<PlacedRoute>>, Fault> {
     let fields = fields(item, reader)?;
     let net_entry = required(fields.net, "net", item.place)?;
     let gateway_entry = required(fields.gateway, "gateway", item.place)?;
-    let net: Net = net_entry.parse()?;
-    let gateways = gateway_entry
-        .parse::<NidList>()?
-        .expand(MAX_GATEWAYS)
-        .map_err(|error| gateway_entry.invalid_value(error))?;
+    let net = reader.attempt(|_| net_entry.parse::<Net>())?;
+    let gateways = reader.attempt(|_| {
+        let list = gateway_entry.parse::<NidList>()?.expand(MAX_GATEWAYS);
+        list.map_err(|error| gateway_entry.invalid_value(error))
+    })?;
+    let Some((net, gateways)) = net.zip(gateways) else {
+        return Ok(None);
+    };
     let routes = gateways.into_iter().map(|gateway| PlacedRoute {
         route: RouteShow {
             net,
@@ -62,7 +62,7 @@ fn entry_routes(item: &Node<'_>, reader: &mut Reader) -> Result<Vec<PlacedRoute>
         net_place: net_entry.node.place,
         gateway_place: gateway_entry.node.place,
     });
-    Ok(routes.collect())
+    Ok(Some(routes.collect()))
 }
 
 fn fields<'n, 'a>(item: &'n Node<'a>, reader: &mut Reader) -> Result<Fields<'n, 'a>, Fault> {
@@ -71,14 +71,14 @@ fn fields<'n, 'a>(item: &'n Node<'a>, reader: &mut Reader) -> Result<Fields<'n, 
         match entry.key.as_ref() {
             "net" => fields.net = Some(entry),
             "gateway" => fields.gateway = Some(entry),
-            "hop" => fields.hop = hop(entry)?,
-            "priority" => fields.priority = Some(entry.unsigned(0..=u32::MAX)?),
+            "hop" => fields.hop = reader.attempt(|_| hop(entry))?.flatten(),
+            "priority" => fields.priority = reader.attempt(|_| entry.unsigned(0..=u32::MAX))?,
             key if OUTPUT.contains(&key) && !reader.shows() => {}
             "health_sensitivity" => {
-                fields.health_sensitivity = Some(entry.unsigned(0..=u32::MAX)?);
+                fields.health_sensitivity = reader.attempt(|_| entry.unsigned(0..=u32::MAX))?;
             }
-            "state" => fields.state = Some(status(entry)?),
-            "type" => fields.kind = Some(kind(entry)?),
+            "state" => fields.state = reader.attempt(|_| status(entry))?,
+            "type" => fields.kind = reader.attempt(|_| kind(entry))?,
             _ => reader.unknown(entry, &KEYS)?,
         }
     }

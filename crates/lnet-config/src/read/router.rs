@@ -79,7 +79,7 @@ pub(super) fn buffers(section: &Entry<'_>, reader: &mut Reader) -> Result<Buffer
                 continue;
             }
         };
-        *field = Some(entry.unsigned(0..=MAX_BUFFERS)?);
+        *field = reader.attempt(|_| entry.unsigned(0..=MAX_BUFFERS))?;
     }
     Ok(buffers)
 }

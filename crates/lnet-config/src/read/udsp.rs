@@ -20,18 +20,17 @@ pub(super) fn rules(
     section: &Entry<'_>,
     reader: &mut Reader,
 ) -> Result<(Vec<UdspEntry>, RuleList), Fault> {
-    let mut entries = Vec::new();
     let mut list = RuleList::new();
-    for item in section.sequence()? {
+    let entries = reader.each(section, |item, reader| {
         let entry = rule(item, reader)?;
-        if !reader.shows() {
+        if let Some(entry) = entry.as_ref().filter(|_| !reader.shows()) {
             let added = entry
                 .rule(Profile::Design)
                 .and_then(|rule| list.add(rule, entry.position()));
             added.map_err(|error| Fault::new(place_of(item, &error), Problem::Rule(error)))?;
         }
-        entries.push(entry);
-    }
+        Ok(entry)
+    })?;
     Ok((entries, list))
 }
 
@@ -50,22 +49,30 @@ fn place_of(item: &Node<'_>, error: &PolicyError) -> crate::error::Place {
     entry.map_or(item.place, |entry| entry.node.place)
 }
 
-fn rule(item: &Node<'_>, reader: &mut Reader) -> Result<UdspEntry, Fault> {
+/// `None` when one of its values is refused, without which it would say something else.
+fn rule(item: &Node<'_>, reader: &mut Reader) -> Result<Option<UdspEntry>, Fault> {
     let mut rule = UdspEntry::default();
+    let mut is_whole = true;
     for entry in mapping_of(item, "udsp")? {
-        match entry.key.as_ref() {
-            "idx" => rule.idx = Some(entry.unsigned(0..=u32::MAX)?),
-            "src" => rule.src = descriptor(entry)?,
-            "dst" => rule.dst = descriptor(entry)?,
-            "rte" => rule.rte = descriptor(entry)?,
-            "action" => action(&mut rule, entry, reader)?,
-            "priority" => priority(&mut rule, entry)?,
-            "disabled" => rule.disabled = entry.unsigned(0..=1)? == 1,
-            "seq_no" => {}
-            _ => reader.unknown(entry, &KEYS)?,
-        }
+        let taken = reader.attempt(|reader| value(&mut rule, entry, reader))?;
+        is_whole &= taken.is_some();
     }
-    Ok(rule)
+    Ok(is_whole.then_some(rule))
+}
+
+fn value(rule: &mut UdspEntry, entry: &Entry<'_>, reader: &mut Reader) -> Result<(), Fault> {
+    match entry.key.as_ref() {
+        "idx" => rule.idx = Some(entry.unsigned(0..=u32::MAX)?),
+        "src" => rule.src = descriptor(entry)?,
+        "dst" => rule.dst = descriptor(entry)?,
+        "rte" => rule.rte = descriptor(entry)?,
+        "action" => action(rule, entry, reader)?,
+        "priority" => priority(rule, entry)?,
+        "disabled" => rule.disabled = entry.unsigned(0..=1)? == 1,
+        "seq_no" => {}
+        _ => reader.unknown(entry, &KEYS)?,
+    }
+    Ok(())
 }
 
 /// Kernels of 2.15 and 2.16 print `NA` for nothing.

@@ -10,6 +10,7 @@ mod refuse_entries;
 mod round_trip;
 mod show;
 mod strategies;
+mod survey;
 
 /// What the user sees of a document that is refused.
 fn refusal(source: &str) -> String {
