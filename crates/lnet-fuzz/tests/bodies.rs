@@ -7,8 +7,10 @@
 
 use std::path::{Path, PathBuf};
 
-use arbtest::arbitrary::{Result, Unstructured};
-use arbtest::arbtest;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use proptest::test_runner::{Config, TestRunner};
+
 use lnet_fuzz::{BODIES, Body};
 
 fn fuzz_dir() -> PathBuf {
@@ -30,43 +32,52 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
 }
 
 /// A seed with up to eight bytes overwritten, cut or prolonged.
-fn edited(seeds: &[Vec<u8>], u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
-    let mut bytes = u.choose(seeds)?.clone();
-    for _ in 0..u.int_in_range(0..=8)? {
-        let at = u.choose_index(bytes.len().max(1))?;
-        let value = u.arbitrary()?;
-        if let Some(byte) = bytes.get_mut(at) {
-            *byte = value;
+fn edited(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
+    let edits = prop::collection::vec((any::<Index>(), any::<u8>()), 0..=8);
+    (select(seeds), edits, any::<Index>(), any::<u8>()).prop_map(|(mut bytes, edits, len, fill)| {
+        let size = bytes.len().max(1);
+        for (at, value) in edits {
+            if let Some(byte) = bytes.get_mut(at.index(size)) {
+                *byte = value;
+            }
         }
-    }
-    let len = u.int_in_range(0..=bytes.len() + 16)?;
-    bytes.resize(len, u.arbitrary()?);
-    Ok(bytes)
+        bytes.resize(len.index(bytes.len() + 17), fill);
+        bytes
+    })
 }
 
-fn check(target: &str, body: Body) {
-    let seeds = seeds(target);
-    seeds.iter().for_each(|seed| body(seed));
-    arbtest(|u| {
-        body(&edited(&seeds, u)?);
+/// Panics with the smallest input that the body fails on.
+fn check(target: &str, body: Body, inputs: impl Strategy<Value = Vec<u8>>) {
+    let mut runner = TestRunner::new(Config {
+        // Of all the targets in this file; the input is printed.
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let outcome = runner.run(&inputs, |bytes| {
+        body(&bytes);
         Ok(())
     });
+    assert!(outcome.is_ok(), "{target}: {}", outcome.unwrap_err());
+}
+
+#[test]
+fn bodies_hold_on_the_seeds() {
+    for &(target, body) in BODIES {
+        seeds(target).iter().for_each(|seed| body(seed));
+    }
 }
 
 #[test]
 fn bodies_hold_on_edited_seeds() {
     for &(target, body) in BODIES {
-        check(target, body);
+        check(target, body, edited(seeds(target)));
     }
 }
 
 #[test]
 fn bodies_hold_on_random_bytes() {
-    for &(_, body) in BODIES {
-        arbtest(|u| {
-            body(u.peek_bytes(u.len()).unwrap_or_default());
-            Ok(())
-        });
+    for &(target, body) in BODIES {
+        check(target, body, prop::collection::vec(any::<u8>(), 0..600));
     }
 }
 
@@ -94,5 +105,8 @@ fn every_body_has_a_target_and_every_target_a_body() {
 #[test]
 #[should_panic(expected = "this body fails")]
 fn a_body_that_fails_is_noticed() {
-    check("hello", |data| assert!(data.len() < 40, "this body fails"));
+    let seeds = seeds("hello");
+    assert!(seeds.iter().all(|seed| seed.len() >= 40));
+    let body = |data: &[u8]| assert!(data.len() >= 40, "this body fails");
+    check("hello", body, edited(seeds));
 }
