@@ -13,12 +13,14 @@
 
 mod frame;
 mod header;
+mod memory;
 mod session;
 mod test;
 mod transfer;
 
 pub use frame::Frame;
 pub use header::{FrameFlags, FrameHeader, FrameType};
+pub use memory::{MemoryPart, Places};
 pub use session::{Caps, Event, Hello, PROTOCOL_VERSION, Welcome};
 pub use test::{Readiness, TestEntry, TestReq};
 pub use transfer::{Data, Grant, Kind, Place, RecvReply, RecvReq, SendReq};

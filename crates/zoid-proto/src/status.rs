@@ -19,6 +19,8 @@ impl Status {
     pub const DONE: Self = Self(1);
     /// "Not now": no buffer waits for the message. The caller keeps it and tries again later.
     pub const NO_MEMORY: Self = errno(8);
+    /// A client named memory that it does not have.
+    pub const FAULT: Self = errno(9);
     /// Another server is attached, or there are too many clients.
     pub const BUSY: Self = errno(10);
     /// An argument makes no sense.
@@ -64,6 +66,7 @@ impl Status {
             Self::NONE => "NONE",
             Self::DONE => "DONE",
             Self::NO_MEMORY => "ENOMEM",
+            Self::FAULT => "EFAULT",
             Self::BUSY => "EBUSY",
             Self::INVALID => "EINVAL",
             Self::NO_SYSTEM => "ENOSYS",

@@ -1,6 +1,7 @@
 //! A frame's body, whatever its type.
 
 use super::header::{FrameHeader, FrameType};
+use super::memory::Places;
 use super::session::{Event, Hello, Welcome};
 use super::test::{Readiness, TestReq};
 use super::transfer::{Data, Grant, RecvReply, RecvReq, SendReq};
@@ -50,6 +51,8 @@ pub enum Frame<'a> {
     Pong,
     /// Client: good-bye.
     Bye,
+    /// Client: the message is in my memory, here.
+    Places(Places<'a>),
 }
 
 impl<'a> Frame<'a> {
@@ -74,6 +77,7 @@ impl<'a> Frame<'a> {
             Self::Ping => FrameType::PING,
             Self::Pong => FrameType::PONG,
             Self::Bye => FrameType::BYE,
+            Self::Places(_) => FrameType::PLACES,
         }
     }
 
@@ -105,6 +109,7 @@ impl<'a> Frame<'a> {
             FrameType::PING => nothing(Self::Ping),
             FrameType::PONG => nothing(Self::Pong),
             FrameType::BYE => nothing(Self::Bye),
+            FrameType::PLACES => Places::decode(&reader).map(Self::Places),
             FrameType(value) => {
                 let (field, value) = ("frame type", value.into());
                 Err(reader.error(0, Problem::UnknownValue { field, value }))
@@ -127,6 +132,7 @@ impl<'a> Frame<'a> {
             Self::TestReq(test) => test.encoded_len(),
             Self::TestReply(readiness) => readiness.encoded_len(),
             Self::Event(_) => Event::LEN,
+            Self::Places(places) => places.encoded_len(),
             Self::SendDone | Self::Wake | Self::Ping | Self::Pong | Self::Bye => 0,
         }
     }
@@ -176,6 +182,7 @@ impl<'a> Frame<'a> {
             Self::TestReq(test) => test.encode(body),
             Self::TestReply(readiness) => readiness.encode(body),
             Self::Event(event) => event.encode(body),
+            Self::Places(places) => places.encode(body),
             Self::SendDone | Self::Wake | Self::Ping | Self::Pong | Self::Bye => Ok(()),
         }
     }

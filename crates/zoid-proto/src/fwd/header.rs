@@ -53,6 +53,8 @@ impl FrameType {
     pub const PONG: Self = Self(16);
     /// Client: good-bye.
     pub const BYE: Self = Self(17);
+    /// Client: the message is in my memory, here.
+    pub const PLACES: Self = Self(18);
 
     const fn name(self) -> Option<&'static str> {
         Some(match self {
@@ -73,6 +75,7 @@ impl FrameType {
             Self::PING => "PING",
             Self::PONG => "PONG",
             Self::BYE => "BYE",
+            Self::PLACES => "PLACES",
             _ => return None,
         })
     }

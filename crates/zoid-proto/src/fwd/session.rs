@@ -36,6 +36,9 @@ bitflags! {
         const REATTACH = 8;
         /// In WELCOME: the place was kept.
         const REATTACHED = 16;
+        /// Grants may ask where in the client's memory the message is, for the daemon to copy. In
+        /// WELCOME: EVENT 5 follows at once.
+        const CLIENT_MEMORY = 32;
         const _ = !0;
     }
 }
@@ -175,6 +178,8 @@ pub enum Event {
     Draining,
     /// So many more credits.
     Credits(u32),
+    /// A number that the client is to hold in its memory from now on, and to say where with PLACES.
+    Mark(u64),
     /// News that this version does not know: code and value.
     Unknown(u32, u64),
 }
@@ -193,6 +198,7 @@ impl Event {
                 let credits = in_range(reader, 8, "credits", value, (0, u32::MAX.into()))?;
                 Self::Credits(credits as u32)
             }
+            5 => Self::Mark(value),
             code => Self::Unknown(code, value),
         })
     }
@@ -203,6 +209,7 @@ impl Event {
             Self::ServerGone(session) => (2, session),
             Self::Draining => (3, 0),
             Self::Credits(credits) => (4, credits.into()),
+            Self::Mark(number) => (5, number),
             Self::Unknown(code, value) => (code, value),
         };
         Writer::new(body, Self::LEN)?

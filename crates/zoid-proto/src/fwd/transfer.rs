@@ -4,6 +4,7 @@
 //!  SEND_REQ    kind u8, class u8, 0 u16, tag i32, total u64, timeout ms i32, 0 u32, order u64
 //!  RECV_REQ    tag i32, 0 u32, capacity u64, timeout ms i32, 0 u32, order u64
 //!  GRANT       grant u64, mode u8, 0 [3], count u32, {offset u64, length u64} of the segment ...
+//!              modes: 0 stream, 1 segment, 2 the client's memory (see PLACES)
 //!  RECV_REPLY  total u64, grant u64, mode u8, 0 [3], count u32, {offset u64, length u64} ...
 //!  DATA        grant u64, offset u64; payload
 //! ```
@@ -126,6 +127,11 @@ impl RecvReq {
     }
 }
 
+/// The ways as they are called on the wire.
+const STREAM: u8 = 0;
+const SHARED: u8 = 1;
+const MEMORY: u8 = 2;
+
 /// How the bytes of a granted transfer travel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Place<'a> {
@@ -133,13 +139,15 @@ pub enum Place<'a> {
     Stream,
     /// By a copy into or out of these places of the segment, in this order.
     Shared(List<'a, Extent>),
+    /// By a copy that the daemon makes, out of or into memory that the client names with PLACES.
+    Memory,
 }
 
 impl<'a> Place<'a> {
     /// Bytes of mode, count and list.
     const fn encoded_len(&self) -> usize {
         8 + match self {
-            Self::Stream => 0,
+            Self::Stream | Self::Memory => 0,
             Self::Shared(segments) => segments.encoded_len(),
         }
     }
@@ -147,16 +155,19 @@ impl<'a> Place<'a> {
     /// Reads mode, count and list from `at` to the body's end.
     fn decode(reader: &Reader<'a>, at: usize) -> Result<Self, DecodeError> {
         reader.require(at + 8)?;
-        let max = match reader.u8(at)? {
-            0 => 0,
-            1 => u64::from(MAX_BODY) / Extent::LEN as u64,
+        let mode = reader.u8(at)?;
+        let max = match mode {
+            STREAM | MEMORY => 0,
+            SHARED => u64::from(MAX_BODY) / Extent::LEN as u64,
             value => return Err(unknown(reader, at, "mode", value)),
         };
         let count = u64::from(reader.u32(at + 4)?);
         let count = in_range(reader, at + 4, "segment count", count, (0, max))?;
         reader.require_exactly(at + 8 + count as usize * Extent::LEN)?;
-        if max == 0 {
-            return Ok(Self::Stream);
+        match mode {
+            STREAM => return Ok(Self::Stream),
+            MEMORY => return Ok(Self::Memory),
+            _ => {}
         }
         List::decode("", reader.tail(at + 8))
             .map(Self::Shared)
@@ -165,8 +176,9 @@ impl<'a> Place<'a> {
 
     fn encode(&self, buffer: &mut [u8]) -> Result<(), EncodeError> {
         let (mode, segments) = match self {
-            Self::Stream => (0, List::new(&[])),
-            Self::Shared(segments) => (1, *segments),
+            Self::Stream => (STREAM, List::new(&[])),
+            Self::Shared(segments) => (SHARED, *segments),
+            Self::Memory => (MEMORY, List::new(&[])),
         };
         let count = segments.len() as u64;
         at_most(

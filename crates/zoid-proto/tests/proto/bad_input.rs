@@ -7,8 +7,8 @@ use zoid_proto::ctl::{
     UnexpectedMessage, UnexpectedTest,
 };
 use zoid_proto::fwd::{
-    Caps, Data, Event, Frame, FrameHeader, FrameType, Grant, Hello, Kind, MAX_CHUNK, Place,
-    Readiness, RecvReply, RecvReq, SendReq, TestEntry, TestReq, Welcome,
+    Caps, Data, Event, Frame, FrameHeader, FrameType, Grant, Hello, Kind, MAX_CHUNK, MemoryPart,
+    Place, Places, Readiness, RecvReply, RecvReq, SendReq, TestEntry, TestReq, Welcome,
 };
 use zoid_proto::{Array, DecodeError, EncodeError, Extent, List, Status};
 
@@ -181,6 +181,10 @@ fn frames() -> Vec<Vec<u8>> {
         }),
         Frame::Event(Event::Draining),
         Frame::Bye,
+        Frame::Places(Places {
+            grant: 1,
+            parts: List::new(&[MemoryPart { address: 8, len: 4 }]),
+        }),
     ]
     .iter()
     .map(|body| frame(body, Status::NONE))
@@ -361,7 +365,8 @@ fn numbers_of_frames_outside_their_range_are_refused_where_they_stand() {
     check(refused_body(0, 0, 2 | 1 << 16), 2, "newest version 1");
     check(refused_body(2, 0, 2), 0, "unknown kind 0x2");
     check(refused_body(2, 16, u32::MAX), 16, "timeout ms -1");
-    check(refused_body(3, 8, 2), 8, "unknown mode 0x2");
+    check(refused_body(3, 8, 3), 8, "unknown mode 0x3");
+    check(refused_body(3, 8, 2), 12, "segment count 1");
     check(refused_body(3, 8, 0), 12, "segment count 1");
     check(refused_body(3, 12, 65537), 12, "segment count 65537");
     check(refused_body(7, 16, 1 << 31), 16, "timeout ms");
@@ -379,6 +384,7 @@ fn numbers_of_frames_outside_their_range_are_refused_where_they_stand() {
     check(refused_body(10, 16, 5), 16, "size");
     check(refused_body(10, 24, 0), 24, "multiplicity 0");
     check(refused_body(11, 4, 43_691), 4, "count 43691");
+    check(refused_body(14, 8, 65_536), 8, "part count 65536");
     let credits = frame(&Frame::Event(Event::Credits(1)), Status::NONE);
     let bad = with(&credits, FrameHeader::LEN + 12, [1]);
     check(decode_frame(&bad).unwrap_err(), 8, "credits");
@@ -510,4 +516,29 @@ proptest! {
             prop_assert!(error.offset <= body.len());
         }
     }
+}
+
+#[test]
+fn memory_beyond_the_last_address_is_refused_and_sums_do_not_wrap() {
+    let part = |address, len| MemoryPart { address, len };
+    let encoded = |parts: &[MemoryPart]| {
+        let parts = List::new(parts);
+        let places = Frame::Places(Places { grant: 1, parts });
+        let mut bytes = vec![0; places.encoded_len()];
+        let header = FrameHeader::new(FrameType::PLACES, 0);
+        places.encode(header, &mut bytes).map(|_| bytes)
+    };
+    assert!(encoded(&[part(u64::MAX, 1)]).is_err());
+    let mut bytes = encoded(&[part(8, 8)]).unwrap();
+    bytes[FrameHeader::LEN + 16..][..8].fill(0xFF);
+    check(decode_frame(&bytes).unwrap_err(), 24, "length 8");
+    let halves = [part(0, u64::MAX), part(0, 1)];
+    let places = Places {
+        grant: 1,
+        parts: List::new(&halves),
+    };
+    assert_eq!(places.total(), None);
+    let many = vec![part(8, 1); Places::PARTS_MAX + 1];
+    assert!(encoded(&many).is_err());
+    assert!(encoded(&many[1..]).is_ok());
 }

@@ -1,8 +1,8 @@
 //! Frames, byte for byte.
 
 use zoid_proto::fwd::{
-    Caps, Data, Event, Frame, FrameFlags, FrameHeader, FrameType, Grant, Hello, Kind, Place,
-    Readiness, RecvReply, RecvReq, SendReq, TestEntry, TestReq, Welcome,
+    Caps, Data, Event, Frame, FrameFlags, FrameHeader, FrameType, Grant, Hello, Kind, MemoryPart,
+    Place, Places, Readiness, RecvReply, RecvReq, SendReq, TestEntry, TestReq, Welcome,
 };
 use zoid_proto::{Extent, List, Status};
 
@@ -131,6 +131,32 @@ fn r51_the_frames_of_a_send() {
         "20000000",
         "0700000000000000 01 000000 01000000 4000000000000000 2c01000000000000",
     );
+    let grant = Grant {
+        grant: 7,
+        place: Place::Memory,
+    };
+    check(
+        &Frame::Grant(grant),
+        Status::NONE,
+        "04",
+        "10000000",
+        "0700000000000000 02 000000 00000000",
+    );
+    let parts = [MemoryPart {
+        address: 0x7000_0000_1000,
+        len: 300,
+    }];
+    let places = Places {
+        grant: 7,
+        parts: List::new(&parts),
+    };
+    check(
+        &Frame::Places(places),
+        Status::NONE,
+        "12",
+        "20000000",
+        "0700000000000000 01000000 00000000 0010000000700000 2c01000000000000",
+    );
     let data = Data {
         grant: 7,
         offset: 100,
@@ -242,6 +268,7 @@ fn r51_the_frames_without_an_answer() {
         ),
         (Event::Draining, "03000000 00000000 0000000000000000"),
         (Event::Credits(4), "04000000 00000000 0400000000000000"),
+        (Event::Mark(0x51), "05000000 00000000 5100000000000000"),
         (Event::Unknown(9, 1), "09000000 00000000 0100000000000000"),
     ];
     for (event, body) in events {

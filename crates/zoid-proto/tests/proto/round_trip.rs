@@ -6,8 +6,8 @@ use zoid_proto::ctl::{
     TestSelection, UnexpectedMessage, UnexpectedTest,
 };
 use zoid_proto::fwd::{
-    Caps, Data, Event, Frame, Grant, Hello, Kind, Place, Readiness, RecvReply, RecvReq, SendReq,
-    TestEntry, TestReq, Welcome,
+    Caps, Data, Event, Frame, Grant, Hello, Kind, MemoryPart, Place, Places, Readiness, RecvReply,
+    RecvReq, SendReq, TestEntry, TestReq, Welcome,
 };
 use zoid_proto::{Array, Extent, List, Status};
 
@@ -163,7 +163,8 @@ proptest! {
             Event::ServerGone(epoch),
             Event::Draining,
             Event::Credits(credits),
-            Event::Unknown(credits.saturating_add(5), epoch),
+            Event::Mark(epoch),
+            Event::Unknown(credits.saturating_add(6), epoch),
         ] {
             check_frame(&Frame::Event(event), status);
         }
@@ -179,10 +180,16 @@ proptest! {
         check_frame(&Frame::SendReq(SendReq { kind, class, tag, total, timeout_ms, order }), status);
         check_frame(&Frame::RecvReq(RecvReq { tag, capacity: total, timeout_ms, order }), status);
         check_frame(&Frame::Data(Data { grant, offset }), status);
-        for place in [Place::Stream, Place::Shared(List::new(&segments))] {
+        for place in [Place::Stream, Place::Shared(List::new(&segments)), Place::Memory] {
             check_frame(&Frame::Grant(Grant { grant, place }), status);
             check_frame(&Frame::RecvReply(RecvReply { total, grant, place }), status);
         }
+        let part = |segment: &Extent| MemoryPart { address: segment.offset >> 1, len: segment.len };
+        let parts: Vec<MemoryPart> = segments.iter().map(part).collect();
+        let places = Places { grant, parts: List::new(&parts) };
+        check_frame(&Frame::Places(places), status);
+        let total: u128 = parts.iter().map(|part| u128::from(part.len)).sum();
+        prop_assert_eq!(places.total().map(u128::from), Some(total));
         for frame in [Frame::Abort { grant }, Frame::RecvAck { grant }, Frame::SendDone] {
             check_frame(&frame, status);
         }

@@ -117,14 +117,14 @@ impl State {
                 self.fallen.extend(condemned.into_iter().map(fall));
             }
             Event::Credits(more) => self.credits = self.credits.saturating_add(more),
-            Event::ServerAttached(_) | Event::Draining | Event::Unknown(..) => {}
+            Event::ServerAttached(_) | Event::Draining | Event::Mark(_) | Event::Unknown(..) => {}
         }
     }
 }
 
 fn places(way: &Way<'_>) -> Option<Vec<Extent>> {
     match way {
-        Way::Stream => None,
+        Way::Stream | Way::Memory => None,
         Way::Shared(places) => Some(places.iter().collect()),
     }
 }
