@@ -131,32 +131,6 @@ fn r51_the_frames_of_a_send() {
         "20000000",
         "0700000000000000 01 000000 01000000 4000000000000000 2c01000000000000",
     );
-    let grant = Grant {
-        grant: 7,
-        place: Place::Memory,
-    };
-    check(
-        &Frame::Grant(grant),
-        Status::NONE,
-        "04",
-        "10000000",
-        "0700000000000000 02 000000 00000000",
-    );
-    let parts = [MemoryPart {
-        address: 0x7000_0000_1000,
-        len: 300,
-    }];
-    let places = Places {
-        grant: 7,
-        parts: List::new(&parts),
-    };
-    check(
-        &Frame::Places(places),
-        Status::NONE,
-        "12",
-        "20000000",
-        "0700000000000000 01000000 00000000 0010000000700000 2c01000000000000",
-    );
     let data = Data {
         grant: 7,
         offset: 100,
@@ -274,6 +248,36 @@ fn r51_the_frames_without_an_answer() {
     for (event, body) in events {
         check(&Frame::Event(event), Status::NONE, "0e", "10000000", body);
     }
+}
+
+#[test]
+fn r51_the_frames_of_a_copy_by_the_daemon() {
+    let grant = Grant {
+        grant: 7,
+        place: Place::Memory,
+    };
+    check(
+        &Frame::Grant(grant),
+        Status::NONE,
+        "04",
+        "10000000",
+        "0700000000000000 02 000000 00000000",
+    );
+    let parts = [MemoryPart {
+        address: 0x7000_0000_1000,
+        len: 300,
+    }];
+    let places = Places {
+        grant: 7,
+        parts: List::new(&parts),
+    };
+    check(
+        &Frame::Places(places),
+        Status::NONE,
+        "12",
+        "20000000",
+        "0700000000000000 01000000 00000000 0010000000700000 2c01000000000000",
+    );
 }
 
 #[test]
