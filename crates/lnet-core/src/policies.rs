@@ -11,6 +11,10 @@
 //!  gateway ────────┘
 //!  peer NI, peer net ─────────────▶ this peer
 //! ```
+//!
+//! Many peers are looked at in several steps, by [`steps`].
+
+mod steps;
 
 use lnet_policy::{
     Added, Effective, Gateway, PeerNiEffect, Policy, PolicyError, PreferredList, Priority, Profile,
@@ -26,7 +30,7 @@ use crate::select::Send;
 
 /// Names a list of preferred local interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SourceListId(u32);
+pub(crate) struct SourceListId(u64);
 
 impl SourceListId {
     /// No interface is preferred.
@@ -55,6 +59,12 @@ pub(crate) struct Policies {
     by_content: FxHashMap<ListKey, SourceListId>,
     /// Several changes are being made; the rules are applied after the last one.
     held: bool,
+    /// Numbers what is made of the rules for peers.
+    round: u32,
+    /// The peer interfaces from this slot on may not know the present rules; `None`: all do.
+    next_slot: Option<usize>,
+    /// The name of the first list: names of lists of earlier rounds are those of none.
+    first_list: u64,
     /// How often the rules have changed.
     changes: u64,
 }
@@ -68,24 +78,28 @@ impl Policies {
             lists: Vec::new(),
             by_content: FxHashMap::default(),
             held: false,
+            round: 0,
+            next_slot: None,
+            first_list: 1,
             changes: 0,
         }
     }
 
     /// How much a local interface is preferred on this list.
     pub(crate) fn rank(&self, list: SourceListId, ni: &Ni) -> Priority {
-        if list == SourceListId::NONE {
-            return Priority::NONE;
-        }
-        let entry = self.lists.get(list.0 as usize - 1);
+        let entry = self.list_of(list);
         let rank = entry.and_then(|entry| entry.ranks.get(ni.slot));
         rank.copied().unwrap_or(Priority::NONE)
     }
 
     /// The entries of a list, with the rules they come from.
     pub(crate) fn list(&self, list: SourceListId) -> Option<&PreferredList> {
-        let at = (list.0 as usize).checked_sub(1)?;
-        self.lists.get(at).map(|entry| &entry.list)
+        self.list_of(list).map(|entry| &entry.list)
+    }
+
+    fn list_of(&self, list: SourceListId) -> Option<&SourceList> {
+        let at = list.0.checked_sub(self.first_list)?;
+        self.lists.get(usize::try_from(at).ok()?)
     }
 
     /// What the rules say of a peer interface that is not known; `None`: nothing. Slow, for the copy:
@@ -105,16 +119,17 @@ impl Policies {
         if let Some(&known) = self.by_content.get(&key) {
             return known;
         }
+        let id = SourceListId(self.first_list + self.lists.len() as u64);
         self.lists.push(SourceList {
             list: list.clone(),
             ranks: nis.iter().map(|ni| list.rank_of(ni.nid)).collect(),
         });
-        let id = SourceListId(self.lists.len() as u32);
         self.by_content.insert(key, id);
         id
     }
 
     fn forget_lists(&mut self) {
+        self.first_list += self.lists.len() as u64;
         self.lists.clear();
         self.by_content.clear();
     }
@@ -192,6 +207,16 @@ impl Core {
         if self.policies.held {
             return;
         }
+        let same = self.compile_rules();
+        // A list names interfaces by their slots, which an interface that goes moves.
+        if !same || !self.policies.lists.is_empty() {
+            self.apply_rules_to_peers();
+        }
+    }
+
+    /// Compiles the rules and applies them to what is local. True when they say the same of peers as
+    /// before.
+    fn compile_rules(&mut self) -> bool {
         let profile = self.config.globals.profile;
         let nids: Vec<Nid> = self.nis.real().iter().map(|ni| ni.nid).collect();
         let gateways = self.gateways_for_rules();
@@ -204,10 +229,7 @@ impl Core {
         for state in self.nis.nets_mut() {
             state.priority = self.policies.compiled.local_net(state.net);
         }
-        // A list names interfaces by their slots, which an interface that goes moves.
-        if !same || !self.policies.lists.is_empty() {
-            self.apply_rules_to_peers();
-        }
+        same
     }
 
     fn gateways_for_rules(&self) -> Vec<Gateway> {
@@ -228,11 +250,12 @@ impl Core {
     }
 
     fn apply_rules_to_peers(&mut self) {
-        self.policies.forget_lists();
+        self.policies.begin_round();
         let ids: Vec<PeerNiId> = self.peers.ids().collect();
         for id in ids {
             self.apply_rules_to(id);
         }
+        self.policies.next_slot = None;
     }
 
     /// A peer was configured, or has become a gateway; then lists of other peers may name it.
@@ -268,7 +291,9 @@ impl Core {
         let effect = self.policies.compiled.peer_ni(nid, multi_rail);
         let of_net = self.policies.compiled.peer_net(nid.net());
         let sources = self.policies.intern(&effect.sources, self.nis.all());
+        let round = self.policies.round;
         if let Some(peer_ni) = self.peers.get_mut(id) {
+            peer_ni.rules_round = round;
             peer_ni.priority = effect.priority;
             peer_ni.sources = sources;
             peer_ni.gateways = Some(effect.gateways).filter(|list| !list.is_empty());
@@ -292,6 +317,7 @@ impl Core {
     /// Makes the destination of a message known before its path is chosen, so that the rules hold for
     /// the first message, too. What no rule can be about becomes known with the path.
     pub(crate) fn meet(&mut self, send: &Send, now: Time) {
+        self.bring_target_up_to_date(send);
         if self.policies.rules.rules().is_empty() {
             return;
         }

@@ -99,6 +99,9 @@ impl Core {
 
     fn resend(&mut self, id: TxId, now: Time) {
         let Some(tx) = self.tx.get(id) else { return };
+        let send = tx.send;
+        self.bring_target_up_to_date(&send);
+        let Some(tx) = self.tx.get(id) else { return };
         let attempts = &tx.attempts;
         let retry = Retry {
             used: &attempts.used,

@@ -128,6 +128,12 @@ impl Policy {
         }
     }
 
+    /// Whether there are no rules, so that nothing is said of anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
     /// What the rules say of a local net.
     #[must_use]
     pub fn local_net(&self, net: Net) -> Effective {

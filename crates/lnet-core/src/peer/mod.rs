@@ -98,6 +98,8 @@ pub(crate) struct PeerNi {
     pub(crate) recovery: Recovery,
     /// Round-robin stamp of the last use.
     pub(crate) seq: u64,
+    /// Numbers the rules that the three below are made of.
+    pub(crate) rules_round: u32,
     /// What the rules say of it.
     pub(crate) priority: Effective,
     /// The local interfaces that the rules prefer for it.
@@ -132,6 +134,7 @@ impl PeerNi {
             status_up: true,
             recovery: Recovery::default(),
             seq: 0,
+            rules_round: 0,
             priority: Effective::NONE,
             sources: SourceListId::NONE,
             gateways: None,

@@ -187,3 +187,76 @@ fn trigger_route_puts_a_new_gateway_on_the_lists_and_takes_it_off() {
     assert!(!left.iter().any(about_it), "{left:?}");
     assert!(before.iter().all(|effect| left.contains(effect)));
 }
+
+/// A node with rules of each kind for many peers, changed in steps: some are behind.
+fn behind() -> Bench {
+    let mut bench = Bench::new(&[N1, N2, O1]);
+    bench.route("tcp5", R1, None, 0);
+    for host in 1..=40 {
+        let nids = [1, 2].map(|rail| format!("10.0.{rail}.{host}@tcp"));
+        bench.peer(&nids.each_ref().map(String::as_str));
+    }
+    bench.peer(&[FAR]);
+    bench.rule("", "10.0.1.*@tcp", "", Some(0));
+    bench.rule(N1, "10.0.1.*@tcp", "", None);
+    bench.core.hold_rules();
+    bench.core.clear_rules();
+    bench.rule("", "10.0.2.*@tcp", "", Some(0));
+    bench.rule(N2, "10.0.2.*@tcp", "", None);
+    bench.rule("", "tcp5", "10.0.0.*@tcp", None);
+    bench.core.release_rules_in_steps();
+    bench
+}
+
+#[test]
+fn rules_that_are_applied_in_steps_end_where_those_applied_at_once_end() {
+    for count in [1, 7, 1000] {
+        let mut stepped = behind();
+        while stepped.core.apply_rules_step(count) {}
+        let mut at_once = behind();
+        at_once.core.release_rules();
+        assert_eq!(effects(&stepped), effects(&at_once), "{count} at a time");
+        assert!(effects(&stepped).len() > 80);
+        assert!(!stepped.core.apply_rules_step(count), "there is an end");
+    }
+}
+
+#[test]
+fn a_message_goes_by_the_new_rules_before_any_step_has_come_to_its_peer() {
+    let mut bench = behind();
+    assert_eq!(bench.carry("10.0.1.40@tcp").1, "10.0.2.40@tcp");
+    // What was not looked at has no part of a list of the rules before.
+    assert_eq!(bench.core.preferred_sources(nid("10.0.1.39@tcp")), &[]);
+    bench.carry(FAR);
+    let gateways = bench.core.preferred_gateways(nid(FAR));
+    assert_eq!(
+        gateways.iter().map(|one| one.nid).collect::<Vec<_>>(),
+        [nid(R1)]
+    );
+}
+
+#[test]
+fn a_resend_goes_by_the_new_rules_before_any_step_has_come_to_its_peer() {
+    let last = "10.0.1.3@tcp";
+    let mut bench = Bench::new(&[N1, N2]);
+    bench.peer(&[P1, P2, last]);
+    let first = bench.send(P1);
+    bench.core.hold_rules();
+    bench.rule("", last, "", Some(0));
+    bench.core.release_rules_in_steps();
+    let again = bench.retried(&first, MessageStatus::LocalDropped);
+    assert_eq!(bench.pair(&again).1, last);
+}
+
+#[test]
+fn rules_that_change_again_between_two_steps_are_applied_to_everything() {
+    let mut bench = behind();
+    bench.core.apply_rules_step(10);
+    bench.core.hold_rules();
+    bench.core.clear_rules();
+    bench.core.release_rules_in_steps();
+    bench.core.apply_rules_step(10);
+    assert_ne!(effects(&bench), [""; 0], "some are behind");
+    while bench.core.apply_rules_step(10) {}
+    assert_eq!(effects(&bench), [""; 0]);
+}
