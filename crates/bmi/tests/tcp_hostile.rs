@@ -1,6 +1,6 @@
 //! Peers that do not keep to the format, or leave: each is closed and counted, nobody else notices.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bmi::tcp::{Counter, Counters, Tcp, Violation};
-use bmi::{Bmi, Class, ContextId, Error, Post, Question, Tag};
+use bmi::{Address, Bmi, Class, ContextId, Error, Post, Question, Tag};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const NAP: Duration = Duration::from_millis(10);
@@ -111,6 +111,73 @@ fn each_violation_closes_its_connection_and_is_counted() {
         let _ = socket.read_to_end(&mut Vec::new());
         let _ = writing.join().unwrap();
     }
+}
+
+/// A peer that the server knows by an unexpected message, and its socket.
+fn acquainted(server: &Server) -> (TcpStream, Address) {
+    let mut socket = server.connect();
+    let bytes = [hello(), frame(3, 0, 0, 0, 0)].concat();
+    socket.write_all(&bytes).unwrap();
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let mut found = server.bmi.test_unexpected(Class(0), 1, NAP).unwrap();
+        if let Some(message) = found.pop() {
+            return (socket, message.from);
+        }
+        assert!(Instant::now() < deadline);
+    }
+}
+
+#[test]
+fn a_token_that_comes_again_is_a_violation_and_loses_no_operation() {
+    let server = Server::new();
+    let (mut socket, peer) = acquainted(&server);
+    let mut posted = Vec::new();
+    for user in 0..2 {
+        let post = server
+            .bmi
+            .post_receive(server.context, peer, vec![0; 1 << 20], Tag(1), user);
+        let Post::Pending(op) = post.unwrap() else {
+            panic!("nothing was sent yet");
+        };
+        posted.push(op);
+    }
+    let request = frame(4, 0, 1, 1 << 20, 5);
+    socket
+        .write_all(&[request.clone(), request].concat())
+        .unwrap();
+    for op in posted {
+        let done = server.bmi.test(op, LIMIT).unwrap();
+        let done = done.expect("it ends with its connection");
+        assert_eq!(done.result, Err(Error::Proto));
+    }
+    assert_eq!(server.counters.violations(Violation::Token), 1);
+}
+
+#[test]
+fn a_peer_that_asks_without_end_and_never_listens_is_closed() {
+    let server = Server::new();
+    let (mut socket, peer) = acquainted(&server);
+    let post = server
+        .bmi
+        .post_receive(server.context, peer, vec![0; 1 << 20], Tag(1), 0);
+    let Post::Pending(op) = post.unwrap() else {
+        panic!("nothing was sent yet");
+    };
+    let writing = std::thread::spawn(move || {
+        // Each round asks the server for an answer. It must not keep as many as anybody likes.
+        (1..).step_by(1 << 10).find(|&first| {
+            let rounds = (first..first + (1 << 10)).flat_map(|token| {
+                [frame(4, 0, 1, 1 << 20, token), frame(8, 0, 1, 0, token)].concat()
+            });
+            socket.write_all(&rounds.collect::<Vec<u8>>()).is_err()
+        })
+    });
+    let done = server.bmi.test(op, LIMIT).unwrap();
+    let done = done.expect("it ends with its connection");
+    assert_eq!(done.result, Err(Error::Proto));
+    assert_eq!(server.counters.violations(Violation::Overdrawn), 1);
+    writing.join().unwrap();
 }
 
 #[test]

@@ -17,7 +17,7 @@ use mio::net::TcpStream;
 use rustc_hash::FxHashMap;
 use sys::span::{self, PARTS_MAX, Span};
 
-use super::wire::{EAGER_WINDOW, HEADER_LEN, Header, UNEXPECTED_WINDOW, Violation};
+use super::wire::{EAGER_WINDOW, HEADER_LEN, Header, Kind, UNEXPECTED_WINDOW, Violation};
 use crate::error::Error;
 use crate::id::{OpId, Tag};
 use crate::payload::Segments;
@@ -83,6 +83,10 @@ pub(crate) struct Receiving {
     pub(crate) requests: usize,
     /// Those that one has, by token.
     pub(crate) granted: FxHashMap<u64, Granted>,
+    /// The token of the peer's last request.
+    pub(crate) last_token: u64,
+    /// Answers to requests that are not out yet.
+    pub(crate) answers: usize,
 }
 
 /// A send that is not on its way.
@@ -134,6 +138,12 @@ impl Frame {
             sent: 0,
             op: None,
         }
+    }
+
+    /// Whether it says what becomes of a request.
+    pub(crate) fn is_answer(&self) -> bool {
+        let [kind, ..] = self.header;
+        kind == Kind::Ready as u8 || kind == Kind::Refuse as u8
     }
 
     pub(crate) fn message(header: Header, outgoing: Outgoing) -> Frame {
@@ -358,9 +368,9 @@ impl Link {
             }
             if frame.sent == frame.len
                 && let Some(frame) = self.outbound.pop_front()
-                && let Some(op) = frame.op
             {
-                done.push((op, Ok(frame.len - HEADER_LEN)));
+                self.receiving.answers -= usize::from(frame.is_answer());
+                done.extend(frame.op.map(|op| (op, Ok(frame.len - HEADER_LEN))));
             }
         }
         Ok(())

@@ -208,8 +208,14 @@ impl State {
         let (Some(link), Some(state)) = (&mut self.links[index], self.peers.get_mut(&peer)) else {
             return Ok(());
         };
-        let open = link.receiving.requests + link.receiving.granted.len();
-        if open >= REQUESTS_MAX {
+        let receiving = &mut link.receiving;
+        if header.token <= receiving.last_token {
+            // Two requests of one name: one of them would never end.
+            return Err(Violation::Token);
+        }
+        receiving.last_token = header.token;
+        let open = receiving.requests + receiving.granted.len();
+        if open.max(receiving.answers) >= REQUESTS_MAX {
             return Err(Violation::Overdrawn);
         }
         match state.receives.pop_front(header.tag) {
@@ -245,6 +251,9 @@ impl State {
             self.places.insert(waiting.op, Place::Claimed);
             let granted = Granted { waiting, length };
             link.receiving.granted.insert(token, granted);
+        }
+        if let Some(link) = &mut self.links[index] {
+            link.receiving.answers += 1;
         }
         self.enqueue(index, Frame::control(header));
     }

@@ -27,7 +27,8 @@
 //! being asked: [`EAGER_WINDOW`] and [`UNEXPECTED_WINDOW`] bytes, each message counted with
 //! [`charge`]. The receiver gives back what the program has taken. An expected message that finds
 //! the window closed, or is longer than [`EAGER_MAX`], is announced by REQUEST, of which
-//! [`REQUESTS_MAX`] may be open.
+//! [`REQUESTS_MAX`] may be open, and as many have answers that the peer has not taken. The tokens of
+//! a connection's requests grow, from 1.
 
 /// The version of the format.
 pub(crate) const VERSION: i32 = 1;
@@ -44,7 +45,7 @@ pub(crate) const EXPECTED_MAX: usize = 128 << 20;
 pub(crate) const EAGER_WINDOW: u64 = 1 << 20;
 /// What a peer may send unexpectedly and not have consumed, in bytes by [`charge`].
 pub(crate) const UNEXPECTED_WINDOW: u64 = 1 << 20;
-/// How many requests a peer may have open.
+/// How many requests a peer may have open, and how many of their answers it may leave unread.
 pub(crate) const REQUESTS_MAX: usize = 1 << 16;
 
 /// What a message costs of a window: its bytes, and what it takes to remember it.
