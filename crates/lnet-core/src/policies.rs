@@ -59,6 +59,8 @@ pub(crate) struct Policies {
     by_content: FxHashMap<ListKey, SourceListId>,
     /// Several changes are being made; the rules are applied after the last one.
     held: bool,
+    /// Something has changed meanwhile that the rules must be applied for.
+    missed: bool,
     /// Numbers what is made of the rules for peers.
     round: u32,
     /// The peer interfaces from this slot on may not know the present rules; `None`: all do.
@@ -78,6 +80,7 @@ impl Policies {
             lists: Vec::new(),
             by_content: FxHashMap::default(),
             held: false,
+            missed: false,
             round: 0,
             next_slot: None,
             first_list: 1,
@@ -108,6 +111,12 @@ impl Policies {
     pub(crate) fn of_stranger(&self, nid: Nid) -> Option<PeerNiEffect> {
         let any = !self.rules.rules().is_empty();
         any.then(|| self.compiled.clone().peer_ni(nid, false))
+    }
+
+    /// Whether the rules are not to be applied now, but when all changes are made.
+    fn is_held(&mut self) -> bool {
+        self.missed |= self.held;
+        self.held
     }
 
     fn intern(&mut self, list: &PreferredList, nis: &[Ni]) -> SourceListId {
@@ -204,7 +213,7 @@ impl Core {
 
     /// A rule, the profile, a local interface or a gateway has changed.
     pub(crate) fn apply_rules(&mut self) {
-        if self.policies.held {
+        if self.policies.is_held() {
             return;
         }
         let same = self.compile_rules();
@@ -263,7 +272,7 @@ impl Core {
         let Some(peer) = self.peers.peer(primary) else {
             return;
         };
-        if self.policies.held {
+        if self.policies.is_held() {
             return;
         }
         let (nets, is_gateway) = (peer.nets.clone(), peer.routes > 0);
@@ -277,7 +286,7 @@ impl Core {
 
     /// A peer NI is new, or its peer has become another one.
     pub(crate) fn apply_rules_to(&mut self, id: PeerNiId) {
-        if self.policies.held {
+        if self.policies.is_held() {
             return;
         }
         let Some(peer_ni) = self.peers.get(id) else {

@@ -26,6 +26,7 @@
 //! that are async wrap [`EventQueue::wait`] in a thread of their own.
 
 mod change;
+mod changing;
 mod clock;
 mod control;
 mod engine;

@@ -106,6 +106,8 @@ pub(crate) struct Shared {
     followers: AtomicU32,
     /// When the driver stops at the latest, in nanoseconds, or [`RUNNING`].
     stop_at: AtomicU64,
+    /// Whoever has it may change the configuration.
+    pub(crate) changing: Mutex<()>,
     /// The longest time that a request from outside had the engine, in nanoseconds.
     longest_hold: AtomicU64,
 }
@@ -169,6 +171,7 @@ impl Node {
             taken: AtomicU32::new(0),
             followers: AtomicU32::new(0),
             stop_at: AtomicU64::new(RUNNING),
+            changing: Mutex::new(()),
             longest_hold: AtomicU64::new(0),
         });
         let thread = DriverThread::start(&shared, options.progress)?;

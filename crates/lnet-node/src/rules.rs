@@ -1,7 +1,6 @@
 //! The selection rules of a running node. Each call is one step under the node's lock: a message that
 //! another thread sends meanwhile goes by the rules before or by those after, never by a part of them.
 
-use lnet_core::Core;
 use lnet_policy::{Added, PolicyError, Rule, RuleList};
 
 use crate::node::Node;
@@ -19,7 +18,8 @@ impl Node {
     ///
     /// As there; nothing has changed then.
     pub fn add_rule(&self, rule: Rule, before: Option<usize>) -> Result<Added, PolicyError> {
-        self.with_core(|core, _| core.add_rule(rule, before))
+        self.changing()
+            .make(|engine, _| engine.side.core.add_rule(rule, before))
     }
 
     /// Deletes the rule with this index.
@@ -28,12 +28,14 @@ impl Node {
     ///
     /// [`PolicyError::NotFound`].
     pub fn delete_rule(&self, index: usize) -> Result<Rule, PolicyError> {
-        self.with_core(|core, _| core.delete_rule(index))
+        self.changing()
+            .make(|engine, _| engine.side.core.delete_rule(index))
     }
 
     /// Puts another list of rules in place of the present one. When this returns, no message takes a
     /// path by the rules before.
     pub fn set_rules(&self, rules: RuleList) {
-        self.with_core(|core: &mut Core, _| core.set_rules(rules));
+        self.changing()
+            .make(|engine, _| engine.side.core.set_rules(rules));
     }
 }

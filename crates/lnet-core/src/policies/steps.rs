@@ -24,6 +24,9 @@ impl Core {
     /// of the rules before until then; where messages go is not.
     pub fn release_rules_in_steps(&mut self) {
         self.policies.held = false;
+        if !std::mem::take(&mut self.policies.missed) {
+            return;
+        }
         let were_any = !self.policies.compiled.is_empty();
         self.compile_rules();
         if !were_any && self.policies.compiled.is_empty() {

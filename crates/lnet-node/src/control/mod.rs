@@ -10,12 +10,14 @@
 //! thread and nothing else; whoever neither sends nor takes anything for half a minute is cut off.
 //! Who may connect: this process's user, root, and the members of one group if that is allowed.
 
+mod before;
 mod connection;
 mod failure;
 mod fault;
 mod import;
 mod numbers;
 mod ping;
+mod plan;
 mod request;
 mod rules;
 mod show;

@@ -149,12 +149,16 @@ fn shown(node: &Node, wanted: &Show, filters: &Filters, send: Pieces<'_>) -> io:
         Section::Udsp => of_core(&|core| show::rules(core, wanted.idx)),
         Section::Statistics => of_core(&show::statistics),
         Section::LocalRecovery => of_core(&show::local_recovery),
-        Section::PeerRecovery => of_core(&show::peer_recovery),
+        Section::PeerRecovery => text(Document {
+            replies: vec![lnet_config::Reply::PeerRecovery(peer_recovery(node))],
+            ..Document::default()
+        }),
     })
 }
 
 /// `lnetctl` prints nothing for a NID that no peer has, and fails.
 fn one_peer(node: &Node, nid: Nid, verbosity: Verbosity) -> Reply {
+    node.bring_peers_up_to_date();
     let peer = node.with_core(|core, _| show::peer_of(core, nid));
     if peer.peers.is_empty() {
         return failure("show", "peer", -ENOENT, "");
@@ -162,8 +166,21 @@ fn one_peer(node: &Node, nid: Nid, verbosity: Verbosity) -> Reply {
     text(peer.limited(verbosity))
 }
 
+/// What is being recovered of all peers, looked at a page under each lock.
+fn peer_recovery(node: &Node) -> Vec<Nid> {
+    let mut ill = Vec::new();
+    let mut at = Some(PeerCursor::START);
+    while let Some(from) = at {
+        let (page, next) = node.with_core(|core, _| core.peer_page(from, PEERS_PER_PAGE));
+        at = next;
+        ill.extend(show::peer_recovery(&page));
+    }
+    ill
+}
+
 /// All peers, a page under each lock; together one `peer` section.
 fn peers(node: &Node, limit: impl Fn(Document) -> Document, send: Pieces<'_>) -> io::Result<Reply> {
+    node.bring_peers_up_to_date();
     let mut is_first = true;
     let mut at = Some(PeerCursor::START);
     while let Some(from) = at {
@@ -209,6 +226,7 @@ fn export(node: &Node, backup: bool, send: Pieces<'_>) -> io::Result<Reply> {
 /// What is due is done first, because a message that waits to be sent again is not in the state. The
 /// lock is held for a copy, not for the writing: 100,000 peers are some 40 MB of text.
 fn selection_state(node: &Node, send: Pieces<'_>) -> io::Result<Reply> {
+    node.bring_peers_up_to_date();
     let (state, now) = node.with_core(|core, now| {
         core.tick(now);
         (core.selection_state(), now)

@@ -42,7 +42,7 @@ impl From<BlockError> for Refused {
 /// of generation `seen`; 0 is any.
 pub(super) fn add(node: &Node, seen: u32, block: &[u8]) -> serde_json::Result<Answer> {
     let block = lnet_sel_rule_deserialize(block);
-    let (added, generation) = node.with_engine(|engine, _| {
+    let (added, generation) = node.changing().make(|engine, _| {
         let added = block
             .map_err(Refused::from)
             .and_then(|block| replace(engine, seen, &block));
@@ -67,7 +67,10 @@ fn replace(engine: &mut Engine, seen: u32, block: &RuleBlock) -> Result<(), Refu
 pub(super) fn change(node: &Node, change: &RuleChange) -> Reply {
     let (verb, done) = match change {
         RuleChange::Add { rule, idx } => ("add", add_rule(node, rule, *idx)),
-        RuleChange::Del { idx } => ("del", node.with_core(|core, _| delete(core, *idx))),
+        RuleChange::Del { idx } => {
+            let gone = |engine: &mut Engine, _| delete(&mut engine.side.core, *idx);
+            ("del", node.changing().make(gone))
+        }
     };
     match done {
         Ok(()) => Reply::Done,
@@ -88,8 +91,8 @@ fn add_rule(node: &Node, rule: &UdspRule, idx: Option<u32>) -> Result<(), Policy
     };
     let rule = Rule::from_text(&text, Profile::Design)?;
     let before = idx.map(|idx| idx as usize);
-    node.with_core(|core, _| core.add_rule(rule, before))
-        .map(|_| ())
+    let added = |engine: &mut Engine, _| engine.side.core.add_rule(rule, before);
+    node.changing().make(added).map(|_| ())
 }
 
 fn delete(core: &mut Core, idx: Option<u32>) -> Result<(), PolicyError> {

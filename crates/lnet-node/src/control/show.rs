@@ -3,9 +3,9 @@
 //! Each function takes a copy of what it needs under the engine's lock; text is made outside of it.
 
 use lnet_config::{
-    Buffers, Config, CptPools, DerivedGlobals, Document, Globals, MessageStats, NetShow, NiHealth,
-    NiShow, NodeStats, PeerConfig, PeerCredits, PeerNiHealth, PeerNiShow, PeerShow, Pool, Reply,
-    RouteShow, RouteType, Status, Traffic, Tunables, UdspEntry, UdspInfo,
+    Buffers, CptPools, DerivedGlobals, Document, Globals, MessageStats, NetShow, NiHealth, NiShow,
+    NodeStats, PeerCredits, PeerNiHealth, PeerNiShow, PeerShow, Pool, Reply, RouteShow, RouteType,
+    Status, Traffic, Tunables, UdspEntry, UdspInfo,
 };
 use lnet_core::{
     Core, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView,
@@ -197,13 +197,11 @@ pub(super) fn local_recovery(core: &Core) -> Document {
     reply(Reply::LocalRecovery(ill.map(|ni| ni.nid).collect()))
 }
 
-/// Interfaces of peers that are being recovered.
-pub(super) fn peer_recovery(core: &Core) -> Document {
-    let peer_nis = core.peers().flat_map(|peer| peer.nis);
+/// Interfaces of peers that are being recovered, of a page of peers.
+pub(super) fn peer_recovery(page: &[PeerView]) -> Vec<Nid> {
+    let peer_nis = page.iter().flat_map(|peer| &peer.nis);
     let ill = peer_nis.filter(|peer_ni| peer_ni.health.in_recovery);
-    reply(Reply::PeerRecovery(
-        ill.map(|peer_ni| peer_ni.nid).collect(),
-    ))
+    ill.map(|peer_ni| peer_ni.nid).collect()
 }
 
 /// Primary NIDs.
@@ -212,31 +210,17 @@ pub(super) fn peer_list(page: Document) -> Document {
     reply(Reply::PeerList(primaries.collect()))
 }
 
-/// What an import would need to make a node like this one: of the peers, those that are configured.
-pub(super) fn configuration(engine: &Engine) -> Config {
+/// What an import would need to make a node like this one, but for its peers and rules.
+pub(super) fn without_peers(engine: &Engine) -> Document {
     let core = &engine.side.core;
-    let peers = core.peers().filter(|peer| peer.configured);
-    let document = Document {
+    Document {
         nets: nets(engine, None).nets,
         routes: routes(core, RouteFilter::default()).routes,
-        peers: peers.map(|view| peer(core, &view)).collect(),
         routing: Some(core.is_router()),
         buffers: buffers(core),
         globals: globals(engine).globals,
         ..Document::default()
-    };
-    let (config, _) = document.config();
-    Config {
-        rules: core.rules().clone(),
-        ..config
     }
-}
-
-/// Peers that are there because routes name them, as a document would list them.
-pub(super) fn gateways(engine: &Engine) -> Vec<PeerConfig> {
-    let core = &engine.side.core;
-    let gateways = core.peers().filter(|peer| peer.gateway && !peer.configured);
-    gateways.map(|view| peer(core, &view).config()).collect()
 }
 
 /// Pages of a buffer of 1 MiB.

@@ -18,7 +18,7 @@ const CONNS_PER_PEER_MAX: u8 = 127;
 pub(super) fn carry_out(node: &Node, tune: &Tune) -> Reply {
     let done = which(tune).and_then(|(net, nid)| {
         let tunables = tunables(tune)?;
-        let tuned = node.with_engine(|engine, _| {
+        let tuned = node.changing().make(|engine, _| {
             let nis = engine.side.core.nis().filter(|ni| ni.id != NiId::LOOPBACK);
             let nis = nis.filter(|ni| net.is_none_or(|net| net == ni.nid.net()));
             let nis = nis.filter(|ni| nid.is_none_or(|nid| nid == ni.nid));
