@@ -119,6 +119,10 @@ pub(crate) struct DaemonArgs {
     /// it: on or off [default: off]
     #[arg(long, value_name = "SWITCH")]
     trust_clients: Option<String>,
+    /// Copy messages from 64k out of and into the memory of clients of this machine, where the
+    /// system allows it: on, auto (on, and no warning where it does not) or off [default: off]
+    #[arg(long, value_name = "WHEN")]
+    client_memory: Option<String>,
     /// Most of the unexpected memory that one client may hold [default: 100]
     #[arg(long, value_name = "PERCENT")]
     unexp_share: Option<String>,
@@ -174,7 +178,7 @@ impl DaemonArgs {
     }
 
     /// The flags that are settings.
-    fn flags(&self) -> [(&'static str, &Option<String>); 21] {
+    fn flags(&self) -> [(&'static str, &Option<String>); 22] {
         [
             ("instance", &self.instance),
             ("directory", &self.directory),
@@ -195,6 +199,7 @@ impl DaemonArgs {
             ("bulk-slots", &self.bulk_slots),
             ("credits", &self.credits),
             ("trust-clients", &self.trust_clients),
+            ("client-memory", &self.client_memory),
             ("unexp-share", &self.unexp_share),
             ("job-weights", &self.job_weights),
         ]

@@ -23,6 +23,7 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bmi::{
@@ -73,6 +74,8 @@ pub(crate) struct Client {
     post_timeout_ms: AtomicU32,
     max_expected: AtomicU64,
     max_unexpected: AtomicU64,
+    /// The method's own thread, until the end.
+    keeper: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// A call of the program under way: memory may be in use until it is over.
@@ -114,11 +117,13 @@ impl Client {
             post_timeout_ms: AtomicU32::new(0),
             max_expected: AtomicU64::new(MAX_EXPECTED),
             max_unexpected: AtomicU64::new(MAX_UNEXPECTED),
+            keeper: Mutex::new(None),
         });
         if !client.options.single_thread {
             let keeper = Arc::downgrade(&client);
             let thread = std::thread::Builder::new().name("zoid".to_owned());
-            thread.spawn(move || keep(&keeper))?;
+            let keeper = thread.spawn(move || keep(&keeper))?;
+            *client.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
         }
         Ok(client)
     }
@@ -347,6 +352,8 @@ impl Method for Client {
         for op in condemned {
             self.completions.complete(op, Err(Error::ConnReset));
         }
+        // A test that sleeps may wait for one of them.
+        self.stir(&self.lock());
     }
 
     fn close(&self) {
@@ -359,27 +366,44 @@ impl Method for Client {
             Connection::Down { .. } => None,
         };
         self.stir(&state);
+        let exposed = state.is_exposed();
         drop(state);
         if let Some(link) = link {
             // Best effort: the end of the stream says the same.
-            if link.is_free(FAREWELL) {
+            let free = link.is_free(FAREWELL);
+            if free {
                 let _late = self.send(&link, &Frame::Bye, 0, FAREWELL);
-                link.shut_down();
-            } else {
-                link.cut();
+            }
+            match free {
+                _ if exposed => link.finish(),
+                true => link.shut_down(),
+                false => link.cut(),
             }
         }
         let mut state = self.lock();
-        while state.inside > 0 || state.is_filling() {
+        while state.inside > 0 || state.is_filling() || state.is_held() {
             self.stir(&state);
             let waited = self.changed.wait_timeout(state, FAREWELL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         state.give_up_flights();
+        drop(state);
+        self.dismiss_keeper();
     }
 }
 
 impl Client {
+    /// Ends the method's own thread: nothing of the library runs once the interface has ended.
+    fn dismiss_keeper(&self) {
+        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(keeper) = keeper.take() else {
+            return;
+        };
+        keeper.thread().unpark();
+        // A thread that panicked has ended, too.
+        let _ended = keeper.join();
+    }
+
     /// The operation of a post is over, and others of its key may be attempted.
     fn finish_post(&self, op: OpId, key: Key) {
         let mut state = self.lock();

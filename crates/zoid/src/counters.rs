@@ -69,6 +69,8 @@ counters! {
     tests,
     /// Refusals of sends and receives that may succeed later.
     not_now,
+    /// Messages that a client let the daemon copy out of or into its memory.
+    memory_shown,
     /// PING frames that a client sent.
     pings_sent,
     /// Connections to the daemon after the first.

@@ -43,4 +43,4 @@ mod spans;
 
 pub use counters::{Counters, Counts};
 pub use factory::Zoid;
-pub use options::Options;
+pub use options::{ClientMemory, Options};

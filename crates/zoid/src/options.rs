@@ -18,6 +18,7 @@ use zoid_proto::Instance;
 /// | `ZOID_EXTENDED_ADDR` | `1`: addresses with an instance or a host are accepted | off |
 /// | `ZOID_INTERRUPTIBLE` | `1`: a signal ends waits | off |
 /// | `ZOID_JOB` | number of the job, for fairness between jobs | 0 |
+/// | `ZOID_CLIENT_MEMORY` | `off`: the daemon may not copy out of and into this process's memory; `allow`: it may, and the kernel is told so | `on`: it may where the kernel allows it |
 /// | `ZOID_PIPELINED` | `1`: posts do not wait for their outcome | off |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -51,6 +52,22 @@ pub struct Options {
     /// the transfer. Off, a client's post is an attempt whose outcome it returns, and a server's may
     /// complete at once.
     pub pipelined: bool,
+    /// Whether a daemon that wants to may copy messages out of and into this process's memory.
+    pub client_memory: ClientMemory,
+}
+
+/// What a client says to a daemon that would copy out of and into its memory. Daemons want to only
+/// where their administrator says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientMemory {
+    /// No.
+    Refuse,
+    /// Yes; whether it can is the kernel's business.
+    #[default]
+    Offer,
+    /// Yes, and the kernel is told that this daemon may (`PR_SET_PTRACER`): for Yama's `ptrace_scope`
+    /// 1. A process has one such other process at most.
+    Allow,
 }
 
 impl Default for Options {
@@ -68,6 +85,7 @@ impl Default for Options {
             interruptible: false,
             job: 0,
             pipelined: false,
+            client_memory: ClientMemory::default(),
         }
     }
 }
@@ -96,6 +114,16 @@ impl Options {
         options.extended_addresses = variable("ZOID_EXTENDED_ADDR").as_deref() == Some("1");
         options.pipelined = variable("ZOID_PIPELINED").as_deref() == Some("1");
         options.interruptible = variable("ZOID_INTERRUPTIBLE").as_deref() == Some("1");
+        match variable("ZOID_CLIENT_MEMORY").as_deref() {
+            None | Some("on") => {}
+            Some("off") => options.client_memory = ClientMemory::Refuse,
+            Some("allow") => options.client_memory = ClientMemory::Allow,
+            Some(other) => {
+                tracing::warn!(
+                    "ZOID_CLIENT_MEMORY has no effect: {other:?} is not on, off or allow"
+                );
+            }
+        }
         let job = number("ZOID_JOB", variable("ZOID_JOB"));
         options.job = job.and_then(|job| u32::try_from(job).ok()).unwrap_or(0);
         options
@@ -123,6 +151,7 @@ mod tests {
                 "ZBMI_CONNECT_TIMEOUT_MS" => "250",
                 "ZOID_CONNECT_TIMEOUT_MS" => "soon",
                 "ZOID_EXTENDED_ADDR" | "ZOID_INTERRUPTIBLE" => "1",
+                "ZOID_CLIENT_MEMORY" => "allow",
                 _ => return None,
             };
             Some(value.to_owned())
@@ -131,6 +160,7 @@ mod tests {
         assert_eq!(options.server_connect, Some(Duration::from_millis(250)));
         assert_eq!(options.client_connect, Duration::from_secs(5));
         assert!(options.extended_addresses && options.interruptible);
+        assert_eq!(options.client_memory, ClientMemory::Allow);
     }
 
     #[test]

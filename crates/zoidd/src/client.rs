@@ -12,6 +12,7 @@
 //! ends, and nothing else suffers.
 
 mod input;
+mod memory;
 mod output;
 mod stream;
 
@@ -23,6 +24,7 @@ use zbmi::{Peer, Time};
 use zoid_proto::fwd::Data;
 
 pub(crate) use input::Input;
+pub(crate) use memory::{Failed, Failure, Memory, Message, Moved, Named, Obstacle, Way};
 pub(crate) use output::{Output, Wrote};
 pub(crate) use stream::{Listener, Stream};
 
@@ -89,6 +91,10 @@ pub(crate) struct Client {
     pub(crate) credits: bool,
     /// Its grants name places in the segment, which it has mapped.
     pub(crate) shared: bool,
+    /// Its grants ask for places in its memory, where that can be read.
+    pub(crate) memory: Option<Memory>,
+    /// The request that ends because its places are not there.
+    pub(crate) faulty: Option<u32>,
     /// It answers PING only now and then, and its silence means nothing.
     pub(crate) quiet: bool,
     pub(crate) tests: crate::advice::TestRate,
@@ -120,6 +126,8 @@ struct Incoming {
     spans: Vec<Span>,
     total: u64,
     received: u64,
+    /// The client was asked where in its memory it is.
+    in_memory: bool,
 }
 
 /// The payload of the frame under way.
@@ -168,6 +176,8 @@ impl Client {
             pinged: now,
             credits: false,
             shared: false,
+            memory: None,
+            faulty: None,
             quiet: false,
             tests: crate::advice::TestRate::default(),
             requests: BTreeMap::new(),
@@ -275,6 +285,13 @@ impl Client {
             .incoming
             .get_mut(&data.grant)
             .ok_or(Violation::Payload)?;
+        if self
+            .memory
+            .as_ref()
+            .is_some_and(|one| one.copies(data.grant))
+        {
+            return Err(Violation::Payload);
+        }
         if self.shared && len == 0 && data.offset == incoming.total {
             incoming.received = incoming.total;
         } else if data.offset != incoming.received || len > incoming.total - incoming.received {
@@ -349,8 +366,33 @@ impl Client {
             spans,
             total,
             received: 0,
+            in_memory: false,
         };
         self.incoming.insert(grant, incoming);
+    }
+
+    /// Whether a message of so many bytes is to be copied out of or into its memory.
+    pub(crate) fn is_copied(&self, total: u64) -> bool {
+        self.memory
+            .as_ref()
+            .is_some_and(|memory| memory.takes(total))
+    }
+
+    /// Whether something is to be copied.
+    pub(crate) fn has_copies(&self) -> bool {
+        self.memory.as_ref().is_some_and(Memory::is_busy)
+    }
+
+    /// The client is asked where in its memory the message of a grant is, or (`false`) not any more.
+    pub(crate) fn ask_places(&mut self, grant: u64, asked: bool) {
+        if let Some(incoming) = self.incoming.get_mut(&grant) {
+            incoming.in_memory = asked;
+        }
+    }
+
+    /// The message of a grant is in the segment.
+    pub(crate) fn copied(&mut self, grant: u64) {
+        self.incoming.remove(&grant);
     }
 
     /// The engine gave the client a message, which it will acknowledge.
@@ -363,10 +405,13 @@ impl Client {
         if self.stopped.contains(&grant) {
             return Ok(false);
         }
-        match self.incoming.remove(&grant) {
-            Some(_) => Ok(true),
-            None => Err(Violation::Grant),
+        if self.incoming.remove(&grant).is_none() {
+            return Err(Violation::Grant);
         }
+        if let Some(memory) = &mut self.memory {
+            memory.forget(grant);
+        }
+        Ok(true)
     }
 
     /// The client acknowledges a message; `true` when the engine still waits for it.
@@ -374,7 +419,8 @@ impl Client {
         if self.stopped.contains(&grant) {
             return Ok(false);
         }
-        if self.output.is_sending(grant) {
+        let copies = self.memory.as_ref().is_some_and(|one| one.has(grant));
+        if copies || self.output.is_sending(grant) {
             return Err(Violation::Grant);
         }
         let request = self.outgoing.remove(&grant).ok_or(Violation::Grant)?;
@@ -390,6 +436,9 @@ impl Client {
     pub(crate) fn stop(&mut self, grant: u64) -> io::Result<()> {
         self.incoming.remove(&grant);
         self.outgoing.remove(&grant);
+        if let Some(memory) = &mut self.memory {
+            memory.forget(grant);
+        }
         self.stopped.push_back(grant);
         if self.stopped.len() > STOPPED_MAX {
             self.stopped.pop_front();

@@ -1,6 +1,6 @@
 //! What the daemon counts around the engine.
 
-use crate::client::Violation;
+use crate::client::{Obstacle, Violation};
 
 /// Counters of a daemon since its start. They only grow.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -27,6 +27,13 @@ pub(crate) struct DaemonCounters {
     pub(crate) replies_delayed: u64,
     /// Clients that test too often and in vain.
     pub(crate) advice: u64,
+    /// Messages copied out of and into clients' memory.
+    pub(crate) copies: u64,
+    /// Their bytes.
+    pub(crate) copied_bytes: u64,
+    /// Copies that failed because the client does not have the memory that it named.
+    pub(crate) faults: u64,
+    obstacles: [u64; Obstacle::ALL.len()],
     violations: [u64; Violation::ALL.len()],
 }
 
@@ -35,6 +42,19 @@ impl DaemonCounters {
     #[must_use]
     pub(crate) fn violations(&self, violation: Violation) -> u64 {
         self.violations[violation as usize]
+    }
+
+    /// How often the stream had to do it.
+    #[must_use]
+    pub(crate) fn obstacles(&self, obstacle: Obstacle) -> u64 {
+        self.obstacles[obstacle as usize]
+    }
+
+    /// Counts an obstacle; `true` for the first of its kind.
+    pub(crate) fn meet(&mut self, obstacle: Obstacle) -> bool {
+        let count = &mut self.obstacles[obstacle as usize];
+        *count += 1;
+        *count == 1
     }
 
     pub(crate) fn violate(&mut self, violation: Violation) {

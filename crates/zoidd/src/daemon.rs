@@ -14,6 +14,7 @@
 
 mod clients;
 mod commands;
+mod copies;
 mod outputs;
 mod scrapes;
 mod upkeep;

@@ -47,4 +47,4 @@ pub use error::Error;
 pub use failpoint::{BadFailpoint, Failpoint, Failpoints, Place};
 pub use home::{Removed, cleanup, find_directory};
 pub use metrics::{Metric, read as read_metrics};
-pub use options::{HugePages, Options, Prefault, SETTINGS, SettingError, VARIABLES};
+pub use options::{ClientMemory, HugePages, Options, Prefault, SETTINGS, SettingError, VARIABLES};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use zbmi::{ClientTraffic, Histogram, Refusal};
 use zoid_proto::{Instance, ServerStatistics};
 
-use crate::client::Violation;
+use crate::client::{Obstacle, Violation};
 use crate::counters::DaemonCounters;
 use crate::daemon::metrics_file;
 use crate::options::Options;
@@ -241,7 +241,13 @@ impl View<'_> {
             Sample::new(Kind::Counter, "violations_total", help, value)
                 .labelled("rule", rule.name())
         });
-        refusals.chain(violations).collect()
+        let obstacles = Obstacle::ALL.iter().map(|reason| {
+            let value = self.daemon.obstacles(*reason);
+            let help = "Clients, or single messages, not served by copies of memory, by reason.";
+            Sample::new(Kind::Counter, "client_memory_fallbacks_total", help, value)
+                .labelled("reason", reason.name())
+        });
+        refusals.chain(violations).chain(obstacles).collect()
     }
 
     fn of_clients(&self) -> Vec<Sample> {

@@ -29,7 +29,7 @@ use crate::failpoint::Failpoints;
 use crate::size::{parse_milliseconds, parse_size};
 
 /// Every setting: its name, and what it means in a line.
-pub const SETTINGS: [(&str, &str); 21] = [
+pub const SETTINGS: [(&str, &str); 22] = [
     ("instance", "name of this daemon and its pset"),
     ("directory", "where lock, journal and sockets are"),
     ("socket", "path of the clients' Unix socket"),
@@ -80,6 +80,10 @@ pub const SETTINGS: [(&str, &str); 21] = [
         "on or off: clients of this machine may map the segment and copy in and out of it",
     ),
     (
+        "client-memory",
+        "on, auto or off: copy large messages out of and into the memory of clients of this machine",
+    ),
+    (
         "unexp-share",
         "most percent of the unexpected memory that one client may hold",
     ),
@@ -122,6 +126,18 @@ impl Prefault {
             Self::Off => false,
         }
     }
+}
+
+/// Whether messages are copied out of and into clients' memory.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum ClientMemory {
+    /// They come and go by the stream.
+    #[default]
+    Off,
+    /// As [`ClientMemory::On`], but a client where that does not work is nothing to warn of.
+    Auto,
+    /// Where the system allows it; elsewhere by the stream, with the reason in the log once.
+    On,
 }
 
 /// Pages that the segment is made of.
@@ -182,6 +198,8 @@ pub struct Options {
     pub credits: u32,
     /// Whether local clients that ask get the segment, which they can then write as a whole.
     pub trust_clients: bool,
+    /// Whether messages are copied out of and into local clients' memory.
+    pub client_memory: ClientMemory,
     /// Percent of the unexpected memory for one client, 1 to 100.
     pub unexpected_share: u32,
     /// How many large transfers each job, by number, begins in its turn; 1 for those not named.
@@ -213,6 +231,7 @@ impl Default for Options {
             bulk_slots: 2,
             credits: 0,
             trust_clients: false,
+            client_memory: ClientMemory::Off,
             unexpected_share: 100,
             job_weights: BTreeMap::new(),
             failpoints: Failpoints::default(),
@@ -305,6 +324,7 @@ impl Options {
             "bulk-slots" => self.bulk_slots = number(value)?,
             "credits" => self.credits = number(value)?,
             "trust-clients" => self.trust_clients = switch(value)?,
+            "client-memory" => self.client_memory = client_memory(value)?,
             "job-weights" => self.job_weights = job_weights(value)?,
             _ => self.unexpected_share = number(value)?,
         }
@@ -489,6 +509,15 @@ fn job_weights(value: &str) -> Result<BTreeMap<u32, u32>, String> {
         }
     }
     Ok(weights)
+}
+
+fn client_memory(value: &str) -> Result<ClientMemory, String> {
+    match value {
+        "on" => Ok(ClientMemory::On),
+        "auto" => Ok(ClientMemory::Auto),
+        "off" => Ok(ClientMemory::Off),
+        _ => Err("is on, auto or off".to_owned()),
+    }
 }
 
 fn switch(value: &str) -> Result<bool, String> {

@@ -220,11 +220,27 @@ impl Client {
                     Err(_) => Outcome::Unknown(ticket.stay),
                 }
             }
+            (Step::Grant, Answer::GrantedInMemory(grant)) => {
+                if self.show(ticket, grant, &op.segments) {
+                    return Progress::Waits(Step::Taken);
+                }
+                return self.stream_granted(ticket, op, grant);
+            }
+            // The daemon could not copy it.
+            (Step::Taken, Answer::Granted(grant, None)) => {
+                return self.stream_granted(ticket, op, grant);
+            }
             // In answer to a repetition: the first has arrived.
             (Step::Grant | Step::Taken, Answer::Done(Status::DONE)) => Outcome::Done(op.total),
             (Step::Message, Answer::Done(Status::NONE)) => Outcome::NotNow,
             (Step::Grant | Step::Taken | Step::Message, Answer::Done(status)) => refused(status),
             (Step::Message, Answer::Coming(grant, total, None)) => {
+                return Progress::Waits(Step::Rest { grant, total });
+            }
+            (Step::Message, Answer::ComingInMemory(grant, total)) => {
+                if !self.show(ticket, grant, &spans::part(&op.segments, 0, total)) {
+                    self.decline(ticket, grant);
+                }
                 return Progress::Waits(Step::Rest { grant, total });
             }
             (Step::Message, Answer::Coming(grant, total, Some(places))) => {
@@ -240,6 +256,13 @@ impl Client {
             _ => Outcome::Failed(Error::Proto),
         };
         Progress::Ended(outcome)
+    }
+
+    fn stream_granted(&self, ticket: &Ticket, op: &Op, grant: u64) -> Progress {
+        match self.stream(ticket, op, grant) {
+            Ok(()) => Progress::Waits(Step::Taken),
+            Err(_) => Progress::Ended(Outcome::Unknown(ticket.stay)),
+        }
     }
 
     /// Credits are the connection's: one of the next would be lost to it.

@@ -101,6 +101,8 @@ pub(super) struct Link {
     /// How long a call of the system waits for the other side, once there is one.
     patience: OnceLock<Duration>,
     writing: Mutex<()>,
+    /// The daemon's number, for it to look at.
+    mark: OnceLock<Span>,
     reader: Mutex<Reader>,
     counters: Arc<Counters>,
     born: Instant,
@@ -147,6 +149,7 @@ impl Link {
             stream: Stream::connect(place, limit)?,
             patience: OnceLock::new(),
             writing: Mutex::new(()),
+            mark: OnceLock::new(),
             reader: Mutex::default(),
             counters,
             born: Instant::now(),
@@ -192,6 +195,42 @@ impl Link {
     pub(super) fn shut_down(&self) {
         let _whole = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.stream.shut_down();
+    }
+
+    /// Ends the connection for the daemon, which then closes its end.
+    pub(super) fn finish(&self) {
+        if let Stream::Unix(stream) = &self.stream {
+            // A connection that is gone already cannot be shut down, which is as good.
+            let _gone = stream.shutdown(std::net::Shutdown::Write);
+        }
+    }
+
+    /// Whether the daemon has closed its end, after [`finish`](Self::finish).
+    pub(super) fn is_let_go(&self) -> bool {
+        // Who cannot be asked is as good as gone.
+        sys::has_hung_up(&self.stream).unwrap_or(true)
+    }
+
+    /// Holds a number in memory for as long as the connection lives, once.
+    pub(super) fn hold(&self, number: u64) -> Option<Span> {
+        let mark = Span::from(number.to_ne_bytes().to_vec());
+        self.mark.set(mark.clone()).ok()?;
+        Some(mark)
+    }
+
+    /// Tells the kernel that the daemon may trace this process.
+    ///
+    /// # Errors
+    ///
+    /// Not a local socket; what [`sys::let_trace`] fails with.
+    pub(super) fn let_daemon_trace(&self) -> io::Result<()> {
+        let Stream::Unix(stream) = &self.stream else {
+            return Err(ErrorKind::Unsupported.into());
+        };
+        match sys::peer_credentials(stream)?.process {
+            0 => Err(ErrorKind::NotFound.into()),
+            daemon => sys::let_trace(daemon),
+        }
     }
 
     /// Ends the connection even where a write is stuck.

@@ -15,6 +15,7 @@
 
 mod connect;
 mod dispatch;
+mod exposure;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
@@ -115,6 +116,8 @@ struct Follower {
 struct Call {
     answers: VecDeque<Answer>,
     sink: Option<Sink>,
+    /// The daemon may be copying its message, as long as this connection has two ends.
+    exposed: Option<Arc<Link>>,
 }
 
 /// Where the message of a receive goes.
@@ -144,10 +147,14 @@ impl Sink {
 pub(super) enum Answer {
     /// GRANT: a buffer is reserved; with places for a client that may write the segment.
     Granted(u64, Option<Vec<Extent>>),
+    /// GRANT: a buffer is reserved, and the daemon copies the message.
+    GrantedInMemory(u64),
     /// SEND_DONE, or a RECV_REPLY without a message.
     Done(Status),
     /// RECV_REPLY: so many bytes come; with places for a client that may read the segment.
     Coming(u64, usize, Option<Vec<Extent>>),
+    /// RECV_REPLY: so many bytes are there, and the daemon copies them.
+    ComingInMemory(u64, usize),
     /// The last of them has come.
     Received,
     /// TEST_REPLY: how many of each entry are ready.
@@ -308,7 +315,10 @@ impl State {
             Connection::Up(current) if Arc::ptr_eq(current, link) => {}
             _ => return,
         }
-        link.cut();
+        match self.is_exposed() {
+            true => link.finish(),
+            false => link.cut(),
+        }
         let now = Instant::now();
         self.connection = Connection::Down {
             since: now,
@@ -571,7 +581,7 @@ impl Client {
         let mut state = self.lock();
         // Another thread may be writing to this call's memory at this moment: a connection that is
         // lost does not end that at once.
-        while state.filling.is_some_and(|(filled, _)| filled == request) {
+        while state.filling.is_some_and(|(filled, _)| filled == request) || state.holds(request) {
             state = self.follow(state, Some(request), FILLING).0;
         }
         state.calls.remove(&request);

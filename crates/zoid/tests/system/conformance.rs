@@ -22,6 +22,22 @@ mod same_host {
     bmi::conformance_tests!(Bed::with(|options| options.trust_clients = true));
 }
 
+mod client_memory {
+    use super::*;
+
+    bmi::conformance_tests!(Bed::with(|options| {
+        options.client_memory = zoidd::ClientMemory::On;
+    }));
+}
+
+mod pipelined_client_memory {
+    use super::*;
+
+    bmi::conformance_tests!(
+        Bed::with(|options| options.client_memory = zoidd::ClientMemory::On).pipelined()
+    );
+}
+
 mod credits {
     use super::*;
 

@@ -13,6 +13,7 @@
 
 mod bad_input;
 mod bed;
+mod client_memory;
 mod conformance;
 mod detector;
 mod huge_pages;

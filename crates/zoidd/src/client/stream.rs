@@ -20,6 +20,13 @@ pub(crate) enum Stream {
     Tcp(TcpStream),
 }
 
+impl Stream {
+    /// Whether the client is on this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self, Self::Unix(_))
+    }
+}
+
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {

@@ -22,7 +22,7 @@ use crate::client::{Client, Input, Kind, Received, Stream, Violation};
 use crate::failpoint::Place;
 
 /// Bytes that one client moves in its turn, in each direction: one chunk.
-const SLICE: usize = 4 << 20;
+pub(super) const SLICE: usize = 4 << 20;
 
 /// Reads in one turn: a client that sends many small frames lets others come too.
 const READS: usize = 16;
@@ -145,7 +145,7 @@ impl Daemon {
             client.queued = false;
         }
         self.client_first = true;
-        let moved = self.read(key) + self.write(key);
+        let moved = self.read(key) + self.copy(key) + self.write(key);
         self.client_first = false;
         self.answer_deferred();
         self.watch_for_room(key);
@@ -159,7 +159,7 @@ impl Daemon {
         // What was read last, or while too much waited to be written, is no news of the system's.
         let unread = client.readable || client.has_frame();
         let reads = unread && !client.closing && !client.output.is_backed_up();
-        if reads || (client.writable && !client.output.is_empty()) {
+        if reads || client.has_copies() || (client.writable && !client.output.is_empty()) {
             self.enqueue(key);
         }
         moved
@@ -360,6 +360,7 @@ impl Daemon {
                         .transfer_acknowledged(now, GrantId(*grant), result);
                 }
             }
+            Frame::Places(places) => self.places(key, header, places)?,
             Frame::Wake => self.engine.wake(now, peer, RequestId(header.request)),
             Frame::Ping => {
                 let pong = FrameHeader::new(FrameType::PONG, header.request);
@@ -428,11 +429,16 @@ impl Daemon {
         let local = matches!(client.stream, Stream::Unix(_));
         let wished = hello.caps.contains(Caps::SHARED_MEMORY);
         client.shared = self.options.trust_clients && local && wished;
+        let mark = self.reach(key, hello);
+        let Some(client) = self.clients.get_mut(key) else {
+            return;
+        };
         client.peer = Some(attached.peer);
         client.credits = attached.credits > 0;
         client.quiet = hello.caps.contains(Caps::QUIET);
         let mut caps = Caps::MULTIPLEX | Caps::QUIET;
         caps.set(Caps::SHARED_MEMORY, client.shared);
+        caps.set(Caps::CLIENT_MEMORY, mark.is_some());
         caps.set(Caps::REATTACH, !self.options.reattach.is_zero());
         caps.set(Caps::REATTACHED, attached.reattached);
         let welcome = Welcome {
@@ -456,7 +462,8 @@ impl Daemon {
         let header = FrameHeader::new(FrameType::WELCOME, header.request).with_status(Status::DONE);
         let frame = Frame::Welcome(welcome);
         if !welcome.caps.contains(Caps::SHARED_MEMORY) {
-            return self.push(key, header, &frame);
+            self.push(key, header, &frame);
+            return self.push_mark(key, mark);
         }
         if let Err(error) = self.pass_segment(key, header, &frame) {
             warn!(%error, "cannot pass the segment to a client");

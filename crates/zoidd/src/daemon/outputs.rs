@@ -6,7 +6,7 @@ use zoid_proto::fwd::{Event, Frame, FrameHeader, FrameType, Grant, Place, Readin
 use zoid_proto::{Extent, List, Status};
 
 use super::Daemon;
-use crate::client::Kind;
+use crate::client::{Kind, Message};
 use crate::failpoint;
 
 impl Daemon {
@@ -61,8 +61,11 @@ impl Daemon {
             return;
         }
         let extents = extents(transfer);
+        let copied = client.is_copied(transfer.total);
+        client.ask_places(grant, copied);
         let place = match client.shared {
             true => Place::Shared(List::new(&extents)),
+            false if copied => Place::Memory,
             false => Place::Stream,
         };
         self.options.failpoints.pass(failpoint::Place::BeforeGrant);
@@ -83,14 +86,25 @@ impl Daemon {
         };
         client.deliver(grant, request);
         let (total, shared) = (transfer.total, client.shared);
-        // Without bytes the reply says all.
-        if !shared && total > 0 {
-            client.output.deliver(grant, request, spans, total);
-        }
         let extents = extents(transfer);
-        let place = match shared {
-            true => Place::Shared(List::new(&extents)),
-            false => Place::Stream,
+        let place = match &mut client.memory {
+            _ if shared => Place::Shared(List::new(&extents)),
+            Some(memory) if memory.takes(total) => {
+                let message = Message {
+                    request,
+                    spans,
+                    total,
+                };
+                memory.offer(grant, message);
+                Place::Memory
+            }
+            _ => {
+                // Without bytes the reply says all.
+                if total > 0 {
+                    client.output.deliver(grant, request, spans, total);
+                }
+                Place::Stream
+            }
         };
         let reply = RecvReply {
             total,
@@ -135,6 +149,7 @@ impl Daemon {
             return;
         };
         let kind = client.requests.remove(&request.0).unwrap_or(Kind::Send);
+        let faulty = client.faulty == Some(request.0);
         let status = match &reply {
             Reply::Sent => {
                 self.options
@@ -142,6 +157,7 @@ impl Daemon {
                     .pass(failpoint::Place::BeforeSendDone);
                 Status::DONE
             }
+            Reply::NotNow if faulty => Status::FAULT,
             Reply::NotNow if kind == Kind::Send => Status::NO_MEMORY,
             Reply::NotNow => Status::NONE,
             Reply::Ready(_) => Status::DONE,

@@ -6,7 +6,7 @@ use super::View;
 type Row = (&'static str, &'static str, fn(&View<'_>) -> u64);
 
 /// What only grows.
-pub(super) const COUNTERS: [Row; 42] = [
+pub(super) const COUNTERS: [Row; 45] = [
     (
         "wire_bytes_in_total",
         "Bytes from clients, frames included.",
@@ -167,6 +167,21 @@ pub(super) const COUNTERS: [Row; 42] = [
         "transfers_stopped_total",
         "Transfers that were stopped, stalled ones among them.",
         |view| view.engine.transfers_stopped,
+    ),
+    (
+        "client_memory_copies_total",
+        "Messages copied out of and into clients' memory.",
+        |view| view.daemon.copies,
+    ),
+    (
+        "client_memory_bytes_total",
+        "Bytes of these messages.",
+        |view| view.daemon.copied_bytes,
+    ),
+    (
+        "client_memory_faults_total",
+        "Messages in memory that their client does not have.",
+        |view| view.daemon.faults,
     ),
     (
         "server_copies_total",

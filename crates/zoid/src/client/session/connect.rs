@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 
 use bmi::Error;
 use sys::{Mapping, SharedMemory};
-use zoid_proto::fwd::{Caps, Frame, Hello, PROTOCOL_VERSION};
+use zoid_proto::List;
+use zoid_proto::fwd::{Caps, Event, Frame, Hello, PROTOCOL_VERSION, Places};
 
 use super::{Client, Connection, SILENT_HEARTBEATS, Signals, State, Stay};
 use crate::address::Place;
 use crate::client::link::Link;
 use crate::error::{of_lost_connection, of_status};
+use crate::options::ClientMemory;
 
 /// How often a client that lost its daemon looks whether it is back.
 pub(super) const RETRY: Duration = Duration::from_millis(50);
@@ -128,6 +130,9 @@ impl Client {
         if welcome.version != PROTOCOL_VERSION {
             return Err(Error::ProtoNoSupport);
         }
+        if welcome.caps.contains(Caps::CLIENT_MEMORY) {
+            self.open_memory(&link, limit)?;
+        }
         let shared = welcome.caps.contains(Caps::SHARED_MEMORY);
         let segment = descriptors
             .into_iter()
@@ -156,13 +161,34 @@ impl Client {
         Ok(link)
     }
 
+    /// The daemon would copy out of and into memory of this process: it says what to show it there.
+    fn open_memory(&self, link: &Link, limit: Duration) -> Result<(), Error> {
+        let lost = |error: io::Error| of_lost_connection(&error);
+        let (header, body, _) = link.receive_first(limit).map_err(lost)?;
+        let Ok(Frame::Event(Event::Mark(number))) = Frame::decode(&header, &body) else {
+            return Err(Error::Proto);
+        };
+        if self.options.client_memory == ClientMemory::Refuse {
+            return Err(Error::Proto);
+        }
+        let part = [self.hold_mark(link, number).ok_or(Error::Proto)?];
+        let places = Frame::Places(Places {
+            grant: 0,
+            parts: List::new(&part),
+        });
+        self.send(link, &places, 0, limit).map_err(lost)
+    }
+
     fn hello(&self, state: &State) -> Hello {
         let mut caps = Caps::empty();
         let many = !self.options.single_thread || self.pipelined.load(Ordering::Relaxed);
         caps.set(Caps::MULTIPLEX, many);
         caps.set(Caps::QUIET, self.options.single_thread);
         caps.insert(Caps::REATTACH | Caps::REATTACHED);
-        caps.set(Caps::SHARED_MEMORY, matches!(state.place, Place::Unix(_)));
+        let local = matches!(state.place, Place::Unix(_));
+        caps.set(Caps::SHARED_MEMORY, local);
+        let offers = self.options.client_memory != ClientMemory::Refuse;
+        caps.set(Caps::CLIENT_MEMORY, local && offers);
         Hello {
             version_min: PROTOCOL_VERSION,
             version_max: PROTOCOL_VERSION,

@@ -21,23 +21,39 @@ impl State {
         let request = header.request;
         match frame {
             Frame::Grant(grant) => {
-                let answer = Answer::Granted(grant.grant, places(&grant.place));
+                self.conceal(request);
+                let answer = match grant.place {
+                    Way::Memory => Answer::GrantedInMemory(grant.grant),
+                    _ => Answer::Granted(grant.grant, places(&grant.place)),
+                };
                 self.answer(request, answer);
             }
-            Frame::SendDone => self.answer(request, Answer::Done(header.status)),
+            Frame::SendDone => {
+                self.conceal(request);
+                self.answer(request, Answer::Done(header.status));
+            }
             Frame::RecvReply(_) if header.status != Status::DONE => {
+                self.conceal(request);
                 self.answer(request, Answer::Done(header.status));
             }
             Frame::RecvReply(reply) => {
                 let total = usize::try_from(reply.total).unwrap_or(usize::MAX);
-                self.coming(request, reply.grant, total, places(&reply.place))?;
+                match reply.place {
+                    Way::Memory => self.coming_in_memory(request, reply.grant, total)?,
+                    _ => self.coming(request, reply.grant, total, places(&reply.place))?,
+                }
             }
             Frame::TestReply(ready) => {
                 self.answer(request, Answer::Ready(ready.counts.iter().collect()));
             }
             Frame::Event(event) => self.news(*event, header.status, keep),
-            // An empty piece of a message of no bytes, which is complete without it.
-            Frame::Data(_) | Frame::Pong => {}
+            // Or an empty piece of a message of no bytes, which is complete without it.
+            Frame::Data(data) => {
+                if let Some(request) = self.copied(data.grant, data.offset) {
+                    self.answer(request, Answer::Received);
+                }
+            }
+            Frame::Pong => {}
             _ => return Err(nonsense("a frame that only clients send")),
         }
         Ok(())
@@ -51,8 +67,32 @@ impl State {
         total: usize,
         places: Option<Vec<Extent>>,
     ) -> io::Result<()> {
-        let Some(call) = self.calls.get_mut(&request) else {
+        if !self.announce(request, grant, total)? {
             return Ok(());
+        }
+        let complete = places.is_none() && total == 0;
+        self.answer(request, Answer::Coming(grant, total, places));
+        if complete {
+            self.answer(request, Answer::Received);
+        }
+        Ok(())
+    }
+
+    /// The same, for the daemon to copy.
+    fn coming_in_memory(&mut self, request: u32, grant: u64, total: usize) -> io::Result<()> {
+        if total == 0 {
+            return Err(nonsense("a copy of no bytes"));
+        }
+        if self.announce(request, grant, total)? {
+            self.answer(request, Answer::ComingInMemory(grant, total));
+        }
+        Ok(())
+    }
+
+    /// Whether somebody waits for it.
+    fn announce(&mut self, request: u32, grant: u64, total: usize) -> io::Result<bool> {
+        let Some(call) = self.calls.get_mut(&request) else {
+            return Ok(false);
         };
         let Some(sink) = &mut call.sink else {
             return Err(nonsense("a message for a call that receives none"));
@@ -61,12 +101,7 @@ impl State {
             return Err(nonsense("a message that does not fit"));
         }
         (sink.grant, sink.total) = (Some(grant), total);
-        let complete = places.is_none() && total == 0;
-        self.answer(request, Answer::Coming(grant, total, places));
-        if complete {
-            self.answer(request, Answer::Received);
-        }
-        Ok(())
+        Ok(true)
     }
 
     pub(super) fn expect_payload(
@@ -79,6 +114,7 @@ impl State {
             self.filling = None;
             return Ok(Verdict::Discard);
         };
+        self.conceal(request);
         let sink = self.calls.get(&request).and_then(|call| call.sink.as_ref());
         let Some(sink) = sink else {
             return Ok(Verdict::Discard);

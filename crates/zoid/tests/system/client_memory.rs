@@ -1,0 +1,209 @@
+//! Messages that the daemon copies out of and into the client's memory. Client and daemon are one
+//! process here, so the kernel always allows it; `processes` has those where it does not.
+
+use bmi::{Buffer, Error, Post, Tag};
+use zoid::ClientMemory;
+use zoidd::ClientMemory as Wish;
+
+use crate::bed::{Bed, End, immediate, pattern, pending};
+
+/// The shortest message that is copied.
+const SHORTEST: usize = 64 << 10;
+
+fn bed() -> Bed {
+    Bed::with(|options| options.client_memory = Wish::On)
+}
+
+fn copies(bed: &Bed) -> f64 {
+    bed.metric("zoidd_client_memory_copies_total")
+}
+
+/// A message of each size each way, against a post that waits and before one.
+fn both_ways(server: &End, client: &End, sizes: &[usize]) {
+    for (at, &len) in sizes.iter().enumerate() {
+        let tag = i32::try_from(at).unwrap() * 4;
+        let bytes = pattern(len);
+        let receives = server.receive_into(tag, len);
+        let (sent, _) = client.finish(client.send(tag, bytes.clone()));
+        assert_eq!(sent, Ok(len));
+        let (received, payload) = server.finish(receives);
+        assert_eq!(received, Ok(len));
+        assert!(*payload.into_buffer() == bytes, "{len} to the server");
+
+        let late = client.send(tag + 1, bytes.clone());
+        let receives = server.receive_into(tag + 1, len);
+        assert_eq!(client.finish(late).0, Ok(len));
+        assert_eq!(server.finish(receives).0, Ok(len));
+
+        let sends = server.send(tag + 2, bytes.clone());
+        let (received, payload) = client.finish(client.receive_into(tag + 2, len));
+        assert_eq!(received, Ok(len));
+        assert!(*payload.into_buffer() == bytes, "{len} to the client");
+        assert_eq!(server.finish(sends).0, Ok(len));
+
+        let late = client.receive_into(tag + 3, len + 5);
+        let sends = server.send(tag + 3, bytes.clone());
+        let (received, payload) = client.finish(late);
+        assert_eq!(received, Ok(len));
+        let buffer = payload.into_buffer();
+        assert!(buffer[..len] == bytes && buffer[len..] == [0; 5]);
+        assert_eq!(server.finish(sends).0, Ok(len));
+    }
+}
+
+const SIZES: [usize; 10] = [
+    0,
+    1,
+    8192,
+    SHORTEST - 1,
+    SHORTEST,
+    SHORTEST + 1,
+    1 << 20,
+    (4 << 20) - 1,
+    (4 << 20) + 1,
+    9 << 20,
+];
+
+#[test]
+fn section_4_7_long_messages_are_copied_and_short_ones_are_streamed() {
+    let bed = bed();
+    let (server, client) = bed.meet();
+    both_ways(&server, &client, &SIZES);
+    let long = SIZES.iter().filter(|len| **len >= SHORTEST).count();
+    assert_eq!(copies(&bed), 4.0 * long as f64);
+    assert_eq!(client.counters.read().memory_shown, 4 * long as u64);
+    let bytes: usize = SIZES.iter().filter(|len| **len >= SHORTEST).sum();
+    assert_eq!(
+        bed.metric("zoidd_client_memory_bytes_total"),
+        4.0 * bytes as f64
+    );
+    // R30: of these no byte goes over the stream, but for the words about them.
+    let streamed: usize = SIZES.iter().filter(|len| **len < SHORTEST).sum();
+    let wire = bed.metric("zoidd_wire_bytes_in_total");
+    assert!(wire < 2.0 * streamed as f64 + 40_000.0, "{wire}");
+}
+
+#[test]
+fn section_4_7_posts_that_do_not_wait_are_copied_too() {
+    let bed = bed().pipelined();
+    let (server, client) = (bed.serve(), bed.join());
+    let server = {
+        let mut server = server;
+        let (sent, _) = client.finish(client.unexpected(0, b"hello"));
+        assert_eq!(sent, Ok(5));
+        server.peer = server.next_unexpected().from;
+        server
+    };
+    both_ways(&server, &client, &SIZES);
+    assert!(copies(&bed) > 0.0);
+}
+
+#[test]
+fn section_4_7_lists_are_copied_piece_by_piece() {
+    let bed = bed();
+    let (server, client) = bed.meet();
+    let lens = [1, 0, 70_000, 4096, 3, 100_000];
+    let total: usize = lens.iter().sum();
+    let list = || -> Vec<Buffer> { lens.iter().map(|len| client.outside(*len)).collect() };
+    let mut sent = list();
+    let bytes = pattern(total);
+    let mut at = 0;
+    for piece in &mut sent {
+        let len = piece.len();
+        piece.copy_from_slice(&bytes[at..at + len]);
+        at += len;
+    }
+    let receives = server.receive_into(1, total);
+    immediate(client.send(1, sent));
+    let (_, payload) = server.finish(receives);
+    assert!(*payload.into_buffer() == bytes);
+    let sends = server.send(2, bytes.clone());
+    let (_, payload) = immediate(client.receive(2, list()));
+    let parts = payload.into_buffers();
+    let got: Vec<u8> = parts.iter().flat_map(|part| part.to_vec()).collect();
+    assert!(got == bytes);
+    assert_eq!(server.finish(sends).0, Ok(total));
+    assert_eq!(copies(&bed), 2.0);
+}
+
+#[test]
+fn section_4_7_ten_thousand_pieces_go_by_the_stream() {
+    let bed = bed();
+    let (server, client) = bed.meet();
+    let pieces = 10_000;
+    let total = pieces * 8;
+    let bytes = pattern(total);
+    let list: Vec<Buffer> = bytes.chunks(8).map(Buffer::from).collect();
+    let receives = server.receive_into(1, total);
+    immediate(client.send(1, list));
+    assert!(*server.finish(receives).1.into_buffer() == bytes);
+    let sends = server.send(2, bytes.clone());
+    let into: Vec<Buffer> = (0..pieces).map(|_| client.outside(8)).collect();
+    let (_, payload) = immediate(client.receive(2, into));
+    let got: Vec<u8> = payload
+        .into_buffers()
+        .iter()
+        .flat_map(|part| part.to_vec())
+        .collect();
+    assert!(got == bytes);
+    assert_eq!(server.finish(sends).0, Ok(total));
+    assert_eq!(copies(&bed), 0.0);
+    let declined = "zoidd_client_memory_fallbacks_total{reason=\"declined\"}";
+    assert_eq!(bed.metric(declined), 1.0);
+}
+
+#[test]
+fn section_4_7_who_refuses_and_who_is_not_asked_gets_the_stream() {
+    for (wish, client_memory) in [
+        (Wish::On, ClientMemory::Refuse),
+        (Wish::Off, ClientMemory::Offer),
+    ] {
+        let bed = Bed::with(|options| options.client_memory = wish);
+        let mut server = bed.serve();
+        let mut options = bed.options();
+        options.client_memory = client_memory;
+        let client = End::client(options);
+        server.peer = server.greeted_by(&client);
+        both_ways(&server, &client, &[1 << 20]);
+        assert_eq!(copies(&bed), 0.0);
+        let not_offered = "zoidd_client_memory_fallbacks_total{reason=\"not_offered\"}";
+        let asked = if wish == Wish::On { 1.0 } else { 0.0 };
+        assert_eq!(bed.metric(not_offered), asked);
+    }
+}
+
+#[test]
+fn section_4_7_clients_over_tcp_are_not_asked() {
+    let bed = Bed::with(|options| {
+        options.client_memory = Wish::On;
+        options.listen = Some("127.0.0.1:0".parse().unwrap());
+    });
+    let server = bed.serve();
+    let client = bmi::conformance::Bed::client(&bed);
+    let context = client.open_context().unwrap();
+    let to = client
+        .lookup(&bmi::conformance::Bed::address(&bed, &server.bmi))
+        .unwrap();
+    let posted = client.post_send(context, to, Buffer::from(&*pattern(1 << 20)), Tag(1), 0);
+    assert!(matches!(posted.unwrap(), Post::Pending(_)));
+    let no_reason = bed
+        .metrics()
+        .into_iter()
+        .filter(|metric| metric.name.contains("client_memory_fallbacks") && metric.value > 0.0);
+    assert_eq!(no_reason.count(), 0);
+}
+
+#[test]
+fn section_4_7_a_receive_that_is_cancelled_is_not_copied_into() {
+    let bed = bed();
+    let (server, client) = bed.meet();
+    let op = pending(client.receive_into(1, 1 << 20));
+    client.bmi.cancel(op).unwrap();
+    assert_eq!(client.wait(op).result, Err(Error::Cancel));
+    let sends = pending(server.send(1, pattern(1 << 20)));
+    let (received, payload) = client.finish(client.receive_into(1, 1 << 20));
+    assert_eq!(received, Ok(1 << 20));
+    assert!(*payload.into_buffer() == pattern(1 << 20));
+    assert_eq!(server.wait(sends).result, Ok(1 << 20));
+    assert_eq!(copies(&bed), 1.0);
+}

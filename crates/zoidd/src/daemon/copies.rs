@@ -1,0 +1,224 @@
+//! Messages that are copied out of and into clients' memory.
+//!
+//! A copy is part of its client's turn, as reading and writing its socket are: at most one chunk, in
+//! one thread, so that nobody waits longer for their own turn than for anybody's stream.
+
+use tracing::{debug, info, warn};
+use zbmi::{Departure, Errno, GrantId};
+use zoid_proto::Status;
+use zoid_proto::fwd::{
+    Caps, Data, Event, Frame, FrameHeader, FrameType, Grant, Hello, Place, Places, RecvReply,
+};
+
+use super::clients::SLICE;
+use super::{Daemon, random_number};
+use crate::client::{Failed, Failure, Memory, Moved, Named, Obstacle, Violation, Way};
+use crate::failpoint;
+use crate::options::ClientMemory;
+
+/// Copies in one turn: a list of many small parts lets others come too.
+const COPIES: usize = 16;
+
+impl Daemon {
+    /// Whether this client's memory may be read, as far as can be told without trying: the number that
+    /// it is to hold.
+    pub(super) fn reach(&mut self, key: usize, hello: &Hello) -> Option<u64> {
+        let client = self.clients.get_mut(key)?;
+        let wanted = self.options.client_memory != ClientMemory::Off;
+        if !wanted || client.shared || !client.stream.is_local() {
+            return None;
+        }
+        let found = match hello.caps.contains(Caps::CLIENT_MEMORY) {
+            false => Err(Obstacle::NotOffered),
+            true => random_number()
+                .map_err(|_| Obstacle::Kernel)
+                .and_then(|number| Memory::of(&client.stream, number)),
+        };
+        match found {
+            Ok(memory) => Some(client.memory.insert(memory).number()),
+            Err(obstacle) => {
+                self.hindered(key, obstacle);
+                None
+            }
+        }
+    }
+
+    /// Tells a client what to hold.
+    pub(super) fn push_mark(&mut self, key: usize, mark: Option<u64>) {
+        if let Some(number) = mark {
+            let header = FrameHeader::new(FrameType::EVENT, 0);
+            self.push(key, header, &Frame::Event(Event::Mark(number)));
+        }
+    }
+
+    /// The stream has to do it.
+    fn hindered(&mut self, key: usize, obstacle: Obstacle) {
+        let first = self.counters.meet(obstacle);
+        let (reason, advice) = (obstacle.name(), obstacle.advice());
+        match self.options.client_memory {
+            _ if !first => debug!(key, reason, "a client's messages take the stream"),
+            ClientMemory::On if obstacle != Obstacle::Declined => {
+                warn!(
+                    reason,
+                    "a client's messages take the stream instead of being copied: {advice}; further \
+                     clients like it are counted only"
+                );
+            }
+            _ => info!(reason, "a client's messages take the stream: {advice}"),
+        }
+    }
+
+    /// PLACES came.
+    pub(super) fn places(
+        &mut self,
+        key: usize,
+        header: &FrameHeader,
+        places: &Places<'_>,
+    ) -> Result<(), Violation> {
+        let Some(client) = self.clients.get_mut(key) else {
+            return Ok(());
+        };
+        match client.places(places)? {
+            Named::Nothing | Named::Copy => {}
+            Named::Proven => debug!(key, request = header.request, "a client's memory is open"),
+            Named::Unproven(obstacle) => self.hindered(key, obstacle),
+            Named::Stream(failed) => self.copy_failed(key, failed),
+        }
+        Ok(())
+    }
+
+    /// Copies what is to be copied for a client, for one turn. Returns how many bytes.
+    pub(super) fn copy(&mut self, key: usize) -> usize {
+        let mut bytes = 0;
+        for _ in 0..COPIES {
+            let Some(client) = self.clients.get_mut(key).filter(|client| !client.closing) else {
+                break;
+            };
+            let Some(step) = client.memory.as_mut().and_then(Memory::step) else {
+                break;
+            };
+            match step {
+                Ok(moved) => {
+                    bytes += moved.bytes;
+                    self.copied(key, moved);
+                }
+                Err(failed) => self.copy_failed(key, failed),
+            }
+            if bytes >= SLICE {
+                break;
+            }
+        }
+        bytes
+    }
+
+    fn copied(&mut self, key: usize, moved: Moved) {
+        let (now, grant) = (self.now(), GrantId(moved.grant));
+        self.counters.copied_bytes += moved.bytes as u64;
+        let place = match moved.way {
+            Way::In => failpoint::Place::AmidArrival,
+            Way::Out => failpoint::Place::AmidDelivery,
+        };
+        self.options.failpoints.pass(place);
+        let Some(client) = self.clients.get_mut(key) else {
+            return;
+        };
+        // Whose memory is there is alive, though it says nothing.
+        client.heard = now;
+        let Some((request, total)) = moved.complete else {
+            return self.engine.transfer_progressed(now, grant);
+        };
+        self.counters.copies += 1;
+        match moved.way {
+            Way::In => {
+                client.copied(moved.grant);
+                self.engine.transfer_arrived(now, grant);
+            }
+            Way::Out => {
+                self.engine.transfer_progressed(now, grant);
+                let end = Data {
+                    grant: moved.grant,
+                    offset: total,
+                };
+                let header = FrameHeader::new(FrameType::DATA, request);
+                self.push(key, header, &Frame::Data(end));
+            }
+        }
+        self.pump();
+    }
+
+    /// A copy came to nothing: the stream does it, or nothing does.
+    fn copy_failed(&mut self, key: usize, failed: Failed) {
+        match failed.why {
+            Failure::Gone => {
+                debug!(key, "a client ended amid a copy");
+                self.lose(key, Departure::Broken);
+            }
+            Failure::Obstacle(obstacle) => {
+                if obstacle != Obstacle::Declined
+                    && let Some(client) = self.clients.get_mut(key)
+                    && let Some(memory) = &mut client.memory
+                {
+                    memory.give_up(obstacle);
+                }
+                self.hindered(key, obstacle);
+                self.stream_instead(key, failed);
+            }
+            Failure::Fault => self.fault(key, &failed),
+        }
+    }
+
+    /// From its start, wherever the copy had got to.
+    fn stream_instead(&mut self, key: usize, failed: Failed) {
+        let (grant, message) = (failed.grant, failed.message);
+        let Some(client) = self.clients.get_mut(key) else {
+            return;
+        };
+        match failed.way {
+            Way::In => {
+                client.ask_places(grant, false);
+                let place = Place::Stream;
+                let header = FrameHeader::new(FrameType::GRANT, message.request);
+                self.push(key, header, &Frame::Grant(Grant { grant, place }));
+            }
+            Way::Out => {
+                let (spans, total) = (message.spans, message.total);
+                client.output.deliver(grant, message.request, spans, total);
+                self.enqueue(key);
+            }
+        }
+    }
+
+    /// The client named memory that it does not have: its operation fails, and the server's is as if it
+    /// had been given back, or not been taken.
+    fn fault(&mut self, key: usize, failed: &Failed) {
+        let (now, grant) = (self.now(), GrantId(failed.grant));
+        let request = failed.message.request;
+        self.counters.faults += 1;
+        debug!(key, request, "a client has not the memory that it named");
+        let Some(client) = self.clients.get_mut(key) else {
+            return;
+        };
+        if client.stop(failed.grant).is_err() {
+            return self.lose(key, Departure::Broken);
+        }
+        match failed.way {
+            Way::In => {
+                client.faulty = Some(request);
+                self.engine.transfer_aborted(now, grant);
+                self.pump();
+                if let Some(client) = self.clients.get_mut(key) {
+                    client.faulty = None;
+                }
+            }
+            Way::Out => {
+                client.requests.remove(&request);
+                let header =
+                    FrameHeader::new(FrameType::RECV_REPLY, request).with_status(Status::FAULT);
+                self.push(key, header, &Frame::RecvReply(RecvReply::NOTHING));
+                let result = Err(Errno::ConnectionReset);
+                self.engine.transfer_acknowledged(now, grant, result);
+                self.pump();
+            }
+        }
+    }
+}
