@@ -30,3 +30,8 @@ pub const MAX_BODY: u32 = 1 << 20;
 
 /// Bytes of payload in one DATA frame at most: 4 MiB, so that nothing waits longer than one chunk.
 pub const MAX_CHUNK: u64 = 4 << 20;
+
+/// Bytes that either end of a Unix socket asks the system to hold for the other. What is more than
+/// the system allows, it takes down; with its default, the two take turns after every fifth of a
+/// message of 1 MiB.
+pub const SEND_BUFFER: usize = 512 << 10;

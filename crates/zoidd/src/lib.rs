@@ -48,3 +48,4 @@ pub use failpoint::{BadFailpoint, Failpoint, Failpoints, Place};
 pub use home::{Removed, cleanup, find_directory};
 pub use metrics::{Metric, read as read_metrics};
 pub use options::{ClientMemory, HugePages, Options, Prefault, SETTINGS, SettingError, VARIABLES};
+pub use segment::PREFAULT_THREAD;

@@ -30,6 +30,9 @@ use zoid_proto::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader, ServerS
 use crate::error::Error;
 use crate::options::{HugePages, Options};
 
+/// Name of the daemon's thread that touches the segment's pages, while it does.
+pub const PREFAULT_THREAD: &str = "prefault";
+
 /// The segment.
 #[derive(Debug)]
 pub(crate) struct Segment {
@@ -122,7 +125,7 @@ impl Segment {
             Ok(bytes) => info!(bytes, "the segment's pages are provided"),
             Err(error) => warn!(%error, "the segment's pages come when first used"),
         };
-        let thread = thread::Builder::new().name("prefault".to_owned());
+        let thread = thread::Builder::new().name(PREFAULT_THREAD.to_owned());
         if let Err(error) = thread.spawn(body) {
             warn!(%error, "the segment's pages come when first used");
         }

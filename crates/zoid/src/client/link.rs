@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use sys::span::Span;
 use sys::{Alarm, Readiness, Woken, receive_descriptors, wait_until_ready};
-use zoid_proto::fwd::{Frame, FrameHeader, MAX_BODY};
+use zoid_proto::fwd::{Frame, FrameHeader, MAX_BODY, SEND_BUFFER};
 
 use crate::address::Place;
 use crate::counters::Counters;
@@ -76,6 +76,7 @@ fn connect_unix(paths: &[PathBuf]) -> io::Result<UnixStream> {
 fn connect_at_once(path: &Path) -> io::Result<UnixStream> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
+    socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.connect(&SockAddr::unix(path)?)?;
     Ok(UnixStream::from(OwnedFd::from(socket)))
 }

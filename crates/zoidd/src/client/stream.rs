@@ -10,6 +10,7 @@ use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
 use socket2::{SockRef, TcpKeepalive};
+use zoid_proto::fwd::SEND_BUFFER;
 
 /// A client's connection, non-blocking.
 #[derive(Debug)]
@@ -95,7 +96,11 @@ impl Listener {
     /// The next connection, `WouldBlock` without one.
     pub(crate) fn accept(&self) -> io::Result<Stream> {
         match self {
-            Self::Unix(listener) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept()?;
+                SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER)?;
+                Ok(Stream::Unix(stream))
+            }
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
                 // Frames are written whole, so that waiting for more to send only delays them.

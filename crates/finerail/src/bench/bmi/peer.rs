@@ -1,10 +1,12 @@
 //! The processes of the bench: what this program does when the bench starts it again.
 
+use std::fs;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::Context;
 use bmi::tcp::Tcp;
@@ -14,7 +16,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use zoid::Zoid;
 use zoid_proto::Instance;
-use zoidd::Daemon;
+use zoidd::{Daemon, PREFAULT_THREAD};
 
 use super::task::Method;
 use super::{client, limits, server};
@@ -162,8 +164,22 @@ fn daemon(place: &Place, method: Method) -> anyhow::Result<()> {
     thread::Builder::new()
         .spawn(wait)
         .context("cannot start a thread")?;
+    let _unknown = await_prefault();
     ready(0)?;
     Ok(daemon.run()?)
+}
+
+/// Waits until the daemon's thread has touched the segment: it would take its share of the CPU from
+/// what is measured first.
+fn await_prefault() -> io::Result<()> {
+    let prefaults = |thread: io::Result<fs::DirEntry>| {
+        let name = thread.and_then(|thread| fs::read_to_string(thread.path().join("comm")));
+        name.is_ok_and(|name| name.trim_end() == PREFAULT_THREAD)
+    };
+    while fs::read_dir("/proc/self/task")?.any(prefaults) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
 }
 
 /// A server until standard input ends. Every line of it is answered with the bytes of the segment
