@@ -66,7 +66,7 @@ enum
     BMI_DROP_ADDR = 1,
     BMI_CHECK_INIT = 2,                 /* nothing */
     BMI_CHECK_MAXSIZE = 3,              /* out: int, bytes */
-    BMI_GET_METH_ADDR = 4,              /* out: void * */
+    BMI_GET_METH_ADDR = 4,              /* out: void *, opaque, for printing */
     BMI_INC_ADDR_REF = 5,               /* nothing */
     BMI_DEC_ADDR_REF = 6,               /* nothing */
     BMI_DROP_ADDR_QUERY = 7,

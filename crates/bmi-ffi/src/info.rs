@@ -89,7 +89,8 @@ pub unsafe extern "C" fn BMI_get_info(
         option::CHECK_INIT => interface().map(|_| 0).map_err(|_| Error::NetDown),
         // SAFETY: as promised to this function.
         option::TRANSPORT_METHODS_STRING => unsafe { put_methods(parameter) },
-        option::GET_METH_ADDR => Err(Error::NoSys),
+        // SAFETY: as promised to this function.
+        option::GET_METH_ADDR => unsafe { put_method_address(address, parameter) },
         // SAFETY: as promised to this function.
         _ => unsafe { put_number(address, option, parameter) },
     };
@@ -120,6 +121,22 @@ unsafe fn put_number(address: Addr, option: c_int, target: *mut c_void) -> Resul
     let answer = c_int::try_from(answer).unwrap_or(c_int::MAX);
     // SAFETY: not null, so it points to a C int, which may not be aligned.
     unsafe { target.cast::<c_int>().write_unaligned(answer) };
+    Ok(0)
+}
+
+/// Writes a pointer that stands for what the method knows of an address: another one for each, as long
+/// as the address lives. Programs print it, and can do nothing else with it.
+///
+/// # Safety
+///
+/// As for [`BMI_get_info`].
+unsafe fn put_method_address(address: Addr, target: *mut c_void) -> Result<c_int, Error> {
+    let name = interface()?.printed_name(abi::address(address)?);
+    if name.is_null() || target.is_null() {
+        return Err(Error::Inval);
+    }
+    // SAFETY: not null, so it points to a pointer, which may not be aligned.
+    unsafe { target.cast::<*const c_char>().write_unaligned(name) };
     Ok(0)
 }
 

@@ -67,14 +67,15 @@ pub(crate) fn initialize(start: impl FnOnce() -> Result<Bmi, Error>) -> Result<(
 
 /// Ends the interface when this was its last user.
 pub(crate) fn finalize() -> Result<(), Error> {
-    let interface = interface()?;
     let mut process = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
+    // Under the lock: another thread may end this interface, and begin the next one.
+    let last = own(&process)?;
     process.references = process.references.checked_sub(1).ok_or(Error::NetDown)?;
     if process.references == 0 {
         process.interface = None;
         drop(process);
         // Other threads may be in it: their calls end.
-        interface.bmi.finalize();
+        last.bmi.finalize();
     }
     Ok(())
 }
@@ -85,7 +86,10 @@ pub(crate) fn finalize() -> Result<(), Error> {
 ///
 /// [`Error::NetDown`]: not initialised. [`Error::Inval`]: initialised by a parent process.
 pub(crate) fn interface() -> Result<Arc<Interface>, Error> {
-    let process = PROCESS.read().unwrap_or_else(PoisonError::into_inner);
+    own(&PROCESS.read().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn own(process: &Process) -> Result<Arc<Interface>, Error> {
     let interface = process.interface.as_ref().ok_or(Error::NetDown)?;
     if interface.process != std::process::id() {
         return Err(Error::Inval);

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use lnet_lint::{Input, Report, lint, list};
 use lnet_store::Printable;
 
-use crate::common::{NOT_SO, limited, print_bytes, read_text};
+use crate::common::{BAD_INPUT, NOT_SO, limited, print_bytes, read_text};
 
 /// Arguments of `finerail lint`.
 #[derive(clap::Args)]
@@ -21,7 +21,8 @@ Examples:
   finerail lint client.yaml router.yaml --interfaces router.yaml=router.json
   finerail lint --sarif site/*.yaml > lint.sarif
 
-Exit code: 0 no errors, 1 errors were found, 2 wrong usage or a file that cannot be read.
+Exit code: 0 no errors, 1 errors were found, 2 wrong usage or a file that cannot be read (one that
+is no YAML hides nothing of the others).
 ")]
 pub(crate) struct LintArgs {
     /// A node's configuration: what lnetctl exports, shows or imports, or a file of modprobe.d; `-`: standard
@@ -42,6 +43,9 @@ pub(crate) struct LintArgs {
     list: bool,
 }
 
+/// The code of a text that is no configuration at all.
+const UNREADABLE: &str = "unreadable";
+
 /// A configuration and its interfaces, as they were read.
 struct Texts {
     name: String,
@@ -59,7 +63,10 @@ pub(crate) fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
     let inputs: Vec<Input<'_>> = texts.iter().map(Texts::input).collect();
     let report = lint(&inputs)?;
     print_bytes(args.printed(&report)?.as_bytes(), &mut io::stdout())?;
-    Ok(if report.errors == 0 {
+    let mut findings = report.findings.iter();
+    Ok(if findings.any(|finding| finding.code == UNREADABLE) {
+        ExitCode::from(BAD_INPUT)
+    } else if report.errors == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(NOT_SO)

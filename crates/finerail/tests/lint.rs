@@ -69,3 +69,29 @@ fn interfaces_belong_to_the_configuration_that_is_named() {
         "{text}"
     );
 }
+
+/// What our own planner writes for every node of a machine is not found fault with.
+#[test]
+fn a_planned_site_has_no_findings() {
+    let directory = tempfile::tempdir().unwrap();
+    let site = directory.path().join("site");
+    let mut plan = Command::new(env!("CARGO_BIN_EXE_finerail"));
+    plan.args(["fgr", "config", "--machine", "synthetic:6x8x4:2x3x1"]);
+    plan.args([
+        "--client-net",
+        "tcp100",
+        "--client-interface",
+        "hsn0",
+        "--servers-per-net",
+        "2",
+    ]);
+    plan.args(["--per-node", "-o"]).arg(&site);
+    assert!(plan.output().unwrap().status.success());
+    let files = fs::read_dir(site.join("nodes")).unwrap();
+    let files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    let files: Vec<&str> = files.iter().map(|path| path.to_str().unwrap()).collect();
+    assert!(files.len() > 200);
+    let ended = lint(&files);
+    let text = String::from_utf8(ended.stdout).unwrap();
+    assert!(text.starts_with("0 errors, 0 warnings, 0 notes"), "{text}");
+}

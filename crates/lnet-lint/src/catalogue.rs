@@ -69,6 +69,11 @@ const fn note(code: &'static str, finds: &'static str, helps: &'static str) -> L
     }
 }
 
+pub(crate) static UNREADABLE: Lint = error(
+    "unreadable",
+    "a text that is neither YAML nor options of the kernel module",
+    "mend what the place names; nothing else was looked at",
+);
 pub(crate) static IMPORT_REFUSED: Lint = error(
     "import-refused",
     "an import stops at something that cannot be",
@@ -154,7 +159,7 @@ pub(crate) static GATEWAY_HEALTH: Lint = note(
     "a gateway is not in full health, which takes no route down",
     "rank gateways by route priority",
 );
-pub(crate) static DISCOVERY_OFF: Lint = warning(
+pub(crate) static DISCOVERY_OFF: Lint = note(
     "discovery-off",
     "routes without discovery: other interfaces of gateways stay unused",
     "switch discovery on",
@@ -266,7 +271,8 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
 );
 
 /// Every lint: first those of one file, then those of several.
-pub static LINTS: [&Lint; 39] = [
+pub static LINTS: [&Lint; 40] = [
+    &UNREADABLE,
     &IMPORT_REFUSED,
     &UNKNOWN_KEY,
     &FIRST_INTERFACE,

@@ -1,6 +1,8 @@
 //! Findings, and all of them together.
 
 use std::collections::BTreeMap;
+use std::iter;
+use std::ops::Range;
 
 use serde::Serialize;
 
@@ -22,10 +24,36 @@ pub struct Finding {
     pub column: usize,
     /// The key, such as `route[3].gateway`; empty for the whole document.
     pub key: String,
+    /// The line, where the matter is how it is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Shown>,
     /// What is the matter, with the facts.
     pub reason: String,
     /// What helps.
     pub fix: String,
+}
+
+/// A line of a document, and what of it is meant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Shown {
+    /// The line, or the part of it around the place; at most 200 characters, none of which commands a terminal.
+    pub text: String,
+    /// What stands below it: spaces, then a mark under each character that is meant.
+    pub mark: String,
+}
+
+impl Shown {
+    /// `marked` counts the characters of `text`.
+    pub(crate) fn new(text: &str, marked: Range<usize>) -> Self {
+        let before = text.chars().take(marked.start);
+        // A tab stays one, so that what follows stands below its character.
+        let before = before.map(|one| if one == '\t' { one } else { ' ' });
+        let marks = marked.len().max(1);
+        Self {
+            text: text.to_owned(),
+            mark: before.chain(iter::repeat_n('^', marks)).collect(),
+        }
+    }
 }
 
 /// What was found.

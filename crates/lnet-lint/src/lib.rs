@@ -26,7 +26,7 @@ mod text;
 use serde::Serialize;
 
 pub use catalogue::{LINTS, Lint, Severity, list, markdown};
-pub use finding::{Finding, Report};
+pub use finding::{Finding, Report, Shown};
 pub use source::LintError;
 
 use crate::node::Node;
@@ -58,7 +58,8 @@ pub struct Input<'a> {
 ///
 /// # Errors
 ///
-/// For the first text that cannot be read at all. What is read and cannot be put in force is a finding.
+/// For the first output of `ip -j addr` that is none. A document that cannot be put in force, or not be read at all,
+/// is a finding.
 pub fn lint(inputs: &[Input<'_>]) -> Result<Report, LintError> {
     let sources: Result<Vec<Source<'_>>, LintError> = inputs.iter().map(Source::read).collect();
     let sources = sources?;

@@ -112,9 +112,21 @@ impl<'s> Node<'s> {
         self.document().peers.iter().enumerate()
     }
 
-    /// Whether the document says nothing of local networks, so that nothing follows from their absence.
+    /// Whether the document does not say, or not readably, which networks are local, so that nothing follows from
+    /// the absence of one.
     pub(crate) fn is_partial(&self) -> bool {
-        self.nis.is_empty() && self.document().ip2nets.is_empty()
+        let says_nothing = self.nis.is_empty() && self.document().ip2nets.is_empty();
+        says_nothing || self.lacks(&["net", "ip2nets"])
+    }
+
+    /// Whether a part of one of these sections was refused, so that nothing follows from what is not there.
+    pub(crate) fn lacks(&self, sections: &[&str]) -> bool {
+        sections.iter().any(|section| self.source.lacks(section))
+    }
+
+    /// Whether a value at a path or below it was refused.
+    pub(crate) fn is_refused(&self, path: &[Step<'_>]) -> bool {
+        self.source.is_refused(path)
     }
 
     /// The local networks, each once, in the order of the document.
@@ -153,7 +165,8 @@ impl<'s> Node<'s> {
     pub(crate) fn knows_nids(&self) -> bool {
         let resolved: BTreeSet<Net> = self.nis.iter().map(|ni| ni.net).collect();
         let unresolved = |rule: &Ip2Nets| !resolved.contains(&rule.net);
-        self.nis.iter().all(|ni| ni.nid.is_some())
+        !self.lacks(&["net", "ip2nets"])
+            && self.nis.iter().all(|ni| ni.nid.is_some())
             && !self.document().ip2nets.iter().any(unresolved)
     }
 
@@ -172,14 +185,15 @@ impl<'s> Node<'s> {
     ) -> Finding {
         let position = self.source.position(path);
         let places = self.source.places.as_ref();
-        let depth = places.map_or(path.len(), |places| places.depth(path));
+        let steps = places.map(|places| places.steps(path));
         Finding {
             code: lint.code,
             severity: lint.severity,
             file: self.source.name.to_owned(),
             line: position.line,
             column: position.column,
-            key: key_text(path.get(..depth).unwrap_or(path)),
+            key: key_text(steps.as_deref().unwrap_or(path)),
+            shown: None,
             reason,
             fix,
         }
@@ -232,7 +246,9 @@ fn nis<'s>(source: &'s Source<'s>) -> Vec<Ni<'s>> {
             add_nis(&mut nis, net.net, &show.config, (path, Some(show)), machine);
         }
     }
-    let Some(machine) = machine else { return nis };
+    let Some(machine) = machine.filter(|_| !source.lacks("ip2nets")) else {
+        return nis;
+    };
     let local: Vec<(&str, IpAddr)> = machine.named_addresses().collect();
     // Rules of which none applies give no networks; what is wrong with them another lint says.
     let by_address = Ip2Nets::nets(&source.document.ip2nets, &local).unwrap_or_default();

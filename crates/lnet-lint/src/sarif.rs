@@ -70,16 +70,16 @@ struct Outcome<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Location<'a> {
-    physical_location: Physical,
+    physical_location: Physical<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     logical_locations: Vec<Logical<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Physical {
+struct Physical<'a> {
     artifact_location: Artifact,
-    region: Region,
+    region: Region<'a>,
 }
 
 #[derive(Serialize)]
@@ -89,9 +89,16 @@ struct Artifact {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Region {
+struct Region<'a> {
     start_line: usize,
     start_column: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snippet: Option<Snippet<'a>>,
+}
+
+#[derive(Serialize)]
+struct Snippet<'a> {
+    text: &'a str,
 }
 
 #[derive(Serialize)]
@@ -158,6 +165,10 @@ fn outcome(finding: &Finding) -> Outcome<'_> {
                 region: Region {
                     start_line: finding.line,
                     start_column: finding.column,
+                    snippet: finding
+                        .shown
+                        .as_ref()
+                        .map(|shown| Snippet { text: &shown.text }),
                 },
             },
             logical_locations: named.into_iter().collect(),

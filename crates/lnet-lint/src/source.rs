@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use lnet_config::machine::{Machine, MachineError};
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions};
-use lnet_config::{ConfigError, Document, Places, Position, Problem, Step};
+use lnet_config::{ConfigError, Document, Places, Position, Step};
 use lnet_types::Net;
 use thiserror::Error;
 
@@ -17,12 +17,6 @@ pub(crate) type Path = Vec<Step<'static>>;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LintError {
-    /// A document that is no YAML, or options that are none; the text names the place and shows the line.
-    #[error("{rendered}")]
-    Document {
-        /// The complaint, with the excerpt.
-        rendered: String,
-    },
     /// What should be a machine's interfaces is not.
     #[error("the interfaces of {name}")]
     Interfaces {
@@ -43,14 +37,35 @@ pub(crate) struct Source<'a> {
     pub(crate) document: Document,
     pub(crate) machine: Option<Machine>,
     /// Keys that nothing is known of.
-    pub(crate) unknown: Vec<ConfigError>,
+    pub(crate) unknown: Complaints,
     /// Why the document cannot be put in force.
-    pub(crate) refused: Option<ConfigError>,
-    /// Whether the document says something that can be looked at.
-    pub(crate) readable: bool,
+    pub(crate) refused: Complaints,
+    /// Why nothing of the document can be looked at.
+    pub(crate) unreadable: Option<Unreadable>,
+    /// Sections of which something was refused.
+    incomplete: Vec<&'static str>,
     /// Networks of module options that name no interface.
     pub(crate) unnamed: Vec<Net>,
 }
+
+/// Complaints of the reader: the first ones, and how many more there were.
+#[derive(Debug, Default)]
+pub(crate) struct Complaints {
+    pub(crate) first: Vec<ConfigError>,
+    pub(crate) more: usize,
+}
+
+/// Why a text is no document.
+#[derive(Debug)]
+pub(crate) enum Unreadable {
+    /// It is no YAML, or no options of the module.
+    Text(ConfigError),
+    /// Options that no configuration can be made of.
+    Options(String),
+}
+
+/// Sections from whose silence something follows.
+const SECTIONS: [&str; 6] = ["net", "ip2nets", "route", "peer", "routing", "udsp"];
 
 impl<'a> Source<'a> {
     /// Reads a document and the interfaces that belong to it.
@@ -66,45 +81,44 @@ impl<'a> Source<'a> {
             places: None,
             document: Document::default(),
             machine,
-            unknown: Vec::new(),
-            refused: None,
-            readable: true,
+            unknown: Complaints::default(),
+            refused: Complaints::default(),
+            unreadable: None,
+            incomplete: Vec::new(),
             unnamed: Vec::new(),
         };
-        if is_options(input.text) {
-            source.options()?;
+        let read = if is_options(input.text) {
+            source.options()
         } else {
-            source.yaml()?;
+            source.yaml()
+        };
+        if let Err(error) = read {
+            source.unreadable = Some(error);
+            source.incomplete = SECTIONS.to_vec();
         }
         Ok(source)
     }
 
-    fn unreadable(&self, error: &ConfigError) -> LintError {
-        LintError::Document {
-            rendered: error.render(self.name),
-        }
-    }
-
-    fn yaml(&mut self) -> Result<(), LintError> {
-        let places = Places::new(self.text).map_err(|error| self.unreadable(&error))?;
-        self.places = Some(places);
-        match lnet_config::read(self.text) {
-            Ok(reading) => {
-                self.document = reading.document;
-                self.unknown = reading.warnings;
-                self.refused = lnet_config::parse(self.text).err();
-            }
-            Err(error) => {
-                self.readable = false;
-                self.refused = Some(error);
-            }
-        }
+    fn yaml(&mut self) -> Result<(), Unreadable> {
+        let survey = lnet_config::survey(self.text).map_err(Unreadable::Text)?;
+        self.incomplete = SECTIONS.to_vec();
+        self.incomplete.retain(|section| survey.lacks(section));
+        self.document = survey.document;
+        self.places = Some(survey.places);
+        self.unknown = Complaints {
+            first: survey.unknown,
+            more: survey.more_unknown,
+        };
+        self.refused = Complaints {
+            first: survey.refused,
+            more: survey.more_refused,
+        };
         Ok(())
     }
 
-    fn options(&mut self) -> Result<(), LintError> {
+    fn options(&mut self) -> Result<(), Unreadable> {
         let options = ModuleOptions::parse(self.text, Dialect::Kernel);
-        let options = options.map_err(|error| self.unreadable(&error))?;
+        let options = options.map_err(Unreadable::Text)?;
         let nets = options.networks.iter();
         let unnamed = nets.filter(|network| network.interfaces.is_empty());
         self.unnamed = unnamed.map(|network| network.net).collect();
@@ -114,9 +128,7 @@ impl<'a> Source<'a> {
             interface: Some(interface.unwrap_or("eth0").to_owned()),
         };
         let converted = options.to_config(&defaults);
-        let (config, _) = converted.map_err(|error| LintError::Document {
-            rendered: format!("{}: {error}", self.name),
-        })?;
+        let (config, _) = converted.map_err(|error| Unreadable::Options(error.to_string()))?;
         self.document = Document::from(&config);
         Ok(())
     }
@@ -145,18 +157,21 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Why the document cannot be put in force, unless a lint of its own says so.
-    pub(crate) fn import_error(&self) -> Option<&ConfigError> {
-        let told = |problem: &Problem| match problem {
-            Problem::GatewayNotLocal(_)
-            | Problem::Rule(_)
-            | Problem::UnknownKey { .. }
-            | Problem::NoConfiguration { .. } => true,
-            Problem::InvalidKey { .. } => !self.unknown.is_empty(),
-            _ => false,
-        };
-        let refused = self.refused.as_ref();
-        refused.filter(|error| !self.readable || !told(error.problem()))
+    /// Whether a part of a section was refused, so that nothing follows from what is not there.
+    pub(crate) fn lacks(&self, section: &str) -> bool {
+        self.incomplete.contains(&section)
+    }
+
+    /// Whether something at a path or below it was refused.
+    pub(crate) fn is_refused(&self, path: &[Step<'_>]) -> bool {
+        let places = self.places.as_ref();
+        places.is_some_and(|places| places.is_refused(path))
+    }
+
+    /// The key that a complaint of the reader is about.
+    pub(crate) fn key(&self, error: &ConfigError) -> String {
+        let path = self.places.as_ref().map(|places| places.path(error));
+        path.map_or(String::new(), |path| key_text(&path))
     }
 }
 

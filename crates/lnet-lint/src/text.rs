@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::finding::Report;
+use crate::finding::{Report, Shown};
 
 /// Columns.
 const WIDTH: usize = 100;
@@ -23,6 +23,9 @@ impl Report {
             let between = if finding.key.is_empty() { "" } else { between };
             // Writing to a String cannot fail.
             let _infallible = writeln!(text, "{head}{between}{}", finding.key);
+            if let Some(shown) = &finding.shown {
+                excerpt(&mut text, shown);
+            }
             paragraph(&mut text, &finding.reason);
             paragraph(&mut text, &format!("fix: {}", finding.fix));
         }
@@ -40,6 +43,21 @@ impl Report {
 fn counted(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")
+}
+
+/// A line of the document and the mark below it, of a long line the part around the mark.
+fn excerpt(page: &mut String, shown: &Shown) {
+    const ROOM: usize = WIDTH - INDENT - 2;
+    let before = shown.mark.chars().take_while(|&one| one != '^').count();
+    // A third of the room shows what stands before the mark.
+    let skipped = match shown.text.chars().count() {
+        0..=ROOM => 0,
+        length => before.saturating_sub(ROOM / 3).min(length - ROOM),
+    };
+    for line in [&shown.text, &shown.mark] {
+        let part: String = line.chars().skip(skipped).take(ROOM).collect();
+        let _infallible = writeln!(page, "    | {}", part.trim_end());
+    }
 }
 
 /// Words in lines; one that is longer than a line has a line of its own.

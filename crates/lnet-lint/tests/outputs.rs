@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use lnet_lint::{Input, LINTS, LintError, Report, lint, list, markdown};
+use lnet_lint::{Input, LINTS, Report, lint, list, markdown};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -140,13 +140,49 @@ fn sarif_without_findings_has_an_empty_list_of_results() {
     assert_eq!(log["runs"][0]["results"], Value::Array(Vec::new()));
 }
 
+/// A file of many that is broken hides nothing of the others.
 #[test]
-fn a_text_that_is_no_document_is_refused_with_its_place() {
-    let error = lint(&[input("bad.yaml", "net: [")]).unwrap_err();
-    let LintError::Document { rendered } = &error else {
-        panic!("{error}")
-    };
-    assert!(rendered.contains("bad.yaml:"), "{rendered}");
+fn a_text_that_is_no_document_is_found_with_its_place_beside_the_findings_of_others() {
+    let good = "global: {recovery_limit: 5}\n";
+    let report = lint(&[
+        input("bad.yaml", "net: [\n  {x: 1]\n"),
+        input("good.yaml", good),
+    ]);
+    let report = report.unwrap();
+    let found: Vec<_> = report.findings.iter().map(|f| (f.code, f.line)).collect();
+    assert_eq!(found, [("unreadable", 2), ("recovery-limit-short", 1)]);
+    let options = lint(&[input("lnet.conf", "options lnet networks=tcp(\n")]).unwrap();
+    assert_eq!(options.findings[0].code, "unreadable");
+}
+
+#[test]
+fn what_is_refused_is_shown_with_a_mark_that_fits_a_terminal() {
+    let long = "global: { discovery: 1, retry_count: many}\n";
+    let wide = format!(
+        "route: [{}{{net: tcp1, gateway: x}}]\n",
+        "{net: tcp1, gateway: 1@tcp2, hop: 1}, ".repeat(9)
+    );
+    let report = lint(&[input("node.yaml", long), input("wide.yaml", &wide)]).unwrap();
+    let text = report.to_text();
+    let mut lines = text.lines();
+    lines.next();
+    assert_eq!(
+        lines.next(),
+        Some("    | global: { discovery: 1, retry_count: many}")
+    );
+    assert_eq!(
+        lines.next(),
+        Some("    |                                      ^^^^")
+    );
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    let marked: Vec<&str> = text.lines().filter(|line| line.ends_with('^')).collect();
+    assert!(marked.len() >= 2, "{text}");
+    let log = serde_json::to_value(report.sarif()).unwrap();
+    let region = &log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"];
+    assert_eq!(region["snippet"]["text"], long.trim_end());
 }
 
 #[test]

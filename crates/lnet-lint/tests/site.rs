@@ -180,11 +180,53 @@ fn a_default_that_is_written_out_is_no_difference() {
 }
 
 #[test]
-fn a_document_that_cannot_be_looked_at_silences_what_spans_nodes() {
+fn a_node_that_contradicts_itself_is_compared_in_what_it_says() {
     let mut site = Site::new();
     site.router += "global: {retry_count: 3, health_sensitivity: 0}\n";
     let codes: Vec<_> = site.report().findings.iter().map(|f| f.code).collect();
-    assert_eq!(codes, ["import-refused"]);
+    assert_eq!(codes, ["import-refused", "health-off", "parameters-differ"]);
+}
+
+/// What routers forward has other nets at both ends than theirs, and other first gateways in the two directions.
+#[test]
+fn routers_behind_each_other_are_neither_one_sided_nor_asymmetric() {
+    let node = |nids: &[&str], more: &str| {
+        let nets = nids.iter().map(|nid| {
+            let net = nid.split_once('@').unwrap().1;
+            format!("{{net type: {net}, local NI(s): [{{nid: {nid}}}]}}")
+        });
+        let nets = nets.collect::<Vec<_>>().join(", ");
+        format!("net: [{nets}]\n{more}")
+    };
+    let texts = [
+        node(
+            &["10.0.0.1@tcp"],
+            "route: [{net: o2ib, gateway: 10.0.0.9@tcp, hop: 2}]\n",
+        ),
+        node(
+            &["10.0.0.9@tcp", "10.1.0.9@tcp1"],
+            "routing: {enable: 1}\nroute: [{net: o2ib, gateway: 10.1.0.8@tcp1, hop: 1}]\n",
+        ),
+        node(
+            &["10.1.0.8@tcp1", "10.2.0.8@o2ib"],
+            "routing: {enable: 1}\nroute: [{net: tcp, gateway: 10.1.0.9@tcp1, hop: 1}]\n",
+        ),
+        node(
+            &["10.2.0.1@o2ib"],
+            "route: [{net: tcp, gateway: 10.2.0.8@o2ib, hop: 2}]\n",
+        ),
+    ];
+    let names = ["client", "near", "far", "server"];
+    let inputs: Vec<Input<'_>> = names
+        .into_iter()
+        .zip(&texts)
+        .map(|(name, text)| Input {
+            name,
+            text,
+            interfaces: None,
+        })
+        .collect();
+    assert_eq!(lint(&inputs).unwrap().findings, []);
 }
 
 #[test]

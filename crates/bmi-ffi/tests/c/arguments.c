@@ -127,6 +127,7 @@ static void options(BMI_addr_t server)
 {
     int value = -5;
     char *methods = NULL;
+    void *method_address = NULL;
 
     CHECK(BMI_set_info(0, BMI_ZOID_POST_TIMEOUT, &value) == -BMI_EINVAL);
     CHECK(BMI_set_info(0, BMI_ZOID_POST_TIMEOUT, NULL) == -BMI_EINVAL);
@@ -139,6 +140,10 @@ static void options(BMI_addr_t server)
     CHECK(BMI_set_info(server, BMI_INC_ADDR_REF, NULL) == 0);
     CHECK(BMI_get_info(0, 4711, &value) == -BMI_ENOSYS);
     CHECK(BMI_get_info(server, BMI_DROP_ADDR_QUERY, &value) == -BMI_ENOSYS);
+    CHECK(BMI_get_info(server, BMI_GET_METH_ADDR, &method_address) == 0 && method_address != NULL);
+    CHECK(BMI_get_info(server, BMI_GET_METH_ADDR, NULL) == -BMI_EINVAL);
+    CHECK(BMI_get_info(12345, BMI_GET_METH_ADDR, &method_address) == -BMI_EINVAL);
+    CHECK(BMI_get_info(0, BMI_GET_METH_ADDR, &method_address) == -BMI_EINVAL);
     CHECK(BMI_get_info(0, BMI_GET_UNEXP_SIZE, &value) == -BMI_EINVAL);
     CHECK(BMI_get_info(server, BMI_GET_UNEXP_SIZE, &value) == 0 && value == 8192);
     CHECK(BMI_get_info(12345, BMI_CHECK_MAXSIZE, &value) == 0 && value == 1 << 27);
@@ -219,6 +224,10 @@ int main(void)
     CHECK(BMI_initialize(NULL, NULL, BMI_AUTO_REF_COUNT) == 0);
     CHECK(BMI_initialize(NULL, NULL, 0) == 0);
     CHECK(BMI_get_info(0, BMI_CHECK_MAXSIZE, &value) == 0 && value == 4711);
+    /* R17: the role is that of the first call until the last finalize. */
+    CHECK(BMI_initialize("bmi_tcp", "tcp://127.0.0.1:0", BMI_INIT_SERVER) == 0);
+    CHECK(BMI_get_info(0, BMI_TCP_GET_PORT, &value) == -BMI_ENOSYS && value == 4711);
+    CHECK(BMI_finalize() == 0);
     CHECK(BMI_open_context(NULL) == -BMI_EINVAL);
     for (index = 0; index < 16; index++) {
         CHECK(BMI_open_context(&contexts[index]) == 0);

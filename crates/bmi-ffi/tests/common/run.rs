@@ -21,7 +21,7 @@ impl Under {
                 let mut command = Command::new("valgrind");
                 command
                     .args(["--quiet", "--error-exitcode=99", "--leak-check=full"])
-                    .arg("--errors-for-leak-kinds=definite,indirect")
+                    .arg("--errors-for-leak-kinds=definite,indirect,possible")
                     .arg(program);
                 command
             }

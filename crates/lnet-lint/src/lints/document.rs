@@ -1,35 +1,67 @@
 //! What is wrong with a document by itself.
 
+use std::fmt::Write as _;
+
 use lnet_config::{ConfigError, Step};
 
-use crate::catalogue::{FIRST_INTERFACE, IMPORT_REFUSED, Lint, UNKNOWN_KEY};
-use crate::finding::Finding;
+use crate::catalogue::{FIRST_INTERFACE, IMPORT_REFUSED, Lint, UNKNOWN_KEY, UNREADABLE};
+use crate::finding::{Finding, Shown};
 use crate::node::Node;
+use crate::source::{Complaints, Unreadable};
+
+/// Nothing can be said of the document.
+pub(super) fn unreadable(node: &Node<'_>) -> Vec<Finding> {
+    let told = node.source.unreadable.iter().map(|why| match why {
+        Unreadable::Text(error) => Finding {
+            fix: UNREADABLE.helps.to_owned(),
+            ..at(node, &UNREADABLE, error)
+        },
+        Unreadable::Options(why) => {
+            node.finding(&UNREADABLE, &[], why.clone(), UNREADABLE.helps.to_owned())
+        }
+    });
+    told.collect()
+}
 
 /// The document cannot be put in force.
 pub(super) fn import_refused(node: &Node<'_>) -> Vec<Finding> {
-    let refused = node.source.import_error();
-    let told = refused.map(|error| at(node, &IMPORT_REFUSED, error));
-    told.into_iter().collect()
+    told(node, &IMPORT_REFUSED, &node.source.refused)
 }
 
 /// A key that says nothing.
 pub(super) fn unknown_key(node: &Node<'_>) -> Vec<Finding> {
-    let unknown = node.source.unknown.iter();
-    let told = unknown.map(|error| Finding {
+    let told = told(node, &UNKNOWN_KEY, &node.source.unknown).into_iter();
+    let told = told.map(|finding| Finding {
         fix: UNKNOWN_KEY.helps.to_owned(),
-        ..at(node, &UNKNOWN_KEY, error)
+        ..finding
     });
     told.collect()
+}
+
+/// Complaints of the reader, and with the last how many more there are.
+fn told(node: &Node<'_>, lint: &'static Lint, complaints: &Complaints) -> Vec<Finding> {
+    let all = complaints.first.iter().map(|error| at(node, lint, error));
+    let mut all: Vec<Finding> = all.collect();
+    if let Some(last) = all.last_mut().filter(|_| complaints.more > 0) {
+        let _infallible = write!(
+            last.reason,
+            "; {} more like this are not shown",
+            complaints.more
+        );
+    }
+    all
 }
 
 /// A complaint of the reader, at its own place.
 fn at(node: &Node<'_>, lint: &'static Lint, error: &ConfigError) -> Finding {
     let problem = error.problem();
     let made = node.finding(lint, &[], problem.to_string(), problem.help());
+    let (text, marked) = error.excerpt();
     Finding {
         line: error.line(),
         column: error.column(),
+        key: node.source.key(error),
+        shown: Some(Shown::new(text, marked)),
         ..made
     }
 }

@@ -72,6 +72,13 @@ pub(super) fn timeouts_misaligned(node: &Node<'_>) -> Vec<Finding> {
     let whole = globals.transaction_timeout.unwrap_or(TRANSACTION_TIMEOUT);
     let retries = globals.retry_count.unwrap_or(RETRY_COUNT);
     let tries = retries.saturating_add(1);
+    let decisive = ["transaction_timeout", "retry_count"];
+    if decisive
+        .iter()
+        .any(|key| node.is_refused(&node.parameter(key)))
+    {
+        return Vec::new();
+    }
     let sum = |lnd: u32| {
         let all = u64::from(lnd) * u64::from(tries);
         format!("lnd_timeout {lnd} s × {tries} tries = {all} s, transaction_timeout {whole} s")

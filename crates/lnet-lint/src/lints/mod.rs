@@ -1,6 +1,7 @@
 //! The searches, one function for each cause.
 //!
-//! Each is a function of one node, or of all. None chooses a path.
+//! Each is a function of one node, or of all. None chooses a path. What a refused part of a document would have said
+//! is not known: no search concludes anything from its silence.
 
 mod document;
 mod globals;
@@ -21,7 +22,8 @@ type Search = fn(&Node<'_>) -> Vec<Finding>;
 /// A search across nodes.
 type SiteSearch = fn(&[Node<'_>]) -> Vec<Finding>;
 
-const SEARCHES: [Search; 30] = [
+const SEARCHES: [Search; 31] = [
+    document::unreadable,
     document::import_refused,
     document::unknown_key,
     document::first_interface,
@@ -70,10 +72,6 @@ pub(crate) fn all(nodes: &[Node<'_>]) -> Vec<Finding> {
     let single = SEARCHES
         .iter()
         .flat_map(|search| nodes.iter().flat_map(search));
-    let mut found: Vec<Finding> = single.collect();
-    // What an unreadable document would have said is not known, and no conclusion is drawn from its silence.
-    if nodes.iter().all(|node| node.source.readable) {
-        found.extend(SITE_SEARCHES.iter().flat_map(|search| search(nodes)));
-    }
-    found
+    let of_site = SITE_SEARCHES.iter().flat_map(|search| search(nodes));
+    single.chain(of_site).collect()
 }

@@ -40,6 +40,8 @@ pub(super) fn mixed_tunables(node: &Node<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for net in node.nets() {
         let mut nis: Vec<(&Ni<'_>, &NiShow)> = of_net(net).collect();
+        // What was refused is not known.
+        nis.retain(|(ni, _)| !node.is_refused(ni.path.get(..2).unwrap_or(&ni.path)));
         // Several interfaces of one item have its tunables.
         nis.dedup_by(|(b, _), (a, _)| a.path == b.path);
         let Some(&(first, show)) = nis.first() else {
@@ -68,7 +70,8 @@ pub(super) fn mixed_fabrics(node: &Node<'_>) -> Vec<Finding> {
     let nets = node.nets();
     let kinds: BTreeSet<LndType> = nets.iter().map(|net| net.lnd).collect();
     // A router has them to join them.
-    if kinds.len() < 2 || node.is_router() {
+    let is_unknown = node.lacks(&["routing", "udsp"]);
+    if kinds.len() < 2 || node.is_router() || is_unknown {
         return Vec::new();
     }
     let mut policy = Policy::new(&node.list, lnet_policy::Profile::Design, &[], &[]);

@@ -24,7 +24,8 @@ struct Parameter {
 /// A node that is unlike most of its kind. Of two equally frequent values the first file's counts as usual.
 pub(super) fn parameters_differ(nodes: &[Node<'_>]) -> Vec<Finding> {
     let mut kinds: BTreeMap<Kind, Vec<&Node<'_>>> = BTreeMap::new();
-    for node in nodes.iter().filter(|node| !node.is_partial()) {
+    let known = |node: &&Node<'_>| !node.is_partial() && !node.lacks(&["routing"]);
+    for node in nodes.iter().filter(known) {
         let kind = (node.is_router(), node.nets().into_iter().collect());
         kinds.entry(kind).or_default().push(node);
     }
@@ -80,9 +81,14 @@ fn parameters(node: &Node<'_>) -> Vec<Parameter> {
         value,
         path: node.parameter(key),
     });
+    // For a value that is refused the default does not stand in.
+    let globals = globals.filter(|one| !node.is_refused(&one.path));
     let mut parameters: Vec<Parameter> = globals.collect();
     let mut seen = BTreeSet::new();
     for ni in node.nis.iter().filter(|ni| seen.insert(ni.net)) {
+        if node.is_refused(ni.path.get(..2).unwrap_or(&ni.path)) {
+            continue;
+        }
         let Some(show) = ni.show else { continue };
         let lnd = show.config.lnd_tunables.conns_per_peer.map(u32::from);
         let of_lnd = ("lnd tunables", "conns_per_peer", lnd);

@@ -17,14 +17,21 @@ use crate::node::{COMPARED_MAX, Ni, Node, listed};
 type Told = Option<Finding>;
 
 fn each_peer(node: &Node<'_>, look: impl Fn(&PeerShow, &[Step<'static>]) -> Told) -> Vec<Finding> {
-    if node.is_partial() {
+    if node.is_partial() || node.lacks(&["route"]) {
         return Vec::new();
     }
-    let told = node.peers().filter_map(|(at, peer)| {
+    let told = whole_peers(node).filter_map(|(at, peer)| {
         let path = [Step::Key("peer"), Step::Item(at), Step::Key("primary nid")];
         look(peer, &path)
     });
     told.collect()
+}
+
+/// The peers of which all NIDs are known.
+fn whole_peers<'n>(node: &'n Node<'_>) -> impl Iterator<Item = (usize, &'n PeerShow)> {
+    let of_peer = |at| [Step::Key("peer"), Step::Item(at)];
+    node.peers()
+        .filter(move |(at, _)| !node.is_refused(&of_peer(*at)))
 }
 
 fn nets_of(peer: &PeerShow) -> BTreeSet<Net> {
@@ -97,9 +104,7 @@ pub(super) fn rail_mismatch(node: &Node<'_>) -> Vec<Finding> {
             continue;
         }
         let prefix = prefix(node, ip).unwrap_or(USUAL_PREFIX);
-        let dead = node
-            .peers()
-            .find_map(|(_, peer)| unwell_ends(peer, ni.net, ip, prefix));
+        let dead = whole_peers(node).find_map(|(_, peer)| unwell_ends(peer, ni.net, ip, prefix));
         let Some(dead) = dead else { continue };
         let ends = dead.iter().map(|end| {
             let health = end.health.map_or(0, |health| health.health_value);

@@ -20,7 +20,8 @@ fn at(route: &Route<'_>, key: &'static str) -> Vec<Step<'static>> {
 
 /// Without hops nobody knows that the gateway must have the remote network itself.
 pub(super) fn hop_undefined(node: &Node<'_>) -> Vec<Finding> {
-    let mut undefined = node.routes.iter().filter(|route| route.show.hop.is_none());
+    let undefined = node.routes.iter().filter(|route| route.show.hop.is_none());
+    let mut undefined = undefined.filter(|route| !node.is_refused(&at(route, "hop")));
     let Some(first) = undefined.next() else {
         return Vec::new();
     };
@@ -46,6 +47,8 @@ pub(super) fn gateway_not_local(node: &Node<'_>) -> Vec<Finding> {
     let local = listed(node.nets());
     let routes = node.routes.iter();
     let wrong = routes.filter(|route| !node.has_net(route.show.gateway.net()));
+    // A gateway on the remote network is refused, and both are one mistake.
+    let wrong = wrong.filter(|route| !node.is_refused(&at(route, "gateway")));
     let told = wrong.map(|route| {
         let gateway = route.show.gateway;
         let reason = format!(
@@ -114,7 +117,10 @@ pub(super) fn gateway_health(node: &Node<'_>) -> Vec<Finding> {
 
 /// Without discovery a gateway has the one NID that the route names.
 pub(super) fn discovery_off(node: &Node<'_>) -> Vec<Finding> {
-    if node.document().globals.discovery != Some(false) || node.routes.is_empty() {
+    let globals = &node.document().globals;
+    // Who drops what comes by other gateways pins each path, and does so without discovery, which would undo it.
+    let is_meant = globals.drop_asym_route == Some(true);
+    if globals.discovery != Some(false) || node.routes.is_empty() || is_meant {
         return Vec::new();
     }
     let reason = format!(

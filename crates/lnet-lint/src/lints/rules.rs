@@ -48,7 +48,7 @@ pub(super) fn rule_dead(node: &Node<'_>) -> Vec<Finding> {
 
 /// Rules that match nothing of this node, or whose matches another rule takes.
 pub(super) fn rule_without_effect(node: &Node<'_>) -> Vec<Finding> {
-    if node.is_partial() {
+    if node.is_partial() || node.lacks(&["route", "peer"]) {
         return Vec::new();
     }
     let hidden = hidden(node);
@@ -150,7 +150,7 @@ fn matches_local(node: &Node<'_>, descriptor: &Descriptor) -> bool {
 
 /// A pair rule does not draw traffic to its source: the local NI is chosen first.
 pub(super) fn pair_does_not_attract(node: &Node<'_>) -> Vec<Finding> {
-    if !node.knows_nids() {
+    if !node.knows_nids() || node.lacks(&["udsp"]) {
         return Vec::new();
     }
     let local: Vec<Nid> = node.nids().collect();
@@ -182,6 +182,9 @@ pub(super) fn pair_does_not_attract(node: &Node<'_>) -> Vec<Finding> {
 
 /// Rules for the local side and rules for the remote side contradict each other.
 pub(super) fn priorities_conflict(node: &Node<'_>) -> Vec<Finding> {
+    if node.lacks(&["udsp"]) {
+        return Vec::new();
+    }
     let mut policy = Policy::new(&node.list, Profile::Design, &[], &[]);
     // Of networks with the same ranks one stands for all.
     let mut seen = BTreeSet::new();

@@ -102,7 +102,8 @@ pub(super) fn nid_claimed_twice(nodes: &[Node<'_>]) -> Vec<Finding> {
 pub(super) fn gateway_missing(nodes: &[Node<'_>]) -> Vec<Finding> {
     let owners = owners(nodes);
     let routers = nodes.iter().any(Node::is_router);
-    if !routers || nodes.len() < 2 {
+    let is_unknown = nodes.iter().any(|node| node.lacks(&["net", "ip2nets"]));
+    if !routers || nodes.len() < 2 || is_unknown {
         return Vec::new();
     }
     // Networks on which some NIDs are not known.
@@ -164,7 +165,10 @@ fn used_as_gateway(nodes: &[Node<'_>]) -> BTreeMap<usize, BTreeMap<Net, BTreeSet
 pub(super) fn gateway_not_routing(nodes: &[Node<'_>]) -> Vec<Finding> {
     let used = used_as_gateway(nodes).into_iter();
     let told = used.filter_map(|(at, nets)| {
-        let gateway = nodes.get(at).filter(|node| !node.is_router())?;
+        let gateway = nodes.get(at)?;
+        if gateway.is_router() || gateway.lacks(&["routing"]) {
+            return None;
+        }
         let users: BTreeSet<String> = nets.into_values().flatten().collect();
         let reason = format!(
             "this node is a gateway of {} and does not forward",
@@ -176,11 +180,16 @@ pub(super) fn gateway_not_routing(nodes: &[Node<'_>]) -> Vec<Finding> {
     told.collect()
 }
 
+/// Whether a network that a node does not reach by its document is one that it does not reach.
+fn knows_ways(node: &Node<'_>) -> bool {
+    !node.is_partial() && !node.lacks(&["route"])
+}
+
 /// A gateway from which no way leads on.
 pub(super) fn gateway_lacks_net(nodes: &[Node<'_>]) -> Vec<Finding> {
     let mut found = Vec::new();
     for (at, nets) in used_as_gateway(nodes) {
-        let Some(gateway) = nodes.get(at).filter(|node| !node.is_partial()) else {
+        let Some(gateway) = nodes.get(at).filter(|node| knows_ways(node)) else {
             continue;
         };
         let missing = nets.into_iter().filter(|(net, _)| !gateway.reaches(*net));
@@ -211,16 +220,18 @@ fn ways(node: &Node<'_>) -> Ways {
 
 /// Messages reach a node by a route, and its answers have none. Told where the route is missing.
 pub(super) fn one_sided_route(nodes: &[Node<'_>]) -> Vec<Finding> {
-    // By way, those who use it.
+    // By way, those who use it. Routers have routes for what they forward, and those who sent it are among the others.
     let mut users: BTreeMap<(Net, Net), BTreeSet<String>> = BTreeMap::new();
-    for node in nodes {
+    for node in nodes.iter().filter(|node| !node.is_router()) {
         for way in ways(node).into_keys() {
             let names = users.entry(way).or_default();
             names.insert(node.source.name.to_owned());
         }
     }
     let mut found = Vec::new();
-    for node in nodes {
+    // A router answers nobody; what it forwards is for another lint.
+    let ends = nodes.iter().filter(|node| !node.is_router());
+    for node in ends.filter(|node| knows_ways(node) && !node.lacks(&["routing"])) {
         let stuck = users.iter().filter(|((from, to), names)| {
             let alone = names.len() == 1 && names.contains(node.source.name);
             node.has_net(*to) && !node.reaches(*from) && !alone
@@ -237,28 +248,39 @@ pub(super) fn one_sided_route(nodes: &[Node<'_>]) -> Vec<Finding> {
     found
 }
 
-/// Answers come by gateways that requests do not go by. Told of nodes whose gateways are all among the files.
+/// Answers come by gateways that requests do not go by. Told of nodes whose gateways are all among the files and on the
+/// remote network themselves: where several lie behind each other, the first ones of the two directions differ.
+///
+/// A gateway is the same by whichever of its NIDs a route names it: nodes that steer by networks of their own, one for
+/// each gateway, get answers by all of them.
 pub(super) fn asymmetric_route(nodes: &[Node<'_>]) -> Vec<Finding> {
     let owners = owners(nodes);
-    let of = |nids: &BTreeSet<Nid>| {
-        let known: Option<BTreeSet<usize>> =
-            nids.iter().map(|nid| owners.get(nid).copied()).collect();
-        known
+    let joins = |at: usize, net| nodes.get(at).is_some_and(|node| node.has_net(net));
+    let of = |nids: &BTreeSet<Nid>, to: Net| {
+        let known = nids.iter().map(|nid| owners.get(nid).copied());
+        let known: Option<BTreeSet<usize>> = known.collect();
+        known.filter(|known| known.iter().all(|&at| joins(at, to)))
     };
     // By way, the sets of gateways that nodes have for it, and the first node with each set.
     let mut all: BTreeMap<(Net, Net), BTreeMap<BTreeSet<usize>, &str>> = BTreeMap::new();
     for node in nodes {
         for (way, gateways) in ways(node) {
-            if let Some(gateways) = of(&gateways) {
+            if let Some(gateways) = of(&gateways, way.1) {
                 let sets = all.entry(way).or_default();
                 sets.entry(gateways).or_insert(node.source.name);
             }
         }
     }
     let mut found = Vec::new();
-    for node in nodes {
-        for ((from, to), nids) in ways(node) {
-            let Some((gateways, back)) = of(&nids).zip(all.get(&(to, from))) else {
+    for node in nodes.iter().filter(|node| !node.lacks(&["route"])) {
+        let ways = ways(node);
+        let mut by_net: BTreeMap<Net, BTreeSet<Nid>> = BTreeMap::new();
+        for ((_, to), nids) in &ways {
+            by_net.entry(*to).or_default().extend(nids);
+        }
+        for &(from, to) in ways.keys() {
+            let gateways = by_net.get(&to).and_then(|nids| of(nids, to));
+            let Some((gateways, back)) = gateways.zip(all.get(&(to, from))) else {
                 continue;
             };
             let other = back.iter().find(|(set, _)| !set.is_subset(&gateways));
