@@ -9,9 +9,10 @@
 
 mod common;
 
-use std::io::Read;
 use std::time::Duration;
 
+use proptest::prelude::RngExt as _;
+use proptest::test_runner::{TestRng, TestRunner};
 use zoid_proto::ctl::{Request, RequestHeader, Test, TestSelection};
 use zoid_proto::fwd::{Data, Frame, FrameHeader, FrameType, Kind, MAX_CHUNK, RecvReply, SendReq};
 use zoid_proto::{Extent, Status};
