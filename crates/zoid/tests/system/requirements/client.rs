@@ -290,6 +290,45 @@ fn r42_a_test_returns_at_most_its_capacity_and_keeps_the_rest() {
 }
 
 #[test]
+fn r42_each_result_stands_with_its_operation() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    // In the order of the posts: one that stays, and four of which one is cancelled.
+    let expected = [
+        None,
+        Some(Ok(1)),
+        Some(Err(Error::Cancel)),
+        Some(Ok(3)),
+        Some(Ok(4)),
+    ];
+    let ops = [0, 1, 2, 3, 4].map(|number: i32| {
+        let (bmi, context, peer) = (&client.bmi, client.context, client.peer);
+        let user = 100 + number.unsigned_abs();
+        let post = bmi.post_receive(context, peer, client.memory(8), Tag(number), user.into());
+        pending(post.unwrap())
+    });
+    client.bmi.cancel(ops[2]).unwrap();
+    let sent = [1, 3, 4].map(|number| server.send(number, pattern(number as usize)));
+    let asked = [ops[4], ops[3], ops[0], ops[2], ops[1]];
+    let mut found = [const { None }; 5];
+    while found.iter().flatten().count() < 4 {
+        for (index, done) in client.bmi.test_some(&asked, LIMIT).unwrap_or_default() {
+            let number = ops.iter().position(|op| *op == done.op).unwrap();
+            assert_eq!(asked[index], done.op);
+            assert_eq!(done.user, 100 + number as u64);
+            if let Ok(len) = done.result {
+                assert_eq!(done.payload.into_buffer()[..len], pattern(len));
+            }
+            assert_eq!(found[number].replace(done.result), None);
+        }
+    }
+    assert_eq!(found, expected);
+    for sent in sent {
+        assert!(server.finish(sent).0.is_ok());
+    }
+}
+
+#[test]
 fn r43_a_new_post_does_not_overtake_an_older_one_of_its_tag() {
     let bed = Bed::new();
     let (server, client) = bed.meet();
@@ -308,10 +347,12 @@ fn r45_r13_memory_is_aligned_and_zeroed_on_both_sides() {
     let bed = Bed::new();
     let (server, client) = bed.meet();
     for end in [&server, &client] {
-        for len in [0, 1, 15, 16, 17, 4095, 4096, 4097] {
-            let buffer = end.memory(len);
-            assert_eq!(buffer.addresses().start % 16, 0);
-            assert!(buffer.iter().all(|byte| *byte == 0));
+        for len in 0..=4097 {
+            let mut buffer = end.memory(len);
+            assert_eq!(buffer.addresses().start % 16, 0, "{len}");
+            assert!(buffer.iter().all(|byte| *byte == 0), "{len}");
+            // Whoever has it next gets it zeroed.
+            buffer.fill(0xff);
         }
     }
 }

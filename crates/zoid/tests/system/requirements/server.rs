@@ -13,6 +13,15 @@ fn used(end: &End) -> u64 {
     counts.memory_taken - counts.memory_returned
 }
 
+/// Waits for what another thread is about to do.
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < LIMIT, "{what}");
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn r12_r48_r54_r55_only_memory_from_outside_is_copied_once() {
     let bed = Bed::new();
@@ -33,6 +42,21 @@ fn r12_r48_r54_r55_only_memory_from_outside_is_copied_once() {
         let parts = done.payload.into_buffers();
         assert_eq!([&parts[0][..], &parts[1][..2000]].concat(), bytes);
         assert_eq!(&parts[1][2000..], &[0; 500]);
+        assert_eq!(server.counters.read().copies - before, copies);
+        // The other way, from a list too.
+        let before = server.counters.read().copies;
+        let list = [&bytes[..1000], &bytes[1000..]].map(|part| {
+            let mut buffer = match outside {
+                true => server.outside(part.len()),
+                false => server.memory(part.len()),
+            };
+            buffer.copy_from_slice(part);
+            buffer
+        });
+        let sent = pending(server.send(1, Vec::from(list)));
+        let (len, payload) = immediate(client.receive_into(1, 3000));
+        assert_eq!((len, &*payload.into_buffer()), (3000, &bytes[..]));
+        assert_eq!(server.wait(sent).result, Ok(3000));
         assert_eq!(server.counters.read().copies - before, copies);
     }
     assert_eq!(used(&server), base);
@@ -60,10 +84,22 @@ fn r47_r65_a_sleeping_test_delays_nobody_and_reply_queues_are_reused() {
 
 #[test]
 fn r50_a_server_waits_for_the_daemon_for_its_time_and_leaves_nothing_behind() {
-    let bed = Bed::new();
+    let bed = Bed::with(|options| options.prefault = zoidd::Prefault::Off);
+    // Descriptors and threads of this process, which is the daemon's, too.
+    let held = || {
+        let count = |of| {
+            std::fs::read_dir(format!("/proc/self/{of}"))
+                .unwrap()
+                .count()
+        };
+        (count("fd"), count("task"))
+    };
+    let before = held();
     for _ in 0..100 {
         drop(bed.serve());
     }
+    // The daemon closes what it had for the last one after its farewell.
+    eventually("nothing is left", || held() == before);
     let nowhere = Options {
         instance: "nobody-is-here".parse().unwrap(),
         server_connect: Some(Duration::from_millis(300)),
@@ -83,6 +119,7 @@ fn r52_r53_unexpected_messages_come_in_order_as_they_lie_in_the_segment() {
     let bed = Bed::new();
     let server = bed.serve();
     let client = bed.join();
+    let from = server.greeted_by(&client);
     for tag in 0..5 {
         client.unexpected(tag, &pattern(100 + tag as usize));
     }
@@ -93,9 +130,13 @@ fn r52_r53_unexpected_messages_come_in_order_as_they_lie_in_the_segment() {
         rest.extend(server.bmi.test_unexpected(Class(0), 8, LIMIT).unwrap());
     }
     for (tag, message) in first.iter().chain(&rest).enumerate() {
-        assert_eq!(message.tag, Tag(tag as i32));
+        assert_eq!((message.tag, message.from), (Tag(tag as i32), from));
         assert_eq!(&*message.data, pattern(100 + tag));
     }
+    // With none left it waits, and no longer than it may.
+    let (began, wait) = (Instant::now(), Duration::from_millis(200));
+    let none = server.bmi.test_unexpected(Class(0), 8, wait).unwrap();
+    assert!(none.is_empty() && (wait..LIMIT).contains(&began.elapsed()));
     assert_eq!(server.counters.read().copies, 0);
 }
 
@@ -118,6 +159,16 @@ fn r56_r60_r66_posts_without_temporary_memory_wait_until_some_is_freed() {
             (&buffer[..9000], &buffer[9000..]),
             (&pattern(9000)[..], &[0; 11_000][..])
         );
+    }
+    assert_eq!(used(&server), 0);
+    // The last two wait for what the others give back by themselves when they are done.
+    let ops: Vec<_> = (0..5)
+        .map(|tag| pending(server.receive(tag, server.outside(20_000))))
+        .collect();
+    assert_eq!(server.counters.read().waited_for_memory, 5);
+    for (tag, op) in (0..).zip(ops) {
+        assert_eq!(client.finish(client.send(tag, pattern(100))).0, Ok(100));
+        assert_eq!(server.wait(op).result, Ok(100));
     }
     assert_eq!(used(&server), 0);
     let larger = server.outside((64 << 10) + 1);
@@ -157,6 +208,42 @@ fn r61_r67_a_registered_operation_is_cancelled_through_the_plugin() {
     immediate(client.send(1, vec![1; 8]));
     server.bmi.cancel(op).unwrap();
     assert_eq!(server.wait(op).result, Ok(8));
+}
+
+#[test]
+fn r66_a_short_message_leaves_later_segments_and_a_failed_one_leaves_all() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    let room = || [10, 20, 30].map(|len| Buffer::from(vec![0xee; len]));
+    let joined = |payload: bmi::Payload| {
+        let parts = payload.into_buffers();
+        parts
+            .iter()
+            .flat_map(|part| part.to_vec())
+            .collect::<Vec<u8>>()
+    };
+    for (len, expected) in [
+        (0, Ok(0)),
+        (10, Ok(10)),
+        (13, Ok(13)),
+        (61, Err(Error::MsgSize)),
+    ] {
+        let op = pending(server.receive(1, Vec::from(room())));
+        let (bmi, context, peer) = (&client.bmi, client.context, client.peer);
+        let sent = bmi.post_send(context, peer, pattern(len), Tag(1), 0);
+        assert_eq!(
+            sent.map(|post| immediate(post).0)
+                .map_err(|refused| refused.error),
+            expected
+        );
+        let done = server.wait(op);
+        assert_eq!(done.result, expected);
+        let mut untouched = vec![0xee; 60];
+        let moved = expected.unwrap_or(0);
+        untouched[..moved].copy_from_slice(&pattern(moved));
+        assert_eq!(joined(done.payload), untouched, "{len}");
+    }
+    assert_eq!(used(&server), 0);
 }
 
 #[test]
