@@ -117,8 +117,11 @@ impl<'a> Source<'a> {
     }
 
     fn options(&mut self) -> Result<(), Unreadable> {
-        let options = ModuleOptions::parse(self.text, Dialect::Kernel);
-        let options = options.map_err(Unreadable::Text)?;
+        let (options, first, more) = ModuleOptions::survey(self.text, Dialect::Kernel);
+        if !first.is_empty() {
+            self.incomplete = SECTIONS.to_vec();
+        }
+        self.refused = Complaints { first, more };
         let nets = options.networks.iter();
         let unnamed = nets.filter(|network| network.interfaces.is_empty());
         self.unnamed = unnamed.map(|network| network.net).collect();

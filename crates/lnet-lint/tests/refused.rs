@@ -120,6 +120,37 @@ fn nothing_follows_across_nodes_from_the_silence_of_what_is_refused() {
     }
 }
 
+#[test]
+fn all_options_of_the_module_that_are_refused_come_in_one_run() {
+    let text = "\
+options lnet networks=\"tcp(eth0),o2ib(ib0\" lnet_retry_count=many routes=\"o2ib1 10.0.0.500@tcp\"
+options lnet forwarding=maybe lnet_health_sensitivity=1000
+options lnet tiny_router_buffers
+options lnet lnet_recovery_limit=5
+";
+    let expected = [
+        ("import-refused", 1, ""),
+        ("import-refused", 1, ""),
+        ("import-refused", 1, ""),
+        ("import-refused", 2, ""),
+        ("sensitivity-drains", 2, "global.health_sensitivity"),
+        ("import-refused", 3, ""),
+        ("recovery-limit-short", 4, "global.recovery_limit"),
+    ];
+    let found = findings(&[text]);
+    assert_eq!(told(&found), expected, "{found:#?}");
+}
+
+#[test]
+fn a_rule_that_cannot_be_read_is_one_finding_at_what_cannot_be_read() {
+    let found = findings(&["udsp: [{idx: 0, src: tcp, priority: 1}, {idx: 1, dst: nonsense99}]\n"]);
+    assert_eq!(told(&found), [("rule-dead", 1, "udsp[1].dst")]);
+    assert!(
+        found[0].fix.contains("nonsense99") || found[0].fix.contains("at character"),
+        "{found:?}"
+    );
+}
+
 /// A mistake in one file leaves the others to be compared.
 #[test]
 fn other_nodes_are_still_compared() {

@@ -4,11 +4,12 @@ use super::scan::{Cursor, Word};
 use super::{Dialect, ModuleOptions, OptionKind, OtherOption, grammar};
 use crate::error::{Fault, Problem};
 
-/// Reads all `options` lines.
+/// Reads all `options` lines. What is wrong is told to `wrong`, which decides whether the next option is read.
 pub(super) fn read(
     options: &mut ModuleOptions,
     source: &str,
     dialect: Dialect,
+    mut wrong: impl FnMut(Fault) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let mut file = Cursor::new(source);
     while !file.at_end() {
@@ -20,8 +21,18 @@ pub(super) fn read(
         }
         line.blanks();
         let module = line.word(is_name).text;
-        while let Some((name, value)) = assignment(&mut line)? {
-            option(options, module, name, value, dialect)?;
+        loop {
+            match assignment(&mut line) {
+                Ok(None) => break,
+                Ok(Some((name, value))) => {
+                    option(options, module, name, value, dialect).or_else(&mut wrong)?;
+                }
+                // Where the next option of the line begins is not known.
+                Err(fault) => {
+                    wrong(fault)?;
+                    break;
+                }
+            }
         }
     }
     Ok(())

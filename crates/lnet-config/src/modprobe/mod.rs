@@ -33,7 +33,7 @@ use lnet_types::expr::{NetExpr, NidExpr};
 pub use convert::{ConvertDefaults, ConvertError};
 pub use print::OptionTooLong;
 
-use crate::error::{ConfigError, Fault};
+use crate::error::{ConfigError, Fault, Faults};
 use crate::ip2nets::IpPattern;
 use crate::model::{Buffers, Globals};
 
@@ -151,13 +151,32 @@ impl ModuleOptions {
         Ok(options)
     }
 
+    /// Reads a file of `modprobe.d` for one who judges it: what can be read of it, the first hundred things that are
+    /// wrong, and how many more there are.
+    #[must_use]
+    pub fn survey(source: &str, dialect: Dialect) -> (Self, Vec<ConfigError>, usize) {
+        let mut options = Self::default();
+        let mut faults = Faults::default();
+        let read = scan::check_size(source).and_then(|()| {
+            file::read(&mut options, source, dialect, |fault| {
+                faults.note(fault);
+                Ok(())
+            })
+        });
+        if let Err(fault) = read {
+            faults.note(fault);
+        }
+        let more = faults.more;
+        (options, faults.errors(source), more)
+    }
+
     /// Adds what another file says. What is there already comes first.
     ///
     /// # Errors
     ///
     /// As [`Self::parse`]; the options are then partly added.
     pub fn add_file(&mut self, source: &str, dialect: Dialect) -> Result<(), ConfigError> {
-        self.checked(source, |options| file::read(options, source, dialect))
+        self.checked(source, |options| file::read(options, source, dialect, Err))
     }
 
     /// Adds the value of one option, which may have lines and comments.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use lnet_config::{Step, UdspAction};
-use lnet_policy::{Policy, Priority, Profile, RuleState, Selector, Topology, audit};
+use lnet_config::{Problem, Step, UdspAction};
+use lnet_policy::{
+    Argument, Policy, PolicyError, Priority, Profile, RuleState, Selector, Topology, audit,
+};
 use lnet_types::expr::{Descriptor, NetExpr};
 use lnet_types::{Net, Nid};
 
@@ -22,8 +24,15 @@ const fn at(entry: usize) -> [Step<'static>; 2] {
 pub(super) fn rule_dead(node: &Node<'_>) -> Vec<Finding> {
     let refused = node.dead.iter().map(|(entry, error)| {
         let reason = format!("the rule has no effect anywhere: {error}");
-        let fix = "delete it, or write what it is to do as one rule of src, dst, src and dst, or dst and rte";
-        node.finding(&RULE_DEAD, &at(*entry), reason, fix.to_owned())
+        let [section, item] = at(*entry);
+        let path = match error {
+            PolicyError::Unparsable { argument, .. } | PolicyError::SeveralNetRanges(argument) => {
+                vec![section, item, Step::Key(key(*argument))]
+            }
+            _ => vec![section, item],
+        };
+        let fix = Problem::Rule(error.clone()).help();
+        node.finding(&RULE_DEAD, &path, reason, format!("delete it, or: {fix}"))
     });
     let inert = node.rules.iter().filter_map(|placed| {
         let (side, what) = match placed.rule.selector() {
@@ -44,6 +53,14 @@ pub(super) fn rule_dead(node: &Node<'_>) -> Vec<Finding> {
         Some(node.finding(&RULE_DEAD, &at(placed.entry), reason, fix))
     });
     refused.chain(inert).collect()
+}
+
+const fn key(argument: Argument) -> &'static str {
+    match argument {
+        Argument::Src => "src",
+        Argument::Dst => "dst",
+        Argument::Rte => "rte",
+    }
 }
 
 /// Rules that match nothing of this node, or whose matches another rule takes.
@@ -220,9 +237,14 @@ pub(super) fn priorities_conflict(node: &Node<'_>) -> Vec<Finding> {
 
 /// Kernel nodes read rules of documents wrongly.
 pub(super) fn rule_import(node: &Node<'_>) -> Vec<Finding> {
+    let dead: BTreeSet<usize> = node.dead.iter().map(|(entry, _)| *entry).collect();
     let mut earlier_priority = false;
     let mut found = Vec::new();
     for (entry, rule) in node.document().udsp.iter().enumerate() {
+        // One that means nothing anywhere is for another lint.
+        if dead.contains(&entry) {
+            continue;
+        }
         let mut what = Vec::new();
         match rule.action {
             Some(UdspAction::Priority(0)) => what.push("refuses a priority of 0 (Q-21)"),
