@@ -24,6 +24,8 @@ pub enum Request {
         /// Say what would be wrong and change nothing.
         dry_run: bool,
     },
+    /// Removes every network, route, peer and rule; peers that only traffic has made, too.
+    Unconfigure,
     /// Sets the health value of interfaces.
     SetHealth {
         /// Of which.

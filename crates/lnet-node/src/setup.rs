@@ -8,7 +8,9 @@ use lnet_config::{
     Buffers, Config, Ip2Nets, LndTunables, NetConfig, NiConfig, NoRuleApplies, RouteConfig,
 };
 use lnet_core::{Core, CoreConfig, Globals, NiId, Route, RouterBuffers, Tunables};
-use lnet_tcp::{AddNiError, LndNi, NiKey, NiTuning, Socklnd, SocklndConfig, SourcePorts};
+use lnet_tcp::{
+    AcceptMode, AddNiError, LndNi, NiKey, NiTuning, Socklnd, SocklndConfig, SourcePorts,
+};
 use lnet_types::{LndType, Net, Nid, Time};
 use mio::Registry;
 use sys::InterfaceAddress;
@@ -67,6 +69,41 @@ pub(crate) fn engine(
     now: Time,
 ) -> Result<Engine, StartError> {
     warn_of_settings_without_effect(config);
+    let watched = registry.try_clone().map_err(StartError::EventLoop)?;
+    let mut engine = bare_engine(config, options, registry, now);
+    // A one-shot node is gone before a link could change.
+    if !options.one_shot {
+        engine.links.watch(&watched, LINKS);
+    }
+    add_interfaces(&mut engine, config, now)?;
+    if engine.side.core.primary_nid().is_none() {
+        return Err(StartError::NoNetwork);
+    }
+    add_routes_and_peers(&mut engine.side.core, config, now)?;
+    engine.side.core.set_rules(config.rules.clone());
+    Ok(engine)
+}
+
+/// An engine of the same configuration that nobody can reach, to see what changes would do to it.
+pub(crate) fn rehearsal(
+    config: &Config,
+    options: &NodeOptions,
+    registry: Registry,
+    now: Time,
+) -> Result<Engine, StartError> {
+    let options = NodeOptions {
+        accept: Some(AcceptMode::None),
+        ..options.clone()
+    };
+    let mut engine = bare_engine(config, &options, registry, now);
+    add_interfaces(&mut engine, config, now)?;
+    add_routes_and_peers(&mut engine.side.core, config, now)?;
+    engine.side.core.set_rules(config.rules.clone());
+    Ok(engine)
+}
+
+/// With parameters, and nothing else.
+fn bare_engine(config: &Config, options: &NodeOptions, registry: Registry, now: Time) -> Engine {
     let globals = globals(&config.globals, options);
     let incarnation = wall_clock_nanos();
     let core = CoreConfig {
@@ -78,18 +115,10 @@ pub(crate) fn engine(
         pid: lnet_types::ProcessId::LUSTRE_PID,
     };
     let lnd = socklnd_config(options, &globals);
-    let watched = registry.try_clone().map_err(StartError::EventLoop)?;
     let socklnd = Socklnd::new(lnd, registry, FIRST_LND_TOKEN, options.seed);
     let mut engine = Engine::new(socklnd, Core::new(core, now), incarnation, options.clone());
     engine.kept = KeptGlobals::of(&config.globals);
-    // A one-shot node is gone before a link could change.
-    if !options.one_shot {
-        engine.links.watch(&watched, LINKS);
-    }
-    add_interfaces(&mut engine, config, now)?;
-    add_routes_and_peers(&mut engine.side.core, config, now)?;
-    engine.side.core.set_rules(config.rules.clone());
-    Ok(engine)
+    engine
 }
 
 fn add_interfaces(engine: &mut Engine, config: &Config, now: Time) -> Result<(), StartError> {
@@ -98,9 +127,6 @@ fn add_interfaces(engine: &mut Engine, config: &Config, now: Time) -> Result<(),
         for ni in &net.nis {
             add_nis(engine, net.net, ni, now)?;
         }
-    }
-    if engine.side.core.primary_nid().is_none() {
-        return Err(StartError::NoNetwork);
     }
     Ok(())
 }

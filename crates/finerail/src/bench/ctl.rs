@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use comfy_table::{CellAlignment, Table, presets};
-use lnet_control::{ImportMode, Request, Section, Show};
+use lnet_control::{ImportMode, Request, RuleChange, Section, Show, UdspRule};
 use lnet_dlc::Dlc;
 use lnet_node::{AcceptMode, ControlEndpoint, ControlOptions, Node, NodeOptions};
 use serde::Serialize;
@@ -36,6 +36,8 @@ const PEERS_PER_IMPORT: u32 = 10_000;
 const NET_SHOW_TARGET_MS: f64 = 10.0;
 const HOLD_TARGET_MS: f64 = 1.0;
 const IMPORT_TARGET_MS: f64 = 1000.0;
+/// All of an import is one step for a message.
+const IMPORT_HOLD_TARGET_MS: f64 = 10.0;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -92,7 +94,9 @@ fn measure(rounds: u32) -> anyhow::Result<Report> {
             .within(NET_SHOW_TARGET_MS),
         bed.show("net show -v 4", Section::Net, 4, rounds)?
             .within(NET_SHOW_TARGET_MS),
-        bed.import(rounds)?.within(IMPORT_TARGET_MS),
+        bed.import(rounds)?
+            .within(IMPORT_TARGET_MS)
+            .holding(IMPORT_HOLD_TARGET_MS),
         bed.import_refused(rounds)?,
     ];
     bed.add_peers()?;
@@ -101,7 +105,11 @@ fn measure(rounds: u32) -> anyhow::Result<Report> {
             .holding(HOLD_TARGET_MS),
         bed.show("peer show -v 4, 100,000 peers", Section::Peer, 4, rounds)?
             .holding(HOLD_TARGET_MS),
-        bed.import(1)?.named("the same with 100,000 peers"),
+        bed.import(rounds)?
+            .named("the import with 100,000 peers")
+            .within(IMPORT_TARGET_MS)
+            .holding(IMPORT_HOLD_TARGET_MS),
+        bed.rule(rounds)?.holding(HOLD_TARGET_MS),
     ]);
     Ok(Report {
         interfaces: INTERFACES,
@@ -187,6 +195,30 @@ impl Bed {
             })?;
         }
         Ok(best.row("the same, refused and undone"))
+    }
+
+    /// A rule about all peers comes, and goes again.
+    fn rule(&mut self, rounds: u32) -> anyhow::Result<Row> {
+        let all_peers = UdspRule {
+            src: None,
+            dst: Some("*.*.*.*@tcp".to_owned()),
+            rte: None,
+            priority: Some(1),
+        };
+        let add = RuleChange::Add {
+            rule: all_peers,
+            idx: None,
+        };
+        let mut best = Best::default();
+        for _ in 0..rounds {
+            best.round(self, |bed| {
+                bed.dlc.request(&Request::Rule(add.clone()))?;
+                Ok(())
+            })?;
+            self.dlc
+                .request(&Request::Rule(RuleChange::Del { idx: None }))?;
+        }
+        Ok(best.row("udsp add, of 100,000 peers"))
     }
 
     fn add_peers(&mut self) -> anyhow::Result<()> {
@@ -286,7 +318,7 @@ impl Row {
     fn within(self, target: f64) -> Self {
         Self {
             target_milliseconds: Some(target),
-            met: Some(self.milliseconds <= target),
+            met: Some(self.met.unwrap_or(true) && self.milliseconds <= target),
             ..self
         }
     }
@@ -294,7 +326,7 @@ impl Row {
     fn holding(self, target: f64) -> Self {
         Self {
             hold_target_milliseconds: Some(target),
-            met: Some(self.hold_milliseconds <= target),
+            met: Some(self.met.unwrap_or(true) && self.hold_milliseconds <= target),
             ..self
         }
     }

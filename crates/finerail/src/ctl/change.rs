@@ -344,15 +344,6 @@ fn bad_nids(verb: &str, error: &dyn std::fmt::Display) -> Failed {
     Failed::block(verb, "peer", -EINVAL, error.to_string())
 }
 
-/// Removes everything that a document can add.
-pub(super) fn unconfigure(talk: &mut Talk) -> Result<(), Failed> {
-    import(
-        talk,
-        &json!({ "routing": { "enable": 0 } }),
-        ImportMode::Replace,
-    )
-}
-
 pub(super) fn import_file(args: &ImportArgs, talk: &mut Talk) -> Result<(), Failed> {
     if args.file.is_none() && talk.in_session {
         let what = "import needs a file here: standard input has the commands";

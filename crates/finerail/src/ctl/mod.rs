@@ -234,7 +234,7 @@ fn run_called(tool: Tool, group: Option<&Group>, node: Option<&Path>) -> anyhow:
 fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
     match group {
         Group::Lnet(LnetCommand::Configure(_)) => talk.reach(),
-        Group::Lnet(LnetCommand::Unconfigure) => change::unconfigure(talk),
+        Group::Lnet(LnetCommand::Unconfigure) => talk.print(&Request::Unconfigure),
         Group::Set(args) => change::set(args, talk),
         Group::Import(args) => change::import_file(args, talk),
         Group::Net(NetCommand::Add(args)) => change::net_add(args, talk),

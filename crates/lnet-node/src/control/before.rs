@@ -10,7 +10,7 @@ use super::show;
 use crate::node::Node;
 
 /// Peers that are looked at under one lock: some 100 µs.
-const PEERS_PER_PAGE: usize = 64;
+pub(super) const PEERS_PER_PAGE: usize = 64;
 
 /// Peers that a change is about.
 pub(super) enum Concerned {
@@ -26,6 +26,8 @@ pub(super) struct Before {
     pub(super) config: Config,
     /// Peers that are there because routes name them; looked for only if everybody is concerned.
     pub(super) gateways: Vec<PeerConfig>,
+    /// Those that are concerned and that only traffic has made.
+    pub(super) found: BTreeSet<Nid>,
 }
 
 impl Concerned {
@@ -70,6 +72,7 @@ impl Before {
         let mut before = Self {
             config: Config { rules, ..config },
             gateways: Vec::new(),
+            found: BTreeSet::new(),
         };
         match concerned {
             Concerned::With(nids) => {
@@ -77,6 +80,10 @@ impl Before {
                 let mut seen = BTreeSet::new();
                 for page in nids.chunks(PEERS_PER_PAGE) {
                     let views = node.with_core(|core, _| owners(core, page));
+                    let found = views
+                        .iter()
+                        .filter(|view| !view.configured && !view.gateway);
+                    before.found.extend(found.map(|view| view.primary));
                     let new = views.into_iter().filter(|view| seen.insert(view.primary));
                     before.config.peers.extend(configured(new));
                 }

@@ -8,6 +8,7 @@ use crate::change::ChangeError;
 use crate::setup::StartError;
 
 const ENOENT: i32 = 2;
+const EIO: i32 = 5;
 const EEXIST: i32 = 17;
 const ENODEV: i32 = 19;
 const EINVAL: i32 = 22;
@@ -25,13 +26,24 @@ pub(super) fn of_error(change: &Change, error: &ChangeError) -> Failure {
 }
 
 /// The error block of a change.
-pub(super) fn of_change(change: &Change, errno: i32, descr: &str) -> Failure {
+fn of_change(change: &Change, errno: i32, descr: &str) -> Failure {
     let (verb, entity) = subject(change);
     Failure {
         verb: verb.to_owned(),
         entity: entity.to_owned(),
         errno,
         descr: descr.to_owned(),
+        seq_no: None,
+    }
+}
+
+/// A dry run that cannot be made.
+pub(super) fn of_rehearsal(descr: String) -> Failure {
+    Failure {
+        verb: "manage".to_owned(),
+        entity: "import".to_owned(),
+        errno: -EIO,
+        descr,
         seq_no: None,
     }
 }

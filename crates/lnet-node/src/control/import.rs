@@ -11,20 +11,21 @@ use std::fmt::Display;
 
 use lnet_config::{Change, Config, diff};
 use lnet_control::{Failure, ImportMode, Reply};
+use lnet_core::PeerCursor;
+use lnet_policy::RuleList;
 use lnet_types::Time;
+use mio::Poll;
 use thiserror::Error;
-use tracing::warn;
+use tracing::{debug, warn};
 
-use super::before::{self, Before, Concerned};
-use super::failure::of_change;
+use super::before::{self, Before, Concerned, PEERS_PER_PAGE};
 use super::plan::{Wanted, with_defaults};
 use super::show;
 use crate::change;
 use crate::changing::Changing;
 use crate::engine::Engine;
 use crate::node::Node;
-
-const EINVAL: i32 = 22;
+use crate::setup;
 
 /// What is to be done with a document.
 #[derive(Clone, Copy)]
@@ -43,13 +44,48 @@ pub(super) fn import(node: &Node, yaml: &str, how: How) -> Reply {
     let before = Before::look(node, &wanted.concerns());
     let changes = wanted.changes(&before);
     let done = if how.dry_run {
-        check(&before.config, &changes)
+        rehearse(node, &before, &changes)
     } else {
         carry_out(&changing, &before, &changes, how.partial)
     };
     match done {
         Ok(()) => Reply::Done,
         Err(failure) => Reply::Failed(vec![failure]),
+    }
+}
+
+/// What `lnetctl lnet unconfigure` does.
+pub(super) fn unconfigure(node: &Node) -> Reply {
+    let wanted = Wanted::Replace(Config {
+        routing: Some(false),
+        ..Config::default()
+    });
+    let changing = node.changing();
+    let before = Before::look(node, &wanted.concerns());
+    let changes = wanted.changes(&before);
+    match carry_out(&changing, &before, &changes, false) {
+        Ok(()) => {
+            forget_everybody(node);
+            Reply::Done
+        }
+        Err(failure) => Reply::Failed(vec![failure]),
+    }
+}
+
+/// The peers that only traffic has made; without interfaces it makes no new ones.
+fn forget_everybody(node: &Node) {
+    let mut at = Some(PeerCursor::START);
+    while let Some(from) = at {
+        at = node.with_core(|core, _| {
+            let (page, next) = core.peer_page(from, PEERS_PER_PAGE);
+            for peer in page {
+                // What is configured by now is another client's.
+                if !peer.configured && core.remove_peer(peer.primary).is_err() {
+                    debug!(peer = %peer.primary, "a peer that was there is gone already");
+                }
+            }
+            next
+        });
     }
 }
 
@@ -76,17 +112,29 @@ impl Node {
     }
 }
 
-/// Whether the changes could be made to such a configuration.
-fn check(before: &Config, changes: &[Change]) -> Result<(), Failure> {
-    let mut config = before.clone();
-    for change in changes {
-        let made = change.apply(&mut config);
-        made.map_err(|error| {
-            let failure = of_change(change, -EINVAL, &error.to_string());
-            among(changes, change, failure, &error)
-        })?;
-    }
-    Ok(())
+/// Whether the changes could be made: they are, to an engine like the node's that nobody can reach.
+fn rehearse(node: &Node, before: &Before, changes: &[Change]) -> Result<(), Failure> {
+    let unable = |error: &dyn Display| {
+        super::failure::of_rehearsal(format!("it cannot be tried out: {error}"))
+    };
+    let (options, now) = node.with_engine(|engine, now| (engine.options.clone(), now));
+    // Nobody waits for it: it is the registry that an engine needs.
+    let poll = Poll::new().map_err(|error| unable(&error))?;
+    let registry = poll.registry().try_clone();
+    let registry = registry.map_err(|error| unable(&error))?;
+    let engine = setup::rehearsal(&before.config, &options, registry, now);
+    let mut engine = engine.map_err(|error| unable(&error))?;
+    // What only traffic has made is not there, and can always go.
+    let is_found = |change: &&Change| match change {
+        Change::DelPeer { primary } => before.found.contains(primary),
+        _ => false,
+    };
+    let tried: Vec<Change> = changes
+        .iter()
+        .filter(|change| !is_found(change))
+        .cloned()
+        .collect();
+    make_all(&mut engine, &tried, &mut rules_after(before, changes), now)
 }
 
 /// Of several changes it must be said which one was refused, and why; of a single one the words of the tool do.
@@ -111,8 +159,9 @@ fn carry_out(
     }
     let concerned = Concerned::by(changes);
     let former = before.only(&concerned);
+    let mut rules = rules_after(before, changes);
     changing.make(|engine, now| {
-        let done = make_all(engine, changes, now);
+        let done = make_all(engine, changes, &mut rules, now);
         if done.is_err() && !partial {
             undo(engine, &former, &concerned, now);
         }
@@ -120,14 +169,50 @@ fn carry_out(
     })
 }
 
-fn make_all(engine: &mut Engine, changes: &[Change], now: Time) -> Result<(), Failure> {
+/// The rules as they are after the changes, made before anybody waits: a thousand rules take longer than all else.
+/// `None` if one is refused, which is then found out one by one.
+fn rules_after(before: &Before, changes: &[Change]) -> Option<RuleList> {
+    let mut rules = before.config.rules.clone();
     for change in changes {
+        match change {
+            Change::DelRule { index } => _ = rules.delete(*index).ok()?,
+            Change::AddRule { index, rule } | Change::SetRule { index, rule } => {
+                _ = rules.add(rule.clone(), Some(*index)).ok()?;
+            }
+            _ => {}
+        }
+    }
+    Some(rules)
+}
+
+/// Makes changes up to the first that is refused; all changes of rules at once if their result is given.
+fn make_all(
+    engine: &mut Engine,
+    changes: &[Change],
+    rules: &mut Option<RuleList>,
+    now: Time,
+) -> Result<(), Failure> {
+    let are_prepared = rules.is_some();
+    for change in changes {
+        if are_prepared && is_of_rules(change) {
+            if let Some(rules) = rules.take() {
+                engine.side.core.set_rules(rules);
+            }
+            continue;
+        }
         change::make(engine, change, now).map_err(|error| {
             let failure = super::failure::of_error(change, &error);
             among(changes, change, failure, &error)
         })?;
     }
     Ok(())
+}
+
+fn is_of_rules(change: &Change) -> bool {
+    matches!(
+        change,
+        Change::DelRule { .. } | Change::AddRule { .. } | Change::SetRule { .. }
+    )
 }
 
 /// Back to the configuration before. What was there a moment ago can be there again, unless the

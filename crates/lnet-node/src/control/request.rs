@@ -68,6 +68,7 @@ pub(super) fn carry_out(node: &Node, body: &[u8], send: Pieces<'_>) -> io::Resul
             };
             import::import(node, &yaml, how)
         }
+        Request::Unconfigure => import::unconfigure(node),
         Request::SelectionState => return selection_state(node, send),
         Request::Numbers => return numbers::tell(node, send),
     })
