@@ -12,6 +12,64 @@
 //! there is a buffer for it. A server registers what it posts; its memory from
 //! `Bmi::allocate` lies in the segment, where messages arrive without a copy.
 //!
+//! ```
+//! use std::time::Duration;
+//!
+//! use bmi::{Bmi, Class, Error, Post, Tag};
+//! use zoid::{Options, Zoid};
+//!
+//! const WAIT: Duration = Duration::from_secs(60);
+//! # let lock = format!("finerail-queues-{}.lock", sys::effective_user());
+//! # let turn = std::fs::File::create(std::env::temp_dir().join(lock)).unwrap();
+//! # turn.lock().unwrap();
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let socket = directory.path().join("socket");
+//! # let daemon = zoidd::Daemon::open(zoidd::Options {
+//! #     instance: "documentation".parse().unwrap(),
+//! #     directory: Some(directory.path().to_path_buf()),
+//! #     socket: Some(socket.clone()),
+//! #     total: 4 << 20,
+//! #     ..zoidd::Options::default()
+//! # });
+//! # let daemon = daemon.unwrap();
+//! # let stopper = daemon.stopper();
+//! # let running = std::thread::spawn(move || daemon.run().unwrap());
+//! // While `finerail zoid daemon --instance documentation` runs on this machine:
+//! let options = Options {
+//!     instance: "documentation".parse().expect("letters"),
+//! #   socket: Some(socket),
+//!     ..Options::default()
+//! };
+//! let server = Bmi::builder().method(Zoid::new(options.clone())).listen("zoid://").start()?;
+//! let client = Bmi::builder().method(Zoid::new(options)).start()?;
+//! let (desk, context) = (server.open_context()?, client.open_context()?);
+//! let to = client.lookup("zoid://")?;
+//!
+//! // A request is taken though nobody waits for it, and lies in the segment until it is dropped.
+//! client.post_send_unexpected(context, to, b"ready?".to_vec(), Tag(7), Class(0), 0)?;
+//! let request = server.test_unexpected(Class(0), 1, WAIT)?.remove(0);
+//! assert_eq!(&*request.data, b"ready?");
+//!
+//! // Nothing is there for this receive yet: it waits in the client, and costs the daemon nothing.
+//! let room = client.allocate(to, 64)?;
+//! let Post::Pending(answer) = client.post_receive(context, to, room, Tag(7), 1)? else {
+//!     unreachable!("the server has not answered");
+//! };
+//! // The answer is in the segment, so the daemon sends it from there, without a copy.
+//! let mut memory = server.allocate(request.from, 3)?;
+//! memory.copy_from_slice(b"yes");
+//! server.post_send(desk, request.from, memory, request.tag, 2)?;
+//! let done = client.test(answer, WAIT)?.expect("within a minute");
+//! assert_eq!(&done.payload.into_buffer()[..done.result?], b"yes");
+//!
+//! // The server's end of it is collected, too.
+//! assert_eq!(server.test_context(desk, 1, WAIT)?[0].user, 2);
+//! # drop((request, server, client));
+//! # stopper.stop();
+//! # running.join().unwrap();
+//! # Ok::<(), Error>(())
+//! ```
+//!
 //! **Post timeout.** With [`bmi::Setting::PostTimeout`] a client's post waits for its counterpart,
 //! which saves an exchange when that comes soon. It makes the order of posts matter: a program
 //! that waits in one post while the server first needs another one stalls until the time is over.

@@ -16,6 +16,7 @@
     reason = "clippy knows only functions with #[test] as tests"
 )]
 
+mod client_memory;
 mod faults;
 mod group;
 mod kills;

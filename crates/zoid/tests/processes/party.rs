@@ -36,7 +36,7 @@ use bmi::{
     Address, Bmi, Buffer, Class, Completion, ContextId, Error, OpId, Payload, Post, Question,
     Refused, Setting, Tag, Unexpected,
 };
-use zoid::{Counters, Options, Zoid};
+use zoid::{ClientMemory, Counters, Options, Zoid};
 use zoidd::Daemon;
 
 /// Says what a process is to be: `daemon`, `server` or `client`.
@@ -80,6 +80,14 @@ fn daemon(settings: &[(&str, &str)]) {
     daemon.run().unwrap();
 }
 
+fn client_memory(value: &str) -> ClientMemory {
+    match value {
+        "refuse" => ClientMemory::Refuse,
+        "allow" => ClientMemory::Allow,
+        _ => ClientMemory::Offer,
+    }
+}
+
 /// A client or the server.
 struct Party {
     bmi: Bmi,
@@ -115,6 +123,11 @@ impl Party {
                 "instance" => options.instance = value.parse().unwrap(),
                 "socket" => options.socket = Some(value.into()),
                 "single-thread" => options.single_thread = true,
+                "pipelined" => options.pipelined = true,
+                "reconnect-ms" => options.reconnect = Duration::from_millis(value.parse().unwrap()),
+                "client-memory" => options.client_memory = client_memory(value),
+                // As a set-user-id program is, or one that has read secrets.
+                "undumpable" => nix::sys::prctl::set_dumpable(false).unwrap(),
                 "connect-ms" => {
                     let wait = Duration::from_millis(value.parse().unwrap());
                     (options.client_connect, options.server_connect) = (wait, Some(wait));

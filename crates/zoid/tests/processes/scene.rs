@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
@@ -50,7 +51,38 @@ impl Scene {
     }
 
     fn on(name: &str, settings: &[(&str, &str)], turn: File, through: &[&str]) -> Scene {
+        let program = std::env::current_exe().unwrap();
         let directory = TempDir::new().unwrap();
+        Scene::in_directory(directory, (&program, through), name, settings, turn)
+    }
+
+    /// A daemon that is a copy of this program, of another user; to be [`given_back`](Self::given_back).
+    pub(crate) fn of(
+        program: &Path,
+        user: u32,
+        settings: &[(&str, &str)],
+        through: &[&str],
+    ) -> Scene {
+        let directory = TempDir::new().unwrap();
+        chown(directory.path(), Some(user), Some(user)).unwrap();
+        Scene::in_directory(directory, (program, through), "", settings, take_turn())
+    }
+
+    /// Ends such a daemon and makes its directory this user's.
+    pub(crate) fn given_back(mut self) {
+        self.daemon.end();
+        let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
+        let owner = (Some(user.as_raw()), Some(group.as_raw()));
+        chown(self.directory.path(), owner.0, owner.1).unwrap();
+    }
+
+    fn in_directory(
+        directory: TempDir,
+        (program, through): (&Path, &[&str]),
+        name: &str,
+        settings: &[(&str, &str)],
+        turn: File,
+    ) -> Scene {
         let instance: Instance = format!("p{}{name}", std::process::id()).parse().unwrap();
         let mut all = format!(
             "instance={instance}\ndirectory={}\ntotal=40M\nprefault=off\n",
@@ -59,7 +91,7 @@ impl Scene {
         for (name, value) in settings {
             all += &format!("{name}={value}\n");
         }
-        let daemon = Process::start("daemon", &all, through);
+        let daemon = Process::start_as(program, "daemon", &all, through);
         Scene {
             instance,
             directory,
@@ -166,7 +198,18 @@ struct Heard {
 impl Process {
     /// Starts a party and waits until it is ready; `through` is a program to run it with.
     pub(crate) fn start(role: &str, settings: &str, through: &[&str]) -> Process {
-        let mut process = Process::begin(role, settings, through);
+        let program = std::env::current_exe().unwrap();
+        Process::start_as(&program, role, settings, through)
+    }
+
+    /// The same of a copy of this program.
+    pub(crate) fn start_as(
+        program: &Path,
+        role: &str,
+        settings: &str,
+        through: &[&str],
+    ) -> Process {
+        let mut process = Process::begin_as(program, role, settings, through);
         let ready = process.hear(0);
         assert_eq!(ready.as_deref(), Some("ready"), "{role}");
         process.asked = 1;
@@ -328,6 +371,24 @@ impl Process {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &id]).status();
         assert!(sent.unwrap().success());
+    }
+
+    /// Waits until a failpoint has stopped it.
+    pub(crate) fn until_stopped(&self) {
+        let stat = format!("/proc/{}/stat", self.id());
+        eventually("it stops", || {
+            let text = std::fs::read_to_string(&stat).unwrap();
+            let (_, fields) = text.rsplit_once(')').unwrap();
+            fields.trim_start().starts_with('T')
+        });
+    }
+
+    /// Continues it as often as a failpoint stops it.
+    pub(crate) fn go_on_until(&self, what: &str, mut condition: impl FnMut() -> bool) {
+        eventually(what, || {
+            self.signal("CONT");
+            condition()
+        });
     }
 
     /// Dead at once, with nothing cleaned up.
