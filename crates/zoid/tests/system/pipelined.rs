@@ -94,6 +94,13 @@ fn so_it_has_where_the_client_copies_into_the_segment() {
 }
 
 #[test]
+fn so_it_has_where_the_daemon_copies_out_of_and_into_the_clients_memory() {
+    both_ways(&Bed::with(|options| {
+        options.client_memory = zoidd::ClientMemory::On
+    }));
+}
+
+#[test]
 fn messages_of_one_tag_arrive_in_the_order_of_their_posts() {
     const MESSAGES: u8 = 100;
     let bed = Bed::new();

@@ -370,6 +370,14 @@ fn they_do_where_the_client_copies_into_the_segment() {
 }
 
 #[test]
+fn they_do_where_the_daemon_copies_out_of_and_into_the_clients_memory() {
+    let bed = Bed::with(|options| options.client_memory = zoidd::ClientMemory::On);
+    let (server, client) = bed.meet();
+    agree(&bed, &client, &server);
+    assert!(bed.metric("zoidd_client_memory_copies_total") > 0.0);
+}
+
+#[test]
 fn they_do_over_tcp() {
     let bed = Bed::with(|options| options.listen = Some("127.0.0.1:0".parse().unwrap()));
     let mut server = bed.serve();
