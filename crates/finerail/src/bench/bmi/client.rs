@@ -3,8 +3,8 @@
 //! Posts of the zoid methods wait for their counterpart, as programs are advised to have them; those
 //! of a stream are pipelined, so that one thread has several messages in flight.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,8 +52,8 @@ struct Lane {
     tag: Tag,
     /// Messages that have yet to be sent.
     left: u64,
-    /// What is sent; away while it is posted.
-    buffer: Option<Buffer>,
+    /// One is posted.
+    busy: bool,
 }
 
 /// How a message is sent, expected or not.
@@ -184,35 +184,47 @@ impl End {
             lanes.push(Lane {
                 tag: data(number),
                 left: share(task, number),
-                buffer: Some(self.take(task.bytes)?),
+                busy: false,
             });
         }
-        let back = self.send_all(lanes, send)?;
+        let mut buffers = VecDeque::new();
+        for _ in 0..task.buffers.max(task.in_flight) {
+            buffers.push_back(self.take(task.bytes)?);
+        }
+        self.send_all(lanes, &mut buffers, send)?;
         let arrived = self.receive(Buffer::from(vec![0; 8]), ARRIVED)?;
         self.finish(arrived)?;
-        for lane in back {
-            lane.buffer.into_iter().for_each(|b| self.stock.put(b));
-        }
+        buffers.into_iter().for_each(|b| self.stock.put(b));
         Ok(())
     }
 
-    /// Sends all that is left of some lanes, one message of each at a time.
-    fn send_all(&self, mut lanes: Vec<Lane>, send: Send) -> anyhow::Result<Vec<Lane>> {
+    /// Sends all that is left of some lanes, one message of each at a time, from buffers in turn, which
+    /// are no fewer.
+    fn send_all(
+        &self,
+        mut lanes: Vec<Lane>,
+        buffers: &mut VecDeque<Buffer>,
+        send: Send,
+    ) -> anyhow::Result<()> {
         let mut pending: Vec<(OpId, usize)> = Vec::new();
         loop {
             for (number, lane) in lanes.iter_mut().enumerate() {
                 while lane.left > 0
-                    && let Some(buffer) = lane.buffer.take()
+                    && !lane.busy
+                    && let Some(buffer) = buffers.pop_front()
                 {
                     lane.left -= 1;
                     match send(self, buffer, lane.tag)? {
-                        Post::Immediate(_, payload) => lane.buffer = Some(payload.into_buffer()),
-                        Post::Pending(op) => pending.push((op, number)),
+                        Post::Immediate(_, payload) => buffers.push_back(payload.into_buffer()),
+                        Post::Pending(op) => {
+                            lane.busy = true;
+                            pending.push((op, number));
+                        }
                     }
                 }
             }
             if pending.is_empty() {
-                return Ok(lanes);
+                return Ok(());
             }
             let ops: Vec<OpId> = pending.iter().map(|(op, _)| *op).collect();
             let done = self.bmi.test_some(&ops, PATIENCE)?;
@@ -225,9 +237,10 @@ impl End {
             ) in done
             {
                 result.context("a send failed")?;
-                lanes[pending[place].1].buffer = Some(payload.into_buffer());
+                lanes[pending[place].1].busy = false;
+                buffers.push_back(payload.into_buffer());
             }
-            pending.retain(|(_, number)| lanes[*number].buffer.is_none());
+            pending.retain(|(_, number)| lanes[*number].busy);
         }
     }
 

@@ -66,6 +66,8 @@ pub(super) struct Group {
     bytes: usize,
     clients: usize,
     alone: Vec<f64>,
+    /// One client that goes through as much memory as all of them.
+    roomy: Vec<f64>,
     together: Vec<f64>,
     fairness: Vec<f64>,
 }
@@ -74,10 +76,13 @@ pub(super) struct Group {
 struct GroupReport {
     what: String,
     alone: Summary,
+    alone_in_same_memory: Summary,
     together: Summary,
     ratio: Summary,
     ratio_target: Target,
     ratio_met: bool,
+    ratio_in_same_memory: Summary,
+    ratio_in_same_memory_met: bool,
     slowest_to_fastest: Summary,
     slowest_target: Target,
     slowest_met: bool,
@@ -98,12 +103,12 @@ const AGGREGATE: Target = Target::AtLeast(0.8);
 const FAIRNESS: Target = Target::AtLeast(0.5);
 
 impl Measured {
-    /// The tables that people read.
     /// Whether no row was measured.
     pub(super) fn is_empty(&self) -> bool {
         self.placements.iter().all(|report| report.rows.is_empty())
     }
 
+    /// The tables that people read.
     pub(super) fn text(&self) -> String {
         let Self {
             congestion, rounds, ..
@@ -220,10 +225,16 @@ impl PlacementReport {
             "together",
             "ratio",
             "",
+            "one, as much memory",
+            "ratio",
+            "",
             "slowest/fastest",
             "",
         ];
         let mut table = plain_table(&header, 3);
+        if let Some(column) = table.column_mut(5) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
         for group in &self.many_clients {
             let aimed = |target, met| format!("{}, {}", aim(target), verdict(met));
             table.add_row([
@@ -232,6 +243,9 @@ impl PlacementReport {
                 format!("{:.2} GB/s", group.together.median),
                 format!("{:.2}", group.ratio.median),
                 aimed(group.ratio_target, group.ratio_met),
+                format!("{:.2} GB/s", group.alone_in_same_memory.median),
+                format!("{:.2}", group.ratio_in_same_memory.median),
+                aimed(group.ratio_target, group.ratio_in_same_memory_met),
                 format!("{:.2}", group.slowest_to_fastest.median),
                 aimed(group.slowest_target, group.slowest_met),
             ]);
@@ -302,14 +316,16 @@ impl Group {
             bytes,
             clients,
             alone: Vec::new(),
+            roomy: Vec::new(),
             together: Vec::new(),
             fairness: Vec::new(),
         }
     }
 
     /// Adds a round.
-    pub(super) fn push(&mut self, alone: f64, together: f64, each: &[Done]) {
+    pub(super) fn push(&mut self, alone: f64, roomy: f64, together: f64, each: &[Done]) {
         self.alone.push(alone);
+        self.roomy.push(roomy);
         self.together.push(together);
         let times = || each.iter().map(|done| done.nanoseconds);
         let (fastest, slowest) = (times().min().unwrap_or(0), times().max().unwrap_or(1));
@@ -319,17 +335,23 @@ impl Group {
     }
 
     fn report(self) -> GroupReport {
-        let rounds = self.together.iter().zip(&self.alone);
-        let ratio = Summary::of(rounds.map(|(together, alone)| together / alone).collect());
+        let beside = |one: &[f64]| {
+            let rounds = self.together.iter().zip(one);
+            Summary::of(rounds.map(|(together, one)| together / one).collect())
+        };
+        let (ratio, in_same_memory) = (beside(&self.alone), beside(&self.roomy));
         let slowest = Summary::of(self.fairness);
         let (method, clients) = (self.method, self.clients);
         GroupReport {
             what: format!("{method} {}, {clients} clients", size(self.bytes)),
             alone: Summary::of(self.alone),
+            alone_in_same_memory: Summary::of(self.roomy),
             together: Summary::of(self.together),
             ratio,
             ratio_target: AGGREGATE,
             ratio_met: AGGREGATE.is_met_by(ratio.median),
+            ratio_in_same_memory: in_same_memory,
+            ratio_in_same_memory_met: AGGREGATE.is_met_by(in_same_memory.median),
             slowest_to_fastest: slowest,
             slowest_target: FAIRNESS,
             slowest_met: FAIRNESS.is_met_by(slowest.median),

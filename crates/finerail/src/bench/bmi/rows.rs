@@ -185,6 +185,7 @@ pub(super) const fn task(pattern: Pattern, origin: Origin, bytes: usize, in_flig
         bytes,
         count: 0,
         in_flight,
+        buffers: in_flight,
         client: 0,
     }
 }

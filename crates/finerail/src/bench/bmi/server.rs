@@ -87,6 +87,8 @@ struct Client {
     to_post: [u64; LANES],
     /// Messages that have arrived.
     arrived: u64,
+    /// Buffers that a stream's next receives are posted with.
+    spare: VecDeque<Buffer>,
 }
 
 impl Server<'_> {
@@ -172,6 +174,7 @@ impl Server<'_> {
             task,
             to_post: std::array::from_fn(|lane| share(&task, lane as u32)),
             arrived: 0,
+            spare: self.spare(address, &task)?,
         };
         match self.clients.get_mut(number) {
             Some(known) => *known = client,
@@ -186,6 +189,17 @@ impl Server<'_> {
         }
     }
 
+    /// What a stream goes through besides the buffers that are posted.
+    fn spare(&mut self, address: Address, task: &Task) -> anyhow::Result<VecDeque<Buffer>> {
+        let count = match task.pattern {
+            Pattern::Stream => task.buffers.saturating_sub(task.in_flight),
+            _ => 0,
+        };
+        let stock = &mut self.stock;
+        let fresh = || stock.take(self.bmi, address, task.origin, task.bytes);
+        std::iter::repeat_with(fresh).take(count as usize).collect()
+    }
+
     /// Posts a receive into a buffer of the stock.
     fn post_fresh(&mut self, number: usize, lane: u32) -> anyhow::Result<()> {
         let Client { address, task, .. } = self.clients[number];
@@ -194,15 +208,19 @@ impl Server<'_> {
         self.post_receive(number, lane, buffer)
     }
 
-    /// Posts a receive unless all have been; then the buffer goes back.
+    /// Posts a receive unless all have been; then the buffer goes back, and those to spare.
     fn post_receive(&mut self, number: usize, lane: u32, buffer: Buffer) -> anyhow::Result<()> {
         let client = &mut self.clients[number];
+        client.spare.push_back(buffer);
         let to_post = &mut client.to_post[lane as usize];
         if *to_post == 0 {
-            self.stock.put(buffer);
+            for buffer in client.spare.drain(..) {
+                self.stock.put(buffer);
+            }
             return Ok(());
         }
         *to_post -= 1;
+        let buffer = client.spare.pop_front().context("no buffer")?;
         let (address, user) = (client.address, number as u64 * KINDS + u64::from(lane));
         let posted = self
             .bmi

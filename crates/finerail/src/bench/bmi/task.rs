@@ -64,6 +64,8 @@ pub(super) struct Task {
     pub(super) count: u64,
     /// How many of them may be under way; exchanges have one.
     pub(super) in_flight: u32,
+    /// How many buffers either side of a stream goes through in turn, no fewer than are in flight.
+    pub(super) buffers: u32,
     /// Number of the client, which the bytes that are verified depend on.
     pub(super) client: u64,
 }
@@ -127,10 +129,14 @@ impl fmt::Display for Task {
             bytes,
             count,
             in_flight,
+            buffers,
             client,
         } = self;
         let (pattern, origin) = (name(pattern), name(origin));
-        write!(f, "{pattern} {origin} {bytes} {count} {in_flight} {client}")
+        write!(
+            f,
+            "{pattern} {origin} {bytes} {count} {in_flight} {buffers} {client}"
+        )
     }
 }
 
@@ -139,7 +145,7 @@ impl FromStr for Task {
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let words: Vec<&str> = text.split(' ').collect();
-        let &[pattern, origin, bytes, count, in_flight, client] = words.as_slice() else {
+        let &[pattern, origin, bytes, count, in_flight, buffers, client] = words.as_slice() else {
             bail!("{text:?} is no task");
         };
         Ok(Self {
@@ -148,6 +154,7 @@ impl FromStr for Task {
             bytes: bytes.parse().context("a task's bytes")?,
             count: count.parse().context("a task's count")?,
             in_flight: in_flight.parse().context("a task's messages in flight")?,
+            buffers: buffers.parse().context("a task's buffers")?,
             client: client.parse().context("a task's client")?,
         })
     }
@@ -195,11 +202,12 @@ mod tests {
                 bytes: 1 << 27,
                 count: u64::MAX,
                 in_flight: 8,
+                buffers: 16,
                 client: 3,
             };
             assert_eq!(task.to_string().parse::<Task>().unwrap(), task);
         }
-        assert!("stream pre 1 2 3".parse::<Task>().is_err());
+        assert!("stream pre 1 2 3 4".parse::<Task>().is_err());
     }
 
     #[test]
