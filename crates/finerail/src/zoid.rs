@@ -249,9 +249,9 @@ fn stat(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
     let metrics = metrics(&options.instance, options.directory.as_deref())?;
     let text = match json {
         true => {
-            let map: BTreeMap<&str, f64> = metrics
+            let map: BTreeMap<&str, serde_json::Number> = metrics
                 .iter()
-                .map(|metric| (metric.name.as_str(), metric.value))
+                .filter_map(|metric| Some((metric.name.as_str(), number(metric.value)?)))
                 .collect();
             serde_json::to_string_pretty(&map)? + "\n"
         }
@@ -259,6 +259,16 @@ fn stat(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A count is written as one: `7`, and not `7.0`.
+fn number(value: f64) -> Option<serde_json::Number> {
+    // Below it, a double holds every whole number.
+    const WHOLE_MAX: f64 = (1_u64 << 53) as f64;
+    if value.fract() == 0.0 && (0.0..WHOLE_MAX).contains(&value) {
+        return Some((value as u64).into());
+    }
+    serde_json::Number::from_f64(value)
 }
 
 fn metrics(instance: &Instance, directory: Option<&Path>) -> anyhow::Result<Vec<Metric>> {
@@ -310,6 +320,16 @@ mod tests {
 
     fn command(arguments: &[&str]) -> Vec<OsString> {
         with_command(arguments.iter().map(OsString::from).collect())
+    }
+
+    #[test]
+    fn numbers_in_json_are_whole_where_they_are_counts() {
+        let text = |value| number(value).map(|number| number.to_string());
+        assert_eq!(text(0.0).as_deref(), Some("0"));
+        assert_eq!(text(67_108_864.0).as_deref(), Some("67108864"));
+        assert_eq!(text(0.25).as_deref(), Some("0.25"));
+        assert!(text(1e300).unwrap().starts_with("1e"));
+        assert_eq!(text(f64::NAN), None);
     }
 
     #[test]

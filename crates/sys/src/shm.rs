@@ -9,7 +9,7 @@
 //! [`SharedMemory::write_at`] are safe; and an object without a name can be sealed.
 
 use std::ffi::CString;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -146,6 +146,16 @@ impl SharedMemory {
     /// What `fstat(2)` fails with.
     pub fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
+    }
+
+    /// Takes the object's lock (`flock(2)`) until this descriptor, and whatever was copied from it, is
+    /// closed. Who opens the name again has a descriptor of its own, and can not take it meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`TryLockError::WouldBlock`] when somebody has it.
+    pub fn try_lock(&self) -> Result<(), TryLockError> {
+        self.0.try_lock()
     }
 
     /// The group that [`crate::share_with_group`] has let in, if any.

@@ -388,6 +388,7 @@ impl Method for Client {
         }
         state.give_up_flights();
         drop(state);
+        self.forbid_tracing();
         self.dismiss_keeper();
     }
 }

@@ -333,8 +333,10 @@ impl Names {
         home.record(&Entry::Socket(socket.clone()))?;
         home.record(&Entry::Socket(metrics.clone()))?;
         options.failpoints.pass(Place::JournalWritten);
-        let control = create_control(options)?;
+        // The segment first: it says whose the names are.
         let segment = Segment::create(options, epoch)?;
+        home.hold_segment()?;
+        let control = create_control(options)?;
         options.failpoints.pass(Place::NamesCreated);
         Ok(Self {
             control,

@@ -13,6 +13,9 @@
 //! listed where the mqueue file system is not mounted, so the journal is the only trace of them.
 //! Reply queues belong to a server and stay as long as that process lives; a server writes its
 //! own line before it creates its first queue, as lines are appended whole.
+//!
+//! Queue and segment are named by the instance alone, wherever the directory is: so the segment, too,
+//! is locked as long as its daemon lives, and nobody takes its names for leftovers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,6 +24,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use sys::SharedMemory;
 use tracing::{debug, info};
 use zoid_proto::ctl::REPLY_SLOTS;
 use zoid_proto::{Instance, runtime_directories};
@@ -77,6 +81,8 @@ pub(crate) struct Home {
     directory: PathBuf,
     /// Unlocked when closed, at the latest by the end of the process.
     _lock: File,
+    /// The segment, locked.
+    segment: Option<SharedMemory>,
     journal: File,
     /// What the journal says, so that a server that attaches again and again adds one line.
     recorded: BTreeSet<Entry>,
@@ -95,8 +101,14 @@ impl Home {
         let directory = prepare_directory(directory)?;
         let lock = lock(instance, &directory.join(instance.lock_file()))?;
         let path = directory.join(instance.journal_file());
+        let leftover = lock_segment(instance).inspect_err(|_| {
+            if !path.exists() {
+                remove_file(&directory.join(instance.lock_file()));
+            }
+        })?;
         let old = read_journal(&path);
-        let (kept, removed) = remove_leftovers(instance, old);
+        let (kept, removed) = remove_leftovers(instance, old, Names::Ours);
+        drop(leftover);
         let journal = OpenOptions::new()
             .append(true)
             .create(true)
@@ -108,6 +120,7 @@ impl Home {
             instance: instance.clone(),
             directory,
             _lock: lock,
+            segment: None,
             journal,
             recorded: BTreeSet::new(),
         };
@@ -134,10 +147,26 @@ impl Home {
             .map_err(Error::file("write", &path))
     }
 
+    /// Locks the segment, which has just been created.
+    pub(crate) fn hold_segment(&mut self) -> Result<(), Error> {
+        self.segment = lock_segment(&self.instance)?;
+        Ok(())
+    }
+
     /// Removes every name, journal and lock included: the end in good order.
-    pub(crate) fn leave(self) -> Removed {
+    pub(crate) fn leave(mut self) -> Removed {
         let path = self.directory.join(self.instance.journal_file());
-        let (kept, removed) = remove_leftovers(&self.instance, read_journal(&path));
+        let segment = match self.segment.take() {
+            Some(ours) => Ok(Some(ours)),
+            // The start has failed, perhaps because somebody else was quicker.
+            None => lock_segment(&self.instance),
+        };
+        let names = match &segment {
+            Ok(_) => Names::Ours,
+            Err(_) => Names::Others,
+        };
+        let (kept, removed) = remove_leftovers(&self.instance, read_journal(&path), names);
+        drop(segment);
         if kept.is_empty() {
             remove_file(&path);
             // While it is locked: who opened it before sees that it is no longer the file there.
@@ -226,6 +255,27 @@ fn lock(instance: &Instance, path: &Path) -> Result<File, Error> {
 }
 
 /// Lines that make no sense, such as one cut short by a crash, name nothing.
+/// Locks the segment that has the instance's name, if there is one.
+///
+/// # Errors
+///
+/// [`Error::AlreadyRunning`]: its daemon lives.
+fn lock_segment(instance: &Instance) -> Result<Option<SharedMemory>, Error> {
+    let path = Path::new("/dev/shm").join(instance.segment().trim_start_matches('/'));
+    // One that cannot be opened cannot be removed either: it is another user's.
+    let Ok(segment) = SharedMemory::open(&instance.segment()) else {
+        return Ok(None);
+    };
+    match segment.try_lock() {
+        Ok(()) => Ok(Some(segment)),
+        Err(TryLockError::WouldBlock) => Err(Error::AlreadyRunning {
+            instance: instance.clone(),
+            path,
+        }),
+        Err(TryLockError::Error(error)) => Err(Error::file("lock", &path)(error)),
+    }
+}
+
 fn read_journal(path: &Path) -> BTreeSet<Entry> {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().filter_map(parse).collect()
@@ -259,12 +309,32 @@ impl fmt::Display for Entry {
     }
 }
 
+/// Whose the queue and the segment of an instance are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    /// Nobody's, or those of the caller.
+    Ours,
+    /// Those of a living daemon with another directory.
+    Others,
+}
+
 /// Removes every name of the journal, and the two that an instance always has should the journal
 /// be lost. Returns what must stay, which is the queues of servers that live.
-fn remove_leftovers(instance: &Instance, journal: BTreeSet<Entry>) -> (Vec<Entry>, Removed) {
+fn remove_leftovers(
+    instance: &Instance,
+    journal: BTreeSet<Entry>,
+    names: Names,
+) -> (Vec<Entry>, Removed) {
     let mut entries = journal;
-    entries.insert(Entry::Queue(instance.control_queue()));
-    entries.insert(Entry::Segment(instance.segment()));
+    match names {
+        Names::Ours => entries.extend([
+            Entry::Queue(instance.control_queue()),
+            Entry::Segment(instance.segment()),
+        ]),
+        Names::Others => {
+            entries.retain(|entry| !matches!(entry, Entry::Queue(_) | Entry::Segment(_)));
+        }
+    }
     let mut kept = Vec::new();
     let mut removed = Removed::default();
     for entry in entries {
@@ -315,7 +385,7 @@ fn remove_file(path: &Path) -> bool {
 mod tests {
     use std::os::unix::net::UnixListener;
 
-    use sys::{MessageQueue, QueueAccess, QueueShape, SharedMemory};
+    use sys::{MessageQueue, QueueAccess, QueueShape};
 
     use super::*;
 
@@ -354,6 +424,40 @@ mod tests {
         assert!(matches!(second, Error::AlreadyRunning { .. }), "{second}");
         drop(first);
         Home::take(&instance, Some(directory.path())).unwrap();
+    }
+
+    #[test]
+    fn a_daemon_with_another_directory_keeps_its_names() {
+        let [one, two] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let instance = instance("robbed");
+        let (mut first, _) = Home::take(&instance, Some(one.path())).unwrap();
+        let _segment = SharedMemory::create(&instance.segment(), 4096).unwrap();
+        first.hold_segment().unwrap();
+        let there = || SharedMemory::open(&instance.segment()).is_ok();
+        let refused = cleanup(&instance, Some(two.path())).unwrap_err();
+        assert!(matches!(refused, Error::AlreadyRunning { .. }), "{refused}");
+        assert_eq!(fs::read_dir(two.path()).unwrap().count(), 0);
+        assert!(there());
+        // As if killed: then it is whose directory asks first.
+        drop(first);
+        let (mut second, removed) = Home::take(&instance, Some(two.path())).unwrap();
+        assert_eq!((removed.segments, there()), (1, false));
+        let _segment = SharedMemory::create(&instance.segment(), 4096).unwrap();
+        second.hold_segment().unwrap();
+        assert_eq!(second.leave().segments, 1);
+        assert!(!there());
+    }
+
+    #[test]
+    fn a_start_that_fails_removes_nothing_of_who_was_quicker() {
+        let [one, two] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let instance = instance("quicker");
+        let (slower, _) = Home::take(&instance, Some(one.path())).unwrap();
+        let (mut quicker, _) = Home::take(&instance, Some(two.path())).unwrap();
+        let _segment = SharedMemory::create(&instance.segment(), 4096).unwrap();
+        quicker.hold_segment().unwrap();
+        assert!(slower.leave().is_empty());
+        assert_eq!(quicker.leave().segments, 1);
     }
 
     #[test]

@@ -110,6 +110,19 @@ fn cleaning_up_under_a_living_daemon_is_refused() {
     let daemon = Process::start(&[]);
     let refused = zoidd::cleanup(&daemon.instance, Some(daemon.directory.path()));
     assert!(matches!(refused, Err(zoidd::Error::AlreadyRunning { .. })));
+    // Nor from another directory, nor by a second daemon there: its names are the same.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let refused = zoidd::cleanup(&daemon.instance, Some(elsewhere.path()));
+    assert!(matches!(refused, Err(zoidd::Error::AlreadyRunning { .. })));
+    let second = Daemon::open(Options {
+        instance: daemon.instance.clone(),
+        directory: Some(elsewhere.path().to_path_buf()),
+        total: 2 << 20,
+        ..Options::default()
+    });
+    assert!(matches!(second, Err(zoidd::Error::AlreadyRunning { .. })));
+    assert!(has_segment(&daemon.instance));
+    assert!(Server::attach(&daemon).init.is_some());
     assert!(Client::attach(&daemon).ping());
 }
 

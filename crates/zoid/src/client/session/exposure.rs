@@ -117,6 +117,14 @@ impl Client {
         let _lost = self.say(ticket, &places, header(FrameType::PLACES), &[]);
     }
 
+    /// Takes back what was allowed.
+    pub(in crate::client) fn forbid_tracing(&self) {
+        if self.options.client_memory == ClientMemory::Allow {
+            // Without Yama there is nothing to take back.
+            let _no_yama = sys::let_trace(0);
+        }
+    }
+
     /// Holds the daemon's number in memory and says where. Where the program allows it, the kernel is
     /// told that the daemon may look.
     pub(super) fn hold_mark(&self, link: &Link, number: u64) -> Option<MemoryPart> {
