@@ -1,6 +1,6 @@
 //! Peers that do not keep to the format, or leave: each is closed and counted, nobody else notices.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
