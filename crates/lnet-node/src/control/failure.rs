@@ -102,6 +102,7 @@ fn interface(error: &StartError) -> (i32, Words) {
     match error {
         StartError::NotTcp(_) => (-EINVAL, Words::All("LND type not supported")),
         StartError::Core(ConfigError::DuplicateNid(_)) => (-EEXIST, Words::All(CANNOT_ADD)),
+        StartError::Ip2Nets(_) => (-EINVAL, Words::None),
         StartError::NoInterface { .. } => (-ENETDOWN, Words::Begin(CANNOT_ADD)),
         _ => (-EINVAL, Words::Begin(CANNOT_ADD)),
     }
