@@ -1,6 +1,6 @@
 //! Peers that do not keep to the format, or leave: each is closed and counted, nobody else notices.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -21,7 +21,10 @@ struct Server {
 
 impl Server {
     fn new() -> Server {
-        let tcp = Tcp::new();
+        Server::with(Tcp::new())
+    }
+
+    fn with(tcp: Tcp) -> Server {
         let counters = tcp.counters();
         let bmi = Bmi::builder()
             .method(tcp)
@@ -199,6 +202,48 @@ fn unexpected_messages_beyond_the_window_are_a_violation() {
     // What came within the window had been accepted.
     let found = server.bmi.test_unexpected(Class(0), 100_000, NAP).unwrap();
     assert_eq!(found.len(), (1 << 20) / 64);
+}
+
+#[test]
+fn a_peer_that_comes_again_and_again_is_not_given_memory_each_time() {
+    let server = Server::with(Tcp::new().keep_at_most(1 << 20));
+    let messages = |count: usize| {
+        let message = [frame(3, 0, 0, 8192, 0), vec![0; 8192]].concat();
+        [hello(), message.repeat(count)].concat()
+    };
+    // What it sends each time is within its window.
+    let mut left = Vec::new();
+    for round in 1.. {
+        let mut socket = server.connect();
+        let writing = std::thread::spawn(move || {
+            let _ = socket.write_all(&messages(40));
+            let _ = socket.shutdown(Shutdown::Write);
+            let _ = socket.read_to_end(&mut Vec::new());
+        });
+        left.push(writing);
+        server.until("it is here, or was refused", || {
+            left.iter().all(std::thread::JoinHandle::is_finished)
+        });
+        if server.counters.violations(Violation::Overdrawn) > 0 {
+            assert_eq!(round, 4);
+            break;
+        }
+    }
+    let found = server.bmi.test_unexpected(Class(0), 100_000, NAP).unwrap();
+    assert_eq!(found.len(), (1 << 20) / (8192 + 64));
+    // The program has them, and the next ones have room.
+    let mut socket = server.connect();
+    socket.write_all(&messages(1)).unwrap();
+    let deadline = Instant::now() + LIMIT;
+    while server
+        .bmi
+        .test_unexpected(Class(0), 1, NAP)
+        .unwrap()
+        .is_empty()
+    {
+        assert!(Instant::now() < deadline);
+    }
+    assert_eq!(server.counters.violations(Violation::Overdrawn), 1);
 }
 
 #[test]

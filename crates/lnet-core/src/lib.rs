@@ -258,8 +258,8 @@ impl Core {
         core
     }
 
-    /// The LND reports that an interface has connections to a peer, or that its last one is gone. A
-    /// peer without connections to any of our interfaces is down. Only routers care: they drop messages
+    /// The LND reports that an interface has connections to a peer, or that it has none: the last one is gone, or none
+    /// could be made. A peer without connections to any of our interfaces is down. Only routers care: they drop messages
     /// for it until it is heard of again or `peer_timeout` has passed.
     pub fn peer_notify(&mut self, ni: NiId, peer: Nid, alive: bool, now: Time) {
         if let Some(peer_ni) = self.peers.by_nid_mut(peer) {

@@ -23,6 +23,7 @@ extern "C" {
 /*
  * Connects this process to the node that is controlled at the Unix socket 'path'; NULL: the default,
  * $XDG_RUNTIME_DIR/finerail/control.sock, or /run/finerail/control.sock. Replaces an earlier connection.
+ * A connection that breaks is made again by the next call, to the same node.
  */
 int finerail_dlc_connect(const char *path);
 

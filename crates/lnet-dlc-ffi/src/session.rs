@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::env;
 use std::ffi::{CString, c_char, c_int};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lnet_dlc::{Dlc, DlcError};
 
@@ -38,21 +38,35 @@ impl From<lnet_policy::BlockError> for Failed {
     }
 }
 
-static CONNECTION: Mutex<Option<Dlc>> = Mutex::new(None);
+/// The node that the process speaks to.
+struct Partner {
+    /// Where it was last connected to; `None`: the default.
+    path: Option<PathBuf>,
+    dlc: Option<Dlc>,
+}
+
+static PARTNER: Mutex<Partner> = Mutex::new(Partner {
+    path: None,
+    dlc: None,
+});
+
+fn partner() -> MutexGuard<'static, Partner> {
+    PARTNER.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// Runs a call that needs the connection; makes the default one if there is none. One that broke is
-/// given up, so that the next call connects anew.
+/// Runs a call that needs the connection; makes one if there is none. One that broke is given up, so that the
+/// next call connects anew, to the same node.
 pub(crate) fn with_node<R>(
     call: impl FnOnce(&mut Dlc) -> Result<R, DlcError>,
 ) -> Result<R, Failed> {
-    let mut connection = CONNECTION.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut dlc = match connection.take() {
+    let mut partner = partner();
+    let mut dlc = match partner.dlc.take() {
         Some(dlc) => dlc,
-        None => Dlc::connect(default_path())?,
+        None => Dlc::connect(partner.path.clone().unwrap_or_else(default_path))?,
     };
     let result = call(&mut dlc);
     let usable = match &result {
@@ -62,7 +76,7 @@ pub(crate) fn with_node<R>(
         ),
         Ok(_) => true,
     };
-    *connection = usable.then_some(dlc);
+    partner.dlc = usable.then_some(dlc);
     Ok(result?)
 }
 
@@ -90,9 +104,12 @@ pub unsafe extern "C" fn finerail_dlc_connect(path: *const c_char) -> c_int {
     // SAFETY: the caller promises the same.
     let path = unsafe { arguments::optional(path) };
     returned(path.and_then(|path| {
-        let path = path.map_or_else(default_path, PathBuf::from);
-        let dlc = Dlc::connect(path)?;
-        *CONNECTION.lock().unwrap_or_else(PoisonError::into_inner) = Some(dlc);
+        let path = path.map(PathBuf::from);
+        let dlc = Dlc::connect(path.clone().unwrap_or_else(default_path))?;
+        *partner() = Partner {
+            path,
+            dlc: Some(dlc),
+        };
         Ok(0)
     }))
 }
@@ -100,7 +117,10 @@ pub unsafe extern "C" fn finerail_dlc_connect(path: *const c_char) -> c_int {
 /// See the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn finerail_dlc_close() {
-    *CONNECTION.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    *partner() = Partner {
+        path: None,
+        dlc: None,
+    };
 }
 
 /// See the header.

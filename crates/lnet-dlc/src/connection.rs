@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::num::NonZeroU32;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lnet_control::{Code, Failure, Frame, Header, Reply, Request};
 use lnet_policy::{RuleBlock, RuleType, lnet_sel_rule_deserialize};
@@ -17,8 +17,6 @@ pub struct Dlc {
     path: PathBuf,
     stream: UnixStream,
     sequence: u64,
-    /// When the last request began.
-    used: Instant,
 }
 
 /// Which state of the node's rules was seen. It changes with every change of any rule, and from one life
@@ -32,9 +30,6 @@ const ANY: u32 = 0;
 /// How long an answer may take. A ping of several peers that do not answer is the slowest request.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// After so long without a request the node may have hung up.
-const SILENCE: Duration = Duration::from_secs(10);
-
 impl Dlc {
     /// Connects to the node that is controlled at `path`.
     ///
@@ -47,7 +42,6 @@ impl Dlc {
             stream: connect(&path)?,
             path,
             sequence: 0,
-            used: Instant::now(),
         })
     }
 
@@ -152,13 +146,9 @@ impl Dlc {
         Ok(self.sequence)
     }
 
-    /// A node hangs up on a client that was silent for half a minute, which is nobody's mistake.
+    /// A node hangs up on a client that was silent for half a minute, or has been started anew meanwhile, which
+    /// is nobody's mistake.
     fn revive(&mut self) -> Result<(), DlcError> {
-        let idle = self.used.elapsed();
-        self.used = Instant::now();
-        if idle < SILENCE {
-            return Ok(());
-        }
         self.stream.set_nonblocking(true)?;
         let hung_up = !matches!(
             (&self.stream).read(&mut [0]),

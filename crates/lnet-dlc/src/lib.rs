@@ -4,8 +4,8 @@
 //!  program ── Dlc ── Unix socket ──▶ control endpoint of a node
 //! ```
 //!
-//! [`Dlc`] has the nine functions of the selection-policy design under its names, and a request for
-//! everything else that a node can be asked. One connection, one request at a time; whoever needs more
+//! [`Dlc`] has the nine functions of the selection-policy design under its names, and functions for
+//! everything else that a node has and can be told, as values of [`lnet_config`]. One connection, one request at a time; whoever needs more
 //! opens another one.
 //!
 //! ```no_run
@@ -25,6 +25,8 @@
 mod connection;
 mod error;
 mod policies;
+mod typed;
 
 pub use connection::{Dlc, Generation};
 pub use error::DlcError;
+pub use typed::{Answers, Routing, Run};

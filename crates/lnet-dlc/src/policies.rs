@@ -4,8 +4,9 @@
 //! another program changed meanwhile is not undone: the node refuses the copy then, and the change is
 //! made again on a new one.
 //!
-//! The copy is a v1 block of the type concerned. Where the node's rules of that type say more than v1
-//! can (a priority of one side only, IPv6), it is a v2 block of all rules.
+//! The copy is a v2 block of all rules, in which an expression with lists (`10.0.[1,3].1@tcp`) stays one policy.
+//! Where the node has rules that v2 cannot say (IPv6), it is a v1 block of the type concerned, which is all right as
+//! long as those are of another type.
 
 use std::time::Instant;
 
@@ -203,13 +204,13 @@ impl Dlc {
         }
     }
 
-    /// The rules of a type, or all of them where v1 cannot hold those.
+    /// All rules, or those of a type where v2 cannot hold all.
     fn copy(&mut self, rule_type: RuleType) -> Result<Copy, DlcError> {
-        match self.copy_of(rule_type) {
+        match self.copy_of(RuleType::Mixed) {
             Err(DlcError::Refused(refused))
                 if refused.iter().any(|one| one.errno == -EOPNOTSUPP) =>
             {
-                self.copy_of(RuleType::Mixed)
+                self.copy_of(rule_type)
             }
             copy => copy,
         }

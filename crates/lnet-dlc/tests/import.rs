@@ -365,9 +365,10 @@ fn t_r18_a_gateway_is_neither_added_nor_deleted_as_a_peer() {
     let (_bed, mut dlc) = Bed::with(BASE);
     add(&mut dlc, "route:\n- net: tcp9\n  gateway: 127.0.0.9@tcp\n").unwrap();
     let peer = "peer:\n- primary nid: 127.0.0.9@tcp\n  peer ni:\n  - nid: 127.0.0.9@tcp\n";
-    for mode in [ImportMode::Add, ImportMode::Del] {
+    for (verb, mode) in [("add", ImportMode::Add), ("del", ImportMode::Del)] {
         let refused = failure(import(&mut dlc, peer, mode));
-        assert_eq!(refused.descr, "peer 127.0.0.9@tcp is a gateway");
+        let expected = format!("failed to {verb} peer: peer 127.0.0.9@tcp is a gateway");
+        assert_eq!(refused.descr, expected);
     }
     assert!(shown(&mut dlc, Section::Peer).contains("127.0.0.9@tcp"));
 }

@@ -127,7 +127,8 @@ fn a_node_that_is_gone_is_an_error_and_no_hang() {
     let (bed, mut dlc) = Bed::new();
     let path = bed.endpoint.path().to_owned();
     drop(bed);
-    assert!(matches!(dlc.all_rules(), Err(DlcError::Io(_))));
+    let gone = dlc.all_rules();
+    assert!(matches!(gone, Err(DlcError::Connect { .. })), "{gone:?}");
     assert!(matches!(Dlc::connect(&path), Err(DlcError::Connect { .. })));
 }
 
@@ -192,4 +193,21 @@ fn a_list_that_was_put_back_late_is_refused_and_a_change_is_made_again() {
         dlc.lustre_lnet_show_peer_sel_pol(None, None).unwrap().len(),
         1
     );
+}
+
+/// An expression with lists is one policy, under one id, and goes as it came.
+#[test]
+fn a_policy_with_lists_is_one_entry() {
+    let (_bed, mut dlc) = Bed::new();
+    let lists = "10.1.[1,3].1@tcp";
+    for priority in [5, 6] {
+        dlc.lustre_lnet_add_nid_sel_pol(lists, Priority::new(priority).unwrap())
+            .unwrap();
+    }
+    let shown = dlc.lustre_lnet_show_nid_sel_pol(None).unwrap();
+    assert_eq!((shown.len(), shown[0].nid.to_string().as_str()), (1, lists));
+    assert_eq!(shown[0].priority.value(), 6);
+    dlc.lustre_lnet_del_nid_sel_pol(Some(lists), Some(0))
+        .unwrap();
+    assert!(dlc.lustre_lnet_show_nid_sel_pol(None).unwrap().is_empty());
 }

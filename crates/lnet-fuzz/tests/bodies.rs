@@ -7,11 +7,10 @@
 
 use std::path::{Path, PathBuf};
 
+use lnet_fuzz::{BODIES, Body};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, TestRunner};
-
-use lnet_fuzz::{BODIES, Body};
 
 fn fuzz_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")

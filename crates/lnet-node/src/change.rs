@@ -93,6 +93,10 @@ fn make_in_core(engine: &mut Engine, change: &Change, now: Time) -> Result<(), C
             refuse_gateway(core, *primary)?;
             let peer = core.peer_with(*primary).filter(|peer| peer.configured);
             let peer = peer.ok_or(ConfigError::UnknownPeer(*primary))?;
+            let has = |nid| peer.nis.iter().any(|peer_ni| peer_ni.nid == nid);
+            if let Some(&foreign) = nids.iter().find(|&&nid| !has(nid)) {
+                return Err(ConfigError::UnknownPeer(foreign));
+            }
             let kept = peer.nis.iter().map(|peer_ni| peer_ni.nid);
             let kept: Vec<_> = kept.filter(|nid| !nids.contains(nid)).collect();
             core.remove_peer(*primary)?;

@@ -40,6 +40,14 @@ pub enum PingError {
         /// For how long.
         timeout: Duration,
     },
+    /// The request was not even sent in time: no connection was there yet, or its peer takes nothing.
+    #[error("nothing could be sent to {target} within {} s", timeout.as_secs_f64())]
+    NotSent {
+        /// Who was asked.
+        target: Nid,
+        /// For how long.
+        timeout: Duration,
+    },
     /// The request did not get out, or the reply did not get in.
     #[error("{target} cannot be reached: {}", describe(*errno))]
     Failed {
@@ -156,14 +164,20 @@ fn await_reply(
     timeout: Duration,
 ) -> Result<(NodeEvent, Duration), PingError> {
     let mut replied = None;
+    let mut sent = false;
     loop {
         let left = timeout.saturating_sub(begun.elapsed());
         let Some(mut next) = queue.wait(Some(left)) else {
-            return Err(PingError::TimedOut { target, timeout });
+            return Err(if sent {
+                PingError::TimedOut { target, timeout }
+            } else {
+                PingError::NotSent { target, timeout }
+            });
         };
         if let Err(errno) = next.event.status {
             return Err(PingError::Failed { target, errno });
         }
+        sent |= next.event.kind == EventKind::Send;
         if next.event.kind == EventKind::Reply {
             replied = Some((next.event.mlength, begun.elapsed()));
         }

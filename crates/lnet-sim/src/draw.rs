@@ -4,6 +4,8 @@
 //! between two nets, in either profile, with few credits and buffers, so that queues fill. What goes
 //! wrong begins and ends within the span of the traffic; afterwards all must heal.
 
+mod rules;
+
 use std::time::Duration;
 
 use lnet_core::{
@@ -76,7 +78,9 @@ impl Limits {
 pub fn draw(limits: &Limits, seed: u64) -> Plan {
     let limits = &limits.clamped();
     let mut random = Random::stream(seed, 4);
-    let world = world(limits, &mut random);
+    let mut world = world(limits, &mut random);
+    // A stream of its own: the rest of a seed's world is the same with and without rules.
+    rules::add(&mut world, &mut Random::stream(seed, 6));
     let ends = ends(&world);
     let operations = operations(limits, &ends, &mut random);
     let faults = faults(limits, &world, &mut random);

@@ -176,6 +176,17 @@ pub enum Trouble {
     Lie(PortId, MessageStatus),
 }
 
+impl Plan {
+    /// Whether the first attempt that a driver sees of a node's operations is the first that its core makes: no drop
+    /// rule takes any before. Only nodes with rules are worth the work.
+    pub(crate) fn shows_first_paths(&self, node: u32) -> bool {
+        let spec = self.world.nodes.get(node as usize);
+        let has_rules = spec.is_some_and(|node| !node.rules.rules().is_empty());
+        let drops = |fault: &Fault| matches!(fault.what, Trouble::Rule(at, _) if at == node);
+        has_rules && !self.faults.iter().any(drops)
+    }
+}
+
 impl World {
     /// The interface as a trace names it.
     pub(crate) fn port_name(&self, port: PortId) -> String {

@@ -60,6 +60,19 @@ fn a_node_that_drops_a_send_event_is_found_and_told_in_a_few_lines() {
 }
 
 #[test]
+fn a_core_that_reads_its_rules_in_another_order_is_found() {
+    let (seed, plan, shrunk) = found(Sabotage::ReverseRules);
+    println!(
+        "seed {seed}: {}; {} of {}",
+        shrunk.violation,
+        parts(&shrunk.plan),
+        parts(&plan)
+    );
+    assert_eq!(shrunk.violation.invariant, 11);
+    assert!(parts(&shrunk.plan) <= 4);
+}
+
+#[test]
 fn without_a_defect_the_same_seeds_pass() {
     for seed in 1..=30 {
         let plan = Rc::new(draw(&Limits::default(), seed));

@@ -88,6 +88,7 @@ pub trait Upper {
     /// [`SendRequest`], possibly before `send` returns.
     fn sent(&mut self, tx: TxToken, result: Result<(), Failure>, now: Time);
 
-    /// The first connection to `peer` came up, or the last one went.
+    /// The first connection to `peer` came up, or there is none: the last one went, or could not be made. Of a peer
+    /// that stays away this is told once for each failed pass.
     fn peer_changed(&mut self, ni: NiKey, peer: ProcessId, alive: bool, now: Time);
 }

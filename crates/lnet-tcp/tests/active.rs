@@ -393,3 +393,61 @@ fn an_unknown_congestion_control_is_refused() {
     let error = lnd.add_ni(ni).unwrap_err();
     assert!(matches!(error, AddNiError::Congestion { .. }), "{error}");
 }
+
+/// Section 2.10: on the final failure of a pass the peer is down, and whoever learns that a message failed knows it.
+#[test]
+fn a_peer_whose_port_is_closed_is_down_once_for_each_pass() {
+    let (listener, peer) = raw_peer();
+    drop(listener);
+    let id = ProcessId::lustre(peer);
+    let mut node = Node::new(config());
+    for pass in 1..=3 {
+        let tx = node.send(id, vec![1]);
+        let result = until(&mut node, |node| node.result(tx));
+        assert_eq!(result, Err(Failure::RemoteDropped));
+        assert_eq!(node.upper.changes, vec![(id, false); pass]);
+        // During the pause nothing is tried, so that there is nothing new to tell.
+        let tx = node.send(id, vec![1]);
+        assert!(node.result(tx).unwrap().is_err());
+        assert_eq!(node.upper.changes.len(), pass);
+        node.pass(Duration::from_secs(8));
+    }
+}
+
+#[test]
+fn a_peer_that_never_answers_the_opening_is_down_when_the_pass_is_over() {
+    let mut dial = Dial::new(config());
+    let _raw = dial.next();
+    assert_eq!(dial.node.upper.changes, []);
+    dial.node.pass(Duration::from_secs(100));
+    assert_eq!(dial.result(), Err(Failure::NetworkTimeout));
+    assert_eq!(
+        dial.node.upper.changes,
+        [(ProcessId::lustre(dial.peer), false)]
+    );
+}
+
+#[test]
+fn a_peer_that_takes_no_second_connection_is_not_down() {
+    let mut dial = Dial::new(config());
+    let _control = dial.answer(|_| {});
+    assert_eq!(dial.result(), Ok(()));
+    let mut bulk = dial.answer(|reply| reply.ctype = Ctype::CONTROL);
+    bulk.expect_close(&mut dial.node);
+    assert!(dial.failures().iter().any(|&(_, count)| count > 0));
+    assert_eq!(
+        dial.node.upper.changes,
+        [(ProcessId::lustre(dial.peer), true)]
+    );
+}
+
+#[test]
+fn an_interface_that_goes_while_it_dials_says_nothing_of_the_peer() {
+    let mut dial = Dial::new(config());
+    let _raw = dial.next();
+    dial.node
+        .lnd
+        .remove_ni(common::NI, dial.node.now, &mut dial.node.upper);
+    assert_eq!(dial.result(), Err(Failure::LocalError));
+    assert_eq!(dial.node.upper.changes, []);
+}

@@ -38,7 +38,10 @@ const EDGES: [(&str, &[&str]); 30] = [
             "finerail-sys",
         ],
     ),
-    ("lnet-dlc", &["lnet-control", "lnet-policy"]),
+    (
+        "lnet-dlc",
+        &["lnet-config", "lnet-control", "lnet-policy", "lnet-types"],
+    ),
     ("lnet-dlc-ffi", &["lnet-dlc", "lnet-control", "lnet-policy"]),
     (
         "lnet-rpc",

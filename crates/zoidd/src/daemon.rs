@@ -157,8 +157,6 @@ impl Daemon {
         names: Names,
         removed: Removed,
     ) -> Result<Self, Error> {
-        let poll = Poll::new().map_err(Error::system("epoll"))?;
-        let waker = Waker::new(poll.registry(), WAKER).map_err(Error::system("eventfd"))?;
         let mut daemon = Self {
             engine,
             segment: names.segment,
@@ -171,8 +169,8 @@ impl Daemon {
             unix: names.unix,
             tcp: names.tcp,
             scrapes: names.scrapes,
-            poll,
-            waker: Arc::new(waker),
+            poll: names.poll,
+            waker: names.waker,
             stop: Arc::default(),
             start: Instant::now(),
             beaten: Time::ZERO,
@@ -188,10 +186,17 @@ impl Daemon {
             counters: DaemonCounters::default(),
             options,
         };
-        daemon.register().map_err(Error::system("epoll"))?;
-        daemon.segment.beat(since_boot())?;
-        daemon.segment.set_state(DaemonState::READY);
-        Ok(daemon)
+        let registered = daemon.register().map_err(Error::system("epoll"));
+        match registered.and_then(|()| daemon.segment.beat(since_boot())) {
+            Ok(()) => {
+                daemon.segment.set_state(DaemonState::READY);
+                Ok(daemon)
+            }
+            Err(error) => {
+                daemon.home.leave();
+                Err(error)
+            }
+        }
     }
 
     fn register(&mut self) -> io::Result<()> {
@@ -315,8 +320,10 @@ impl Daemon {
     }
 }
 
-/// What others find a daemon by.
+/// What others find a daemon by, and what its loop waits with.
 struct Names {
+    poll: Poll,
+    waker: Arc<Waker>,
     control: MessageQueue,
     segment: Segment,
     unix: Listener,
@@ -326,6 +333,8 @@ struct Names {
 
 impl Names {
     fn create(options: &mut Options, home: &mut Home, epoch: u64) -> Result<Self, Error> {
+        let poll = Poll::new().map_err(Error::system("epoll"))?;
+        let waker = Waker::new(poll.registry(), WAKER).map_err(Error::system("eventfd"))?;
         let socket = socket_path(options, home.directory());
         let metrics = metrics_path(options, home.directory());
         home.record(&Entry::Queue(options.instance.control_queue()))?;
@@ -339,6 +348,8 @@ impl Names {
         let control = create_control(options)?;
         options.failpoints.pass(Place::NamesCreated);
         Ok(Self {
+            poll,
+            waker: Arc::new(waker),
             control,
             segment,
             unix: bind(&socket, options.group)?,

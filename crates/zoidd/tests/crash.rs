@@ -380,3 +380,33 @@ fn without_room_for_queues_the_daemon_names_the_limit_and_the_remedy() {
     assert!(error.contains("ulimit -q"), "{error}");
     assert_eq!(files(directory.path()), Vec::<String>::new());
 }
+
+#[test]
+fn without_a_descriptor_left_a_start_leaves_nothing_behind() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let _alone = alone();
+    let directory = tempfile::tempdir().unwrap();
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    let small = || {
+        let mut options = options(directory.path());
+        options.set("test", "total", "2M").unwrap();
+        options
+    };
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    // One more each time, so that each thing that a start needs is once the first to be refused.
+    for more in 0..100 {
+        setrlimit(Resource::RLIMIT_NOFILE, open + more, hard).unwrap();
+        let started = Daemon::open(small());
+        setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
+        if let Ok(daemon) = started {
+            assert!(more > 5, "{more}");
+            daemon.stopper().stop();
+            daemon.run().unwrap();
+            return;
+        }
+        assert!(!has_segment(&small().instance), "{more}");
+        let left = files(directory.path());
+        assert!(left.iter().all(|name| name.ends_with(".lock")), "{left:?}");
+    }
+    panic!("it never starts");
+}

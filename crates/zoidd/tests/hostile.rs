@@ -9,12 +9,14 @@
 
 mod common;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::RngExt as _;
 use proptest::test_runner::{TestRng, TestRunner};
 use zoid_proto::ctl::{Request, RequestHeader, Test, TestSelection};
-use zoid_proto::fwd::{Data, Frame, FrameHeader, FrameType, Kind, MAX_CHUNK, RecvReply, SendReq};
+use zoid_proto::fwd::{
+    Caps, Data, Frame, FrameHeader, FrameType, Hello, Kind, MAX_CHUNK, RecvReply, SendReq,
+};
 use zoid_proto::{Extent, Status};
 
 use common::client::{Client, encode, introduction};
@@ -231,7 +233,14 @@ fn anything_but_an_introduction_first_is_refused() {
 fn a_client_that_asks_and_never_reads_is_not_answered_without_end() {
     let _alone = alone();
     let mut daemon = Process::start(&[("heartbeat-ms", "1000")]);
-    let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
+    // The others may come to their turn late: on a busy machine it is not they who are silent.
+    let mut client = Client::connect(&daemon);
+    let hello = Hello {
+        caps: Caps::MULTIPLEX | Caps::QUIET,
+        ..introduction()
+    };
+    client.hello(hello).unwrap();
+    let mut server = Server::attach(&daemon);
     let mut deaf = Client::attach(&daemon);
     let ping = encode(FrameHeader::new(FrameType::PING, 1), &Frame::Ping, &[]);
     let pings = ping.repeat(4096);
@@ -240,9 +249,8 @@ fn a_client_that_asks_and_never_reads_is_not_answered_without_end() {
     for _ in 0..20 {
         goes_on(&mut client, &mut server);
     }
-    eventually("the deaf client is lost", || {
-        client.ping() && daemon.metric("zoidd_clients") == 1.0
-    });
+    daemon.until("zoidd_clients", 1.0);
+    assert!(client.ping());
     flood.join().unwrap();
     assert!(daemon.is_alive());
 }
@@ -250,13 +258,31 @@ fn a_client_that_asks_and_never_reads_is_not_answered_without_end() {
 #[test]
 fn a_silent_client_is_lost_after_three_heartbeats_and_one_that_answers_is_not() {
     let _alone = alone();
-    let daemon = Process::start(&[("heartbeat-ms", "100")]);
+    // A busy machine may keep the lively one from answering, too: then again, with more time.
+    let is_shown = ["100", "1000", "10000"]
+        .iter()
+        .any(|heartbeat| loses_only_the_silent_one(heartbeat));
+    assert!(is_shown);
+}
+
+/// `false` if the lively client was lost as well, having been as silent for two heartbeats.
+fn loses_only_the_silent_one(heartbeat_ms: &str) -> bool {
+    let daemon = Process::start(&[("heartbeat-ms", heartbeat_ms)]);
     let _silent = Client::attach(&daemon);
     let mut lively = Client::attach(&daemon);
-    eventually("the silent client is lost", || {
-        lively.ping() && daemon.metric("zoidd_clients_silent_total") == 1.0
+    let patience = 2 * Duration::from_millis(heartbeat_ms.parse().unwrap());
+    let mut was_late = false;
+    let mut last = Instant::now();
+    eventually("a client is lost", || {
+        let is_there = lively.ping();
+        was_late |= std::mem::replace(&mut last, Instant::now()).elapsed() > patience;
+        assert!(is_there || was_late, "lost though it answered");
+        !is_there || daemon.metric("zoidd_clients_silent_total") > 0.0
     });
-    assert_eq!(daemon.metric("zoidd_clients"), 1.0);
+    let left = daemon.metric("zoidd_clients");
+    was_late |= last.elapsed() > patience;
+    assert!(left == 1.0 || was_late, "{left} clients are left");
+    left == 1.0
 }
 
 #[test]

@@ -44,6 +44,7 @@ fn r04_both_sides_learn_the_sizes_and_limits_from_the_daemon() {
         ("unexp", "2M"),
         ("max-unexpected", "4096"),
         ("max-expected", "8M"),
+        ("heartbeat-ms", "50000"),
     ];
     let daemon = Process::start(&settings);
     let server = Server::attach(&daemon);
@@ -69,7 +70,7 @@ fn r04_both_sides_learn_the_sizes_and_limits_from_the_daemon() {
     );
     assert_eq!(
         (welcome.pid, welcome.credits, welcome.heartbeat_ms),
-        (0, 0, 2000)
+        (0, 0, 50_000)
     );
     assert_eq!(client.unexpected(1, &[0; 4097]), Status::MESSAGE_SIZE);
     assert_eq!(client.unexpected(1, &[0; 4096]), Status::DONE);

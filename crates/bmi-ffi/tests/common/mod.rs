@@ -38,6 +38,8 @@ impl Prefix {
             .arg("-L")
             .arg(self.directory.path())
             .arg("-lbmi")
+            // Goes before what LD_LIBRARY_PATH finds.
+            .arg("-Wl,--disable-new-dtags")
             .arg(format!("-Wl,-rpath,{}", self.directory.path().display()));
         let output = command.output().expect("a compiler");
         let complaints = String::from_utf8_lossy(&output.stderr);

@@ -17,6 +17,7 @@ use mio::net::TcpStream;
 use rustc_hash::FxHashMap;
 use sys::span::{self, PARTS_MAX, Span};
 
+use super::held::Held;
 use super::wire::{EAGER_WINDOW, HEADER_LEN, Header, Kind, UNEXPECTED_WINDOW, Violation};
 use crate::error::Error;
 use crate::id::{OpId, Tag};
@@ -160,6 +161,8 @@ impl Frame {
 /// Where the payload of the frame that is being read goes.
 #[derive(Debug)]
 pub(crate) struct Body {
+    /// Of memory that is the method's.
+    pub(crate) held: Option<Held>,
     /// Exactly `len` bytes; none at all when the payload is dropped.
     pub(crate) segments: Segments,
     pub(crate) len: usize,

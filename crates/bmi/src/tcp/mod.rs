@@ -19,6 +19,7 @@
 //! was told before anybody could know.
 
 mod counters;
+mod held;
 mod link;
 mod name;
 mod post;
@@ -36,6 +37,7 @@ use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 
 pub use self::counters::{Counter, Counters};
+use self::held::Allowance;
 use self::state::{LISTENER, State};
 pub use self::wire::Violation;
 use self::wire::{EXPECTED_MAX, UNEXPECTED_MAX, charge};
@@ -51,6 +53,7 @@ use crate::turns::Turns;
 #[derive(Clone, Debug, Default)]
 pub struct Tcp {
     counters: Arc<Counters>,
+    held_max: Option<u64>,
 }
 
 impl Tcp {
@@ -58,6 +61,17 @@ impl Tcp {
     #[must_use]
     pub fn new() -> Tcp {
         Tcp::default()
+    }
+
+    /// How many bytes of messages may wait for the program, of all peers together: 1 GiB unless this
+    /// says otherwise. The connection of a peer that sends more is closed
+    /// ([`Violation::Overdrawn`]).
+    #[must_use]
+    pub fn keep_at_most(self, bytes: u64) -> Tcp {
+        Tcp {
+            held_max: Some(bytes),
+            ..self
+        }
     }
 
     /// What the method counts once it has started.
@@ -89,7 +103,8 @@ impl Factory for Tcp {
             }
         };
         let counters = self.counters();
-        let state = State::new(registry, listener, setup.completions, counters);
+        let allowance = Allowance::new(self.held_max);
+        let state = State::new(registry, listener, setup.completions, counters, allowance);
         Ok(Arc::new(TcpMethod {
             shared: Mutex::new(Shared {
                 state,

@@ -161,7 +161,7 @@ impl State {
     /// A receive and a message that was there before it.
     pub(crate) fn meet(&mut self, waiting: Waiting, arrival: Arrival) {
         match arrival {
-            Arrival::Eager { link, data } => {
+            Arrival::Eager { link, data, .. } => {
                 let result = self.copy_out(&waiting, &data);
                 let op = waiting.op;
                 drop(waiting);
@@ -172,6 +172,7 @@ impl State {
                 link,
                 token,
                 length,
+                ..
             } => {
                 if let Some(state) = &mut self.links[link] {
                     state.receiving.requests -= 1;

@@ -3,6 +3,7 @@
 use sys::span::Span;
 
 use super::counters::Counter;
+use super::held::Held;
 use super::link::{Body, Frame, Granted, Item, Link, LinkId, Then, Waiting, trimmed};
 use super::state::{Arrival, Message, Place, State};
 use super::wire::{
@@ -178,7 +179,7 @@ impl State {
                 self.done.push((waiting.op, Err(Error::MsgSize)));
                 body(Segments::new(), len, Then::Drop)
             }
-            None => stored(len, Then::Eager(tag))?,
+            None => stored(len, Then::Eager(tag), self.allowance.take(len)?)?,
         };
         if !matches!(body.then, Then::Eager(_)) {
             link.receiving.eager_owed += charge(len);
@@ -199,7 +200,7 @@ impl State {
             return Err(Violation::Overdrawn);
         }
         let then = Then::Unexpected(Tag(header.tag), header.class);
-        link.inbound.body = Some(stored(len, then)?);
+        link.inbound.body = Some(stored(len, then, self.allowance.take(len)?)?);
         Ok(())
     }
 
@@ -226,6 +227,7 @@ impl State {
                     link: index,
                     token: header.token,
                     length,
+                    _held: self.allowance.take(0)?,
                 };
                 state.arrivals.push_back(header.tag, arrival);
             }
@@ -369,6 +371,7 @@ impl State {
             segments,
             len,
             then,
+            held,
             ..
         } = body;
         if let Some(link) = &mut self.links[index] {
@@ -382,13 +385,15 @@ impl State {
                 drop(segments);
                 self.done.push((op, Ok(len)));
             }
-            Then::Eager(tag) => self.keep_eager(index, tag, segments),
-            Then::Unexpected(tag, class) => self.keep_unexpected(index, tag, class, segments),
+            Then::Eager(tag) => self.keep_eager(index, tag, segments, held),
+            Then::Unexpected(tag, class) => {
+                self.keep_unexpected(index, tag, class, segments, held);
+            }
         }
     }
 
     /// Keeps a message for a receive, unless one was posted while it was read.
-    fn keep_eager(&mut self, index: usize, tag: Tag, segments: Segments) {
+    fn keep_eager(&mut self, index: usize, tag: Tag, segments: Segments, held: Option<Held>) {
         let Some((link, peer)) = self.sender(index) else {
             return;
         };
@@ -396,14 +401,25 @@ impl State {
         let (Some(state), Some(data)) = (state, segments.into_iter().next()) else {
             return;
         };
-        let arrival = Arrival::Eager { link, data };
+        let arrival = Arrival::Eager {
+            link,
+            data,
+            _held: held,
+        };
         match state.receives.pop_front(tag.0) {
             Some(waiting) => self.meet(waiting, arrival),
             None => state.arrivals.push_back(tag.0, arrival),
         }
     }
 
-    fn keep_unexpected(&mut self, index: usize, tag: Tag, class: u8, segments: Segments) {
+    fn keep_unexpected(
+        &mut self,
+        index: usize,
+        tag: Tag,
+        class: u8,
+        segments: Segments,
+        held: Option<Held>,
+    ) {
         let (Some((link, peer)), Some(data)) = (self.sender(index), segments.into_iter().next())
         else {
             return;
@@ -416,7 +432,11 @@ impl State {
             tag,
             data,
         };
-        let message = Message { link, received };
+        let message = Message {
+            link,
+            received,
+            _held: held,
+        };
         self.unexpected.entry(class).or_default().push_back(message);
         self.unexpected_count += 1;
     }
@@ -516,6 +536,7 @@ fn connected(link: &mut Link) -> Result<(), Option<Error>> {
 
 fn body(segments: Segments, len: usize, then: Then) -> Body {
     Body {
+        held: None,
         segments,
         len,
         filled: 0,
@@ -524,11 +545,14 @@ fn body(segments: Segments, len: usize, then: Then) -> Body {
 }
 
 /// A body in memory of the method's own.
-fn stored(len: usize, then: Then) -> Result<Body, Violation> {
+fn stored(len: usize, then: Then, held: Held) -> Result<Body, Violation> {
     // The windows bound what a peer can make us allocate; beyond that memory it is the peer that
     // has to go.
     let data = Span::zeroed(len).map_err(|_| Violation::Overdrawn)?;
-    Ok(body(Segments::from_buf([data]), len, then))
+    Ok(Body {
+        held: Some(held),
+        ..body(Segments::from_buf([data]), len, then)
+    })
 }
 
 fn bounded(length: u64, limit: usize) -> Result<usize, Violation> {

@@ -21,6 +21,7 @@ use socket2::SockRef;
 use sys::span::Span;
 
 use super::counters::{Counter, Counters};
+use super::held::{Allowance, Held};
 use super::link::{Frame, Link, LinkId, Outgoing, Waiting};
 use super::queue::TagQueues;
 use super::wire::{Header, Kind as FrameKind, VERSION};
@@ -44,6 +45,8 @@ pub(crate) struct State {
     pub(crate) listener: Option<TcpListener>,
     pub(crate) completions: Completions,
     pub(crate) counters: Arc<Counters>,
+    /// Bounds what nobody has taken yet.
+    pub(crate) allowance: Allowance,
     pub(crate) links: Vec<Option<Link>>,
     pub(crate) free_links: Vec<usize>,
     pub(crate) peers: FxHashMap<u64, PeerState>,
@@ -92,12 +95,17 @@ pub(crate) struct PeerState {
 #[derive(Debug)]
 pub(crate) enum Arrival {
     /// It is here.
-    Eager { link: LinkId, data: Span },
+    Eager {
+        link: LinkId,
+        data: Span,
+        _held: Option<Held>,
+    },
     /// It waits at its sender.
     Request {
         link: usize,
         token: u64,
         length: usize,
+        _held: Held,
     },
 }
 
@@ -106,6 +114,7 @@ pub(crate) enum Arrival {
 pub(crate) struct Message {
     pub(crate) link: LinkId,
     pub(crate) received: Received,
+    pub(crate) _held: Option<Held>,
 }
 
 /// Where a pending operation is.
@@ -129,12 +138,14 @@ impl State {
         listener: Option<TcpListener>,
         completions: Completions,
         counters: Arc<Counters>,
+        allowance: Allowance,
     ) -> State {
         State {
             registry,
             listener,
             completions,
             counters,
+            allowance,
             links: Vec::new(),
             free_links: Vec::new(),
             peers: FxHashMap::default(),

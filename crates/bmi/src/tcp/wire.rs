@@ -28,7 +28,7 @@
 //! [`charge`]. The receiver gives back what the program has taken. An expected message that finds
 //! the window closed, or is longer than [`EAGER_MAX`], is announced by REQUEST, of which
 //! [`REQUESTS_MAX`] may be open, and as many have answers that the peer has not taken. The tokens of
-//! a connection's requests grow, from 1.
+//! a connection's requests grow, from 1. All peers together may leave [`HELD_MAX`] bytes untaken.
 
 /// The version of the format.
 pub(crate) const VERSION: i32 = 1;
@@ -52,6 +52,10 @@ pub(crate) const REQUESTS_MAX: usize = 1 << 16;
 pub(crate) const fn charge(length: usize) -> u64 {
     length as u64 + 64
 }
+
+/// What all peers together may have sent that nobody has taken, in bytes by [`charge`], unless the
+/// program says otherwise.
+pub(crate) const HELD_MAX: u64 = 1 << 30;
 
 const MAGIC: [u8; 2] = [0xB3, 0x17];
 

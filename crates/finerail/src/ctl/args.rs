@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 #[derive(Subcommand)]
 pub(crate) enum Group {
@@ -130,22 +130,27 @@ pub(crate) struct NetAddArgs {
     #[arg(long, short = 'N')]
     pub(crate) nid: Option<String>,
     /// Seconds after which a silent peer counts as dead
-    #[arg(long, short = 't', value_name = "SECONDS")]
+    #[arg(
+        long,
+        short = 't',
+        value_name = "SECONDS",
+        allow_negative_numbers = true
+    )]
     pub(crate) peer_timeout: Option<String>,
     /// Messages under way to one peer
-    #[arg(long, short = 'c', value_name = "COUNT")]
+    #[arg(long, short = 'c', value_name = "COUNT", allow_negative_numbers = true)]
     pub(crate) peer_credits: Option<String>,
     /// Router buffers for one peer
-    #[arg(long, short = 'b', value_name = "COUNT")]
+    #[arg(long, short = 'b', value_name = "COUNT", allow_negative_numbers = true)]
     pub(crate) peer_buffer_credits: Option<String>,
     /// Messages under way on the interface
-    #[arg(long, short = 'r', value_name = "COUNT")]
+    #[arg(long, short = 'r', value_name = "COUNT", allow_negative_numbers = true)]
     pub(crate) credits: Option<String>,
     /// CPU partitions, such as `[0,1]`
     #[arg(long, short = 's', value_name = "LIST")]
     pub(crate) cpt: Option<String>,
     /// Connections of each type to one peer, up to 127; 0 leaves it to the LND
-    #[arg(long, short = 'm', value_name = "COUNT")]
+    #[arg(long, short = 'm', value_name = "COUNT", allow_negative_numbers = true)]
     pub(crate) conns_per_peer: Option<String>,
     /// IP type of service, 0 to 255; -1 for the system's
     #[arg(long, short = 'S', value_name = "VALUE", allow_hyphen_values = true)]
@@ -469,6 +474,9 @@ pub(crate) struct PeerSetArgs {
     /// Health, 0 to 1000
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) health: Option<String>,
+    /// Refused: a peer's state here is what the node knows of it
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, hide = true)]
+    pub(crate) state: Option<String>,
 }
 
 #[derive(Args)]
@@ -551,6 +559,30 @@ pub(crate) enum FaultCommand {
     /// Messages that are delayed
     #[command(subcommand)]
     Delay(FaultRuleCommand),
+    /// List the rules of a type
+    Show(FaultTypeArgs),
+    /// Zero the counters of the rules of a type
+    Reset(FaultTypeArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct FaultTypeArgs {
+    /// Of which type
+    #[arg(
+        long = "rule_type",
+        short = 't',
+        visible_alias = "rule-type",
+        value_name = "TYPE"
+    )]
+    pub(crate) rule_type: FaultType,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FaultType {
+    /// Messages that are dropped
+    Drop,
+    /// Messages that are delayed
+    Delay,
 }
 
 #[derive(Subcommand)]

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Read};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, OptionKind};
@@ -24,6 +25,9 @@ const ENOENT: i32 = 2;
 const EINVAL: i32 = 22;
 /// What `lnetctl` gives for a parameter that is refused.
 const ENODATA: i32 = 61;
+
+/// Parameters of the `buffers` section.
+const BUFFERS: [&str; 3] = ["tiny_buffers", "small_buffers", "large_buffers"];
 
 /// Parameters of the `global` section.
 const GLOBALS: [&str; 12] = [
@@ -47,19 +51,21 @@ const NO_DISCOVERY: &str = "discovery: 1 has no effect: this node finds out what
 
 pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
     let name = args.name.as_str();
+    if !BUFFERS.contains(&name) && name != "routing" && !GLOBALS.contains(&name) {
+        return Err(Failed::unknown(name));
+    }
     let cannot = |what: String| Failed::block("add", name, -ENODATA, what);
     let value: i64 = args
         .value
         .parse()
         .map_err(|_| cannot(format!("cannot parse {name} value")))?;
     let document = match name {
-        "tiny_buffers" | "small_buffers" | "large_buffers" => {
+        "routing" => json!({ "routing": { "enable": value } }),
+        _ if BUFFERS.contains(&name) => {
             let pool = name.trim_end_matches("_buffers");
             json!({ "buffers": { pool: value } })
         }
-        "routing" => json!({ "routing": { "enable": value } }),
-        _ if GLOBALS.contains(&name) => json!({ "global": { name: value } }),
-        _ => return Err(Failed::unknown(name)),
+        _ => json!({ "global": { name: value } }),
     };
     let set = import(talk, &document, ImportMode::Add);
     if set.is_ok() && name == "discovery" && value != 0 {
@@ -79,6 +85,7 @@ pub(super) fn net_add(args: &NetAddArgs, talk: &mut Talk) -> Result<(), Failed> 
         let what = "--auth-key and --traffic-class are for kfi networks, which cannot be run here";
         return Err(Failed::plain(what));
     }
+    check_settings(args)?;
     if let Some(rules) = &args.ip2net {
         return net_add_by_address(rules, args, talk);
     }
@@ -148,6 +155,26 @@ fn numbered(values: impl Iterator<Item = Value>) -> Value {
     Value::Object(pairs.collect())
 }
 
+/// What the tool itself refuses, in its words.
+fn check_settings(args: &NetAddArgs) -> Result<(), Failed> {
+    let refused = |what: &str| Failed::block("add", "ni", -EINVAL, what);
+    let is_within = |text: &Option<String>, range: RangeInclusive<i64>| {
+        let value = text.as_deref().map(str::parse);
+        value.is_none_or(|value| value.is_ok_and(|value| range.contains(&value)))
+    };
+    if args.interfaces.iter().any(String::is_empty) {
+        return Err(refused("bad interface list"));
+    }
+    if !is_within(&args.conns_per_peer, -1..=127) {
+        let what = "invalid conns-per-peer value (valid range 0-127)";
+        return Err(refused(what));
+    }
+    if !is_within(&args.tos, -1..=255) {
+        return Err(refused("Invalid ToS argument"));
+    }
+    Ok(())
+}
+
 fn settings(args: &NetAddArgs) -> Map<String, Value> {
     let map = |pairs: &[(&str, &Option<String>)]| {
         let given = pairs.iter().filter_map(|(key, value)| {
@@ -185,6 +212,9 @@ fn number(text: &str) -> Value {
 pub(super) fn net_del(args: &NetDelArgs, talk: &mut Talk) -> Result<(), Failed> {
     let (net, nis) = match (&args.net, &args.nid) {
         (_, Some(nid)) => (net_of(nid)?, vec![json!({ "nid": nid })]),
+        (Some(net), None) if net == "lo" => {
+            return Err(Failed::block("del", "net", -EINVAL, "cannot del network"));
+        }
         (Some(net), None) if args.interfaces.is_empty() => (net.clone(), all_of(net, talk)?),
         (Some(net), None) => {
             let named = |name: &String| json!({ "interfaces": { "0": name } });

@@ -2,13 +2,21 @@
 
 use lnet_control::{Fault, FaultPace, FaultRule, Request};
 
-use super::args::{FaultAddArgs, FaultCommand, FaultRuleCommand};
+use super::args::{FaultAddArgs, FaultCommand, FaultRuleCommand, FaultType};
 use super::talk::{Failed, Talk};
 
 pub(super) fn carry_out(command: &FaultCommand, talk: &mut Talk) -> Result<(), Failed> {
     let (delay, command) = match command {
         FaultCommand::Drop(command) => (false, command),
         FaultCommand::Delay(command) => (true, command),
+        FaultCommand::Show(args) => {
+            let delay = args.rule_type == FaultType::Delay;
+            return talk.print(&Request::Fault(Fault::Show { delay }));
+        }
+        FaultCommand::Reset(args) => {
+            let delay = args.rule_type == FaultType::Delay;
+            return talk.print(&Request::Fault(Fault::Reset { delay }));
+        }
     };
     let fault = match command {
         FaultRuleCommand::Add(args) => Fault::Add(rule(args, delay)?),

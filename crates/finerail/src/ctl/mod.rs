@@ -386,6 +386,10 @@ where
 }
 
 fn peer_set(args: &PeerSetArgs, talk: &mut Talk) -> Result<(), Failed> {
+    if args.state.is_some() {
+        let what = "--state is refused: a peer's state here is what the node knows of it";
+        return Err(Failed::plain(what));
+    }
     let target = match (&args.nid, args.all) {
         (Some(nid), _) => HealthTarget::PeerNi(nid.clone()),
         (None, true) => HealthTarget::AllPeerNis,

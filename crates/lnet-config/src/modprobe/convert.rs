@@ -7,7 +7,7 @@ use lnet_types::{Net, Nid};
 use thiserror::Error;
 
 use super::{
-    GatewayOption, InterfaceOption, Ip2NetsOption, ModuleOptions, NetworkOption, RouteOption,
+    GatewayOption, InterfaceOption, Ip2NetsOption, ModuleOptions, NetworkOption, RouteOption, lnd,
 };
 use crate::ip2nets::{Ip2Nets, IpPattern};
 use crate::model::{Config, LndTunables, NetConfig, NiConfig, PeerConfig, RouteConfig, Tunables};
@@ -64,13 +64,7 @@ impl ModuleOptions {
             ..Config::default()
         };
         self.add_routes(&mut config, defaults, &mut notes)?;
-        let others = self.others.iter();
-        notes.extend(others.map(|option| {
-            format!(
-                "{} {}: an option of the module only",
-                option.module, option.name
-            )
-        }));
+        lnd::add(self, &mut config, &mut notes);
         Ok((config, notes))
     }
 
@@ -154,7 +148,7 @@ impl ModuleOptions {
             forwarding: config.routing,
             buffers: config.buffers,
             globals: config.globals,
-            others: Vec::new(),
+            others: lnd::options(config, &mut notes),
         };
         if !config.nets.is_empty() && !config.ip2nets.is_empty() {
             notes.push("networks and ip2nets: the module takes one of them".to_owned());
@@ -248,7 +242,6 @@ fn networks(config: &Config, notes: &mut Vec<String>) -> Vec<NetworkOption> {
     for NetConfig { net, nis } in &config.nets {
         let mut interfaces = Vec::new();
         for ni in nis {
-            note_settings(&format!("{net}"), &ni.tunables, &ni.lnd_tunables, notes);
             match ni.nid {
                 Some(nid) if ni.interfaces.is_empty() => {
                     notes.push(format!("{nid}: networks takes interfaces, not NIDs"));
@@ -289,12 +282,6 @@ fn ip2nets_options(rules: &[Ip2Nets], notes: &mut Vec<String>) -> Vec<Ip2NetsOpt
     let mut entries = Vec::new();
     for rule in rules {
         let net = rule.net;
-        note_settings(
-            &format!("ip2nets {net}"),
-            &rule.tunables,
-            &rule.lnd_tunables,
-            notes,
-        );
         let mut patterns = rule.patterns.clone();
         let all = patterns.len();
         patterns.retain(IpPattern::is_quad);
@@ -321,17 +308,4 @@ fn ip2nets_options(rules: &[Ip2Nets], notes: &mut Vec<String>) -> Vec<Ip2NetsOpt
         });
     }
     entries
-}
-
-fn note_settings(
-    what: &str,
-    tunables: &Tunables,
-    lnd_tunables: &LndTunables,
-    notes: &mut Vec<String>,
-) {
-    if *tunables != Tunables::default() || *lnd_tunables != LndTunables::default() {
-        notes.push(format!(
-            "{what}: tunables of one interface are no options of the module"
-        ));
-    }
 }

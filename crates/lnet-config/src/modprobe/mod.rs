@@ -24,6 +24,7 @@
 mod convert;
 mod file;
 mod grammar;
+mod lnd;
 mod print;
 mod scan;
 
@@ -52,7 +53,8 @@ pub struct ModuleOptions {
     pub buffers: Buffers,
     /// Options that are node-wide parameters, such as `lnet_retry_count`.
     pub globals: Globals,
-    /// Options without a form in YAML, and those of other modules.
+    /// Options without a form in YAML, and those of other modules; of the modules of LNDs, some are settings of
+    /// every interface.
     pub others: Vec<OtherOption>,
 }
 

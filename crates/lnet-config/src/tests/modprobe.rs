@@ -1,11 +1,12 @@
 //! Module options: the grammar, its errors, and both conversions.
 
+use lnet_types::LndType;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::strategies::{any_config, cases};
 use crate::modprobe::{ConvertDefaults, ConvertError, Dialect, ModuleOptions};
-use crate::{Config, parse};
+use crate::{Config, Tunables, parse};
 
 fn options(source: &str) -> ModuleOptions {
     ModuleOptions::parse(source, Dialect::Kernel)
@@ -212,14 +213,16 @@ fn lengths_that_no_kernel_takes_are_refused() {
 #[test]
 fn what_the_module_has_no_option_for_is_named() {
     let config = parse(
-        "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp, tunables: {credits: 8}}]}]\n\
+        "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp, tunables: {credits: 8}}, \
+         {nid: 10.0.0.3@tcp}]}]\n\
          peer: [{primary nid: 10.0.0.2@tcp}]\nudsp: [{src: tcp}]\n",
     );
     let (options, notes) = ModuleOptions::from_config(&config.unwrap());
     assert_eq!(options, ModuleOptions::default());
     insta::assert_snapshot!(notes.join("\n"), @r#"
-    tcp: tunables of one interface are no options of the module
     10.0.0.1@tcp: networks takes interfaces, not NIDs
+    10.0.0.3@tcp: networks takes interfaces, not NIDs
+    tcp: tunables of single interfaces are no options of the module
     peer 10.0.0.2@tcp: peers are no options of the module
     udsp: selection rules are no options of the module
     "#);
@@ -227,10 +230,18 @@ fn what_the_module_has_no_option_for_is_named() {
 
 /// What options can say of a configuration.
 fn sayable(mut config: Config) -> Config {
+    let of_tcp = config.nets.iter().filter(|net| net.net.lnd == LndType::TCP);
+    let first = of_tcp.flat_map(|net| &net.nis).next();
+    let tunables = first.map_or(Default::default(), |ni| ni.tunables.clone());
     for net in &mut config.nets {
         net.nis.retain(|ni| ni.nid.is_none());
         for ni in &mut net.nis {
-            ni.tunables = Default::default();
+            let is_tcp = net.net.lnd == LndType::TCP;
+            ni.tunables = if is_tcp {
+                tunables.clone()
+            } else {
+                Default::default()
+            };
             ni.lnd_tunables = Default::default();
             ni.interfaces.truncate(1);
             let plain = |c: char| c.is_ascii_alphanumeric();
@@ -249,14 +260,20 @@ fn sayable(mut config: Config) -> Config {
     config
 }
 
-/// The interfaces of each network with their CPTs, however they are grouped.
-fn interfaces(config: &Config) -> Vec<(String, Vec<u32>)> {
+/// The interfaces of each network with their CPTs and tunables, however they are grouped.
+fn interfaces(config: &Config) -> Vec<(String, Vec<u32>, Tunables)> {
     let nis = config
         .nets
         .iter()
         .flat_map(|net| net.nis.iter().map(move |ni| (net.net, ni)));
     nis.flat_map(|(net, ni)| {
-        let named = move |name: &String| (format!("{net}({name})"), ni.cpts.clone());
+        let named = move |name: &String| {
+            (
+                format!("{net}({name})"),
+                ni.cpts.clone(),
+                ni.tunables.clone(),
+            )
+        };
         ni.interfaces.iter().map(named)
     })
     .collect()
@@ -297,4 +314,66 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn options_of_an_lnd_are_those_of_all_its_interfaces_and_back() {
+    let source = "\
+options lnet networks=\"tcp(eth0),tcp1(eth1),o2ib(ib0)\"
+options ksocklnd credits=512
+options ksocklnd peer_credits=16
+options ksocklnd conns_per_peer=4
+options ko2iblnd peer_timeout=60
+";
+    let config = config(source);
+    let tcp = |net: usize| &config.nets[net].nis[0];
+    for ni in [tcp(0), tcp(1)] {
+        assert_eq!(
+            (ni.tunables.credits, ni.tunables.peer_credits),
+            (Some(512), Some(16))
+        );
+        assert_eq!(ni.lnd_tunables.conns_per_peer, Some(4));
+    }
+    assert_eq!(config.nets[2].nis[0].tunables.peer_timeout, Some(60));
+    assert_eq!(config.nets[2].nis[0].tunables.credits, None);
+    let (back, notes) = ModuleOptions::from_config(&config);
+    assert_eq!(
+        (back.to_modprobe().unwrap().as_str(), notes.len()),
+        (source, 0)
+    );
+}
+
+#[test]
+fn options_of_an_lnd_that_no_interface_has_are_told() {
+    let source = "options lnet ip2nets='tcp(eth0) 10.*.*.*'\n\
+                  options ksocklnd nscheds=4 credits=many peer_credits=-1 tos=256 peer_timeout=9\n\
+                  options ko2iblnd credits=1\noptions kgnilnd credits=1\n";
+    let (config, notes) = options(source)
+        .to_config(&ConvertDefaults::default())
+        .unwrap();
+    assert_eq!(config.ip2nets[0].tunables.peer_timeout, Some(9));
+    let told = [
+        "ksocklnd nscheds",
+        "ksocklnd credits",
+        "ksocklnd tos",
+        "ko2iblnd",
+        "kgnilnd",
+    ];
+    assert_eq!(notes.len(), told.len(), "{notes:?}");
+    for (note, begin) in notes.iter().zip(told) {
+        assert!(note.starts_with(begin), "{note}");
+    }
+}
+
+#[test]
+fn interfaces_that_differ_are_no_options_of_their_lnd() {
+    let mut config =
+        config("options lnet networks=tcp(eth0,eth1[0])\noptions ksocklnd credits=9\n");
+    config.nets[0].nis[1].tunables.credits = Some(10);
+    let (back, notes) = ModuleOptions::from_config(&config);
+    assert!(back.others.is_empty());
+    assert_eq!(
+        notes,
+        ["tcp: tunables of single interfaces are no options of the module"]
+    );
 }

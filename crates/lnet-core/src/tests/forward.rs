@@ -277,6 +277,40 @@ fn a_next_hop_that_is_down_gets_no_routed_message_until_peer_timeout() {
     assert!(net.kinds(0).contains(&EventKind::Ack));
 }
 
+/// A pass of dialling that failed gives back what the LND has; what waits behind it does not try again.
+#[test]
+fn what_waits_behind_a_failed_pass_is_dropped_with_it() {
+    let mut net = small_router(2);
+    net.advance(Duration::from_secs(1));
+    let now = net.now;
+    let room = RouterBuffers {
+        tiny: 64,
+        small: 64,
+        large: 64,
+    };
+    net.core(0).set_router_buffers(room, now);
+    net.keep_answers = true;
+    for node in [1, 2] {
+        for _ in 0..8 {
+            net.put(node, b"x", false, "10.1.0.2@tcp1");
+            net.run();
+            net.answer(node, MessageStatus::Ok);
+        }
+    }
+    assert_eq!(net.nodes[0].kept.len(), 8, "the credits of the next hop");
+    let ni = net.nodes[0].nis[1].0;
+    let now = net.now;
+    net.core(0)
+        .peer_notify(ni, nid("10.1.0.2@tcp1"), false, now);
+    for _ in 0..8 {
+        net.answer(0, MessageStatus::RemoteDropped);
+        net.run();
+    }
+    assert_eq!(net.nodes[0].kept.len(), 0);
+    assert_eq!(net.core(0).counters().dropped(DropReason::NextHopDown), 8);
+    net.assert_at_rest();
+}
+
 #[test]
 fn a_next_hop_is_down_when_the_last_of_our_interfaces_has_lost_it() {
     let peer = nid("10.1.0.2@tcp1");

@@ -15,14 +15,25 @@ const EINVAL: i32 = 22;
 const ENETDOWN: i32 = 100;
 const EHOSTUNREACH: i32 = 113;
 
-/// A change that was refused, in the tool's words, and behind them in ours where those say more.
+/// A change that was refused, in the tool's words; where these fit everything, ours stand behind them.
 pub(super) fn of_error(change: &Change, error: &ChangeError) -> Failure {
-    let (errno, known) = known(change, error);
-    let descr = match known {
-        Some(known) => known.to_owned(),
-        None => error.to_string(),
+    let (errno, words) = words(change, error);
+    let descr = match words {
+        Words::All(all) => all.to_owned(),
+        Words::Begin(begin) => format!("{begin}: {error}"),
+        Words::None => error.to_string(),
     };
     of_change(change, errno, &descr)
+}
+
+/// What the tool says.
+enum Words {
+    /// All that there is to say.
+    All(&'static str),
+    /// That something failed, whatever it was.
+    Begin(&'static str),
+    /// Nothing.
+    None,
 }
 
 /// The error block of a change.
@@ -67,36 +78,57 @@ fn subject(change: &Change) -> (&'static str, &'static str) {
 }
 
 /// The errno, and the tool's text where it has one for this.
-fn known(change: &Change, error: &ChangeError) -> (i32, Option<&'static str>) {
-    let (_, entity) = subject(change);
-    match (entity, error) {
-        (_, ChangeError::NoNet(_)) => (-EINVAL, Some("cannot del network")),
-        (_, ChangeError::NoNi(_)) => (-ENODEV, Some("cannot del LNet NI")),
-        (_, ChangeError::Interface(StartError::NotTcp(_))) => {
-            (-EINVAL, Some("LND type not supported"))
+fn words(change: &Change, error: &ChangeError) -> (i32, Words) {
+    let subject = subject(change);
+    match (subject, error) {
+        (_, ChangeError::NoNet(_)) => (-EINVAL, Words::All("cannot del network")),
+        (_, ChangeError::NoNi(_)) => (-ENODEV, Words::All("cannot del LNet NI")),
+        (_, ChangeError::Interface(error)) => interface(error),
+        ((_, "route"), ChangeError::Core(error)) => route(change, error),
+        ((_, "peer"), ChangeError::Core(error)) => {
+            let words = match subject {
+                ("add", _) => "failed to add peer",
+                _ => "failed to del peer",
+            };
+            (-error.errno().0.abs(), Words::Begin(words))
         }
-        (_, ChangeError::Interface(StartError::Core(ConfigError::DuplicateNid(_)))) => {
-            (-EEXIST, Some("cannot add LNet NI"))
-        }
-        (_, ChangeError::Interface(StartError::NoInterface { .. })) => (-ENETDOWN, None),
-        (_, ChangeError::Interface(_)) => (-EINVAL, None),
-        ("route", ChangeError::Core(error)) => route(error),
-        (_, ChangeError::Core(error)) => (-error.errno().0.abs(), None),
-        (_, ChangeError::Rule(error)) => (error.lnetctl_errno(), None),
+        (_, ChangeError::Core(error)) => (-error.errno().0.abs(), Words::None),
+        (_, ChangeError::Rule(error)) => (error.lnetctl_errno(), Words::None),
     }
 }
 
-fn route(error: &ConfigError) -> (i32, Option<&'static str>) {
+fn interface(error: &StartError) -> (i32, Words) {
+    const CANNOT_ADD: &str = "cannot add LNet NI";
+    match error {
+        StartError::NotTcp(_) => (-EINVAL, Words::All("LND type not supported")),
+        StartError::Core(ConfigError::DuplicateNid(_)) => (-EEXIST, Words::All(CANNOT_ADD)),
+        StartError::Ip2Nets(_) => (-EINVAL, Words::None),
+        StartError::NoInterface { .. } => (-ENETDOWN, Words::Begin(CANNOT_ADD)),
+        _ => (-EINVAL, Words::Begin(CANNOT_ADD)),
+    }
+}
+
+fn route(change: &Change, error: &ConfigError) -> (i32, Words) {
+    const EXISTS: &str = "Route already exists or the specified network is local";
     match error {
         ConfigError::GatewayNotLocal(_) => (
             -EHOSTUNREACH,
-            Some("No interface configured on the same net as gateway"),
+            Words::All("No interface configured on the same net as gateway"),
         ),
-        ConfigError::UnknownRoute { .. } => (-ENOENT, Some("failed to delete route")),
-        ConfigError::DuplicateRoute { .. } => (-EEXIST, None),
+        ConfigError::UnknownRoute { .. } => (-ENOENT, Words::All("failed to delete route")),
+        ConfigError::DuplicateRoute { .. } => (-EEXIST, Words::All(EXISTS)),
+        ConfigError::NotRemote(_) if !leads_to_itself(change) => (-EEXIST, Words::All(EXISTS)),
         ConfigError::InvalidNid(_) | ConfigError::NotRemote(_) => {
-            (-EINVAL, Some("invalid settings for route creation"))
+            (-EINVAL, Words::All("invalid settings for route creation"))
         }
-        other => (-other.errno().0.abs(), None),
+        other => (-other.errno().0.abs(), Words::None),
+    }
+}
+
+/// A route to the network of its gateway.
+fn leads_to_itself(change: &Change) -> bool {
+    match change {
+        Change::AddRoute(route) | Change::SetRoute(route) => route.gateway.net() == route.net,
+        _ => false,
     }
 }

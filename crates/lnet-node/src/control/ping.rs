@@ -29,6 +29,7 @@ pub(super) struct How<'a> {
 const EIO: i32 = 5;
 const EINVAL: i32 = 22;
 const ESHUTDOWN: i32 = 108;
+const ETIMEDOUT: i32 = 110;
 
 /// Peers that one request may name.
 const PEERS_MAX: usize = 1024;
@@ -134,10 +135,12 @@ fn unanswered(entity: &str, nid: &str, errno: i32) -> Failure {
     }
 }
 
-/// As `lnetctl` prints them (section 11.10 of lnet-selection): no reply in time is an I/O error.
+/// As `lnetctl` prints them (section 11.10 of lnet-selection): no reply in time is an I/O error, but a peer whose
+/// handshake does not end has timed out.
 fn errno(error: &PingError) -> i32 {
     match error {
         PingError::Failed { errno, .. } => -errno.0.abs(),
+        PingError::NotSent { .. } => -ETIMEDOUT,
         PingError::Node(NodeError::ShutDown) => -ESHUTDOWN,
         _ => -EIO,
     }

@@ -12,14 +12,16 @@
 //! | 8 | no descriptor, message or memory of paths is left | at the end |
 //! | 9 | credits and buffers are as they were | at the end |
 //! | 10 | our own nodes never call each other's messages illegal | at each refusal |
+//! | 11 | a first send takes a path of the best class: health, then rules | at each first attempt |
 //!
 //! Nothing here looks into the simulator's own state, so an error there is not repeated here.
 
+mod class;
 mod counters;
 mod rest;
 
 use lnet_core::{Core, Event, EventKind, NiId};
-use lnet_policy::Profile;
+use lnet_policy::{Profile, RuleList};
 use lnet_types::Nid;
 use smallvec::SmallVec;
 
@@ -63,6 +65,8 @@ struct Record {
     /// The node died while it was under way.
     orphaned: bool,
     paths: SmallVec<[(NiId, Nid); 2]>,
+    /// Those that its first attempt may take, where that is known.
+    wanted: Option<Box<class::Paths>>,
 }
 
 /// All checkers of a run.
@@ -106,6 +110,14 @@ impl Checker {
         }
     }
 
+    /// Derives which paths an operation may take that begins now.
+    pub(crate) fn expect(&mut self, operation: u32, rules: &RuleList, core: &Core, target: Nid) {
+        if let Some(record) = self.records.get_mut(operation as usize) {
+            let paths = class::first_paths(rules.rules(), core, target);
+            record.wanted = Some(Box::new(paths));
+        }
+    }
+
     pub(crate) fn cancelled(&mut self, operation: u32) {
         if let Some(record) = self.records.get_mut(operation as usize) {
             record.cancelled = true;
@@ -126,6 +138,14 @@ impl Checker {
         };
         let again = record.paths.contains(&path);
         record.paths.push(path);
+        if let Some(wanted) = record.wanted.take().filter(|wanted| !wanted.allow(path)) {
+            let (ni, hop) = path;
+            let what = format!(
+                "operation {operation} from interface {} to {hop}, and better are {wanted:?}",
+                ni.0
+            );
+            return self.broken(now, 11, what);
+        }
         if again && self.design {
             let (ni, hop) = path;
             let what = format!(

@@ -27,6 +27,8 @@ mod wire;
 use std::rc::Rc;
 
 use lnet_core::{Event, Output, Transmit};
+#[cfg(feature = "broken")]
+use lnet_policy::RuleList;
 use lnet_types::{Nid, Time};
 use rustc_hash::FxHashMap;
 use slab::Slab;
@@ -71,6 +73,22 @@ pub enum Sabotage {
     ForgetUsedPaths,
     /// A failed operation's SEND event is not delivered.
     DropSendEvent,
+    /// The cores have the rules in the opposite order.
+    ReverseRules,
+}
+
+#[cfg(feature = "broken")]
+impl Sabotage {
+    /// The rules that a core is given.
+    fn rules(self, rules: &RuleList) -> RuleList {
+        let mut given = RuleList::new();
+        for rule in rules.rules() {
+            let at = (self == Self::ReverseRules).then_some(0);
+            // They were one list before.
+            let _added = given.add(rule.clone(), at);
+        }
+        given
+    }
 }
 
 /// A run.

@@ -192,7 +192,13 @@ impl Sim {
             // A scenario's routes were checked when it was read.
             let _checked = core.add_route(route, now);
         }
-        core.set_rules(spec.rules.clone());
+        #[cfg(not(feature = "broken"))]
+        let rules = spec.rules.clone();
+        #[cfg(feature = "broken")]
+        let rules = self
+            .sabotage
+            .map_or_else(|| spec.rules.clone(), |what| what.rules(&spec.rules));
+        core.set_rules(rules);
         node.sink = accept_everything(&mut core, now);
         node.core = Some(Box::new(core));
         node.wake_at = u64::MAX;

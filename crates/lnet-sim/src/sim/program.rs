@@ -33,6 +33,11 @@ impl Sim {
         let Some(core) = node.core.as_deref_mut() else {
             return;
         };
+        if let Some(spec) = plan.world.nodes.get(operation.from as usize)
+            && plan.shows_first_paths(operation.from)
+        {
+            self.checker.expect(index, &spec.rules, core, target);
+        }
         let Ok(md) = start(core, operation, index, ProcessId::lustre(target), now) else {
             return;
         };

@@ -135,7 +135,8 @@ impl Socklnd {
         Ok(slot)
     }
 
-    /// A pass has failed: what waits fails with it, and the next pass must wait.
+    /// A pass has failed: a peer without connections is down (section 2.10), what waits fails, and the next pass must
+    /// wait.
     pub(super) fn dial_failed(
         &mut self,
         peer: usize,
@@ -151,8 +152,13 @@ impl Socklnd {
         it.dial_slot = None;
         it.last_failure = Some(why);
         it.dialler.failed(now, min, max);
-        let (id, address) = (it.key.id, it.address);
-        self.log_dial_failure(id, address, why, now);
+        let (key, address) = (it.key, it.address);
+        // A peer that has dialled us meanwhile is there, and one that we let go is not down. Told before the messages
+        // come back, so that none of those behind them is sent after them.
+        if it.links.is_empty() && why != DialFailure::Shutdown {
+            upper.peer_changed(key.ni, key.id, false, now);
+        }
+        self.log_dial_failure(key.id, address, why, now);
         self.fail_waiting(peer, (Unsent::DialFailed, failure_of(why)), now, upper);
         self.arm(peer, now);
     }

@@ -17,6 +17,7 @@
 )]
 
 mod client_memory;
+mod deaths;
 mod faults;
 mod group;
 mod kills;

@@ -124,6 +124,7 @@ impl Party {
                 "socket" => options.socket = Some(value.into()),
                 "single-thread" => options.single_thread = true,
                 "pipelined" => options.pipelined = true,
+                "keep-on-server-restart" => options.keep_on_server_restart = true,
                 "reconnect-ms" => options.reconnect = Duration::from_millis(value.parse().unwrap()),
                 "client-memory" => options.client_memory = client_memory(value),
                 // As a set-user-id program is, or one that has read secrets.

@@ -27,7 +27,8 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// A daemon with these settings besides its name and place.
+    /// A daemon with these settings besides its name and place. Nobody misses its heartbeats because
+    /// the machine is busy with something else, unless the settings say otherwise.
     pub(crate) fn with(settings: &[(&str, &str)]) -> Scene {
         Scene::named("", settings)
     }
@@ -85,7 +86,8 @@ impl Scene {
     ) -> Scene {
         let instance: Instance = format!("p{}{name}", std::process::id()).parse().unwrap();
         let mut all = format!(
-            "instance={instance}\ndirectory={}\ntotal=40M\nprefault=off\n",
+            "instance={instance}\ndirectory={}\ntotal=40M\nprefault=off\n\
+             heartbeat-ms=60000\n",
             directory.path().display()
         );
         for (name, value) in settings {

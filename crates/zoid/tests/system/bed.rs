@@ -53,6 +53,8 @@ impl Bed {
             directory: Some(directory.path().to_path_buf()),
             socket: Some(socket.clone()),
             total: 160 << 20,
+            // Nobody misses one because the machine is busy with something else.
+            heartbeat: LIMIT,
             ..zoidd::Options::default()
         };
         change(&mut options);
@@ -76,7 +78,7 @@ impl Bed {
         }
     }
 
-    /// The defaults of the description, but for the segment's size.
+    /// The defaults of the description, but for the segment's size and the heartbeats.
     pub(crate) fn new() -> Bed {
         Bed::with(|_| {})
     }

@@ -99,6 +99,47 @@ fn section_4_7_posts_that_do_not_wait_are_copied_too() {
 }
 
 #[test]
+fn section_4_7_unexpected_messages_and_memory_from_outside_are_copied_too() {
+    const LEN: usize = 200_000;
+    let bed = Bed::with(|options| {
+        options.client_memory = Wish::On;
+        options.unexpected = 1 << 20;
+        options.max_unexpected = LEN as u64;
+    });
+    let (server, client) = bed.meet();
+    let bytes = pattern(LEN);
+    assert_eq!(immediate(client.unexpected(3, &bytes)).0, LEN);
+    let got = server.next_unexpected();
+    assert!(got.tag == Tag(3) && *got.data == bytes);
+    let receives = server.receive(4, server.outside(LEN));
+    immediate(client.send(4, bytes.clone()));
+    let (received, payload) = server.finish(receives);
+    assert_eq!(received, Ok(LEN));
+    assert!(*payload.into_buffer() == bytes);
+    let mut memory = server.memory(LEN);
+    memory.copy_from_slice(&bytes);
+    let sends = server.send(5, memory);
+    let (_, payload) = immediate(client.receive_into(5, LEN));
+    assert!(*payload.into_buffer() == bytes);
+    assert_eq!(server.finish(sends).0, Ok(LEN));
+    assert_eq!(copies(&bed), 3.0);
+}
+
+#[test]
+fn section_4_7_with_a_credit_an_unexpected_message_goes_along_with_its_request() {
+    const LEN: usize = 100_000;
+    let bed = Bed::with(|options| {
+        options.client_memory = Wish::On;
+        options.max_unexpected = LEN as u64;
+        options.credits = 1;
+    });
+    let (server, client) = bed.meet();
+    let bytes = pattern(LEN);
+    assert_eq!(client.finish(client.unexpected(3, &bytes)).0, Ok(LEN));
+    assert!(*server.next_unexpected().data == bytes);
+}
+
+#[test]
 fn section_4_7_lists_are_copied_piece_by_piece() {
     let bed = bed();
     let (server, client) = bed.meet();

@@ -113,7 +113,7 @@ fn be_silent(bed: &Bed) {
 
 #[test]
 fn r14_a_client_without_a_thread_may_compute_longer_than_any_heartbeat() {
-    let bed = Bed::with(|options| options.heartbeat = Duration::from_millis(100));
+    let bed = Bed::with(|options| options.heartbeat = Duration::from_secs(1));
     let server = bed.serve();
     let client = End::client(Options {
         single_thread: true,

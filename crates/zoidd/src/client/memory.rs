@@ -25,6 +25,11 @@
 //! that may not dump core are refused, unless the daemon has the right to trace everything, where both
 //! are root.
 //!
+//! **What it costs.** The daemon's thread is in the kernel for as long as the kernel needs to get at the
+//! client's pages. Pages that it must wait for, as of a mapped file of a server that does not answer,
+//! hold everybody up. A client could do that on purpose; but a client of the daemon's own user could
+//! as well send it a signal.
+//!
 //! **When it does not work**, the reason is an [`Obstacle`], counted, and said once; the message takes
 //! the stream, from its start. An address that is not there is the operation's error, `EFAULT`.
 

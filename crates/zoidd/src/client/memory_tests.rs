@@ -1,3 +1,5 @@
+//! Copies with memory of this very process in place of a client's.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -11,9 +13,11 @@ fn part(span: &Span) -> RemotePart {
 }
 
 fn memory(number: u64, mark: &Span) -> Memory {
+    // A test fails by panicking.
+    let handle = ProcessHandle::open(std::process::id()).unwrap();
     Memory {
         process: std::process::id(),
-        handle: ProcessHandle::open(std::process::id()).unwrap(),
+        handle,
         number,
         mark: Ok(part(mark)),
         offers: BTreeMap::new(),

@@ -82,14 +82,16 @@ pub struct Process {
 }
 
 impl Process {
-    /// Small, so that many fit, unless the settings say otherwise.
+    /// Unless the settings say otherwise, small, so that many fit, and with heartbeats that no party
+    /// misses because the machine is busy with something else.
     pub fn start(settings: &[(&str, &str)]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let instance = format!("t{}-{number}", std::process::id());
         let directory = tempfile::tempdir().unwrap();
         let mut all = format!(
-            "instance={instance}\ndirectory={}\ntotal=16M\nprefault=off\n",
+            "instance={instance}\ndirectory={}\ntotal=16M\nprefault=off\n\
+             heartbeat-ms=60000\n",
             directory.path().display()
         );
         for (name, value) in settings {

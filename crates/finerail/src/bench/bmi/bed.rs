@@ -58,8 +58,8 @@ impl fmt::Display for Party {
     }
 }
 
-/// The methods that have a daemon, in the order of `daemons` and of the last two servers.
-pub(super) const WITH_DAEMON: [Method; 2] = [Method::Zoid, Method::ZeroCopy];
+/// The methods that have a daemon, in the order of `daemons` and of the last servers.
+pub(super) const WITH_DAEMON: [Method; 3] = [Method::Zoid, Method::ZeroCopy, Method::ProcessCopy];
 
 /// What several clients did at the same time.
 #[derive(Clone, Debug)]
@@ -79,13 +79,13 @@ impl Bed {
         let limits = Initiator::connect(directory.path(), limits_target.port())?;
         let mut servers = Processes(vec![limits_target]);
         let mut daemons = Processes(Vec::new());
-        for role in [Role::Daemon, Role::TrustingDaemon] {
+        for role in [Role::Daemon, Role::TrustingDaemon, Role::CopyingDaemon] {
             daemons.0.push(start(role)?);
         }
         let tcp_server = start(Role::TcpServer)?;
         let tcp_port = tcp_server.port();
         servers.0.push(tcp_server);
-        for role in [Role::Server, Role::ZeroCopyServer] {
+        for role in [Role::Server, Role::ZeroCopyServer, Role::ProcessCopyServer] {
             servers.0.push(start(role)?);
         }
         Ok(Self {

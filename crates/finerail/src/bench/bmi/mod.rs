@@ -6,6 +6,7 @@
 //!  limits::Initiator ── queues, sockets, shared memory ──▶ limits
 //!  lines on standard input ──▶ client ──▶ daemon  ◀──▶ server
 //!                              client ──▶ daemon that trusts ◀──▶ server
+//!                              client ──▶ daemon that copies ◀──▶ server
 //!                              client ──────── TCP ─────────────▶ server
 //! ```
 //!

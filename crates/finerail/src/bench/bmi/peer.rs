@@ -14,7 +14,7 @@ use bmi::{Bmi, Question};
 use clap::{Args, ValueEnum};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
-use zoid::Zoid;
+use zoid::{ClientMemory, Zoid};
 use zoid_proto::Instance;
 use zoidd::{Daemon, PREFAULT_THREAD};
 
@@ -24,6 +24,8 @@ use crate::bench::peer::{end_with_standard_input, ready};
 
 /// Bytes of the segment: 64 clients with four messages of 1 MiB each, and two of 128 MiB beside.
 const SEGMENT: u64 = 768 << 20;
+/// Where there is no crowd.
+const SMALL_SEGMENT: u64 = 384 << 20;
 
 /// Arguments of the hidden `finerail bench bmi-peer`.
 #[derive(Args)]
@@ -49,10 +51,14 @@ pub(super) enum Role {
     Daemon,
     /// A daemon that lets clients into its segment
     TrustingDaemon,
+    /// A daemon that copies out of and into its clients' memory
+    CopyingDaemon,
     /// The server at the daemon
     Server,
     /// The server at the daemon that trusts
     ZeroCopyServer,
+    /// The server at the daemon that copies
+    ProcessCopyServer,
     /// The server of the tcp method
     TcpServer,
     /// A client, of all methods
@@ -70,7 +76,7 @@ impl Place {
     /// The address of a method's server.
     pub(super) fn server(&self, method: Method) -> String {
         match method {
-            Method::Zoid | Method::ZeroCopy => "zoid://".to_owned(),
+            Method::Zoid | Method::ZeroCopy | Method::ProcessCopy => "zoid://".to_owned(),
             Method::Tcp => format!("tcp://127.0.0.1:{}", self.port),
         }
     }
@@ -80,6 +86,7 @@ impl Place {
         Ok(zoid::Options {
             instance: self.instance(method)?,
             socket: Some(self.socket(method)),
+            client_memory: ClientMemory::Allow,
             ..zoid::Options::default()
         })
     }
@@ -89,8 +96,15 @@ impl Place {
             instance: self.instance(method)?,
             directory: Some(self.directory.clone()),
             socket: Some(self.socket(method)),
-            total: SEGMENT,
+            total: match method {
+                Method::ProcessCopy => SMALL_SEGMENT,
+                _ => SEGMENT,
+            },
             trust_clients: method == Method::ZeroCopy,
+            client_memory: match method {
+                Method::ProcessCopy => zoidd::ClientMemory::On,
+                _ => zoidd::ClientMemory::Off,
+            },
             ..zoidd::Options::default()
         })
     }
@@ -133,8 +147,10 @@ fn serve(args: &BmiPeerArgs) -> anyhow::Result<()> {
     match args.role {
         Role::Daemon => daemon(&place, Method::Zoid),
         Role::TrustingDaemon => daemon(&place, Method::ZeroCopy),
+        Role::CopyingDaemon => daemon(&place, Method::ProcessCopy),
         Role::Server => zoid_server(&place, Method::Zoid),
         Role::ZeroCopyServer => zoid_server(&place, Method::ZeroCopy),
+        Role::ProcessCopyServer => zoid_server(&place, Method::ProcessCopy),
         Role::TcpServer => tcp_server(),
         Role::Limits => {
             end_with_standard_input()?;

@@ -70,13 +70,14 @@ impl Subject {
 
     fn stream(method: Method, pattern: Pattern, origin: Origin, bytes: usize) -> Self {
         let fitting = u32::try_from(BYTES_IN_FLIGHT / bytes.max(1)).unwrap_or(u32::MAX);
-        let aimed = method != Method::Tcp && bytes >= MIB && origin == Origin::Pre;
+        let with_target = matches!(method, Method::Zoid | Method::ZeroCopy);
+        let aimed = with_target && bytes >= MIB && origin == Origin::Pre;
         Self {
             method,
             task: task(pattern, origin, bytes, fitting.clamp(1, IN_FLIGHT)),
             limit: match method {
                 Method::Zoid => Limit::UnixStream,
-                Method::ZeroCopy => Limit::Ring,
+                Method::ZeroCopy | Method::ProcessCopy => Limit::Ring,
                 Method::Tcp => Limit::TcpStream,
             },
             target: aimed.then_some(Target::AtLeast(0.8)),
@@ -107,6 +108,11 @@ impl Subject {
                     subjects.push(Self::stream(method, Pattern::Stream, Origin::Ext, bytes));
                 }
             }
+        }
+        // Shorter messages take the stream there, too.
+        for bytes in SHORT_SIZES {
+            let (method, pattern) = (Method::ProcessCopy, Pattern::Stream);
+            subjects.push(Self::stream(method, pattern, Origin::Pre, bytes));
         }
         subjects
     }

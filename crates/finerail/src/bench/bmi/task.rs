@@ -19,6 +19,8 @@ pub(super) enum Method {
     Zoid,
     /// The zoid method; the client copies payload into and out of the segment.
     ZeroCopy,
+    /// The zoid method; the daemon copies long messages out of and into the client's memory.
+    ProcessCopy,
     /// Sockets between client and server.
     Tcp,
 }

@@ -34,11 +34,11 @@ fn r07_a_client_reaches_the_server_of_its_own_daemon_and_nobody_else() {
 #[test]
 fn r14_a_test_is_one_exchange_however_long_it_waits() {
     // Three of them are time enough for a busy machine to let a process run.
-    let scene = Scene::with(&[("heartbeat-ms", "500")]);
+    let scene = Scene::with(&[("heartbeat-ms", "1000")]);
     let (mut server, mut client) = scene.meet();
     let op = client.pending("receive 0 1 8 memory");
     // The longest one outlives three heartbeats by far, so that it is known to be alive.
-    let longest = if is_long() { 30_000 } else { 3000 };
+    let longest = if is_long() { 30_000 } else { 5000 };
     for wait in [10, 1000, longest] {
         let before = [client.count("exchanges"), client.count("tests")];
         let began = Instant::now();

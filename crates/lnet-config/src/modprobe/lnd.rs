@@ -1,0 +1,153 @@
+//! Options of the modules of LNDs: what all their interfaces have.
+//!
+//! ```text
+//! options ksocklnd credits=512 peer_credits=16    ◀──▶    tunables of every tcp interface
+//! options ko2iblnd peer_timeout=60                ◀──▶    those of every o2ib interface
+//! ```
+
+use lnet_types::LndType;
+
+use super::{ModuleOptions, OtherOption};
+use crate::model::{Config, LndTunables, Tunables};
+
+/// The module of each LND whose options are known.
+const MODULES: [(LndType, &str); 2] = [(LndType::TCP, "ksocklnd"), (LndType::O2IB, "ko2iblnd")];
+
+/// Kernels hold these as signed 32-bit numbers.
+const MAX: u32 = i32::MAX as u32;
+
+/// Settings of an interface, or of an entry of `ip2nets`.
+type Settings<'c> = (&'c mut Tunables, &'c mut LndTunables);
+
+/// Gives every interface the options of its LND's module. What cannot be given to any is told.
+pub(super) fn add(options: &ModuleOptions, config: &mut Config, notes: &mut Vec<String>) {
+    for option in &options.others {
+        let OtherOption {
+            module,
+            name,
+            value,
+        } = option;
+        let lnd = MODULES.iter().find(|(_, known)| known == module);
+        let Some(&(lnd, _)) = lnd else {
+            notes.push(format!("{module} {name}: an option of the module only"));
+            continue;
+        };
+        let mut interfaces = of_lnd(config, lnd).peekable();
+        if interfaces.peek().is_none() {
+            notes.push(format!("{module} {name}: there is no such network"));
+            continue;
+        }
+        let set: Vec<bool> = interfaces
+            .map(|settings| set(settings, name, value))
+            .collect();
+        if set.contains(&false) {
+            notes.push(format!(
+                "{module} {name}={value}: an option of the module only, or no value of it"
+            ));
+        }
+    }
+}
+
+/// The settings of all interfaces of an LND.
+fn of_lnd(config: &mut Config, lnd: LndType) -> impl Iterator<Item = Settings<'_>> {
+    let Config { nets, ip2nets, .. } = config;
+    let nis = nets
+        .iter_mut()
+        .filter(move |net| net.net.lnd == lnd)
+        .flat_map(|net| &mut net.nis)
+        .map(|ni| (&mut ni.tunables, &mut ni.lnd_tunables));
+    let rules = ip2nets
+        .iter_mut()
+        .filter(move |rule| rule.net.lnd == lnd)
+        .map(|rule| (&mut rule.tunables, &mut rule.lnd_tunables));
+    nis.chain(rules)
+}
+
+/// False for an option that no interface has, or a value that it cannot have. -1 leaves it open.
+fn set((tunables, lnd): Settings<'_>, name: &str, value: &str) -> bool {
+    let field = match name {
+        "credits" => &mut tunables.credits,
+        "peer_credits" => &mut tunables.peer_credits,
+        "peer_buffer_credits" => &mut tunables.peer_buffer_credits,
+        "peer_timeout" => &mut tunables.peer_timeout,
+        "conns_per_peer" => return set_to(&mut lnd.conns_per_peer, value, 127),
+        "tos" => return set_to(&mut lnd.tos, value, u8::MAX),
+        _ => return false,
+    };
+    set_to(field, value, MAX)
+}
+
+fn set_to<T: Copy + PartialOrd + std::str::FromStr>(
+    field: &mut Option<T>,
+    value: &str,
+    max: T,
+) -> bool {
+    if value == "-1" {
+        *field = None;
+        return true;
+    }
+    let is_decimal = value.bytes().all(|byte| byte.is_ascii_digit());
+    let number = value.parse().ok().filter(|number| *number <= max);
+    if is_decimal && number.is_some() {
+        *field = number;
+    }
+    is_decimal && number.is_some()
+}
+
+/// The options that say what all interfaces of an LND have. Where these differ nothing says it, which is told.
+pub(super) fn options(config: &Config, notes: &mut Vec<String>) -> Vec<OtherOption> {
+    let mut config = config.clone();
+    let mut options = Vec::new();
+    let others = config.nets.iter().map(|net| net.net.lnd);
+    let others = others.chain(config.ip2nets.iter().map(|rule| rule.net.lnd));
+    let mut lnds: Vec<LndType> = Vec::new();
+    for lnd in others {
+        if !lnds.contains(&lnd) {
+            lnds.push(lnd);
+        }
+    }
+    for lnd in lnds {
+        let mut all = of_lnd(&mut config, lnd);
+        let Some((tunables, own)) = all.next() else {
+            continue;
+        };
+        let are_same = all.all(|(other, others)| (&*other, &*others) == (&*tunables, &*own));
+        let module = MODULES.iter().find(|(known, _)| *known == lnd);
+        let is_plain = own.timeout.is_none() && own.other.is_empty();
+        let are_any = *tunables != Tunables::default() || *own != LndTunables::default();
+        match module {
+            Some((_, module)) if are_same => {
+                options.extend(of_all(module, tunables, own));
+                if !is_plain {
+                    notes.push(format!("{lnd}: the timeout and other settings of its LND"));
+                }
+            }
+            None if are_same && !are_any => {}
+            _ => notes.push(format!(
+                "{lnd}: tunables of single interfaces are no options of the module"
+            )),
+        }
+    }
+    options
+}
+
+fn of_all(module: &str, tunables: &Tunables, lnd: &LndTunables) -> Vec<OtherOption> {
+    let values = [
+        ("credits", tunables.credits),
+        ("peer_credits", tunables.peer_credits),
+        ("peer_buffer_credits", tunables.peer_buffer_credits),
+        ("peer_timeout", tunables.peer_timeout),
+        ("conns_per_peer", lnd.conns_per_peer.map(u32::from)),
+        ("tos", lnd.tos.map(u32::from)),
+    ];
+    let given = values
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    given
+        .map(|(name, value)| OtherOption {
+            module: module.to_owned(),
+            name: name.to_owned(),
+            value: value.to_string(),
+        })
+        .collect()
+}
