@@ -412,3 +412,91 @@ fn priorities(dlc: &mut Dlc) -> Vec<String> {
     let of_rules = text.lines().filter(|line| line.contains("priority:"));
     of_rules.map(str::to_owned).collect()
 }
+
+/// Every section with everything that it can have here.
+const EVERYTHING: &str = "\
+net:
+- net type: tcp
+  local NI(s):
+  - nid: 127.0.0.1@tcp
+    tunables: {peer_timeout: 99, peer_credits: 16, peer_buffer_credits: 3, credits: 128}
+    lnd tunables: {conns_per_peer: 2, tos: 8}
+    CPT: \"[0]\"
+  - nid: 127.0.0.2@tcp
+- net type: tcp1
+  local NI(s):
+  - nid: 127.0.0.3@tcp1
+    lnd tunables: {timeout: 11}
+route:
+- {net: tcp9, gateway: '127.0.0.[9-10]@tcp', hop: 2, priority: 3}
+- {net: tcp9, gateway: 127.0.0.11@tcp1, hop: 1, priority: 0}
+- {net: o2ib3, gateway: 127.0.0.9@tcp}
+- {net: gni1, gateway: 127.0.0.11@tcp1, hop: 255, priority: 4294967295}
+routing: {enable: 1}
+buffers: {tiny: 600, small: 5000, large: 300}
+peer:
+- primary nid: 127.0.0.20@tcp
+  peer ni: [{nid: 127.0.0.20@tcp}, {nid: 127.0.0.21@tcp1}]
+- primary nid: 127.0.0.22@tcp
+  Multi-Rail: false
+- primary nid: 127.0.0.9@tcp
+  peer ni: [{nid: 127.0.0.9@tcp}, {nid: 127.0.0.12@tcp1}]
+- primary nid: 7@gni1
+- primary nid: 'fd00::7@tcp1'
+global:
+  numa_range: 5
+  max_interfaces: 300
+  drop_asym_route: 1
+  retry_count: 3
+  transaction_timeout: 77
+  health_sensitivity: 50
+  router_sensitivity: 60
+  response_tracking: 2
+  recovery_limit: 500
+  max_recovery_ping_interval: 64
+udsp:
+- {src: tcp, priority: 1}
+- {dst: tcp1, priority: 0}
+- {src: 127.0.0.1@tcp, dst: 127.0.0.20@tcp, priority: 3}
+- {dst: tcp9, rte: 127.0.0.9@tcp}
+- {src: 127.0.0.3@tcp1, dst: '127.0.0.[2-20/2]@tcp1'}
+- {src: 127.0.0.3@tcp1, dst: '127.0.[0,2].[1,3-5]@tcp1'}
+- {dst: 'fd00::7@tcp1', priority: 2}
+";
+
+fn exported(dlc: &mut Dlc, backup: bool) -> String {
+    dlc.request(&Request::Export { backup }).unwrap()
+}
+
+/// What was configured, and both kinds of export of it: none is news to the node, and each makes another node that
+/// exports the same.
+#[test]
+fn everything_survives_export_reload_and_restart_byte_by_byte() {
+    let (bed, mut dlc) = Bed::with(EVERYTHING);
+    let before = exported(&mut dlc, true);
+    let full = exported(&mut dlc, false);
+    for document in [EVERYTHING, &before, &full] {
+        let config = lnet_config::parse(document).unwrap();
+        assert_eq!(bed.node.reconfigure(&config), Ok(0), "{document}");
+        assert_eq!(exported(&mut dlc, true), before);
+    }
+    drop((bed, dlc));
+    for document in [&before, &full] {
+        let (_bed, mut dlc) = Bed::with(document);
+        assert_eq!(exported(&mut dlc, true), before);
+        for dry_run in [true, false] {
+            dlc.request(&Request::Import {
+                yaml: document.clone(),
+                mode: ImportMode::Del,
+                partial: false,
+                dry_run,
+            })
+            .unwrap();
+        }
+        let left = exported(&mut dlc, true);
+        assert!(left.starts_with("global:"), "{left}");
+        assert!(!left.contains("udsp:"), "{left}");
+        add(&mut dlc, document).unwrap();
+        assert_eq!(exported(&mut dlc, true), before);
+    }
+}

@@ -15,6 +15,10 @@ use zoid_proto::Instance;
 /// | `ZOID_SOCKET` | path of the daemon's Unix socket | by instance |
 /// | `ZOID_CONNECT_TIMEOUT_MS` | how long a client waits for the daemon at its start | 5000 |
 /// | `ZBMI_CONNECT_TIMEOUT_MS` | how long a server waits for the daemon at its start | for ever |
+/// | `ZOID_RECONNECT_MS` | how long a client's operations survive the loss of the daemon | 5000 |
+/// | `ZOID_ON_SERVER_RESTART` | `keep`: those that wait for a server outlive its death; `fail`: they fail when the next one comes | `fail` |
+/// | `ZOID_SINGLE_THREAD` | `1`: a client has no thread of its own; the program calls from one at a time | off |
+/// | `ZOID_GUARDS` | `1`: writes beside a server's memory are noticed and reported | off |
 /// | `ZOID_EXTENDED_ADDR` | `1`: addresses with an instance or a host are accepted | off |
 /// | `ZOID_INTERRUPTIBLE` | `1`: a signal ends waits | off |
 /// | `ZOID_JOB` | number of the job, for fairness between jobs | 0 |
@@ -111,9 +115,14 @@ impl Options {
         options.client_connect =
             milliseconds("ZOID_CONNECT_TIMEOUT_MS").unwrap_or(options.client_connect);
         options.server_connect = milliseconds("ZBMI_CONNECT_TIMEOUT_MS");
-        options.extended_addresses = variable("ZOID_EXTENDED_ADDR").as_deref() == Some("1");
-        options.pipelined = variable("ZOID_PIPELINED").as_deref() == Some("1");
-        options.interruptible = variable("ZOID_INTERRUPTIBLE").as_deref() == Some("1");
+        options.reconnect = milliseconds("ZOID_RECONNECT_MS").unwrap_or(options.reconnect);
+        let is_on = |name| variable(name).as_deref() == Some("1");
+        options.single_thread = is_on("ZOID_SINGLE_THREAD");
+        options.guards = is_on("ZOID_GUARDS");
+        options.extended_addresses = is_on("ZOID_EXTENDED_ADDR");
+        options.pipelined = is_on("ZOID_PIPELINED");
+        options.interruptible = is_on("ZOID_INTERRUPTIBLE");
+        options.keep_on_server_restart = keeps(variable("ZOID_ON_SERVER_RESTART"));
         match variable("ZOID_CLIENT_MEMORY").as_deref() {
             None | Some("on") => {}
             Some("off") => options.client_memory = ClientMemory::Refuse,
@@ -128,6 +137,17 @@ impl Options {
         options.job = job.and_then(|job| u32::try_from(job).ok()).unwrap_or(0);
         options
     }
+}
+
+fn keeps(text: Option<String>) -> bool {
+    match text.as_deref() {
+        Some("keep") => return true,
+        None | Some("fail") => {}
+        Some(other) => {
+            tracing::warn!("ZOID_ON_SERVER_RESTART has no effect: {other:?} is not keep or fail");
+        }
+    }
+    false
 }
 
 fn number(name: &str, text: Option<String>) -> Option<u64> {
@@ -150,7 +170,10 @@ mod tests {
                 "ZOID_INSTANCE" => "blue",
                 "ZBMI_CONNECT_TIMEOUT_MS" => "250",
                 "ZOID_CONNECT_TIMEOUT_MS" => "soon",
+                "ZOID_RECONNECT_MS" => "70",
                 "ZOID_EXTENDED_ADDR" | "ZOID_INTERRUPTIBLE" => "1",
+                "ZOID_SINGLE_THREAD" | "ZOID_GUARDS" => "1",
+                "ZOID_ON_SERVER_RESTART" => "keep",
                 "ZOID_CLIENT_MEMORY" => "allow",
                 _ => return None,
             };
@@ -159,7 +182,9 @@ mod tests {
         assert_eq!(options.instance.to_string(), "blue");
         assert_eq!(options.server_connect, Some(Duration::from_millis(250)));
         assert_eq!(options.client_connect, Duration::from_secs(5));
+        assert_eq!(options.reconnect, Duration::from_millis(70));
         assert!(options.extended_addresses && options.interruptible);
+        assert!(options.single_thread && options.guards && options.keep_on_server_restart);
         assert_eq!(options.client_memory, ClientMemory::Allow);
     }
 

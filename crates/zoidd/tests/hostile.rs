@@ -11,6 +11,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use proptest::prelude::RngExt as _;
 use proptest::test_runner::{TestRng, TestRunner};
 use zoid_proto::ctl::{Request, RequestHeader, Test, TestSelection};
@@ -263,6 +264,20 @@ fn a_silent_client_is_lost_after_three_heartbeats_and_one_that_answers_is_not() 
         .iter()
         .any(|heartbeat| loses_only_the_silent_one(heartbeat));
     assert!(is_shown);
+}
+
+#[test]
+fn a_daemon_that_stood_still_loses_nobody_whom_it_did_not_ask() {
+    let _alone = alone();
+    let daemon = Process::start(&[("heartbeat-ms", "1000")]);
+    let server = Server::attach(&daemon);
+    let mut client = Client::attach(&daemon);
+    daemon.signal(Signal::SIGSTOP);
+    // More than three heartbeats; nothing is said to the server.
+    assert!(server.hear(0, Duration::from_millis(3500)).is_none());
+    daemon.signal(Signal::SIGCONT);
+    assert!(client.ping());
+    assert_eq!(daemon.metric("zoidd_clients_silent_total"), 0.0);
 }
 
 /// `false` if the lively client was lost as well, having been as silent for two heartbeats.

@@ -40,11 +40,23 @@ impl Daemon {
             self.accept(false);
             self.accept(true);
         }
-        if now.since(self.checked) >= self.options.heartbeat / 4 {
+        let unchecked = now.since(self.checked);
+        if unchecked >= self.options.heartbeat / 4 {
             self.checked = now;
+            if unchecked >= self.options.heartbeat.max(4 * BEAT) {
+                self.excuse_clients(now);
+            }
             self.look_after_clients(now);
         }
         Ok(())
+    }
+
+    /// After a time in which this process did not run, because it was stopped or its machine was:
+    /// nobody was asked, and silence while nobody listened is nobody's fault.
+    fn excuse_clients(&mut self, now: Time) {
+        for (_, client) in self.clients.iter_mut() {
+            client.heard = now;
+        }
     }
 
     /// Asks idle clients whether they are there, and gives up those that never answer.
