@@ -306,7 +306,7 @@ fn a_ping_of_a_silent_server_ends_at_its_timeout() {
     ]));
     ended
         .expect_code(NOT_SO)
-        .expect_error("no reply from 127.0.0.1@tcp within 1 s");
+        .expect_error("nothing could be sent to 127.0.0.1@tcp within 1 s");
 }
 
 #[test]
