@@ -50,6 +50,7 @@ pub unsafe extern "C" fn BMI_initialize(
 }
 
 unsafe fn initialize(methods: *const c_char, listen: *const c_char, flags: c_int) -> c_int {
+    crate::log::begin();
     // SAFETY: the caller has the promise of its own caller.
     let strings = unsafe { (abi::string(methods), abi::string(listen)) };
     let start = || {

@@ -18,6 +18,7 @@
 pub mod abi;
 mod call;
 mod info;
+mod log;
 mod post;
 mod state;
 mod test;

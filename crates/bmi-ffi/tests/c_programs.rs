@@ -75,6 +75,25 @@ fn pingpong_runs_in_c_over_tcp() {
 }
 
 #[test]
+fn the_library_says_on_standard_error_what_it_is_asked_for_and_else_nothing() {
+    let prefix = Prefix::new();
+    let program = prefix.compile("cc", &["-std=c89"], "examples/pingpong.c");
+    let said = |level: Option<&str>| {
+        let mut command = Command::new(&program);
+        // Nobody listens there: it ends soon after its start.
+        command.args(["client", "tcp://127.0.0.1:1"]);
+        command.env("ZOID_JOB", "many").env_remove("FINERAIL_LOG");
+        command.envs(level.map(|level| ("FINERAIL_LOG", level)));
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    assert!(said(Some("warn")).contains("ZOID_JOB has no effect"));
+    for quiet in [None, Some("error"), Some("off")] {
+        let said = said(quiet);
+        assert!(!said.contains("ZOID_JOB"), "{quiet:?}: {said}");
+    }
+}
+
+#[test]
 fn the_examples_are_clean_under_valgrind() {
     if !has_valgrind() {
         println!("skipped: valgrind is not installed");
