@@ -18,6 +18,8 @@ pub(crate) struct Contest {
     pub(crate) winner: Option<Subject>,
     /// Who would win without the winner, and what it lost by.
     next: Option<(Subject, Criterion)>,
+    /// Where the candidate stands that has won so far.
+    champion: usize,
 }
 
 /// What could be chosen.
@@ -53,6 +55,7 @@ impl Recorder {
                 excluded: Vec::new(),
                 winner: None,
                 next: None,
+                champion: 0,
             });
             self.open.len() - 1
         });
@@ -79,11 +82,12 @@ impl Observer for Recorder {
     }
 
     fn eliminated(&mut self, level: Level, loser: Subject, winner: Subject, by: Criterion) {
-        let candidates = &mut self.contest(level).candidates;
-        let of_loser = candidates.iter_mut().find(|one| one.subject == loser);
-        if let Some(candidate) = of_loser {
+        let contest = self.contest(level);
+        let lost = contest.place_of(loser);
+        if let Some(candidate) = lost.and_then(|at| contest.candidates.get_mut(at)) {
             candidate.lost = Some((winner, by));
         }
+        contest.champion = contest.place_of(winner).unwrap_or(0);
     }
 
     fn chosen(&mut self, level: Level, winner: Subject, next: Option<(Subject, Criterion)>) {
@@ -95,6 +99,23 @@ impl Observer for Recorder {
 }
 
 impl Contest {
+    /// Where a candidate stands: whoever wins or loses is nearly always the newest one or the champion, and of
+    /// thousands not each is looked for among all.
+    fn place_of(&self, subject: Subject) -> Option<usize> {
+        let is_at = |at: &usize| {
+            self.candidates
+                .get(*at)
+                .is_some_and(|one| one.subject == subject)
+        };
+        let newest = self.candidates.len().checked_sub(1);
+        let mut near = newest.into_iter().chain([self.champion]);
+        near.find(is_at).or_else(|| {
+            self.candidates
+                .iter()
+                .position(|one| one.subject == subject)
+        })
+    }
+
     /// The candidate that won.
     pub(crate) fn best(&self) -> Option<&Candidate> {
         let winner = self.winner?;

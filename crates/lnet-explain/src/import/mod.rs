@@ -42,7 +42,7 @@ pub struct ImportError {
     /// Which text.
     pub name: String,
     /// What is wrong, and where.
-    pub error: ConfigError,
+    pub error: Box<ConfigError>,
 }
 
 /// What was read.
@@ -77,7 +77,7 @@ pub fn import(sources: &[Source<'_>], settings: &Settings) -> Result<Imported, I
     for source in sources {
         let reading = lnet_config::read(source.text).map_err(|error| ImportError {
             name: source.name.to_owned(),
-            error,
+            error: Box::new(error),
         })?;
         let named = reading
             .warnings
