@@ -279,6 +279,20 @@ fn ctl(lab: &Lab, directory: &TempDir, words: &[&str]) -> String {
 }
 
 #[test]
+fn networks_are_added_by_address_from_the_command_line() {
+    let by_address = "ip2nets:\n- net-spec: tcp\n  ip-range: {0: '10.1.0.*'}\n";
+    let Some((lab, directory, _node)) = two_rails(by_address) else {
+        return;
+    };
+    let rules = "tcp7 10.1.0.*; tcp8 10.9.*.*";
+    let add = ["net", "add", "--ip2net", rules, "--peer-credits", "5"];
+    ctl(&lab, &directory, &add);
+    let shown = ctl(&lab, &directory, &["net", "show", "--net", "tcp7", "-v"]);
+    assert_eq!(shown.matches("peer_credits: 5").count(), 2, "{shown}");
+    assert!(!ctl(&lab, &directory, &["net", "show"]).contains("tcp8"));
+}
+
+#[test]
 fn sighup_with_networks_by_address_changes_what_differs_and_nothing_else() {
     let by_address = |parameter: &str| {
         format!("ip2nets:\n- net-spec: tcp\n  ip-range: {{0: '10.1.0.*'}}\n{parameter}")

@@ -132,20 +132,28 @@ fn net_add_by_address(rules: &str, args: &NetAddArgs, talk: &mut Talk) -> Result
         .to_config(&ConvertDefaults::default())
         .map_err(|error| unusable(error.to_string()))?;
     let settings = settings(args);
-    let entry = |rule: &Ip2Nets| {
-        let names = rule.interfaces.iter().map(|name| json!(name));
-        let patterns = rule
-            .patterns
-            .iter()
-            .map(|pattern| json!(pattern.to_string()));
-        let mut entry = settings.clone();
-        entry.insert("net-spec".to_owned(), json!(rule.net.to_string()));
-        entry.insert("interfaces".to_owned(), numbered(names));
-        entry.insert("ip-range".to_owned(), numbered(patterns));
-        Value::from(entry)
-    };
-    let entries: Vec<Value> = config.ip2nets.iter().map(entry).collect();
-    import(talk, &json!({ "ip2nets": entries }), ImportMode::Add)
+    let entries: Vec<String> = config
+        .ip2nets
+        .iter()
+        .map(|rule| ip2nets_entry(rule, &settings))
+        .collect();
+    let yaml = format!(r#"{{"ip2nets":[{}]}}"#, entries.join(","));
+    import_text(talk, "ip2nets", yaml, ImportMode::Add)
+}
+
+/// An entry whose first key is the network, as it must be: a map of JSON has its keys in the order of the alphabet.
+fn ip2nets_entry(rule: &Ip2Nets, settings: &Map<String, Value>) -> String {
+    let names = rule.interfaces.iter().map(|name| json!(name));
+    let patterns = rule
+        .patterns
+        .iter()
+        .map(|pattern| json!(pattern.to_string()));
+    let mut rest = settings.clone();
+    rest.insert("interfaces".to_owned(), numbered(names));
+    rest.insert("ip-range".to_owned(), numbered(patterns));
+    let rest = Value::from(rest).to_string();
+    let net = json!(rule.net.to_string());
+    format!(r#"{{"net-spec":{net},{}"#, rest.trim_start_matches('{'))
 }
 
 fn numbered(values: impl Iterator<Item = Value>) -> Value {
@@ -473,10 +481,8 @@ fn read(path: Option<&Path>) -> Result<(String, String), Failed> {
 }
 
 /// What is wrong with an argument is said without the document that it became, and its place there.
-fn check(document: &Value, yaml: &str) -> Result<(), Failed> {
+fn check(entity: &str, yaml: &str) -> Result<(), Failed> {
     lnet_config::parse(yaml).map(|_| ()).map_err(|error| {
-        let sections = document.as_object().into_iter().flat_map(Map::keys);
-        let entity = sections.last().map_or("import", String::as_str);
         let problem = error.problem();
         Failed::block(
             "add",
@@ -488,9 +494,19 @@ fn check(document: &Value, yaml: &str) -> Result<(), Failed> {
 }
 
 fn import(talk: &mut Talk, document: &Value, mode: ImportMode) -> Result<(), Failed> {
-    let yaml = document.to_string();
+    let sections = document.as_object().into_iter().flat_map(Map::keys);
+    let entity = sections.last().map_or("import", String::as_str);
+    import_text(talk, entity, document.to_string(), mode)
+}
+
+fn import_text(
+    talk: &mut Talk,
+    entity: &str,
+    yaml: String,
+    mode: ImportMode,
+) -> Result<(), Failed> {
     if mode == ImportMode::Add {
-        check(document, &yaml)?;
+        check(entity, &yaml)?;
     }
     talk.print(&Request::Import {
         yaml,
