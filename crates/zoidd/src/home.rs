@@ -219,7 +219,8 @@ fn prepare_directory(given: Option<&Path>) -> Result<PathBuf, Error> {
     let problem = if !metadata.is_dir() {
         "is not a directory"
     } else if metadata.uid() != user {
-        "belongs to somebody else"
+        // Nor may root use it: its owner could have it remove what he may not.
+        "belongs to another user (be that user to use it)"
     } else if metadata.mode() & 0o022 != 0 {
         "can be written by others"
     } else {
