@@ -244,10 +244,16 @@ impl Peers {
         let Some(peer) = peer_ni.peer.and_then(|peer| self.kept.get_mut(peer)) else {
             return;
         };
-        if let Some(on) = peer.nets.iter_mut().find(|on| on.net == net) {
-            let nis = on.nis.iter().filter_map(|&id| self.nis.get(id));
-            on.health = nis.map(|ni| ni.health).max().unwrap_or(Health::MAX);
+        let Some(on) = peer.nets.iter_mut().find(|on| on.net == net) else {
+            return;
+        };
+        if health >= on.health {
+            // Nothing on the net is better: a peer of many interfaces joins without a look at all of them for each.
+            on.health = health;
+            return;
         }
+        let nis = on.nis.iter().filter_map(|&id| self.nis.get(id));
+        on.health = nis.map(|ni| ni.health).max().unwrap_or(Health::MAX);
     }
 
     /// Stamps a peer NI and its net as the ones used last.
