@@ -111,7 +111,7 @@ impl Checker {
     }
 
     /// Derives which paths an operation may take that begins now.
-    pub(crate) fn expect(&mut self, operation: u32, rules: &RuleList, core: &Core, target: Nid) {
+    pub(crate) fn foresee(&mut self, operation: u32, rules: &RuleList, core: &Core, target: Nid) {
         if let Some(record) = self.records.get_mut(operation as usize) {
             let paths = class::first_paths(rules.rules(), core, target);
             record.wanted = Some(Box::new(paths));

@@ -36,7 +36,7 @@ impl Sim {
         if let Some(spec) = plan.world.nodes.get(operation.from as usize)
             && plan.shows_first_paths(operation.from)
         {
-            self.checker.expect(index, &spec.rules, core, target);
+            self.checker.foresee(index, &spec.rules, core, target);
         }
         let Ok(md) = start(core, operation, index, ProcessId::lustre(target), now) else {
             return;
