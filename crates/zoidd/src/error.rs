@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use nix::errno::Errno;
 use zoid_proto::Instance;
 
 use crate::options::SettingError;
@@ -57,8 +58,8 @@ pub enum Error {
     },
     /// The segment.
     #[error(
-        "cannot provide {bytes} bytes of shared memory as {name}: {cause}; see `df -h /dev/shm`, \
-         or choose a smaller --total"
+        "cannot provide {bytes} bytes of shared memory as {name}: {cause}; {}",
+        segment_advice(cause)
     )]
     Segment {
         /// Its name.
@@ -116,4 +117,35 @@ fn shown(advice: &Option<String>) -> String {
     advice
         .as_ref()
         .map_or_else(String::new, |text| format!(" ({text})"))
+}
+
+/// What to do about a segment that cannot be had.
+fn segment_advice(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        // What this user left would have been removed.
+        io::ErrorKind::AlreadyExists => {
+            "another user's daemon has this name: choose another one with --instance"
+        }
+        _ => match cause.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::EMFILE | Errno::ENFILE) => "see `ulimit -n`",
+            _ => "see `df -h /dev/shm`, or choose a smaller --total",
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advice_about_a_segment_fits_its_cause() {
+        let advice = |number| {
+            let (name, bytes) = ("/zbmi.a".to_owned(), 4096);
+            let cause = io::Error::from(number);
+            Error::Segment { name, bytes, cause }.to_string()
+        };
+        assert!(advice(Errno::EMFILE).ends_with("see `ulimit -n`"));
+        assert!(advice(Errno::EEXIST).ends_with("choose another one with --instance"));
+        assert!(advice(Errno::ENOSPC).ends_with("choose a smaller --total"));
+    }
 }
