@@ -13,6 +13,17 @@ use crate::model::{Config, LndTunables, Tunables};
 /// The module of each LND whose options are known.
 const MODULES: [(LndType, &str); 2] = [(LndType::TCP, "ksocklnd"), (LndType::O2IB, "ko2iblnd")];
 
+/// Options of `ko2iblnd` that are settings of its interfaces, and the keys that these have in documents.
+const OF_O2IB: [(&str, &str); 7] = [
+    ("peer_credits_hiw", "peercredits_hiw"),
+    ("map_on_demand", "map_on_demand"),
+    ("concurrent_sends", "concurrent_sends"),
+    ("fmr_pool_size", "fmr_pool_size"),
+    ("fmr_flush_trigger", "fmr_flush_trigger"),
+    ("fmr_cache", "fmr_cache"),
+    ("ntx", "ntx"),
+];
+
 /// Kernels hold these as signed 32-bit numbers.
 const MAX: u32 = i32::MAX as u32;
 
@@ -38,7 +49,7 @@ pub(super) fn add(options: &ModuleOptions, config: &mut Config, notes: &mut Vec<
             continue;
         }
         let set: Vec<bool> = interfaces
-            .map(|settings| set(settings, name, value))
+            .map(|settings| set(lnd, settings, name, value))
             .collect();
         if set.contains(&false) {
             notes.push(format!(
@@ -64,7 +75,16 @@ fn of_lnd(config: &mut Config, lnd: LndType) -> impl Iterator<Item = Settings<'_
 }
 
 /// False for an option that no interface has, or a value that it cannot have. -1 leaves it open.
-fn set((tunables, lnd): Settings<'_>, name: &str, value: &str) -> bool {
+fn set(of: LndType, (tunables, lnd): Settings<'_>, name: &str, value: &str) -> bool {
+    let known = OF_O2IB.iter().find(|(option, _)| *option == name);
+    if let Some((_, key)) = known.filter(|_| of == LndType::O2IB) {
+        let mut number = None;
+        let is_one = set_to(&mut number, value, MAX);
+        if let Some(number) = number {
+            lnd.other.insert((*key).to_owned(), number.to_string());
+        }
+        return is_one;
+    }
     let field = match name {
         "credits" => &mut tunables.credits,
         "peer_credits" => &mut tunables.peer_credits,
@@ -113,7 +133,8 @@ pub(super) fn options(config: &Config, notes: &mut Vec<String>) -> Vec<OtherOpti
         };
         let are_same = all.all(|(other, others)| (&*other, &*others) == (&*tunables, &*own));
         let module = MODULES.iter().find(|(known, _)| *known == lnd);
-        let is_plain = own.timeout.is_none() && own.other.is_empty();
+        let has_option = |key: &String| OF_O2IB.iter().any(|(_, known)| known == key);
+        let is_plain = own.timeout.is_none() && own.other.keys().all(has_option);
         let are_any = *tunables != Tunables::default() || *own != LndTunables::default();
         match module {
             Some((_, module)) if are_same => {
@@ -143,11 +164,16 @@ fn of_all(module: &str, tunables: &Tunables, lnd: &LndTunables) -> Vec<OtherOpti
     let given = values
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)));
+    let given = given.map(|(name, value)| (name, value.to_string()));
+    let others = OF_O2IB
+        .iter()
+        .filter_map(|(name, key)| Some((*name, lnd.other.get(*key)?.clone())));
     given
+        .chain(others)
         .map(|(name, value)| OtherOption {
             module: module.to_owned(),
             name: name.to_owned(),
-            value: value.to_string(),
+            value,
         })
         .collect()
 }

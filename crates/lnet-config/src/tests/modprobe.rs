@@ -324,8 +324,13 @@ options ksocklnd credits=512
 options ksocklnd peer_credits=16
 options ksocklnd conns_per_peer=4
 options ko2iblnd peer_timeout=60
+options ko2iblnd peer_credits_hiw=64
+options ko2iblnd ntx=2048
 ";
     let config = config(source);
+    let other = &config.nets[2].nis[0].lnd_tunables.other;
+    assert_eq!(other["peercredits_hiw"], "64");
+    assert_eq!(parse(&config.to_yaml()).as_ref(), Ok(&config));
     let tcp = |net: usize| &config.nets[net].nis[0];
     for ni in [tcp(0), tcp(1)] {
         assert_eq!(
