@@ -128,7 +128,19 @@ fn section_4_7_a_client_that_may_not_be_read_gets_the_stream_and_the_reason_is_c
     assert_eq!(server.wait(op), "1048576");
     match fallbacks(&scene, "permission") {
         2.0 => println!("this machine lets no process read another one"),
-        _ => assert_eq!(scene.metric(COPIES), 1.0),
+        _ => {
+            assert_eq!(scene.metric(COPIES), 1.0);
+            // Later it may not any more, which is noticed at its next message.
+            assert_eq!(open.ask("forbid"), "ok");
+            let op = server.pending(&format!("receive {peer} 3 1048576 memory"));
+            assert_eq!(open.finish("send 0 3 1048576 outside"), "1048576");
+            assert_eq!(server.wait(op), "1048576");
+            let op = server.pending(&format!("send {peer} 4 1048576 memory"));
+            assert_eq!(open.finish("receive 0 4 1048576 outside"), "1048576");
+            assert_eq!(server.wait(op), "1048576");
+            assert_eq!(fallbacks(&scene, "permission"), 2.0);
+            assert_eq!(scene.metric(COPIES), 1.0);
+        }
     }
     scene.given_back();
 }
@@ -244,6 +256,31 @@ fn section_4_7_an_operation_ends_only_when_a_daemon_that_stands_still_has_let_go
     let ended = || client.has_answered(receives);
     scene.daemon.go_on_until("the daemon lets go", ended);
     assert_eq!(client.hear(receives).as_deref(), Some("ConnReset"));
+}
+
+#[test]
+fn section_4_7_a_cancel_amid_a_copy_comes_too_late() {
+    let settings = [
+        ON,
+        ("failpoint", "amid-delivery=stop@2"),
+        ("heartbeat-ms", "60000"),
+    ];
+    let scene = Scene::with(&settings);
+    let (mut server, mut client) = (scene.server(), client(&scene, "pipelined=1\n"));
+    server.meet(&mut client);
+    if fallbacks(&scene, "permission") + fallbacks(&scene, "kernel") > 0.0 {
+        println!("skipped: this kernel lets no process read another one");
+        return;
+    }
+    let sends = server.pending(&format!("send 1 1 {LONG} memory"));
+    let op = client.pending(&format!("receive 0 1 {LONG} outside"));
+    let ends = client.tell(&format!("test {op} 60000"));
+    scene.daemon.until_stopped();
+    assert_eq!(client.ask(&format!("cancel {op}")), "ok");
+    let ended = || client.has_answered(ends);
+    scene.daemon.go_on_until("the copy ends", ended);
+    assert_eq!(client.hear(ends), Some(format!("{op} {LONG}")));
+    assert_eq!(server.wait(sends), LONG.to_string());
 }
 
 #[test]

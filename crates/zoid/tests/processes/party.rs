@@ -23,6 +23,7 @@
 //! | `clocks` | whether the time of day has jumped, and the monotonic clock has not |
 //! | `exchange TAG LEN` | `done` or the error: sends to an `echo` what it wants, and receives it |
 //! | `echo` | nothing: for ever receives and sends back what clients announce, [`echo`] |
+//! | `forbid` | `ok`: from now on nobody may trace this process |
 //! | `finalize` | `ok` |
 //!
 //! Bytes are a pattern of tag and length; one who receives others says `corrupt`.
@@ -214,6 +215,10 @@ impl Party {
                 Err(error) => shown(error),
             },
             "echo" => echo(self),
+            "forbid" => {
+                nix::sys::prctl::set_dumpable(false).unwrap();
+                "ok".into()
+            }
             "finalize" => {
                 self.bmi.finalize();
                 "ok".into()
