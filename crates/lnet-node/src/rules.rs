@@ -12,7 +12,7 @@ impl Node {
         self.with_core(|core, _| core.rules().clone())
     }
 
-    /// Adds a rule, as [`Core::add_rule`] does.
+    /// Adds a rule, as [`lnet_core::Core::add_rule`] does.
     ///
     /// # Errors
     ///
