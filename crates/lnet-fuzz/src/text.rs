@@ -12,8 +12,13 @@ pub fn config_yaml(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else {
         return;
     };
+    let survey = lnet_config::survey(text);
+    for error in survey.iter().flat_map(|survey| &survey.refused) {
+        assert!(!error.render("lnet.conf").is_empty());
+    }
     match lnet_config::parse(text) {
         Ok(config) => {
+            assert!(survey.is_ok_and(|survey| survey.refused.is_empty()));
             let written = config.to_yaml();
             assert_eq!(lnet_config::parse(&written), Ok(config), "{written}");
         }
