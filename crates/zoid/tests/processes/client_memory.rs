@@ -304,6 +304,32 @@ fn section_4_7_who_ends_amid_a_copy_waits_for_its_end() {
 }
 
 #[test]
+fn section_4_7_who_ends_with_a_copy_that_no_thread_waits_for_waits_for_its_end() {
+    let settings = [
+        ON,
+        ("failpoint", "amid-delivery=stop@2"),
+        ("heartbeat-ms", "60000"),
+    ];
+    let scene = Scene::with(&settings);
+    let (mut server, mut client) = (scene.server(), client(&scene, "pipelined=1\n"));
+    server.meet(&mut client);
+    if fallbacks(&scene, "permission") + fallbacks(&scene, "kernel") > 0.0 {
+        println!("skipped: this kernel lets no process read another one");
+        return;
+    }
+    server.pending(&format!("send 1 1 {LONG} memory"));
+    // The library's own thread brings it on.
+    client.pending(&format!("receive 0 1 {LONG} outside"));
+    scene.daemon.until_stopped();
+    let ends = client.tell("finalize");
+    let_pass(Duration::from_millis(1500));
+    assert!(!client.has_answered(ends));
+    let ended = || client.has_answered(ends);
+    scene.daemon.go_on_until("the daemon lets go", ended);
+    assert_eq!(client.hear(ends).as_deref(), Some("ok"));
+}
+
+#[test]
 fn section_4_7_a_daemon_that_dies_while_it_stands_still_has_let_go() {
     let settings = [
         ON,
