@@ -69,7 +69,7 @@ impl Victim {
         stream
     }
 
-    /// Others are served, in the time that they wait without being asked to wait longer.
+    /// Others are served.
     fn answers(&self) {
         self.site.ping(CLIENT, &[]).expect_code(0);
     }
@@ -349,6 +349,8 @@ fn garbage_behind_a_good_handshake_ends_the_connection_and_is_counted() {
 
 #[test]
 fn a_peer_that_asks_and_never_reads_the_answers_is_cut_off() {
+    /// Less than the node's timeout for half a frame, 5 s.
+    const LATE: Duration = Duration::from_secs(3);
     let victim = Victim::start_with("global:\n  transaction_timeout: 5\n  retry_count: 0\n");
     let mut stream = establish(&victim);
     stream
@@ -357,7 +359,11 @@ fn a_peer_that_asks_and_never_reads_the_answers_is_cut_off() {
     let questions = question().repeat(1000);
     let mut next = 0;
     let mut asked = 0;
+    // A ping that took long on a busy machine leaves a frame half sent for as long.
+    let mut was_late = false;
+    let mut last = Instant::now();
     let asked = eventually("the node closes the connection", || {
+        was_late |= std::mem::replace(&mut last, Instant::now()).elapsed() > LATE;
         match stream.write(&questions[next..]) {
             Ok(count) => {
                 next = (next + count) % questions.len();
@@ -375,5 +381,6 @@ fn a_peer_that_asks_and_never_reads_the_answers_is_cut_off() {
     victim.answers();
     let stats = victim.end();
     let closed = &stats["socklnd"]["closed"];
-    assert_eq!(closed["send_stalled"], 1, "{stats:#}");
+    let is_late = was_late && closed["frame_stalled"] == 1;
+    assert!(is_late || closed["send_stalled"] == 1, "{stats:#}");
 }

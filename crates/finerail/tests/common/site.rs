@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::process::{Ended, Process, run};
-use super::{finerail, free_port};
+use super::{PATIENCE, finerail, free_port};
 
 /// Nodes on loopback addresses of this machine.
 pub(crate) struct Site {
@@ -92,10 +92,16 @@ impl Site {
         process
     }
 
-    /// `finerail ping` of a node on the site's port, from any source port.
+    /// `finerail ping` of a node on the site's port, from any source port; unless `more` says otherwise,
+    /// with the time that it needs on a busy machine.
     pub(crate) fn ping(&self, nid: &str, more: &[&str]) -> Ended {
-        let port = self.port.to_string();
-        run(finerail(["ping", "--port", &port, nid].iter().chain(more)))
+        let (port, timeout) = (self.port.to_string(), PATIENCE.as_secs().to_string());
+        let mut ping = vec!["ping", "--port", &port, nid];
+        ping.extend(more);
+        if !more.contains(&"--timeout") {
+            ping.extend(["--timeout", &timeout]);
+        }
+        run(finerail(&ping))
     }
 
     pub(crate) fn stats_path(&self, node: &str) -> PathBuf {
