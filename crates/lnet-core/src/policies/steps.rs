@@ -63,7 +63,11 @@ impl Core {
             }
         }
         self.policies.next_slot = Some(to);
-        true
+        let are_more = self.peers.in_slots(to..to.saturating_add(1)).is_some();
+        if !are_more {
+            self.policies.next_slot = None;
+        }
+        are_more
     }
 
     /// No step may have come yet to what a message is going to. An answer goes back the way that its
