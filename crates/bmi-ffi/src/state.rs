@@ -10,11 +10,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use bmi::{Address, Bmi, Builder, Error};
 use sys::span::Span;
 
-/// The methods that this library has, for [`Builder::method`]: one line each.
+/// The methods that this library has, for [`Builder::method`]. Addresses on another machine are an
+/// extension of `zoid`, for whoever asks for it.
 pub(crate) fn with_methods(builder: Builder) -> Builder {
-    builder
+    let options = zoid::Options::from_environment();
+    let extended = options.extended_addresses;
+    let over_tcp = extended.then(|| zoid::Zoid::over_tcp(options.clone()));
+    let builder = builder
         .method(bmi::tcp::Tcp::new())
-        .method(zoid::Zoid::from_environment())
+        .method(zoid::Zoid::new(options));
+    match over_tcp {
+        Some(method) => builder.method(method),
+        None => builder,
+    }
 }
 
 /// The interface while it is initialised.

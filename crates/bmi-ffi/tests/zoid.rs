@@ -9,6 +9,7 @@ mod common;
 mod run;
 
 use std::fs::File;
+use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 
 use tempfile::TempDir;
@@ -24,6 +25,8 @@ struct Bed {
     stopper: Stopper,
     running: Option<JoinHandle<()>>,
     environment: [(&'static str, String); 2],
+    /// Where clients of other machines find the daemon.
+    remote: String,
     _directory: TempDir,
     _turn: File,
 }
@@ -54,14 +57,17 @@ impl Bed {
             directory: Some(directory.path().to_path_buf()),
             socket: Some(socket),
             total: 64 << 20,
+            listen: Some("127.0.0.1:0".parse().unwrap()),
             ..Options::default()
         });
         let daemon = daemon.unwrap();
+        let remote = format!("zoid+tcp://{}/{instance}", daemon.address().unwrap());
         let stopper = daemon.stopper();
         Bed {
             stopper,
             running: Some(std::thread::spawn(move || daemon.run().unwrap())),
             environment,
+            remote,
             _directory: directory,
             _turn: turn,
         }
@@ -95,6 +101,32 @@ fn the_message_pair_runs_in_c_over_zoid() {
 fn pingpong_runs_in_c_over_zoid() {
     let table = run(Under::Nothing, "examples/pingpong.c", &["20"]);
     assert_eq!(table.lines().count(), 1 + 23, "{table}");
+}
+
+#[test]
+fn pingpong_runs_in_c_from_another_machine_where_the_extension_is_asked_for() {
+    let bed = Bed::new();
+    let prefix = Prefix::new();
+    let arguments = ["-std=c89", "-D_POSIX_C_SOURCE=200112L"];
+    let program = prefix.compile("cc", &arguments, "examples/pingpong.c");
+    let client = |extended: &str| {
+        let mut command = Command::new(&program);
+        command.args(["client", &bed.remote, "3"]);
+        command.env("ZOID_EXTENDED_ADDR", extended);
+        command
+    };
+    assert!(!client("0").output().unwrap().status.success());
+    let mut server = Command::new(&program);
+    server.args(["server", ZOID]).envs(bed.environment.clone());
+    let mut server = server.stdout(Stdio::null()).spawn().unwrap();
+    let table = client("1").output().unwrap();
+    if !table.status.success() {
+        // It waits for a client that does not come.
+        server.kill().unwrap();
+    }
+    assert!(server.wait().unwrap().success());
+    let lines = String::from_utf8(table.stdout).unwrap();
+    assert_eq!(lines.lines().count(), 1 + 23, "{lines}");
 }
 
 #[test]
