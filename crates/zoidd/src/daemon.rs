@@ -47,6 +47,7 @@ use crate::failpoint::Place;
 use crate::home::{Entry, Home, Removed};
 use crate::options::Options;
 use crate::segment::Segment;
+use crate::seldom::Seldom;
 use crate::server::Server;
 
 /// A daemon that has its names and does not serve yet; [`run`](Self::run) does.
@@ -85,6 +86,7 @@ pub struct Daemon {
     nowhere: Vec<u8>,
     removed: Removed,
     counters: DaemonCounters,
+    seldom: Seldom,
 }
 
 /// Ends a daemon from another thread, gracefully.
@@ -184,6 +186,7 @@ impl Daemon {
             nowhere: vec![0; NOWHERE],
             removed,
             counters: DaemonCounters::default(),
+            seldom: Seldom::default(),
             options,
         };
         let registered = daemon.register().map_err(Error::system("epoll"));

@@ -39,6 +39,7 @@ mod home;
 mod metrics;
 mod options;
 mod segment;
+mod seldom;
 mod server;
 mod size;
 

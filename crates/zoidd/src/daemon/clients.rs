@@ -52,7 +52,9 @@ impl Daemon {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                 Err(error) => {
-                    warn!(%error, "cannot accept a connection; see `ulimit -n`");
+                    if let Some(left_out) = self.seldom.admit("accept", self.now()) {
+                        warn!(%error, left_out, "cannot accept a connection; see `ulimit -n`");
+                    }
                     self.accept_again = true;
                     return;
                 }
@@ -82,7 +84,7 @@ impl Daemon {
     }
 
     /// The socket's mode keeps others out; root and, where one is configured, the group come in.
-    fn is_welcome(&self, stream: &Stream) -> bool {
+    fn is_welcome(&mut self, stream: &Stream) -> bool {
         let Stream::Unix(stream) = stream else {
             return true;
         };
@@ -91,7 +93,12 @@ impl Daemon {
         };
         let welcome = peer.user == sys::effective_user() || peer.user == 0;
         if !welcome && self.options.group.is_none() {
-            warn!(user = peer.user, "refused a connection of another user");
+            if let Some(left_out) = self.seldom.admit("another user", self.now()) {
+                warn!(
+                    user = peer.user,
+                    left_out, "refused a connection of another user"
+                );
+            }
             return false;
         }
         true
@@ -602,7 +609,10 @@ impl Daemon {
     /// A client broke a rule: it is told, and its connection ends.
     fn violate(&mut self, key: usize, request: u32, violation: Violation) {
         self.counters.violate(violation);
-        warn!(key, rule = violation.name(), "a client broke the protocol");
+        let rule = violation.name();
+        if let Some(left_out) = self.seldom.admit(rule, self.now()) {
+            warn!(key, rule, left_out, "a client broke the protocol");
+        }
         let attached = self
             .clients
             .get(key)

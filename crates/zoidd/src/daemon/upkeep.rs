@@ -77,7 +77,9 @@ impl Daemon {
             self.push(key, FrameHeader::new(FrameType::PING, 0), &Frame::Ping);
         }
         for key in silent {
-            warn!(key, "a client is silent; its connection ends");
+            if let Some(left_out) = self.seldom.admit("silent", now) {
+                warn!(key, left_out, "a client is silent; its connection ends");
+            }
             self.counters.silent += 1;
             self.lose(key, Departure::Broken);
         }
