@@ -555,7 +555,7 @@ impl Client {
         match &state.connection {
             Connection::Up(current) if Arc::ptr_eq(current, &link) => {}
             // Lost again already: this call would not hear of it.
-            _ => return Err(Error::ConnReset),
+            _ => return Err(self.unless_closed(Error::ConnReset)),
         }
         // Skips 0, which names no request.
         state.last_request = state.last_request.checked_add(1).unwrap_or(1);
@@ -626,8 +626,16 @@ impl Client {
             .map_err(|error| {
                 let error = of_lost_connection(&error);
                 self.lock().lose(&ticket.link, error);
-                error
+                self.unless_closed(error)
             })
+    }
+
+    /// Why a call ends with the connection: because the method was closed, or because of `error`.
+    fn unless_closed(&self, error: Error) -> Error {
+        match self.closed.load(Ordering::Relaxed) {
+            true => Error::NetDown,
+            false => error,
+        }
     }
 
     /// Waits for the answer of a call that sleeps in the daemon. A signal ends that sleep, not this

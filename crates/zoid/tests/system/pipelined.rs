@@ -8,7 +8,7 @@ use bmi::{Completion, Error, OpId, Setting};
 use tempfile::TempDir;
 use zoid::{Options, setting};
 use zoid_proto::Status;
-use zoid_proto::fwd::{Caps, Frame, FrameHeader, FrameType, Grant, Place, Welcome};
+use zoid_proto::fwd::{Caps, Frame, FrameHeader, FrameType, Grant, MAX_CHUNK, Place, Welcome};
 
 use crate::bed::{Bed, End, LIMIT, immediate, pattern, pending};
 use crate::stub::{read, say, welcome};
@@ -262,8 +262,8 @@ pub(crate) fn grant(stream: &UnixStream, request: u32, grant: u64) {
     say(stream, request, Status::NONE, &frame, &[]).unwrap();
 }
 
-/// More than any socket holds.
-pub(crate) const STUCK: usize = 1 << 20;
+/// More than any socket holds, in one frame.
+pub(crate) const STUCK: usize = MAX_CHUNK as usize;
 
 #[test]
 fn a_long_message_to_a_slow_daemon_does_not_keep_others_from_their_answers() {

@@ -180,7 +180,7 @@ pub(crate) fn welcome() -> Frame<'static> {
         epoch: 1,
         server_session: 1,
         max_unexpected: 8192,
-        max_expected: 1 << 20,
+        max_expected: 4 << 20,
         heartbeat_ms: 60_000,
         credits: 0,
         caps: Caps::MULTIPLEX,
