@@ -36,7 +36,7 @@ fn configure(directory: &Path, words: &[&str]) -> PathBuf {
     out
 }
 
-/// A file of Titan's data; `None`, with a message, where it is absent.
+/// A file of Titan's data; `None`, with a message, where it is absent, which in CI is a failure.
 fn titan_file(name: &str) -> Option<String> {
     let data = std::env::var_os("FINERAIL_SHARED_DATA").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
@@ -44,6 +44,9 @@ fn titan_file(name: &str) -> Option<String> {
     );
     let path = data.join("titan").join(name);
     if !path.exists() {
+        let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
+        let required = is("CI", "true") || is("FINERAIL_REQUIRE", "1");
+        assert!(!required, "no {}", path.display());
         println!("skipped: no {}", path.display());
         return None;
     }

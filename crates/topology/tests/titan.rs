@@ -59,6 +59,9 @@ fn the_whole_map_agrees_with_the_formulae() {
         PathBuf::from,
     );
     let Ok(map) = std::fs::read_to_string(data.join("titan/titan.map")) else {
+        let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
+        let required = is("CI", "true") || is("FINERAIL_REQUIRE", "1");
+        assert!(!required, "no titan/titan.map in {}", data.display());
         println!("skipped: no titan/titan.map in {}", data.display());
         return;
     };
