@@ -1,8 +1,8 @@
 //! The engine: core, LND and memory behind the node's one lock.
 //!
-//! [`Engine::settle`] is the heart: it carries the core's outputs to the LND, the queues and loopback
-//! until there are none, then writes what is queued. Everything that may make the core produce outputs
-//! ends with it.
+//! [`Engine::settle`] is the heart: it carries the core's outputs to the LND, the queues and loopback and
+//! writes what is queued. Everything that may make the core produce outputs ends with it. It ends after
+//! so many outputs, however many there are: what is left is another turn, behind whoever waits.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,6 +20,7 @@ use lnet_wire::Header;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracing::{debug, info};
 
+use crate::clock::Clock;
 use crate::links::Links;
 use crate::loopback::{self, Parked};
 use crate::memory::MemoryTable;
@@ -39,7 +40,13 @@ pub(crate) struct Engine {
     /// By what peers tell this life of the node from an earlier one.
     pub(crate) incarnation: u64,
     pub(crate) options: NodeOptions,
+    clock: Clock,
+    latest: Time,
 }
+
+/// Outputs of the core that one turn carries out: a fraction of a millisecond, after which whoever waits
+/// for the lock has it.
+const OUTPUTS_PER_TURN: u32 = 1024;
 
 /// The engine without the LND: what the LND calls back into.
 pub(crate) struct Side {
@@ -59,7 +66,13 @@ pub(crate) struct Side {
 }
 
 impl Engine {
-    pub(crate) fn new(lnd: Socklnd, core: Core, incarnation: u64, options: NodeOptions) -> Self {
+    pub(crate) fn new(
+        lnd: Socklnd,
+        core: Core,
+        incarnation: u64,
+        options: NodeOptions,
+        clock: Clock,
+    ) -> Self {
         let side = Side {
             core,
             memory: MemoryTable::default(),
@@ -79,28 +92,58 @@ impl Engine {
             kept: KeptGlobals::default(),
             incarnation,
             options,
+            clock,
+            latest: Time::ZERO,
         }
     }
 
-    /// Carries out what the core wants until it wants nothing more, and writes what is queued. True
-    /// when sockets have more to read or write right now.
+    /// The time, which is read where it is used: under the node's lock, so that it never goes back.
+    pub(crate) fn now(&mut self) -> Time {
+        let now = self.clock.now();
+        debug_assert!(now >= self.latest, "time went back");
+        self.latest = now;
+        now
+    }
+
+    /// Carries out what the core wants and writes what is queued, for one turn. True when something is
+    /// left for the next one.
     pub(crate) fn settle(&mut self, now: Time) -> bool {
+        let mut budget = OUTPUTS_PER_TURN;
         loop {
-            self.carry_out_all(now);
-            let more = self.lnd.flush(now, &mut self.side);
-            match self.side.core.poll_output() {
-                Some(output) => self.carry_out(output, now),
-                None => return more,
+            self.carry_out_within(&mut budget, now);
+            if !self.lnd.write_out(now, &mut self.side) {
+                break;
+            }
+            // What left may let other messages go.
+            if budget == 0 || !self.carry_out_within(&mut budget, now) {
+                break;
             }
         }
+        self.carry_out_within(&mut budget, now);
+        budget == 0 || self.lnd.has_work()
     }
 
-    /// Carries out what the core wants, and leaves what is queued at the sockets to the next
-    /// [`Engine::settle`].
-    pub(crate) fn carry_out_all(&mut self, now: Time) {
-        while let Some(output) = self.side.core.poll_output() {
+    /// Reads on where a turn of reading was over.
+    pub(crate) fn read_on(&mut self, now: Time) {
+        self.lnd.read_on(now, &mut self.side);
+    }
+
+    /// Carries out what the core wants, for one turn, and leaves what is queued at the sockets to the
+    /// next [`Engine::settle`].
+    pub(crate) fn carry_out_turn(&mut self, now: Time) {
+        self.carry_out_within(&mut { OUTPUTS_PER_TURN }, now);
+    }
+
+    /// Carries out at most `budget` outputs; true when there was one.
+    fn carry_out_within(&mut self, budget: &mut u32, now: Time) -> bool {
+        let before = *budget;
+        while *budget > 0
+            && let Some(output) = self.side.core.poll_output()
+        {
+            *budget -= 1;
             self.carry_out(output, now);
         }
+        *budget < before
     }
 
     /// Runs what is due.

@@ -30,6 +30,7 @@ mod changing;
 mod clock;
 mod control;
 mod engine;
+mod fair;
 mod links;
 mod loopback;
 mod memory;

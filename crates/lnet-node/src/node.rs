@@ -19,6 +19,7 @@ use tracing::warn;
 
 use crate::clock::Clock;
 use crate::engine::Engine;
+use crate::fair::Fair;
 use crate::memory::{Md, Memory, Registered};
 use crate::options::{NodeOptions, Progress};
 use crate::queue::{EventQueue, QueueState};
@@ -91,7 +92,7 @@ pub struct ShutdownReport {
 
 /// What all handles, queues and the driver share.
 pub(crate) struct Shared {
-    pub(crate) engine: Mutex<Engine>,
+    engine: Fair<Engine>,
     driver: Mutex<Driver>,
     waker: Waker,
     pub(crate) clock: Clock,
@@ -156,9 +157,9 @@ impl Node {
         let waker = Waker::new(poll.registry(), WAKER).map_err(StartError::EventLoop)?;
         let clock = Clock::start();
         let registry = poll.registry().try_clone().map_err(StartError::EventLoop)?;
-        let engine = setup::engine(config, &options, registry, clock.now())?;
+        let engine = setup::engine(config, &options, registry, clock)?;
         let shared = Arc::new(Shared {
-            engine: Mutex::new(engine),
+            engine: Fair::new(engine),
             driver: Mutex::new(Driver {
                 poll,
                 events: Events::with_capacity(EVENTS_PER_TURN),
@@ -377,7 +378,7 @@ impl Shared {
     }
 
     pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+        self.engine.lock()
     }
 
     /// Runs a call of a program through the engine, and wakes the driver if it would sleep too long.
@@ -393,18 +394,20 @@ impl Shared {
 
     /// Runs a call, also in a node that is stopping.
     fn run<R>(&self, call: impl FnOnce(&mut Engine, Time) -> R) -> R {
-        let now = self.clock.now();
         let mut engine = self.engine();
+        let now = engine.now();
         let result = call(&mut engine, now);
         if self.may_defer() {
-            engine.carry_out_all(now);
+            engine.carry_out_turn(now);
             return result;
         }
         let more = engine.settle(now);
         self.deferred.store(0, Ordering::Relaxed);
         let next = engine.next_deadline().map_or(u64::MAX, Time::as_nanos);
+        // A driver that is awake has the lock once more before it sleeps, and sees what is left.
+        let wakes_at = self.wakes_at.load(Ordering::Acquire);
         drop(engine);
-        if more || next < self.wakes_at.load(Ordering::Acquire) {
+        if wakes_at != 0 && (more || next < wakes_at) {
             self.wake();
         }
         result
@@ -434,9 +437,10 @@ impl Shared {
             warn!(%error, "waiting for sockets failed");
         }
         self.wakes_at.store(0, Ordering::Release);
-        let now = self.clock.now();
         let mut engine = self.engine();
         for event in events.iter().filter(|event| event.token() != WAKER) {
+            engine = self.hand_over(engine);
+            let now = engine.now();
             if event.token() == LINKS {
                 engine.links_changed(now);
                 continue;
@@ -444,9 +448,21 @@ impl Shared {
             let Engine { lnd, side, .. } = &mut *engine;
             lnd.ready(event, now, side);
         }
+        engine = self.hand_over(engine);
+        let now = engine.now();
+        engine.read_on(now);
         engine.settle(now);
         // Whoever drives looks at its queue now; what is delivered from here on must keep it awake.
         engine.side.delivered = false;
+    }
+
+    /// Lets a thread that waits for the engine have it in between.
+    fn hand_over<'s>(&'s self, engine: MutexGuard<'s, Engine>) -> MutexGuard<'s, Engine> {
+        if !self.engine.is_awaited() {
+            return engine;
+        }
+        drop(engine);
+        self.engine()
     }
 
     /// One turn of a caller that waits; false when that is not its part, because another thread drives
@@ -485,8 +501,8 @@ impl Shared {
 
     /// Runs what is due and says how long the driver may sleep.
     fn prepare_sleep(&self, limit: Option<Duration>) -> Duration {
-        let now = self.clock.now();
         let mut engine = self.engine();
+        let now = engine.now();
         self.deferred.store(0, Ordering::Relaxed);
         engine.tick(now);
         // Who waits for an event that was just delivered must not sleep before it is seen.
@@ -543,11 +559,12 @@ impl Shared {
 
     /// Closes the connections and ends the queues.
     fn close(&self) {
-        let now = self.clock.now();
         let mut engine = self.engine();
+        let now = engine.now();
         let Engine { lnd, side, .. } = &mut *engine;
         lnd.close_all(now, side);
-        engine.settle(now);
+        // Nothing is under way any more, so that this ends.
+        while engine.settle(now) {}
         for queue in engine
             .side
             .queues

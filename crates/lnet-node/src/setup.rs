@@ -17,7 +17,7 @@ use sys::InterfaceAddress;
 use thiserror::Error;
 use tracing::warn;
 
-use crate::clock::wall_clock_nanos;
+use crate::clock::{Clock, wall_clock_nanos};
 use crate::engine::Engine;
 use crate::node::{FIRST_LND_TOKEN, LINKS};
 use crate::options::NodeOptions;
@@ -66,11 +66,12 @@ pub(crate) fn engine(
     config: &Config,
     options: &NodeOptions,
     registry: Registry,
-    now: Time,
+    clock: Clock,
 ) -> Result<Engine, StartError> {
     warn_of_settings_without_effect(config);
     let watched = registry.try_clone().map_err(StartError::EventLoop)?;
-    let mut engine = bare_engine(config, options, registry, now);
+    let mut engine = bare_engine(config, options, registry, clock);
+    let now = engine.now();
     // A one-shot node is gone before a link could change.
     if !options.one_shot {
         engine.links.watch(&watched, LINKS);
@@ -89,13 +90,13 @@ pub(crate) fn rehearsal(
     config: &Config,
     options: &NodeOptions,
     registry: Registry,
-    now: Time,
 ) -> Result<Engine, StartError> {
     let options = NodeOptions {
         accept: Some(AcceptMode::None),
         ..options.clone()
     };
-    let mut engine = bare_engine(config, &options, registry, now);
+    let mut engine = bare_engine(config, &options, registry, Clock::start());
+    let now = engine.now();
     add_interfaces(&mut engine, config, now)?;
     add_routes_and_peers(&mut engine.side.core, config, now)?;
     engine.side.core.set_rules(config.rules.clone());
@@ -103,7 +104,8 @@ pub(crate) fn rehearsal(
 }
 
 /// With parameters, and nothing else.
-fn bare_engine(config: &Config, options: &NodeOptions, registry: Registry, now: Time) -> Engine {
+fn bare_engine(config: &Config, options: &NodeOptions, registry: Registry, clock: Clock) -> Engine {
+    let now = clock.now();
     let globals = globals(&config.globals, options);
     let incarnation = wall_clock_nanos();
     let core = CoreConfig {
@@ -116,7 +118,8 @@ fn bare_engine(config: &Config, options: &NodeOptions, registry: Registry, now: 
     };
     let lnd = socklnd_config(options, &globals);
     let socklnd = Socklnd::new(lnd, registry, FIRST_LND_TOKEN, options.seed);
-    let mut engine = Engine::new(socklnd, Core::new(core, now), incarnation, options.clone());
+    let core = Core::new(core, now);
+    let mut engine = Engine::new(socklnd, core, incarnation, options.clone(), clock);
     engine.kept = KeptGlobals::of(&config.globals);
     engine
 }

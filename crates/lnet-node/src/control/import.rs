@@ -122,7 +122,7 @@ fn rehearse(node: &Node, before: &Before, changes: &[Change]) -> Result<(), Fail
     let poll = Poll::new().map_err(|error| unable(&error))?;
     let registry = poll.registry().try_clone();
     let registry = registry.map_err(|error| unable(&error))?;
-    let engine = setup::rehearsal(&before.config, &options, registry, now);
+    let engine = setup::rehearsal(&before.config, &options, registry);
     let mut engine = engine.map_err(|error| unable(&error))?;
     // What only traffic has made is not there, and can always go.
     let is_found = |change: &&Change| match change {

@@ -1,4 +1,4 @@
-//! A node's own health, over real sockets.
+//! A node's own health, over real sockets; what a turn is, and when its time is read.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use super::*;
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Starts a node with one interface and sets that to half health.
-fn half_well() -> Node {
+/// Starts a node with one interface.
+fn started() -> Node {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -21,7 +21,12 @@ fn half_well() -> Node {
         port,
         ..NodeOptions::default()
     };
-    let node = Node::start(&config, options).unwrap();
+    Node::start(&config, options).unwrap()
+}
+
+/// Starts a node with one interface and sets that to half health.
+fn half_well() -> Node {
+    let node = started();
     let half = Health::new(500).unwrap();
     let set = node.shared.with_engine(|engine, now| {
         let done = engine.side.core.set_ni_health(NiId(1), half, now);
@@ -46,4 +51,48 @@ fn an_interface_recovers_by_pings_to_itself_over_a_socket() {
         assert!(begin.elapsed() < PATIENCE, "{:?}", health(&node));
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn a_turn_ends_however_much_the_core_wants() {
+    let node = started();
+    let queue = node.event_queue();
+    let md = node.bind(&queue, Md::source(vec![0; 8])).unwrap();
+    let put = PutRequest {
+        md,
+        ack: false,
+        source: None,
+        target: ProcessId::lustre(node.primary_nid()),
+        portal: 1,
+        match_bits: 0,
+        offset: 0,
+        hdr_data: 0,
+    };
+    let mut engine = node.shared.engine();
+    let now = engine.now();
+    for _ in 0..5000 {
+        engine.side.core.put(put, now).unwrap();
+    }
+    let mut turns = 1;
+    while engine.settle(now) {
+        turns += 1;
+    }
+    assert!(
+        turns >= 5,
+        "{turns} turns for 5000 messages and their events"
+    );
+}
+
+#[test]
+fn the_time_of_a_call_is_read_after_it_has_waited() {
+    let node = started();
+    let mut engine = node.shared.engine();
+    let caller = node.clone();
+    let called = std::thread::spawn(move || caller.with_engine(|_, now| now));
+    while !node.shared.engine.is_awaited() {
+        std::thread::yield_now();
+    }
+    let held = engine.now();
+    drop(engine);
+    assert!(called.join().unwrap() > held);
 }

@@ -185,6 +185,8 @@ impl Socklnd {
         for slot in half_open {
             self.end_handshake(slot, Refusal::Shutdown, DialFailure::Shutdown, now, upper);
         }
+        self.reads.clear();
+        self.writes.clear();
     }
 
     fn shut_down_peer(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {

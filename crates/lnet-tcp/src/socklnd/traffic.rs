@@ -150,12 +150,30 @@ impl Socklnd {
     /// Reads on where a turn was over, then writes what is queued wherever it can be written. True when
     /// there is more to do at once.
     pub fn flush(&mut self, now: Time, upper: &mut impl Upper) -> bool {
+        self.read_on(now, upper);
+        self.write_out(now, upper);
+        self.has_work()
+    }
+
+    /// Reads on where a turn was over, one turn each.
+    pub fn read_on(&mut self, now: Time, upper: &mut impl Upper) {
         for _ in 0..self.reads.len() {
             self.read_next(now, upper);
         }
-        for _ in 0..self.writes.len() {
+    }
+
+    /// Writes what is queued wherever it can be written, one turn each. False when nothing was.
+    pub fn write_out(&mut self, now: Time, upper: &mut impl Upper) -> bool {
+        let listed = self.writes.len();
+        for _ in 0..listed {
             self.write_next(now, upper);
         }
+        listed > 0
+    }
+
+    /// True when there is more to read or write at once.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
         !self.reads.is_empty() || !self.writes.is_empty()
     }
 
