@@ -20,8 +20,10 @@ pub mod diff;
 mod document;
 pub mod evaluate;
 mod input;
+pub mod job;
 mod machine;
 pub mod metrics;
+mod names;
 pub mod place;
 mod plan;
 mod policy;
@@ -36,10 +38,12 @@ pub use assign::assign;
 pub use csv::write_csv;
 pub use document::write_yaml;
 pub use input::{
-    ClientDraft, Draft, MAX_INPUT_BYTES, MapNode, ModuleDraft, NodeDraft, Synthetic, read_machine,
-    read_map, read_modules, read_node_table, synthetic, synthetic_metadata, titan,
+    ClientDraft, Draft, HostListError, MAX_INPUT_BYTES, MapNode, ModuleDraft, NodeDraft, Synthetic,
+    hosts, read_machine, read_map, read_modules, read_node_table, read_plan, synthetic,
+    synthetic_metadata, titan,
 };
 pub use machine::{Client, Group, Machine, Module, NetEntry, Origin, Role, Router};
+pub use names::{Failed, NameError, clients, failed};
 pub use plan::{Plan, PlanError, PlanWarning, Row};
 pub use policy::{Disjoint, Metric, Options, Policy, TieRule};
 pub use presets::{PRESETS, preset};

@@ -9,6 +9,7 @@
 //! numbers. The group is a function of the destination net, fixed by the cabling: every client uses
 //! every group (planning, section 2.1).
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use lnet_types::Net;
@@ -137,6 +138,8 @@ pub struct Machine {
     pub nets: Vec<NetEntry>,
     /// Planes of the windowed dimension that a module occupies (planning, section 2.2).
     pub footprint: u16,
+    /// Routers, by index, that the description says are down.
+    pub down: BTreeSet<u16>,
     /// What is doubtful in the description although a plan is possible.
     pub warnings: Vec<Problem>,
 }

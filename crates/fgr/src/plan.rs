@@ -7,6 +7,8 @@
 //! Clients at one place that use the same routers share a row, which makes Titan's strict plan 9,600
 //! rows instead of 18,688 and a link load one addition instead of two.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use thiserror::Error;
 use topology::Vertex;
 
@@ -81,6 +83,8 @@ pub struct Plan {
     pub policy: Policy,
     /// What is not as intended.
     pub warnings: Vec<PlanWarning>,
+    /// Routers, by index, that it avoids because they are dead.
+    pub dead: BTreeSet<u16>,
     rows: Vec<Row>,
     row_of: Vec<u32>,
     nets: usize,
@@ -101,6 +105,7 @@ impl Plan {
         Self {
             policy,
             warnings: Vec::new(),
+            dead: BTreeSet::new(),
             cells: vec![NONE; rows.len() * nets * choices],
             rows,
             row_of,
@@ -126,6 +131,34 @@ impl Plan {
             self.cells
                 .copy_within(source..source + self.choices, target);
         }
+    }
+
+    /// What is left of the plan when only these clients, by index, use only these nets: rows alone,
+    /// which client is in which is no longer known.
+    pub(crate) fn of_job(&self, clients: &[usize], nets: &[usize]) -> Self {
+        let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
+        for &client in clients {
+            *counts.entry(self.row_of(client)).or_default() += 1;
+        }
+        let rows = counts.iter().map(|(&row, &clients)| Row {
+            clients,
+            ..self.rows[row]
+        });
+        let mut job = Self {
+            rows: rows.collect(),
+            row_of: Vec::new(),
+            cells: vec![NONE; counts.len() * self.nets * self.choices],
+            warnings: Vec::new(),
+            dead: self.dead.clone(),
+            ..*self
+        };
+        for (to, &from) in counts.keys().enumerate() {
+            for &net in nets {
+                let routers = self.routers(from, net).to_vec();
+                job.set(to, net, &routers);
+            }
+        }
+        job
     }
 
     /// The rows.

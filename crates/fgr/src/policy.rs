@@ -2,6 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use topology::Fabric;
+
+use crate::machine::{Group, Machine, Role};
+
 /// What makes one path shorter than another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Metric {
@@ -77,6 +81,35 @@ impl Policy {
         efficiency: 50,
     };
 
+    /// Each policy once, with its default parameters.
+    pub const ALL: [Self; 6] = [
+        Self::STRICT,
+        Self::Nearest { by: Metric::Cost },
+        Self::Balanced { by: Metric::Cost },
+        Self::SPREAD,
+        Self::Printed { wrap: true },
+        Self::Flat,
+    ];
+
+    /// The policy that suits a machine when none is asked for: `strict` where its groups are cut into
+    /// windows of a torus or mesh; otherwise `balanced`, or `nearest` where that would take long.
+    #[must_use]
+    pub fn suited(machine: &Machine) -> Self {
+        let is_cut = |group: &Group| group.role == Role::Data && group.sub_groups.len() > 1;
+        let by = Metric::Cost;
+        let routers = machine.nets.iter().map(|net| net.routers.len()).max();
+        let pairs = machine.clients.len() * routers.unwrap_or(0);
+        match &machine.fabric {
+            Fabric::Grid(grid, _)
+                if grid.dimensions().len() > 1 && machine.groups.iter().any(is_cut) =>
+            {
+                Self::STRICT
+            }
+            _ if pairs <= QUICK_PAIRS => Self::Balanced { by },
+            _ => Self::Nearest { by },
+        }
+    }
+
     /// The policy's name on the command line and in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -90,6 +123,9 @@ impl Policy {
         }
     }
 }
+
+/// Pairs of clients and routers of one net whose exact optimum takes about a second.
+const QUICK_PAIRS: usize = 1 << 21;
 
 /// What a backup may not share with the primary or another backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -155,6 +155,9 @@ pub enum Reason {
     /// No net to plan routes to.
     #[error("no groups with nets")]
     NoGroups,
+    /// A part that is said to be down and does not exist.
+    #[error("down: {0}")]
+    NoPart(String),
     /// A warning: the windows of the sub-groups are not equally wide.
     #[error(
         "{size} positions of dimension {dimension} do not divide into {sub_groups} sub-groups of group {group}: windows differ by one"

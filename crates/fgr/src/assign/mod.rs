@@ -28,6 +28,7 @@ pub fn assign(machine: &Machine, policy: Policy, options: &Options) -> Result<Pl
         Policy::Spread { block, efficiency } => optimal::spread(&context, block, efficiency)?,
     };
     nearest::metadata(&context, &mut plan);
+    plan.dead.clone_from(&options.dead);
     if !plan.is_shared() {
         plan.warn_of_few_backups(machine);
     }

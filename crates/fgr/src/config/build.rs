@@ -156,7 +156,8 @@ impl<'a> Builder<'a> {
     /// A router is on the net of its own slot and on those of its siblings.
     fn routers(&self, site: &mut Site) -> Result<(), SiteError> {
         let mut known: BTreeMap<(Vec<Net>, Net), usize> = BTreeMap::new();
-        for (index, router) in (0_u16..).zip(&self.machine.routers) {
+        let routers = (0_u16..).zip(&self.machine.routers);
+        for (index, router) in routers.filter(|(index, _)| !self.plan.dead.contains(index)) {
             let siblings = self.siblings(index).into_iter();
             let client_nets: Vec<Net> = siblings
                 .map(|r| self.slots[self.slot_of[usize::from(r)]])
@@ -202,7 +203,10 @@ impl<'a> Builder<'a> {
         };
         let net = self.machine.routers[usize::from(router)].net;
         let all = self.machine.nets[usize::from(net)].routers.iter().copied();
-        all.filter(|&other| place(other) == place(router)).collect()
+        let alive = all.filter(|router| !self.plan.dead.contains(router));
+        alive
+            .filter(|&other| place(other) == place(router))
+            .collect()
     }
 
     fn servers(&self, site: &mut Site, servers: &[Server]) -> Result<(), SiteError> {

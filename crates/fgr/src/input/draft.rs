@@ -1,7 +1,7 @@
 //! A machine as described, with places for every complaint, and its check.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_types::Net;
 use topology::{Fabric, Vertex};
@@ -255,6 +255,7 @@ fn assemble(draft: Draft, order: &BTreeMap<String, u16>) -> Machine {
         groups: groups(&draft.modules, order),
         nets: nets.iter().map(|&net| entry(net)).collect(),
         footprint: draft.footprint.unwrap_or(1),
+        down: BTreeSet::new(),
         warnings: draft.warnings,
     };
     machine.clients.sort_by_key(|client| client.id);

@@ -17,6 +17,7 @@
 //!   list:
 //!     - {id: 0, name: n0, at: [0, 0, 0]}
 //! footprint: 2                    # planes of the windowed dimension that a module takes (default: by its nodes)
+//! down: [a1, 1042]                # nodes, blades, cabinets, nets that do not work now (see names.rs)
 //! groups:
 //!   - name: A
 //!     role: data                  # data (default) or metadata
@@ -40,6 +41,7 @@ use crate::input::fits;
 use crate::input::tables::net;
 use crate::input::yaml::{self, Node, Value};
 use crate::machine::{Client, Machine, Origin, Role};
+use crate::names::failed;
 use crate::problem::{InputError, Problems, Reason};
 
 /// Most clients that `per-vertex` may make.
@@ -57,21 +59,38 @@ pub fn read_machine(file: &str, source: &str) -> Result<Machine, InputError> {
     if !fits(&mut problems, source) {
         return Err(InputError(problems.found));
     }
+    let mut down = Vec::new();
     let draft = match yaml::load(source) {
-        Ok(root) => draft(&root, &mut problems),
+        Ok(root) => draft(&root, &mut down, &mut problems),
         Err(yaml::NotYaml { line, reason }) => {
             problems.add(line, Reason::Yaml(reason));
             None
         }
     };
     match problems.into_result(draft)? {
-        Some(draft) => draft.check(),
+        Some(draft) => mark_down(file, draft.check()?, &down),
         // Without a fabric there is a complaint about it.
         None => Err(InputError(Vec::new())),
     }
 }
 
-fn draft(root: &Node<'_>, problems: &mut Problems) -> Option<Draft> {
+/// Marks the routers that these items name, each with its line.
+fn mark_down(
+    file: &str,
+    mut machine: Machine,
+    items: &[(u32, String)],
+) -> Result<Machine, InputError> {
+    let mut problems = Problems::new(file);
+    for (line, item) in items {
+        match failed(&machine, item) {
+            Ok(mut named) => machine.down.append(&mut named.routers),
+            Err(error) => problems.add(*line, Reason::NoPart(error.to_string())),
+        }
+    }
+    problems.into_result(machine)
+}
+
+fn draft(root: &Node<'_>, down: &mut Vec<(u32, String)>, problems: &mut Problems) -> Option<Draft> {
     let mut fields = Fields::of(root, "the document", problems);
     let name = fields.parsed("machine", "a name", problems);
     let origin = match fields.optional("origin") {
@@ -84,6 +103,12 @@ fn draft(root: &Node<'_>, problems: &mut Problems) -> Option<Draft> {
     let groups = fields.required("groups", problems);
     let footprint = fields.optional("footprint");
     let footprint = footprint.and_then(|n| parse(n, "footprint", "a number of planes", problems));
+    for item in fields
+        .optional("down")
+        .map_or(&[][..], |node| items(node, "down", problems))
+    {
+        down.extend(text(item, "down", problems).map(|word| (item.line, word.to_owned())));
+    }
     fields.finish(problems);
     let fabric = fabric?;
     let clients = clients.map(|node| read_clients(node, &fabric, problems));

@@ -1,6 +1,8 @@
 //! What describes a machine, and how it is read.
 //!
 //! * [`read_machine`]: the machine file, YAML, for any fabric.
+//! * [`read_plan`]: the document of a plan.
+//! * [`hosts`]: host lists as Slurm writes them.
 //! * [`read_map`]: Titan's map, `NID name compute|service X Y Z` a line.
 //! * [`read_node_table`]: tables like those of `xtprocadmin`, on a machine that is named like Titan.
 //! * [`read_modules`]: the table of router modules.
@@ -12,13 +14,17 @@
 
 mod draft;
 mod fields;
+mod hostlist;
 mod machine_file;
+mod plan_file;
 mod synthetic;
 mod tables;
 mod yaml;
 
 pub use draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
+pub use hostlist::{HostListError, hosts};
 pub use machine_file::read_machine;
+pub use plan_file::read_plan;
 pub use synthetic::{Synthetic, synthetic};
 pub use tables::{MapNode, read_map, read_modules, read_node_table, synthetic_metadata, titan};
 

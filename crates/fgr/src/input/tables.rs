@@ -6,8 +6,8 @@
 //!   modules      A,1,1,1,c7-2c2s0,4,2,0,16798,…            group … nets, with a header line
 //! ```
 //!
-//! The layout of the node table is assumed from descriptions of the tool, not from its source: any
-//! line whose first word is not a number is a heading and is passed over.
+//! The layout of the node table is assumed from descriptions of the tool, not from its source: lines
+//! before the first one that begins with a number are headings and are passed over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,11 +60,12 @@ pub fn read_map(file: &str, text: &str) -> Result<Vec<MapNode>, InputError> {
 }
 
 /// Reads a table of nodes as `xtprocadmin` prints it (layout assumed): NID, the same in
-/// hexadecimal, name, type, state, mode. Lines that do not begin with a number are headings.
+/// hexadecimal, name, type, state, mode. Lines before the first one that begins with a number are
+/// headings.
 ///
 /// # Errors
 ///
-/// Every line of numbers that does not have this form, whose two NIDs or whose name and NID
+/// Every line after the headings that does not have this form, whose two NIDs or whose name and NID
 /// disagree, or whose NID appeared before.
 pub fn read_node_table(file: &str, text: &str) -> Result<Vec<MapNode>, InputError> {
     const LAYOUT: &str = "NID 0xNID name compute|service state mode";
@@ -84,7 +85,8 @@ pub fn read_node_table(file: &str, text: &str) -> Result<Vec<MapNode>, InputErro
     })
 }
 
-/// Reads lines of `columns` words; headings and empty lines are passed over.
+/// Reads lines of `columns` words; empty lines, and what stands before the first line that begins with
+/// a number, are passed over.
 fn read_lines(
     file: &str,
     text: &str,
@@ -96,14 +98,16 @@ fn read_lines(
     let mut nodes: Vec<MapNode> = Vec::new();
     let mut lines: BTreeMap<u32, u32> = BTreeMap::new();
     let readable = fits(&mut problems, text);
+    let mut in_heading = true;
     for (line, content) in (1..).zip(text.lines()).take_while(|_| readable) {
         let fields: Vec<&str> = content.split_whitespace().take(columns + 1).collect();
-        if !content
+        let is_data = content
             .trim_start()
-            .starts_with(|first: char| first.is_ascii_digit())
-        {
+            .starts_with(|c: char| c.is_ascii_digit());
+        if content.trim().is_empty() || (!is_data && in_heading) {
             continue;
         }
+        in_heading = false;
         if fields.len() != columns {
             let (found, expected) = (fields.len(), columns);
             problems.add(

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use comfy_table::{CellAlignment, Table, presets};
 use fgr::evaluate::{Evaluation, Gateways, bounds, compact_jobs};
-use fgr::{Machine, Metric, PlanError, Policy, assign};
+use fgr::{Machine, Metric, Options, PlanError, Policy, assign};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::input::{MachineArgs, PolicyName, RuleArgs, origin};
@@ -51,13 +51,14 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     } else {
         &args.policies
     };
+    let options = args.rules.options(&machine)?;
     let bar = progress(names.len() as u64 + 1);
     let mut table = header(&machine);
     let mut refused = Vec::new();
     for &name in names {
         let policy = args.rules.policy(name);
         bar.set_message(policy.name());
-        match row(&machine, policy, args) {
+        match row(&machine, policy, &options) {
             Ok(row) => {
                 table.add_row(row);
             }
@@ -116,8 +117,8 @@ fn header(machine: &Machine) -> Table {
     table
 }
 
-fn row(machine: &Machine, policy: Policy, args: &CompareArgs) -> Result<[String; 11], PlanError> {
-    let plan = assign(machine, policy, &args.rules.options())?;
+fn row(machine: &Machine, policy: Policy, options: &Options) -> Result<[String; 11], PlanError> {
+    let plan = assign(machine, policy, options)?;
     let figures = Evaluation::new(machine, &plan, Gateways::Primary);
     let apart = machine.clients.len().saturating_sub(JOB) / JOB_STARTS;
     let job = compact_jobs(machine, &plan, JOB, apart);

@@ -16,6 +16,7 @@ use fgr::{Machine, Plan};
 use lnet_types::Net;
 
 use super::input::{PlanningArgs, read};
+use super::output;
 
 /// Arguments of `finerail fgr config`.
 #[derive(clap::Args)]
@@ -120,10 +121,21 @@ impl SchemeArgs {
     }
 }
 
+/// What this command writes.
+pub(super) const WRITTEN: [&str; 6] = [
+    "classes/*.yaml",
+    "classes/*.conf",
+    "classes/*.udsp",
+    "nodes/*.yaml",
+    "nodes.csv",
+    "inventory.yaml",
+];
+
 /// Runs `finerail fgr config`.
 pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<ExitCode> {
     let (machine, plan) = args.planning.plan()?;
     let site = args.scheme.site(&machine, &plan)?;
+    output::prepare(&args.output, &WRITTEN)?;
     let made = site.files();
     for (path, text) in &made.files {
         write(&args.output, path, text)?;

@@ -1,13 +1,14 @@
 //! `finerail fgr diff`: what differs on running nodes, and what to run there.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use fgr::config::nids;
-use fgr::diff::differences;
+use fgr::config::{Site, SiteNode, nids};
+use fgr::diff::{Difference, differences};
 
 use super::site::read_directory;
 use crate::common::{NOT_SO, print_bytes, read_config};
@@ -21,19 +22,88 @@ Exit code 0 when nothing differs, 1 when something does, 2 for inputs that are w
 Example:
   lnetctl export > nid00020.yaml
   finerail fgr diff conf nid00020.yaml
+  finerail fgr config --machine machine.yaml --failed c7-2c2s0 -o today
+  finerail fgr diff today conf          # what to run while that blade is down
 ")]
 pub(crate) struct DiffArgs {
     /// The plan: a directory that 'finerail fgr config' wrote
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
-    /// What 'lnetctl export' printed on nodes
+    /// What 'lnetctl export' printed on nodes; or a second plan, of which it is said what to run to
+    /// come from it to the first
     #[arg(value_name = "EXPORT", required = true)]
     exports: Vec<PathBuf>,
+}
+
+/// What differs between two plans, once for all nodes of which it is the same.
+fn plans(planned: &Site, other: &Site) -> anyhow::Result<ExitCode> {
+    let others: BTreeMap<&str, &SiteNode> = by_name(other);
+    let mut groups: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
+    let mut text = String::new();
+    for node in &planned.nodes {
+        match others.get(node.name.as_str()) {
+            Some(is) => groups
+                .entry((node.class, is.class))
+                .or_default()
+                .push(&node.name),
+            None => writeln!(text, "# {}: not there", node.name)?,
+        }
+    }
+    let known = by_name(planned);
+    for node in other
+        .nodes
+        .iter()
+        .filter(|node| !known.contains_key(node.name.as_str()))
+    {
+        writeln!(text, "# {}: not in the plan", node.name)?;
+    }
+    for ((class, is), nodes) in groups {
+        let (class, is) = (&planned.classes[class], &other.classes[is]);
+        let found = differences(&class.config, &is.config);
+        if found.is_empty() {
+            continue;
+        }
+        let (count, first) = (nodes.len(), nodes[0]);
+        writeln!(
+            text,
+            "# {count} nodes ({}, such as {first}): differs",
+            class.name
+        )?;
+        write_differences(found, &mut text)?;
+    }
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(if text.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_SO)
+    })
+}
+
+fn by_name(site: &Site) -> BTreeMap<&str, &SiteNode> {
+    site.nodes
+        .iter()
+        .map(|node| (node.name.as_str(), node))
+        .collect()
+}
+
+fn write_differences(found: Vec<Difference>, text: &mut String) -> std::fmt::Result {
+    for difference in found {
+        writeln!(text, "# {}", difference.what)?;
+        for command in difference.commands {
+            writeln!(text, "{command}")?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs `finerail fgr diff`.
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let site = read_directory(&args.plan)?;
+    if let [directory] = &args.exports[..]
+        && directory.is_dir()
+    {
+        return plans(&site, &read_directory(directory)?);
+    }
     let mut text = String::new();
     let mut differs = false;
     let by_nid = site.nodes_by_nid();
@@ -54,12 +124,7 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
             "differs"
         };
         writeln!(text, "# {} ({}): {verdict}", node.name, class.name)?;
-        for difference in found {
-            writeln!(text, "# {}", difference.what)?;
-            for command in difference.commands {
-                writeln!(text, "{command}")?;
-            }
-        }
+        write_differences(found, &mut text)?;
         for rule in &class.rules {
             writeln!(
                 text,

@@ -1,5 +1,6 @@
 //! Which machine, and by which policy: what all commands of `finerail fgr` ask for.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use fgr::{
     Disjoint, Machine, Metric, ModuleDraft, Options, Origin, PRESETS, Plan, Policy, Role,
-    Synthetic, TieRule, preset, read_machine, read_map, read_modules, read_node_table, synthetic,
-    synthetic_metadata, titan,
+    Synthetic, TieRule, failed, preset, read_machine, read_map, read_modules, read_node_table,
+    synthetic, synthetic_metadata, titan,
 };
 use lnet_types::Net;
 use topology::{Dimension, Grid, Tie};
@@ -238,6 +239,19 @@ fn all_problems(error: &fgr::InputError) -> anyhow::Error {
     anyhow!("{error}")
 }
 
+/// A list as it was given, or the lines of the file that `@FILE` names, without comments.
+pub(super) fn list_or_file(list: &str) -> anyhow::Result<String> {
+    let Some(path) = list.strip_prefix('@') else {
+        return Ok(list.to_owned());
+    };
+    let text = read(Path::new(path))?;
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default().trim());
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    Ok(lines.join(","))
+}
+
 /// Reads a file of text.
 pub(crate) fn read(path: &Path) -> anyhow::Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
@@ -301,6 +315,13 @@ pub(crate) struct RuleArgs {
     /// Under nearest and balanced: what is near
     #[arg(long, value_enum, value_name = "METRIC", default_value_t = By::Cost)]
     by: By,
+    /// What does not work now: node numbers, names, NIDs, host lists, blades, cabinets, nets; or @FILE
+    /// with such a list. The plan avoids it, and what the machine file marks as down
+    #[arg(long, value_name = "LIST")]
+    failed: Vec<String>,
+    /// Plan as if everything that the machine file marks as down was up
+    #[arg(long, conflicts_with = "failed")]
+    whole: bool,
     /// Under spread: consecutive clients of a block
     #[arg(long, value_name = "CLIENTS", default_value_t = 126)]
     block: u32,
@@ -310,9 +331,14 @@ pub(crate) struct RuleArgs {
 }
 
 impl RuleArgs {
-    /// The library's options.
-    pub(crate) fn options(&self) -> Options {
-        Options {
+    /// The library's options. What has failed is said on standard error.
+    ///
+    /// # Errors
+    ///
+    /// A list of failures that names what the machine does not have.
+    pub(crate) fn options(&self, machine: &Machine) -> anyhow::Result<Options> {
+        Ok(Options {
+            dead: self.dead(machine)?,
             backups: self.backups,
             disjoint: match self.disjoint {
                 DisjointName::Node => Disjoint::Node,
@@ -320,8 +346,43 @@ impl RuleArgs {
                 DisjointName::Cabinet => Disjoint::Cabinet,
                 DisjointName::SubGroup => Disjoint::SubGroup,
             },
-            ..Options::default()
+        })
+    }
+
+    fn dead(&self, machine: &Machine) -> anyhow::Result<BTreeSet<u16>> {
+        if self.whole {
+            return Ok(BTreeSet::new());
         }
+        let mut dead = machine.down.clone();
+        for list in &self.failed {
+            let list = list_or_file(list)?;
+            let mut named = failed(machine, &list).with_context(|| "--failed".to_owned())?;
+            dead.append(&mut named.routers);
+            if !named.clients.is_empty() {
+                let count = named.clients.len();
+                writeln!(
+                    io::stderr(),
+                    "note: {count} of the failed nodes are clients; they keep their routes"
+                )?;
+            }
+        }
+        if !dead.is_empty() {
+            let (count, all) = (dead.len(), machine.routers.len());
+            writeln!(
+                io::stderr(),
+                "note: planned around {count} of {all} routers"
+            )?;
+        }
+        Ok(dead)
+    }
+
+    /// The policy that suits the machine, with these parameters.
+    fn suited(&self, machine: &Machine) -> Policy {
+        self.policy(match Policy::suited(machine) {
+            Policy::Balanced { .. } => PolicyName::Balanced,
+            Policy::Nearest { .. } => PolicyName::Nearest,
+            _ => PolicyName::Strict,
+        })
     }
 
     /// A policy with these parameters.
@@ -355,9 +416,10 @@ impl RuleArgs {
 pub(crate) struct PlanningArgs {
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
-    /// How routers are chosen
-    #[arg(long, value_enum, value_name = "POLICY", default_value_t = PolicyName::Strict)]
-    policy: PolicyName,
+    /// How routers are chosen [default: strict on a torus or mesh whose groups have sub-groups,
+    /// otherwise balanced, or nearest on a large machine]
+    #[arg(long, value_enum, value_name = "POLICY")]
+    policy: Option<PolicyName>,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
 }
@@ -366,8 +428,11 @@ impl PlanningArgs {
     /// Reads the machine and makes the plan; what is not as intended is said on standard error.
     pub(crate) fn plan(&self) -> anyhow::Result<(Machine, Plan)> {
         let machine = self.machine.read()?;
-        let policy = self.rules.policy(self.policy);
-        let plan = fgr::assign(&machine, policy, &self.rules.options())?;
+        let policy = match self.policy {
+            Some(name) => self.rules.policy(name),
+            None => self.rules.suited(&machine),
+        };
+        let plan = fgr::assign(&machine, policy, &self.rules.options(&machine)?)?;
         let mut doubts = io::stderr().lock();
         for warning in &plan.warnings {
             writeln!(doubts, "warning: {warning}")?;

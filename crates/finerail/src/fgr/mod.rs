@@ -6,6 +6,8 @@ mod compare;
 mod config;
 mod diff;
 mod input;
+mod job;
+mod output;
 mod place;
 mod plan;
 mod report;
@@ -38,6 +40,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Say what differs on running nodes, and what to run there
     Diff(diff::DiffArgs),
+    /// Say which routers a job uses, how fast that is, and what would be faster
+    Job(job::JobArgs),
     /// Find placements of the router modules near the bounds
     Place(place::PlaceArgs),
     /// Write a plan's figures and pictures as one HTML file
@@ -53,6 +57,7 @@ pub(crate) fn run(args: &FgrArgs) -> anyhow::Result<ExitCode> {
         Command::Config(args) => config::run(args),
         Command::Check(args) => check::run(args),
         Command::Diff(args) => diff::run(args),
+        Command::Job(args) => job::run(args),
         Command::Place(args) => place::run(args),
         Command::Report(args) => report::run(args),
     }

@@ -13,6 +13,7 @@ use fgr::evaluate::{Evaluation, Gateways};
 use fgr::{Machine, Plan, write_csv, write_yaml};
 
 use super::input::{PlanningArgs, origin};
+use super::output;
 use crate::common::print_bytes;
 
 /// Arguments of `finerail fgr plan`.
@@ -59,8 +60,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn write_all(directory: &Path, machine: &Machine, plan: &Plan) -> anyhow::Result<()> {
-    fs::create_dir_all(directory)
-        .with_context(|| format!("cannot make {}", directory.display()))?;
+    output::prepare(directory, &["plan.csv", "plan.yaml", "summary.txt"])?;
     let files = [
         ("plan.csv", Format::Csv),
         ("plan.yaml", Format::Yaml),
@@ -123,6 +123,7 @@ fn summary(machine: &Machine, plan: &Plan, out: &mut String) -> std::fmt::Result
                 figures.write.max, figures.read.max
             ),
         ),
+        ("failed routers", plan.dead.len().to_string()),
         ("pairs without router", figures.unserved.to_string()),
     ];
     for (name, value) in rows {

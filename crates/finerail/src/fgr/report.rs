@@ -38,12 +38,13 @@ pub(crate) struct ReportArgs {
 /// Runs `finerail fgr report`.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let (machine, plan) = args.planning.plan()?;
+    let options = args.planning.rules.options(&machine)?;
     let bar = ProgressBar::new_spinner().with_message("planning by every policy");
     if !io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
     bar.enable_steady_tick(Duration::from_millis(100));
-    let study = Study::new(&machine, plan, &args.planning.rules.options());
+    let study = Study::new(&machine, plan, &options);
     bar.finish_and_clear();
     let command = args.made_by.clone().unwrap_or_else(this_command);
     write(&args.output, &html(&machine, &study, &command))?;

@@ -1,0 +1,317 @@
+//! `finerail fgr job`: what one job gets from the routers.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow, bail};
+use fgr::config::read_servers;
+use fgr::job::{Bandwidth, Job, JobReport, Limit, link_name};
+use fgr::{Machine, Plan, clients, read_plan};
+use lnet_types::Net;
+use lnet_types::expr::NetExpr;
+use serde::Serialize;
+
+use super::input::{PlanningArgs, list_or_file, read};
+use crate::common::print_bytes;
+
+/// Routers that are printed; JSON has all.
+const SHOWN: usize = 12;
+
+/// Arguments of `finerail fgr job`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Every client of the job is taken to write as much to each target. Other jobs are not looked at. The
+rate of a router is an assumption until it is measured: say it with --router-rate.
+
+Examples:
+  finerail fgr job --machine titan.map --modules modules.csv --nodes 20-1027 --targets 'o2ib[201-218]'
+  finerail fgr job --machine titan.map --modules modules.csv --plan plan/plan.yaml \\
+      --nodes \"$SLURM_JOB_NODELIST\" --targets OST0001,OST0002 --servers osts.csv --json
+")]
+pub(crate) struct JobArgs {
+    #[command(flatten)]
+    planning: PlanningArgs,
+    /// The plan that is in force: the plan.yaml of 'finerail fgr plan'; without it the plan is made anew
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// The job's nodes: a host list, numbers, ranges of numbers, NIDs; or @FILE with such a list
+    #[arg(long, value_name = "LIST")]
+    nodes: String,
+    /// What it writes to: nets (o2ib201, o2ib[201-218]) or names of --servers [default: every net]
+    #[arg(long, value_name = "LIST")]
+    targets: Option<String>,
+    /// Servers or OSTs, NAME,NID a line: what other --targets than nets mean
+    #[arg(long, value_name = "FILE")]
+    servers: Option<PathBuf>,
+    /// GB/s that one router forwards
+    #[arg(long, value_name = "GB/S", default_value_t = 2.6)]
+    router_rate: f64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is said of a job.
+#[derive(Serialize)]
+struct Answer {
+    clients: usize,
+    nets: Vec<String>,
+    router_rate_gb_s: f64,
+    efficiency: f64,
+    write: Rate,
+    read: Rate,
+    routers: Vec<Used>,
+    better_targets: Option<Instead>,
+    better_nodes: Option<Instead>,
+}
+
+#[derive(Serialize)]
+struct Rate {
+    gb_s: f64,
+    limit: &'static str,
+    hottest_links: Vec<Hot>,
+}
+
+#[derive(Serialize)]
+struct Hot {
+    link: String,
+    units: f64,
+    gb_s: f64,
+}
+
+#[derive(Serialize)]
+struct Used {
+    net: String,
+    node: u32,
+    blade: String,
+    clients: f64,
+}
+
+#[derive(Serialize)]
+struct Instead {
+    /// Nets, or ranges of node numbers.
+    instead: Vec<String>,
+    /// Names of `--servers` on these nets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    servers: Vec<String>,
+    write_gb_s: f64,
+}
+
+/// Runs `finerail fgr job`.
+pub(crate) fn run(args: &JobArgs) -> anyhow::Result<ExitCode> {
+    if !(args.router_rate.is_finite() && args.router_rate > 0.0) {
+        bail!("--router-rate: {} GB/s is no rate", args.router_rate);
+    }
+    let (machine, plan) = planned(args)?;
+    let servers = servers(args, &machine)?;
+    let nodes = clients(&machine, &list_or_file(&args.nodes)?).context("--nodes")?;
+    let nets = targets(args, &machine, &servers)?;
+    let job = Job {
+        machine: &machine,
+        plan: &plan,
+        clients: &nodes,
+        nets: &nets,
+        router_rate: args.router_rate,
+    };
+    let report = job.report();
+    let report = report.ok_or_else(|| anyhow!("a job needs nodes, and targets that hold data"))?;
+    let answer = answer(&job, &report, &servers);
+    let text = if args.json {
+        serde_json::to_string_pretty(&answer)? + "\n"
+    } else {
+        in_words(&answer)?
+    };
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn planned(args: &JobArgs) -> anyhow::Result<(Machine, Plan)> {
+    let Some(path) = &args.plan else {
+        return args.planning.plan();
+    };
+    let machine = args.planning.machine.read()?;
+    let plan = read_plan(&path.display().to_string(), &read(path)?, &machine)?;
+    Ok((machine, plan))
+}
+
+/// The nets of each server, by index.
+type Servers = BTreeMap<String, Vec<usize>>;
+
+fn servers(args: &JobArgs, machine: &Machine) -> anyhow::Result<Servers> {
+    let Some(path) = &args.servers else {
+        return Ok(Servers::new());
+    };
+    let mut found = Servers::new();
+    for server in read_servers(&path.display().to_string(), &read(path)?)? {
+        let nets = server.nids.iter().map(|nid| net_index(machine, nid.net()));
+        let nets = nets.collect::<anyhow::Result<_>>();
+        found.insert(server.name.clone(), nets.context(server.name)?);
+    }
+    Ok(found)
+}
+
+fn net_index(machine: &Machine, net: Net) -> anyhow::Result<usize> {
+    let found = machine.nets.binary_search_by_key(&net, |entry| entry.net);
+    found.map_err(|_| anyhow!("no router of {} leads to {net}", machine.name))
+}
+
+/// The nets of the targets, by index, ascending.
+fn targets(args: &JobArgs, machine: &Machine, servers: &Servers) -> anyhow::Result<Vec<usize>> {
+    let Some(list) = &args.targets else {
+        return Ok(machine.data_nets().collect());
+    };
+    let mut nets = Vec::new();
+    for name in fgr::hosts(&list_or_file(list)?).context("--targets")? {
+        if let Some(known) = servers.get(&name) {
+            nets.extend(known);
+        } else if let Ok(expression) = name.parse::<NetExpr>() {
+            let found =
+                (0..machine.nets.len()).filter(|&n| expression.matches(machine.nets[n].net));
+            let before = nets.len();
+            nets.extend(found);
+            if nets.len() == before {
+                bail!("--targets: no router of {} leads to {name}", machine.name);
+            }
+        } else {
+            bail!("--targets: '{name}' is no net and no name of --servers");
+        }
+    }
+    nets.sort_unstable();
+    nets.dedup();
+    Ok(nets)
+}
+
+fn answer(job: &Job<'_>, report: &JobReport, servers: &Servers) -> Answer {
+    let machine = job.machine;
+    let net_name = |&net: &usize| machine.nets[net].net.to_string();
+    let routers = report.routers.iter().map(|used| {
+        let router = &machine.routers[usize::from(used.router)];
+        Used {
+            net: net_name(&router.net.into()),
+            node: router.id,
+            blade: machine.modules[usize::from(router.module)].blade.clone(),
+            clients: used.clients,
+        }
+    });
+    Answer {
+        clients: job.clients.len(),
+        nets: job.nets.iter().map(net_name).collect(),
+        router_rate_gb_s: job.router_rate,
+        efficiency: report.efficiency,
+        write: rate(machine, &report.write),
+        read: rate(machine, &report.read),
+        routers: routers.collect(),
+        better_targets: report.better_nets.as_ref().map(|better| Instead {
+            instead: better.instead.iter().map(net_name).collect(),
+            servers: on_nets(servers, &better.instead),
+            write_gb_s: better.rate,
+        }),
+        better_nodes: report.better_nodes.as_ref().map(|better| Instead {
+            instead: ranges(machine, &better.instead),
+            servers: Vec::new(),
+            write_gb_s: better.rate,
+        }),
+    }
+}
+
+/// The servers all of whose nets are among these.
+fn on_nets(servers: &Servers, nets: &[usize]) -> Vec<String> {
+    let among = servers
+        .iter()
+        .filter(|(_, its)| its.iter().all(|net| nets.contains(net)));
+    among.map(|(name, _)| name.clone()).collect()
+}
+
+fn rate(machine: &Machine, bandwidth: &Bandwidth) -> Rate {
+    let hottest = bandwidth.hottest.iter().map(|&(link, units, gb_s)| Hot {
+        link: link_name(&machine.fabric, link),
+        units,
+        gb_s,
+    });
+    Rate {
+        gb_s: bandwidth.rate,
+        limit: match bandwidth.limit {
+            Limit::Router => "router",
+            Limit::Link => "link",
+        },
+        hottest_links: hottest.collect(),
+    }
+}
+
+/// Clients by index as ranges of their numbers; a number between two clients that is none of a client
+/// does not end a range.
+fn ranges(machine: &Machine, clients: &[usize]) -> Vec<String> {
+    let runs = clients.chunk_by(|a, b| a + 1 == *b);
+    let id = |client: &usize| machine.clients[*client].id;
+    runs.map(|run| match run {
+        [one] => id(one).to_string(),
+        [first, .., last] => format!("{}-{}", id(first), id(last)),
+        [] => String::new(),
+    })
+    .collect()
+}
+
+fn in_words(answer: &Answer) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    let (clients, nets, routers) = (answer.clients, answer.nets.len(), answer.routers.len());
+    writeln!(text, "{clients} clients, {nets} nets, {routers} routers")?;
+    for (name, rate) in [("write", &answer.write), ("read", &answer.read)] {
+        let limit = if rate.limit == "router" {
+            "busiest router"
+        } else {
+            "hottest link"
+        };
+        writeln!(
+            text,
+            "{name}: {:.1} GB/s, limited by the {limit}",
+            rate.gb_s
+        )?;
+        for Hot { link, units, gb_s } in &rate.hottest_links {
+            writeln!(text, "  link {link}: {units:.1} units on {gb_s} GB/s")?;
+        }
+    }
+    let (efficiency, each) = (answer.efficiency * 100.0, answer.router_rate_gb_s);
+    writeln!(
+        text,
+        "{efficiency:.0} % of the routers' bandwidth, at {each} GB/s a router"
+    )?;
+    for Used {
+        net,
+        node,
+        blade,
+        clients,
+    } in answer.routers.iter().take(SHOWN)
+    {
+        writeln!(
+            text,
+            "  router {node} ({blade}) to {net}: {clients:.1} clients"
+        )?;
+    }
+    if let Some(more @ 1..) = routers.checked_sub(SHOWN) {
+        writeln!(text, "  and {more} more")?;
+    }
+    for (what, better) in [
+        ("targets", &answer.better_targets),
+        ("nodes", &answer.better_nodes),
+    ] {
+        match better {
+            None => writeln!(text, "better {what}: none found")?,
+            Some(Instead {
+                instead,
+                servers,
+                write_gb_s,
+            }) => {
+                let names = if servers.is_empty() { instead } else { servers };
+                writeln!(
+                    text,
+                    "better {what}, {write_gb_s:.1} GB/s: {}",
+                    names.join(",")
+                )?;
+            }
+        }
+    }
+    Ok(text)
+}
