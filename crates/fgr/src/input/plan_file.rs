@@ -189,9 +189,9 @@ impl<'a> Reader<'a> {
                 );
                 continue;
             }
-            for client in from..to {
-                if self.table_of[client].replace(table).is_some() {
-                    let id = clients[client].id.to_string();
+            for (client, known) in clients[from..to].iter().zip(&mut self.table_of[from..to]) {
+                if known.replace(table).is_some() {
+                    let id = client.id.to_string();
                     self.problems.value(
                         node.line,
                         "clients",
