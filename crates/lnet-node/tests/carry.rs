@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use lnet_node::{
     AcceptMode, Errno, EventKind, GetRequest, MatchEntry, Md, MdHandle, MdOptions, Node,
-    NodeOptions, Progress, PutRequest,
+    NodeOptions, Progress, PutRequest, WaitError,
 };
 use lnet_types::ProcessId;
 
@@ -247,9 +247,9 @@ fn shutdown_ends_the_queues_and_refuses_new_calls() {
     let a = start(port, &["127.0.0.1@tcp"], "");
     let queue = a.event_queue();
     assert!(a.shutdown(Duration::from_secs(5)).clean);
-    assert!(queue.wait(Some(PATIENCE)).is_none());
+    assert_eq!(queue.wait(Some(PATIENCE)).unwrap_err(), WaitError::Closed);
     assert!(a.bind(&queue, Md::sink(vec![0; 1])).is_err());
-    assert!(a.event_queue().wait(None).is_none());
+    assert_eq!(a.event_queue().wait(None).unwrap_err(), WaitError::Closed);
     // The port is free again.
     drop(start(port, &["127.0.0.1@tcp"], ""));
 }
@@ -261,16 +261,17 @@ fn of_two_waiting_callers_each_is_served_and_times_out_by_itself() {
     let caller = start_with(port, &["127.0.0.3@tcp"], "", Progress::Caller);
     std::thread::scope(|scope| {
         let forever = caller.event_queue();
-        let waiter = scope.spawn(move || forever.wait(None).is_none());
+        let waiter = scope.spawn(move || forever.wait(None).unwrap_err());
         let begun = Instant::now();
         let short = caller.event_queue();
-        assert!(short.wait(Some(Duration::from_millis(20))).is_none());
+        let waited = short.wait(Some(Duration::from_millis(20)));
+        assert_eq!(waited.unwrap_err(), WaitError::TimedOut);
         for _ in 0..20 {
             caller.ping(server.primary_nid(), None, PATIENCE).unwrap();
         }
         assert!(caller.shutdown(PATIENCE).clean);
         assert!(begun.elapsed() < PATIENCE);
-        assert!(waiter.join().unwrap(), "the end is reported to it");
+        assert_eq!(waiter.join().unwrap(), WaitError::Closed);
     });
 }
 
@@ -287,10 +288,10 @@ fn a_caller_that_only_looks_drives_its_node_too() {
     let pace = server.event_queue();
     // Without a turn in every look it would take 64 of them before the first.
     let mut looks = 0;
-    while queue.wait(Some(Duration::ZERO)).is_none() {
+    while queue.wait(Some(Duration::ZERO)).is_err() {
         looks += 1;
         assert!(looks < 60, "looking does not drive");
-        assert!(pace.wait(Some(Duration::from_millis(2))).is_none());
+        assert!(pace.wait(Some(Duration::from_millis(2))).is_err());
     }
 }
 

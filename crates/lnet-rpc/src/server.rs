@@ -23,7 +23,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use lnet_node::{
     EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Node, NodeError, NodeEvent,
-    PutRequest,
+    PutRequest, WaitError,
 };
 use lnet_types::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -425,9 +425,9 @@ impl Shared {
             let event = self.queue.wait(Some(SWEEP));
             let now = self.clock.now();
             match event {
-                Some(event) => self.handle(event, now),
-                None if now.saturating_since(swept) < SWEEP => return,
-                None => {}
+                Ok(event) => self.handle(event, now),
+                Err(WaitError::Closed) => return,
+                Err(WaitError::TimedOut) => {}
             }
             if now.saturating_since(swept) >= SWEEP {
                 swept = now;

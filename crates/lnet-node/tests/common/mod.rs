@@ -58,7 +58,7 @@ pub(crate) fn start_with(port: u16, nids: &[&str], rest: &str, progress: Progres
 pub(crate) fn next(queue: &EventQueue) -> NodeEvent {
     queue
         .wait(Some(PATIENCE))
-        .unwrap_or_else(|| panic!("no event within {PATIENCE:?}"))
+        .unwrap_or_else(|error| panic!("after {PATIENCE:?}: {error}"))
 }
 
 /// Waits for an event of this kind, past others; every event on the way must be a success.

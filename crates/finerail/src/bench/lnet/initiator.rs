@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use bytes::Bytes;
 use lnet_node::{
     Event, EventKind, EventQueue, GetRequest, MatchEntry, Md, MdHandle, MdOptions, Node, NodeEvent,
-    Progress, PutRequest,
+    Progress, PutRequest, WaitError,
 };
 use lnet_types::ProcessId;
 
@@ -188,8 +188,10 @@ impl Initiator {
 
     fn wait(&mut self) -> anyhow::Result<NodeEvent> {
         for _ in 0..SILENCE_MAX_S {
-            if let Some(event) = self.queue.wait(Some(Duration::from_secs(1))) {
-                return Ok(event);
+            match self.queue.wait(Some(Duration::from_secs(1))) {
+                Ok(event) => return Ok(event),
+                Err(WaitError::TimedOut) => {}
+                Err(ended @ WaitError::Closed) => return Err(ended.into()),
             }
             self.peers.iter_mut().try_for_each(Peer::check_alive)?;
         }
