@@ -22,7 +22,7 @@ use lnet_store::{
 };
 use tempfile::TempDir;
 
-use common::{PATIENCE, free_port, quick_client, start};
+use common::{PATIENCE, quick_client, start};
 
 /// A client node, a storage node, and a directory on either side.
 struct Site {
@@ -37,7 +37,7 @@ struct Site {
 
 impl Site {
     fn new() -> Self {
-        let port = free_port();
+        let port = testkit::port();
         let near = start(port, &["127.0.0.1@tcp"], "");
         let (served, local) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let store = Store::new(quick_client(&near, "127.0.0.2@tcp", 9), PATIENCE);
@@ -485,7 +485,7 @@ fn what_a_killed_client_left_does_not_keep_a_file_from_being_fetched() {
 
 #[test]
 fn flushed_files_are_stored_like_others() {
-    let port = free_port();
+    let port = testkit::port();
     let near = start(port, &["127.0.0.1@tcp"], "");
     let far = start(port, &["127.0.0.2@tcp"], "");
     let served = TempDir::new().unwrap();

@@ -11,7 +11,7 @@ use lnet_node::{
 use lnet_types::ProcessId;
 
 use super::{
-    DATA_PORTAL, DONE_PORTAL, INITIATOR, MATCH_BITS, Place, ROUTED_TARGET, TARGET, free_port,
+    DATA_PORTAL, DONE_PORTAL, INITIATOR, MATCH_BITS, Place, ROUTED_TARGET, TARGET, reserve_port,
 };
 use crate::bench::child::{self, Peer, PeerSpec};
 use crate::bench::measure::Side;
@@ -48,7 +48,8 @@ struct Sources {
 
 impl Initiator {
     pub(in crate::bench) fn start(placement: &Placement, congestion: &str) -> anyhow::Result<Self> {
-        let port = free_port()?;
+        let reserved = reserve_port()?;
+        let port = reserved.number();
         let peer = |role| {
             let cpu = placement.target_cpu;
             Peer::start(&PeerSpec {
