@@ -205,6 +205,27 @@ fn entries_are_listed_in_order_page_after_page() {
 }
 
 #[test]
+fn the_pages_of_a_listing_show_one_reading_of_the_directory() {
+    let site = Site::new();
+    for n in 0..3000 {
+        let name = format!("{n:05}{}", "x".repeat(200));
+        fs::write(site.served.path().join(name), b"").unwrap();
+    }
+    let mut listing = site.store.list(None);
+    let first = listing.next().unwrap().unwrap();
+    fs::write(site.served.path().join("9_added"), b"").unwrap();
+    let last = format!("02999{}", "x".repeat(200));
+    fs::remove_file(site.served.path().join(last)).unwrap();
+    let rest: Vec<_> = listing.map(|entry| entry.unwrap().name).collect();
+    assert!(first.name.starts_with(b"00000"));
+    assert_eq!(rest.len(), 2998, "without the one that was removed");
+    assert!(
+        rest[2997].starts_with(b"02998"),
+        "and the one that was added"
+    );
+}
+
+#[test]
 fn the_root_lists_kinds_and_hides_temporary_files() {
     let site = Site::new();
     site.store
