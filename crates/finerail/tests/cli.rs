@@ -19,7 +19,7 @@ use std::thread;
 
 use common::process::{Ended, Process, run};
 use common::site::{CLIENT, Site, yaml};
-use common::{can_run, eventually, finerail, finerail_by, free_port, is_root};
+use common::{can_run, eventually, finerail, finerail_by, is_root};
 
 /// Wrong usage or bad input.
 const BAD_INPUT: i32 = 2;
@@ -271,7 +271,7 @@ fn a_ping_of_another_nid_at_that_address_is_refused_there() {
 
 #[test]
 fn a_ping_of_a_server_that_speaks_something_else_ends_soon() {
-    let server = TcpListener::bind((Ipv4Addr::LOCALHOST, free_port())).unwrap();
+    let server = TcpListener::bind((Ipv4Addr::LOCALHOST, testkit::port())).unwrap();
     let port = server.local_addr().unwrap().port().to_string();
     thread::spawn(move || {
         for mut stream in server.incoming().flatten() {
@@ -294,7 +294,7 @@ fn a_ping_of_a_server_that_speaks_something_else_ends_soon() {
 
 #[test]
 fn a_ping_of_a_silent_server_ends_at_its_timeout() {
-    let server = TcpListener::bind((Ipv4Addr::LOCALHOST, free_port())).unwrap();
+    let server = TcpListener::bind((Ipv4Addr::LOCALHOST, testkit::port())).unwrap();
     let port = server.local_addr().unwrap().port().to_string();
     let ended = run(finerail([
         "ping",

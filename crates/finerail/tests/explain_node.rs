@@ -14,7 +14,7 @@ use lnet_types::{Nid, ProcessId};
 use serde_json::Value;
 
 use common::process::run;
-use common::{PATIENCE, finerail, free_port};
+use common::{PATIENCE, finerail};
 
 const HERE: [&str; 3] = ["127.0.0.1@tcp", "127.0.0.2@tcp", "127.0.0.3@tcp1"];
 const THERE: [&str; 3] = ["127.0.0.4@tcp", "127.0.0.5@tcp", "127.0.0.6@tcp1"];
@@ -102,7 +102,7 @@ fn send(node: &Node, queue: &EventQueue, dlc: &mut Dlc) -> Rail {
 
 #[test]
 fn the_next_hundred_messages_of_a_running_node_take_the_rails_that_were_foretold() {
-    let port = free_port();
+    let port = testkit::port();
     let (ours, theirs) = (node(HERE, THERE, port), node(THERE, HERE, port));
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("control.sock");

@@ -19,7 +19,7 @@ use fgr::{Machine, Options, Plan, Policy, assign, read_machine};
 use lnet_node::{Node, NodeOptions};
 use lnet_types::Net;
 
-use common::{eventually, free_port};
+use common::eventually;
 
 /// Client 1 beside router 3; router 4 is a hop further, router 2 another. The net behind them is a socket net,
 /// because these nodes speak no other.
@@ -78,7 +78,7 @@ impl Running {
     /// gateway is found dead before it is there.
     fn start(site: &Site) -> Self {
         let options = NodeOptions {
-            port: free_port(),
+            port: testkit::port(),
             router_check_interval: Some(Duration::from_secs(1)),
             ..NodeOptions::default()
         };

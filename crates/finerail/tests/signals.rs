@@ -319,7 +319,7 @@ impl Surroundings {
     fn drain(&self, router: &mut Process) -> u64 {
         let mut arrived = 0;
         eventually("the router ends", || {
-            while let Some(event) = self.arrivals.wait(Some(Duration::from_millis(20))) {
+            while let Ok(event) = self.arrivals.wait(Some(Duration::from_millis(20))) {
                 assert_eq!(event.event.status, Ok(()));
                 arrived += u64::from(event.event.kind == EventKind::Put);
             }

@@ -56,6 +56,6 @@ pub use metrics::{MetricsEndpoint, MetricsError, MetricsOptions};
 pub use node::{MatchEntry, Node, NodeError, ShutdownReport};
 pub use options::{NodeOptions, Progress};
 pub use ping::{PingError, PingReply};
-pub use queue::{EventQueue, NodeEvent};
+pub use queue::{EventQueue, NodeEvent, WaitError};
 pub use setup::StartError;
 pub use stats::NodeStats;

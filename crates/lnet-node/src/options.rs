@@ -23,6 +23,8 @@ pub struct NodeOptions {
     pub port: u16,
     /// Which source ports may connect. `None`: `Secure` on a privileged port, `All` on others.
     pub accept: Option<AcceptMode>,
+    /// Accept a peer only where the address of its NID is the one it dials from. Kernel nodes do not ask.
+    pub match_addresses: bool,
     /// Which source ports this node dials from. `None`: privileged ones towards a privileged port, any
     /// towards others.
     pub source_ports: Option<SourcePorts>,
@@ -73,6 +75,7 @@ impl Default for NodeOptions {
         Self {
             port: Self::LNET_PORT,
             accept: None,
+            match_addresses: false,
             source_ports: None,
             progress: Progress::default(),
             congestion: None,

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::memory::Md;
 use crate::node::{Node, NodeError};
-use crate::queue::{EventQueue, NodeEvent};
+use crate::queue::{EventQueue, NodeEvent, WaitError};
 
 /// What a node answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,13 +167,11 @@ fn await_reply(
     let mut sent = false;
     loop {
         let left = timeout.saturating_sub(begun.elapsed());
-        let Some(mut next) = queue.wait(Some(left)) else {
-            return Err(if sent {
-                PingError::TimedOut { target, timeout }
-            } else {
-                PingError::NotSent { target, timeout }
-            });
-        };
+        let mut next = queue.wait(Some(left)).map_err(|error| match error {
+            WaitError::Closed => PingError::Node(NodeError::ShutDown),
+            WaitError::TimedOut if sent => PingError::TimedOut { target, timeout },
+            WaitError::TimedOut => PingError::NotSent { target, timeout },
+        })?;
         if let Err(errno) = next.event.status {
             return Err(PingError::Failed { target, errno });
         }

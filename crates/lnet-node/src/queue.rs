@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lnet_core::Event;
+use thiserror::Error;
 
 use crate::memory::Memory;
 use crate::node::{LONGEST_SLEEP, Shared};
@@ -40,6 +41,17 @@ struct QueueInner {
     closed: bool,
 }
 
+/// Why a wait ended without an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum WaitError {
+    /// The time was over first; there may be events later.
+    #[error("no event came in time")]
+    TimedOut,
+    /// The node has shut down and every event was taken: none will come.
+    #[error("the node has shut down")]
+    Closed,
+}
+
 /// Events that a queue holds for a program that does not take them: some 60 MB.
 const EVENTS_MAX: usize = 1 << 18;
 
@@ -58,14 +70,16 @@ impl EventQueue {
         self.state.lock().events.pop_front()
     }
 
-    /// Waits for the next event. `None` means that `timeout` passed, or that the node has shut down and
-    /// the queue is empty.
+    /// Waits for the next event, for ever without a `timeout`.
     ///
     /// With [`crate::Progress::Caller`] this drives the node's I/O meanwhile, for one turn at least. Of
     /// several threads that wait at the same time one drives for all, and another one takes over when it
     /// returns.
-    #[must_use]
-    pub fn wait(&self, timeout: Option<Duration>) -> Option<NodeEvent> {
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError`] tells a timeout from the end of the node.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<NodeEvent, WaitError> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         if self.shared.is_driven_by_callers() {
             self.drive_until_event(deadline)
@@ -74,11 +88,11 @@ impl EventQueue {
         }
     }
 
-    fn drive_until_event(&self, deadline: Option<Instant>) -> Option<NodeEvent> {
+    fn drive_until_event(&self, deadline: Option<Instant>) -> Result<NodeEvent, WaitError> {
         if self.shared.is_turn_overdue() {
             self.shared.turn_of_caller(Some(Duration::ZERO), || {});
         } else if let Some(event) = self.try_next() {
-            return Some(event);
+            return Ok(event);
         }
         self.shared.follow();
         let event = self.drive_or_follow(deadline);
@@ -86,15 +100,18 @@ impl EventQueue {
         event
     }
 
-    fn drive_or_follow(&self, deadline: Option<Instant>) -> Option<NodeEvent> {
+    fn drive_or_follow(&self, deadline: Option<Instant>) -> Result<NodeEvent, WaitError> {
         let mut is_last_look = false;
         loop {
             let mut inner = self.state.lock();
             if let Some(event) = inner.events.pop_front() {
-                return Some(event);
+                return Ok(event);
             }
-            if inner.closed || is_last_look {
-                return None;
+            if inner.closed {
+                return Err(WaitError::Closed);
+            }
+            if is_last_look {
+                return Err(WaitError::TimedOut);
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             is_last_look = left == Some(Duration::ZERO);
@@ -136,15 +153,18 @@ impl QueueState {
         self.filled.notify_all();
     }
 
-    fn wait(&self, deadline: Option<Instant>) -> Option<NodeEvent> {
+    fn wait(&self, deadline: Option<Instant>) -> Result<NodeEvent, WaitError> {
         let mut inner = self.lock();
         loop {
             if let Some(event) = inner.events.pop_front() {
-                return Some(event);
+                return Ok(event);
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if inner.closed || left == Some(Duration::ZERO) {
-                return None;
+            if inner.closed {
+                return Err(WaitError::Closed);
+            }
+            if left == Some(Duration::ZERO) {
+                return Err(WaitError::TimedOut);
             }
             inner = self.sleep(inner, left);
         }

@@ -414,6 +414,7 @@ fn socklnd_config(options: &NodeOptions, globals: &Globals) -> SocklndConfig {
     SocklndConfig {
         port: options.port,
         accept: options.accept_mode(),
+        match_addresses: options.match_addresses,
         source_ports: options.source_port_choice(),
         accept_timeout: options.accept_timeout,
         sock_timeout: globals.lnd_timeout(),

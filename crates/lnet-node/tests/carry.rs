@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use lnet_node::{
     AcceptMode, Errno, EventKind, GetRequest, MatchEntry, Md, MdHandle, MdOptions, Node,
-    NodeOptions, Progress, PutRequest,
+    NodeOptions, Progress, PutRequest, WaitError,
 };
 use lnet_types::ProcessId;
 
-use common::{PATIENCE, expect, free_port, next, nid, start, start_with};
+use common::{PATIENCE, expect, next, nid, start, start_with};
 
 const PORTAL: u32 = 40;
 const BITS: u64 = 0x1234_5678_9ABC_DEF0;
@@ -91,7 +91,7 @@ const SIZES: [usize; 7] = [0, 1, 927, 928, 4096, 65_536, 1 << 20];
 
 #[test]
 fn a_put_lands_whole_and_is_acknowledged() {
-    let port = free_port();
+    let port = testkit::port();
     let a = start(port, &["127.0.0.1@tcp"], "");
     let b = start(port, &["127.0.0.2@tcp"], "");
     for length in SIZES {
@@ -105,7 +105,7 @@ fn a_put_lands_whole_and_is_acknowledged() {
 
 #[test]
 fn a_get_fetches_what_is_offered() {
-    let port = free_port();
+    let port = testkit::port();
     let a = start(port, &["127.0.0.1@tcp"], "");
     let b = start(port, &["127.0.0.2@tcp"], "");
     for length in SIZES {
@@ -118,7 +118,7 @@ fn a_get_fetches_what_is_offered() {
 
 #[test]
 fn a_router_forwards_in_both_directions() {
-    let port = free_port();
+    let port = testkit::port();
     let router = start(
         port,
         &["127.0.0.2@tcp", "127.0.0.3@tcp1"],
@@ -154,7 +154,7 @@ fn a_router_forwards_in_both_directions() {
 
 #[test]
 fn a_node_reaches_itself_by_loopback_and_by_its_own_nid() {
-    let port = free_port();
+    let port = testkit::port();
     let node = start(port, &["127.0.0.1@tcp"], "");
     let data = pattern(100_000);
     assert_eq!(put_and_take(&node, &node, &data), data);
@@ -166,7 +166,7 @@ fn a_node_reaches_itself_by_loopback_and_by_its_own_nid() {
 
 #[test]
 fn a_waiting_caller_drives_its_node() {
-    let port = free_port();
+    let port = testkit::port();
     let server = start(port, &["127.0.0.1@tcp", "127.0.0.2@tcp1"], "");
     let caller = start_with(port, &["127.0.0.3@tcp"], "", Progress::Caller);
     let reply = caller.ping(nid("127.0.0.1@tcp"), None, PATIENCE).unwrap();
@@ -177,7 +177,7 @@ fn a_waiting_caller_drives_its_node() {
 
 #[test]
 fn a_peer_that_is_not_there_fails_the_send() {
-    let port = free_port();
+    let port = testkit::port();
     let node = start(port, &["127.0.0.1@tcp"], "");
     let queue = node.event_queue();
     let md = node
@@ -206,7 +206,7 @@ fn a_peer_that_is_not_there_fails_the_send() {
 
 #[test]
 fn a_put_that_nobody_takes_times_out_and_gives_its_memory_back() {
-    let port = free_port();
+    let port = testkit::port();
     let a = start(
         port,
         &["127.0.0.1@tcp"],
@@ -243,40 +243,41 @@ fn a_put_that_nobody_takes_times_out_and_gives_its_memory_back() {
 
 #[test]
 fn shutdown_ends_the_queues_and_refuses_new_calls() {
-    let port = free_port();
+    let port = testkit::port();
     let a = start(port, &["127.0.0.1@tcp"], "");
     let queue = a.event_queue();
     assert!(a.shutdown(Duration::from_secs(5)).clean);
-    assert!(queue.wait(Some(PATIENCE)).is_none());
+    assert_eq!(queue.wait(Some(PATIENCE)).unwrap_err(), WaitError::Closed);
     assert!(a.bind(&queue, Md::sink(vec![0; 1])).is_err());
-    assert!(a.event_queue().wait(None).is_none());
+    assert_eq!(a.event_queue().wait(None).unwrap_err(), WaitError::Closed);
     // The port is free again.
     drop(start(port, &["127.0.0.1@tcp"], ""));
 }
 
 #[test]
 fn of_two_waiting_callers_each_is_served_and_times_out_by_itself() {
-    let port = free_port();
+    let port = testkit::port();
     let server = start(port, &["127.0.0.1@tcp"], "");
     let caller = start_with(port, &["127.0.0.3@tcp"], "", Progress::Caller);
     std::thread::scope(|scope| {
         let forever = caller.event_queue();
-        let waiter = scope.spawn(move || forever.wait(None).is_none());
+        let waiter = scope.spawn(move || forever.wait(None).unwrap_err());
         let begun = Instant::now();
         let short = caller.event_queue();
-        assert!(short.wait(Some(Duration::from_millis(20))).is_none());
+        let waited = short.wait(Some(Duration::from_millis(20)));
+        assert_eq!(waited.unwrap_err(), WaitError::TimedOut);
         for _ in 0..20 {
             caller.ping(server.primary_nid(), None, PATIENCE).unwrap();
         }
         assert!(caller.shutdown(PATIENCE).clean);
         assert!(begun.elapsed() < PATIENCE);
-        assert!(waiter.join().unwrap(), "the end is reported to it");
+        assert_eq!(waiter.join().unwrap(), WaitError::Closed);
     });
 }
 
 #[test]
 fn a_caller_that_only_looks_drives_its_node_too() {
-    let port = free_port();
+    let port = testkit::port();
     let server = start(port, &["127.0.0.1@tcp"], "");
     let caller = start_with(port, &["127.0.0.3@tcp"], "", Progress::Caller);
     let queue = caller.event_queue();
@@ -287,22 +288,22 @@ fn a_caller_that_only_looks_drives_its_node_too() {
     let pace = server.event_queue();
     // Without a turn in every look it would take 64 of them before the first.
     let mut looks = 0;
-    while queue.wait(Some(Duration::ZERO)).is_none() {
+    while queue.wait(Some(Duration::ZERO)).is_err() {
         looks += 1;
         assert!(looks < 60, "looking does not drive");
-        assert!(pace.wait(Some(Duration::from_millis(2))).is_none());
+        assert!(pace.wait(Some(Duration::from_millis(2))).is_err());
     }
 }
 
 #[test]
 fn a_shutdown_that_may_take_for_ever_ends_when_nothing_is_under_way() {
-    let node = start(free_port(), &["127.0.0.1@tcp"], "");
+    let node = start(testkit::port(), &["127.0.0.1@tcp"], "");
     assert!(node.shutdown(Duration::MAX).clean);
 }
 
 #[test]
 fn a_tool_that_goes_does_not_make_its_node_count_as_down() {
-    let port = free_port();
+    let port = testkit::port();
     let routed = "route:\n- net: tcp1\n  gateway: 127.0.0.2@tcp\n";
     let router = start(
         port,

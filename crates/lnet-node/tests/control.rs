@@ -17,7 +17,7 @@ use lnet_node::{ControlEndpoint, ControlError, ControlOptions, Node};
 use lnet_policy::{DesignRules, Priority, RuleBlock, RuleList, RuleType};
 use tempfile::TempDir;
 
-use common::{PATIENCE, free_port, start};
+use common::{PATIENCE, start};
 
 struct Bed {
     node: Node,
@@ -33,7 +33,7 @@ impl Bed {
     /// A node with more in its configuration.
     fn with(rest: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let node = start(free_port(), &["127.0.0.1@tcp"], rest);
+        let node = start(testkit::port(), &["127.0.0.1@tcp"], rest);
         let endpoint = node.open_control(&at(directory.path().join("c"))).unwrap();
         Self {
             node,

@@ -11,7 +11,7 @@ use lnet_node::{EventKind, EventQueue, MatchEntry, Md, MdOptions, Node, NodeOpti
 use lnet_types::ProcessId;
 use nix::sched::{CloneFlags, unshare};
 
-use common::{PATIENCE, expect, free_port, nid, start};
+use common::{PATIENCE, expect, nid, start};
 
 const PORTAL: u32 = 40;
 const BITS: u64 = 7;
@@ -61,7 +61,7 @@ fn dropped(node: &Node, reason: &str) -> u64 {
 /// has been heard of.
 #[test]
 fn a_router_drops_what_is_for_a_next_hop_that_refused_it_until_it_is_heard_of() {
-    let port = free_port();
+    let port = testkit::port();
     let router = start(
         port,
         &["127.0.0.1@tcp", "127.0.0.2@tcp1"],
@@ -130,7 +130,7 @@ fn a_gateway_that_refuses_is_left_for_the_other_one() {
         "127.0.0.2@tcp1",
         "127.0.0.4@tcp1",
     ];
-    avoids_the_dead_one(free_port(), nids);
+    avoids_the_dead_one(testkit::port(), nids);
 }
 
 /// In a network of its own, where no packet to one of the gateways has a way.

@@ -16,7 +16,7 @@ use lnet_node::{MatchEntry, Md, MdOptions, Node, PutRequest};
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{Body, Connreq, Ctype, Handle, Header, HeaderForm, Hello, KsockHeader, Put};
 
-use common::{PATIENCE, free_port, nid, start};
+use common::{PATIENCE, nid, start};
 
 const PORTAL: u32 = 40;
 const BITS: u64 = 7;
@@ -107,13 +107,13 @@ fn ends(work: impl FnOnce() + Send + 'static) -> bool {
 
 /// A node that takes what blasters send, and so many of them that one always has something.
 fn under_fire() -> (Node, Vec<Blaster>) {
-    let port = free_port();
+    let port = testkit::port();
     let node = start(port, &["127.0.0.1@tcp"], "");
     let arrivals = node.event_queue();
     let room = Md::sink(vec![0; 64]).options(MdOptions::OP_PUT | MdOptions::MANAGE_REMOTE);
     node.attach(&arrivals, MatchEntry::exact(PORTAL, BITS), room)
         .unwrap();
-    thread::spawn(move || while arrivals.wait(Some(PATIENCE)).is_some() {});
+    thread::spawn(move || while arrivals.wait(Some(PATIENCE)).is_ok() {});
     let target = node.primary_nid();
     let blasters = (0..BLASTERS).map(|_| Blaster::start(port, target));
     (node, blasters.collect())

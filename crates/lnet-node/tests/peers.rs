@@ -10,8 +10,6 @@ use lnet_config::PeerConfig;
 use lnet_node::{Node, NodeOptions};
 use lnet_types::{Net, Nid};
 
-use common::free_port;
-
 const PEERS: u32 = 100_000;
 const LIMIT_KIB: u64 = 200 << 10;
 
@@ -58,7 +56,7 @@ fn a_node_with_100_000_peers_takes_less_than_200_mib() {
         })
         .collect();
     let options = NodeOptions {
-        port: free_port(),
+        port: testkit::port(),
         ..NodeOptions::default()
     };
     let node = Node::start(&config, options).unwrap();

@@ -14,7 +14,7 @@ use lnet_node::{EventKind, MatchEntry, Md, MdOptions, Node, NodeOptions, PutRequ
 use lnet_policy::{Priority, Rule, RuleList};
 use lnet_types::{Nid, ProcessId};
 
-use common::{PATIENCE, expect, free_port, next, nid};
+use common::{PATIENCE, expect, next, nid};
 
 const PORTAL: u32 = 40;
 const SENDERS: u64 = 3;
@@ -115,7 +115,7 @@ fn start(port: u16, nids: [&str; 2], rest: &str) -> Node {
 
 /// A node, and one that it knows as a Multi-Rail peer.
 fn two_nodes() -> (Node, Node) {
-    let port = free_port();
+    let port = testkit::port();
     let peer = "peer:\n- primary nid: 127.0.0.3@tcp\n  Multi-Rail: true\n  peer ni:\n  - nid: 127.0.0.3@tcp\n  - nid: 127.0.0.4@tcp\n";
     let node = start(port, ["127.0.0.1@tcp", "127.0.0.2@tcp"], peer);
     let other = start(port, ["127.0.0.3@tcp", "127.0.0.4@tcp"], "");

@@ -79,6 +79,7 @@ pub(crate) struct ServerCounting {
     pub(crate) ignored: Counter,
     pub(crate) malformed: Counter,
     pub(crate) busy: Counter,
+    pub(crate) crowded: Counter,
     pub(crate) refused: Counter,
     pub(crate) voided: Counter,
     pub(crate) forgotten: Counter,
@@ -105,6 +106,8 @@ pub struct ServerCounters {
     pub malformed: u64,
     /// Requests put off because a bound was reached.
     pub busy: u64,
+    /// Sessions put off because their NID has as many as it may.
+    pub crowded: u64,
     /// Requests that ask for too much.
     pub refused: u64,
     /// Requests of another incarnation or of a session that is over.
@@ -131,6 +134,7 @@ impl ServerCounting {
             ignored: self.ignored.value(),
             malformed: self.malformed.value(),
             busy: self.busy.value(),
+            crowded: self.crowded.value(),
             refused: self.refused.value(),
             voided: self.voided.value(),
             forgotten: self.forgotten.value(),

@@ -23,7 +23,7 @@
 use bytes::Bytes;
 use lnet_node::{
     Errno, EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Memory, NodeError,
-    NodeEvent, PutRequest,
+    NodeEvent, PutRequest, WaitError,
 };
 use lnet_types::{ProcessId, Time};
 use tracing::debug;
@@ -166,9 +166,9 @@ impl<'a> Exchange<'a> {
     /// Waits for the next event, until then at the latest.
     fn wait(&mut self, until: Time) -> Result<(), CallError> {
         match self.queue.wait(Some(self.shared.clock.until(until))) {
-            Some(event) => self.handle(event),
-            None if self.shared.clock.now() < until => return Err(NodeError::ShutDown.into()),
-            None => {}
+            Ok(event) => self.handle(event),
+            Err(WaitError::Closed) => return Err(NodeError::ShutDown.into()),
+            Err(WaitError::TimedOut) => {}
         }
         Ok(())
     }

@@ -13,7 +13,6 @@
 //! Request buffers are one message long and posted again as soon as they are read. When they run out,
 //! requests wait at the lazy portal, which is LNet's own back-pressure.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,12 +22,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use lnet_node::{
     EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Node, NodeError, NodeEvent,
-    PutRequest,
+    PutRequest, WaitError,
 };
 use lnet_types::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 use thiserror::Error;
-use tracing::{debug, error, info, warn};
+use tracing::{debug, info, warn};
 
 use crate::buffers::Buffers;
 use crate::call::Call;
@@ -59,6 +58,9 @@ pub struct ServerOptions {
     pub patience: Duration,
     /// Clients that are remembered.
     pub clients_max: usize,
+    /// The same of one NID, so that one node cannot keep the others out: a further one is answered with
+    /// "busy" and counted in [`ServerCounters::crowded`].
+    pub clients_per_nid_max: usize,
     /// Calls of one client that are remembered.
     pub calls_per_client_max: usize,
     /// Calls of all clients that are remembered.
@@ -81,6 +83,8 @@ impl Default for ServerOptions {
             bulk_max: 64 << 20,
             patience: Duration::from_secs(30),
             clients_max: 1024,
+            // A rank for each core of a large node.
+            clients_per_nid_max: 256,
             // Twice what a client lets its oldest call hold up.
             calls_per_client_max: 16_384,
             calls_max: 1 << 18,
@@ -120,6 +124,9 @@ impl Reply {
 /// Executes calls. Called from several threads at once.
 pub trait Handler: Send + Sync + 'static {
     /// Executes one call; never a second time for the same call of a session.
+    ///
+    /// A handler that panics ends the process where panics abort, as in Finerail's own release builds, and
+    /// its worker elsewhere: nothing is caught, because what it was changing is half changed.
     fn call(&self, call: &mut Call<'_>) -> Reply;
 
     /// A client has said goodbye or was silent for too long: whatever is kept for it may go. No call of it
@@ -214,7 +221,6 @@ const REQUEST_TAG: u64 = 0;
 /// How often the dispatcher looks for clients that have gone silent.
 const SWEEP: Duration = Duration::from_secs(1);
 const EMSGSIZE: i32 = 90;
-const EIO: i32 = 5;
 
 impl Server {
     /// Starts to serve on `node`.
@@ -310,6 +316,7 @@ impl Shared {
         let incarnation = entropy.number("incarnation");
         let limits = Limits {
             clients: options.clients_max,
+            clients_per_nid: options.clients_per_nid_max,
             calls_per_client: options.calls_per_client_max,
             calls: options.calls_max,
             running: options.running_max,
@@ -425,9 +432,9 @@ impl Shared {
             let event = self.queue.wait(Some(SWEEP));
             let now = self.clock.now();
             match event {
-                Some(event) => self.handle(event, now),
-                None if now.saturating_since(swept) < SWEEP => return,
-                None => {}
+                Ok(event) => self.handle(event, now),
+                Err(WaitError::Closed) => return,
+                Err(WaitError::TimedOut) => {}
             }
             if now.saturating_since(swept) >= SWEEP {
                 swept = now;
@@ -534,6 +541,10 @@ impl Shared {
                 self.answer(&header, address, Outcome::Done, &[]);
             }
             Admission::Leaving => self.answer(&header, address, Outcome::Done, &[]),
+            Admission::Crowded => {
+                self.counting.crowded.one();
+                self.answer(&header, address, Outcome::Busy, &[]);
+            }
             Admission::Answer(outcome) => {
                 self.count_answer(outcome);
                 self.answer(&header, address, outcome, &[]);
@@ -601,12 +612,7 @@ impl Shared {
         let body = proto::decode_request(&message).map_or(&[][..], |(_, body)| body);
         let newest = self.state().table.newest(client, xid).unwrap_or(address);
         let mut call = Call::new(self, header, body, newest, mail);
-        // A handler that panics must not take the worker with it, nor leave its client without an answer.
-        let handled = catch_unwind(AssertUnwindSafe(|| self.handler.call(&mut call)));
-        let reply = handled.unwrap_or_else(|_| {
-            error!(opcode = header.opcode, "the handler panicked");
-            Reply::error(EIO, Vec::new())
-        });
+        let reply = self.handler.call(&mut call);
         self.counting.executed.one();
         let moved = call.moved();
         drop(call);

@@ -100,6 +100,7 @@ struct World {
 fn limits() -> Limits {
     Limits {
         clients: 8,
+        clients_per_nid: 8,
         calls_per_client: 8,
         calls: 16,
         running: 4,
@@ -256,6 +257,7 @@ impl World {
             }
             Admission::Answer(outcome) => self.answer(request, outcome),
             Admission::NewerAttempt
+            | Admission::Crowded
             | Admission::Ignore(_)
             | Admission::Gone
             | Admission::Leaving => {}

@@ -16,12 +16,13 @@
 //! is not forgotten before they have ended. So whatever the network repeats, delays or
 //! reorders, a request of one session runs at most once.
 //!
-//! Everything is bounded: clients, calls a client, calls running, bytes of replies. A bound that is
+//! Everything is bounded: clients, clients of one NID, calls a client, calls running, bytes of replies. A bound that is
 //! reached makes the server answer "busy"; it never makes it forget.
 //!
 //! No I/O, no clock: time comes in.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry::Occupied;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -49,6 +50,8 @@ pub(crate) struct Address {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) clients: usize,
+    /// Clients of one NID.
+    pub(crate) clients_per_nid: usize,
     /// Calls of one client that run or whose xid may still be asked for.
     pub(crate) calls_per_client: usize,
     /// The same, of all clients together.
@@ -78,6 +81,8 @@ pub(crate) enum Admission {
     Gone,
     /// The client has gone but for calls that still run; the last of them ends its record.
     Leaving,
+    /// The client's NID has as many sessions as it may: answer "busy".
+    Crowded,
     /// It was not executed: say so.
     Answer(Outcome),
     /// Nothing is to be done.
@@ -101,6 +106,8 @@ pub(crate) struct Table {
     limits: Limits,
     incarnation: u64,
     clients: BTreeMap<ClientId, Record>,
+    /// Clients by the NID they first came from; a NID without one has no entry.
+    per_nid: BTreeMap<Nid, usize>,
     sessions: u64,
     calls: usize,
     running: usize,
@@ -116,6 +123,8 @@ struct Freed {
 
 #[derive(Debug)]
 struct Record {
+    /// Where the client came from when its session was opened.
+    nid: Nid,
     session: u64,
     /// Xids below are answered, as the client said.
     floor: u64,
@@ -145,6 +154,7 @@ impl Table {
             limits,
             incarnation,
             clients: BTreeMap::new(),
+            per_nid: BTreeMap::new(),
             sessions: 0,
             calls: 0,
             running: 0,
@@ -160,7 +170,7 @@ impl Table {
         now: Time,
     ) -> Admission {
         if request.opcode == OPCODE_CONNECT {
-            return self.connect(request.client, now);
+            return self.connect(request.client, address.process.nid, now);
         }
         if request.incarnation != self.incarnation {
             return Admission::Answer(Outcome::WrongIncarnation);
@@ -271,7 +281,7 @@ impl Table {
         self.running
     }
 
-    fn connect(&mut self, client: ClientId, now: Time) -> Admission {
+    fn connect(&mut self, client: ClientId, nid: Nid, now: Time) -> Admission {
         if let Some(record) = self.clients.get_mut(&client) {
             if record.is_leaving {
                 return Admission::Answer(Outcome::Busy);
@@ -282,9 +292,15 @@ impl Table {
         if self.clients.len() >= self.limits.clients {
             return Admission::Answer(Outcome::Busy);
         }
+        let of_nid = self.per_nid.get(&nid).copied().unwrap_or_default();
+        if of_nid >= self.limits.clients_per_nid {
+            return Admission::Crowded;
+        }
+        self.per_nid.insert(nid, of_nid + 1);
         self.sessions += 1;
         let session = self.sessions;
         let record = Record {
+            nid,
             session,
             floor: 0,
             calls: BTreeMap::new(),
@@ -357,6 +373,12 @@ impl Table {
     fn forget(&mut self, client: ClientId) {
         if let Some(record) = self.clients.remove(&client) {
             let bytes = record.calls.values().map(Entry::kept_bytes).sum();
+            if let Occupied(mut of_nid) = self.per_nid.entry(record.nid) {
+                *of_nid.get_mut() -= 1;
+                if *of_nid.get() == 0 {
+                    of_nid.remove();
+                }
+            }
             self.give_back(Freed {
                 calls: record.calls.len(),
                 bytes,

@@ -9,7 +9,8 @@ const INCARNATION: u64 = 99;
 
 fn limits() -> Limits {
     Limits {
-        clients: 2,
+        clients: 3,
+        clients_per_nid: 2,
         calls_per_client: 4,
         calls: 100,
         running: 3,
@@ -52,12 +53,20 @@ fn address(attempt: u32) -> Address {
 }
 
 fn connect(table: &mut Table, client: ClientId, now: Time) -> Admission {
+    connect_from(table, client, Nid::LOOPBACK, now)
+}
+
+fn connect_from(table: &mut Table, client: ClientId, nid: Nid, now: Time) -> Admission {
+    let from = Address {
+        process: ProcessId::lustre(nid),
+        ..address(1)
+    };
     let request = RequestHeader {
         client,
         opcode: OPCODE_CONNECT,
         ..request(1, 1, 1)
     };
-    table.admit(&request, address(1), now)
+    table.admit(&request, from, now)
 }
 
 fn connected() -> Table {
@@ -168,12 +177,35 @@ fn replies_that_fill_the_room_make_it_busy_until_they_are_delivered() {
 #[test]
 fn more_clients_than_there_is_room_for_are_put_off() {
     let mut table = connected();
+    let elsewhere = |host: u8| format!("10.0.0.{host}@tcp").parse().unwrap();
+    for host in 2..=3 {
+        let client = ClientId([host; 16]);
+        let admission = connect_from(&mut table, client, elsewhere(host), at(0));
+        assert_eq!(admission, Admission::Connected(u64::from(host)));
+    }
+    let fourth = connect_from(&mut table, ClientId([4; 16]), elsewhere(4), at(0));
+    assert_eq!(fourth, Admission::Answer(Outcome::Busy));
+}
+
+#[test]
+fn one_nid_leaves_sessions_to_others() {
+    let mut table = connected();
+    let (second, third) = (ClientId([2; 16]), ClientId([3; 16]));
+    assert_eq!(connect(&mut table, second, at(30)), Admission::Connected(2));
+    assert_eq!(connect(&mut table, third, at(30)), Admission::Crowded);
     assert_eq!(
-        connect(&mut table, ClientId([2; 16]), at(0)),
-        Admission::Connected(2)
+        connect(&mut table, second, at(30)),
+        Admission::Connected(2),
+        "a session that there is may be renewed"
     );
-    let third = connect(&mut table, ClientId([3; 16]), at(0));
-    assert_eq!(third, Admission::Answer(Outcome::Busy));
+    let elsewhere = "10.0.0.1@tcp".parse().unwrap();
+    let other = connect_from(&mut table, ClientId([4; 16]), elsewhere, at(30));
+    assert_eq!(other, Admission::Connected(3));
+    // The first one is forgotten, and leaves its place to another of its NID.
+    assert_eq!(table.expire(at(60)), [CLIENT]);
+    assert_eq!(connect(&mut table, third, at(60)), Admission::Connected(4));
+    assert_eq!(table.expire(at(1000)).len(), 3);
+    assert!(table.per_nid.is_empty());
 }
 
 #[test]

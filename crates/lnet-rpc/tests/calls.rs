@@ -1,6 +1,6 @@
 //! Calls between real nodes over real sockets.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 mod common;
 
@@ -17,7 +17,7 @@ use lnet_rpc::{
 };
 use lnet_types::ProcessId;
 
-use common::{PATIENCE, free_port, nid, patient_client, quick_client, start};
+use common::{PATIENCE, nid, patient_client, quick_client, start};
 
 const ECHO: u32 = 1;
 const SUM: u32 = 2;
@@ -25,7 +25,6 @@ const PATTERN: u32 = 3;
 const COUNT: u32 = 4;
 const FAIL: u32 = 5;
 const LONG: u32 = 6;
-const BREAK: u32 = 7;
 const HELD_SUM: u32 = 8;
 const HELD_PATTERN: u32 = 9;
 
@@ -115,7 +114,7 @@ impl Handler for Service {
             COUNT => Ok(self.executed(COUNT).to_le_bytes().to_vec()),
             FAIL => return Reply::error(2, b"no such thing".to_vec()),
             LONG => Ok(vec![0; 5000]),
-            _ => panic!("a handler that breaks"),
+            _ => return Reply::error(38, Vec::new()),
         };
         match moved {
             Ok(body) => Reply::ok(body),
@@ -162,7 +161,7 @@ fn pair() -> Pair {
 }
 
 fn pair_with(make: fn(&Node, &str, u8) -> Client) -> Pair {
-    let port = free_port();
+    let port = testkit::port();
     let near = start(port, &["127.0.0.1@tcp"], "");
     let far = start(port, &["127.0.0.2@tcp"], "");
     let service = Service::default();
@@ -257,20 +256,6 @@ fn an_answer_too_long_for_a_message_is_an_error() {
 }
 
 #[test]
-fn a_handler_that_panics_answers_and_the_server_goes_on() {
-    let pair = pair();
-    let failed = pair.client.call(request(BREAK, b"", Bulk::None));
-    assert_eq!(
-        failed,
-        Err(CallError::Remote {
-            errno: 5,
-            body: Vec::new()
-        })
-    );
-    assert!(pair.client.call(request(ECHO, b"", Bulk::None)).is_ok());
-}
-
-#[test]
 fn many_threads_share_one_client() {
     let pair = pair();
     std::thread::scope(|scope| {
@@ -305,7 +290,7 @@ fn a_client_that_closes_is_forgotten_at_once() {
 
 #[test]
 fn nobody_there_ends_with_the_deadline() {
-    let port = free_port();
+    let port = testkit::port();
     let near = start(port, &["127.0.0.1@tcp"], "");
     let client = quick_client(&near, "127.0.0.77@tcp", 9);
     let deadline = std::time::Duration::from_millis(700);
@@ -321,7 +306,7 @@ fn nobody_there_ends_with_the_deadline() {
 
 #[test]
 fn after_a_restart_one_kind_is_repeated_and_the_other_fails() {
-    let port = free_port();
+    let port = testkit::port();
     let near = start(port, &["127.0.0.1@tcp"], "");
     let client = quick_client(&near, "127.0.0.2@tcp", 9);
     let service = Service::default();
@@ -348,7 +333,7 @@ fn after_a_restart_one_kind_is_repeated_and_the_other_fails() {
 
 #[test]
 fn two_clients_on_one_node_do_not_disturb_each_other() {
-    let port = free_port();
+    let port = testkit::port();
     let near = start(port, &["127.0.0.1@tcp"], "");
     let far = start(port, &["127.0.0.2@tcp"], "");
     let service = Service::default();
@@ -396,7 +381,7 @@ fn bulk_under_way_goes_on_at_the_addresses_of_the_next_attempt() {
 
 #[test]
 fn a_server_that_stops_does_not_wait_for_a_client_that_died() {
-    let port = free_port();
+    let port = testkit::port();
     let near = start(port, &["127.0.0.1@tcp"], "");
     let far = start(port, &["127.0.0.2@tcp"], "");
     let service = Service::default();
@@ -426,7 +411,7 @@ fn a_server_that_stops_does_not_wait_for_a_client_that_died() {
 
 #[test]
 fn a_full_server_puts_calls_off_and_executes_them_all() {
-    let port = free_port();
+    let port = testkit::port();
     let near = start(port, &["127.0.0.1@tcp"], "");
     let far = start(port, &["127.0.0.2@tcp"], "");
     let service = Service::default();
@@ -487,7 +472,7 @@ fn garbage_at_the_request_portal_is_counted_and_harmless() {
 
 #[test]
 fn a_client_on_the_servers_own_node_uses_loopback() {
-    let node = start(free_port(), &["127.0.0.1@tcp"], "");
+    let node = start(testkit::port(), &["127.0.0.1@tcp"], "");
     let _server = serve(&node, &Service::default(), 1);
     let client = quick_client(&node, "127.0.0.1@tcp", 9);
     let sent = data(3 << 20);

@@ -23,7 +23,7 @@ use lnet_rpc::{
 };
 use tempfile::TempDir;
 
-use common::{PATIENCE, free_port, patient_client, start};
+use common::{PATIENCE, patient_client, start};
 
 const OPCODE: u32 = 1;
 
@@ -54,7 +54,7 @@ struct Bed {
 impl Bed {
     /// A client that is connected, and control of the server's node.
     fn new() -> Self {
-        let port = free_port();
+        let port = testkit::port();
         let near = start(port, &["127.0.0.1@tcp"], IMPATIENT);
         let far = start(port, &["127.0.0.2@tcp"], IMPATIENT);
         let service = Service::default();

@@ -47,6 +47,19 @@ fn a_core_that_forgets_used_paths_is_found_and_told_in_a_few_lines() {
 }
 
 #[test]
+fn a_core_that_gives_recoveries_up_is_found_and_told_in_a_few_lines() {
+    let (seed, plan, shrunk) = found(Sabotage::ForgetRecoveries);
+    println!(
+        "seed {seed}: {}; {} of {}",
+        shrunk.violation,
+        parts(&shrunk.plan),
+        parts(&plan)
+    );
+    assert_eq!(shrunk.violation.invariant, 7);
+    assert!(parts(&shrunk.plan) < parts(&plan) / 4);
+}
+
+#[test]
 fn a_node_that_drops_a_send_event_is_found_and_told_in_a_few_lines() {
     let (seed, plan, shrunk) = found(Sabotage::DropSendEvent);
     println!(

@@ -5,7 +5,6 @@
 //! at the same moment can turn a checked path into another one: each step opens what the step before
 //! holds open (`openat` with `O_NOFOLLOW`), and the last one works relative to its parent's descriptor.
 
-use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,6 +19,7 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use thiserror::Error;
 use tracing::info;
 
+use crate::listing::{Collector, NAMES_BYTES_MAX, Names};
 use crate::name::{DEPTH_MAX, Printable, StoreName, TEMPORARY_PREFIX};
 use crate::proto::{Attributes, ENTRY_LEN, Entry, Kind};
 
@@ -43,7 +43,7 @@ pub(crate) struct Directory {
     root: Flock<File>,
 }
 
-/// A page of a directory, and whether there is more.
+/// A page of a directory, and whether there are names behind it.
 pub(crate) struct Page {
     pub(crate) entries: Vec<Entry>,
     pub(crate) has_more: bool,
@@ -118,36 +118,41 @@ impl Directory {
         renameat(&old_parent, old, &new_parent, new)
     }
 
-    /// The entries after a name, in byte order, as many as take `room` bytes in a page. Memory is
-    /// bounded by the page, whatever the size of the directory.
-    pub(crate) fn list(
-        &self,
-        name: Option<&StoreName>,
-        after: &[u8],
-        room: usize,
-    ) -> nix::Result<Page> {
-        let fd = self.fd(name)?;
-        let mut names: BTreeSet<OsString> = BTreeSet::new();
-        let (mut used, mut has_more) = (0, false);
-        for entry in Dir::from_fd(fd.try_clone().map_err(errno)?)?.iter() {
+    /// Reads the names of a directory behind `after`, as many as one listing keeps.
+    pub(crate) fn names(&self, name: Option<&StoreName>, after: &[u8]) -> nix::Result<Names> {
+        let mut names = Collector::new(after, NAMES_BYTES_MAX);
+        for entry in Dir::from_fd(self.fd(name)?)?.iter() {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
-            if name <= after || is_hidden(name) {
-                continue;
-            }
-            used += ENTRY_LEN + name.len();
-            names.insert(OsStr::from_bytes(name).to_owned());
-            while used > room
-                && let Some(last) = names.pop_last()
-            {
-                used -= ENTRY_LEN + last.len();
-                has_more = true;
+            if !is_hidden(name) {
+                names.add(OsStr::from_bytes(name).to_owned());
             }
         }
-        let entries = names
-            .iter()
-            .filter_map(|name| entry_of(&fd, name))
-            .collect();
+        Ok(names.finish())
+    }
+
+    /// The entries of these names that there still are, in their order, as many as take `room` bytes in a
+    /// page.
+    pub(crate) fn page(
+        &self,
+        name: Option<&StoreName>,
+        names: &[OsString],
+        room: usize,
+    ) -> nix::Result<Page> {
+        let directory = self.fd(name)?;
+        let (mut used, mut entries) = (0, Vec::new());
+        for name in names {
+            used += ENTRY_LEN + name.len();
+            if used > room {
+                let has_more = true;
+                return Ok(Page { entries, has_more });
+            }
+            match entry_of(&directory, name) {
+                Some(entry) => entries.push(entry),
+                None => used -= ENTRY_LEN + name.len(),
+            }
+        }
+        let has_more = false;
         Ok(Page { entries, has_more })
     }
 

@@ -21,6 +21,7 @@
 mod client;
 pub mod digest;
 mod directory;
+mod listing;
 mod name;
 pub mod proto;
 mod service;

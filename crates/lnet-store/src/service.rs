@@ -17,6 +17,7 @@
 //! file, a removal or a new name, holds. Both cost disk flushes for each file.
 
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +30,8 @@ use thiserror::Error;
 use tracing::debug;
 
 use crate::digest::{self, CHUNK, ChunkHasher, Digest};
-use crate::directory::{Directory, DirectoryError};
+use crate::directory::{Directory, DirectoryError, Page};
+use crate::listing::Listings;
 use crate::name::StoreName;
 use crate::proto::{self, Attributes, BodyError, READ_REPLY_LEN, Reader, Writer};
 use crate::temporary::Temporary;
@@ -77,6 +79,7 @@ pub struct Service {
     entropy: Entropy,
     drawn: AtomicU64,
     uploads: Mutex<FxHashMap<u64, Arc<Upload>>>,
+    listings: Listings,
 }
 
 /// A long file in the making.
@@ -139,6 +142,7 @@ impl Service {
             entropy,
             drawn: AtomicU64::new(0),
             uploads,
+            listings: Listings::default(),
         })
     }
 
@@ -290,9 +294,7 @@ impl Service {
     fn commit(&self, client: ClientId, mut body: Reader<'_>) -> Result<Vec<u8>, Failure> {
         let (id, digest) = (body.u64()?, body.digest()?);
         body.end()?;
-        let upload = self.take_upload(client, id)?;
-        let busy = |_| Failure::Rule(Errno::EBUSY, "a chunk of this file is still being written");
-        let upload = Arc::try_unwrap(upload).map_err(busy)?;
+        let upload = self.take_idle_upload(client, id)?;
         let parts = upload
             .parts
             .into_inner()
@@ -348,7 +350,7 @@ impl Service {
         let after = body.name_bytes()?;
         body.end()?;
         let room = (call.bulk_len() as usize).min(PAGE_MAX);
-        let page = self.directory.list(directory.as_ref(), after, room)?;
+        let page = self.page(call.client(), directory.as_ref(), after, room)?;
         if page.entries.is_empty() && page.has_more {
             return Err(Failure::Rule(
                 Errno::EOVERFLOW,
@@ -373,6 +375,33 @@ impl Service {
         Ok(Writer::default().u32(u32::from(page.has_more)).finish())
     }
 
+    fn page(
+        &self,
+        client: ClientId,
+        directory: Option<&StoreName>,
+        after: &[u8],
+        room: usize,
+    ) -> Result<Page, Failure> {
+        let mut after = after.to_vec();
+        loop {
+            let read = || self.directory.names(directory, &after);
+            let names = self.listings.names(client, directory, &after, read)?;
+            let behind = names.behind(&after);
+            let page = self.directory.page(directory, behind, room)?;
+            let has_more = page.has_more || !names.is_complete();
+            let all_removed = page.entries.is_empty() && !page.has_more && has_more;
+            match behind.last() {
+                Some(last) if all_removed => after = last.as_bytes().to_vec(),
+                _ => {
+                    if !has_more {
+                        self.listings.end(client, directory);
+                    }
+                    return Ok(Page { has_more, ..page });
+                }
+            }
+        }
+    }
+
     fn upload(&self, client: ClientId, id: u64) -> Result<Arc<Upload>, Failure> {
         let uploads = self.uploads();
         let upload = uploads.get(&id).filter(|upload| upload.client == client);
@@ -385,6 +414,22 @@ impl Service {
             Some(upload) if upload.client == client => uploads.remove(&id).ok_or(UNKNOWN_UPLOAD),
             _ => Err(UNKNOWN_UPLOAD),
         }
+    }
+
+    /// Takes an upload out, unless a call works on it: then it stays, so that the client may ask again.
+    fn take_idle_upload(&self, client: ClientId, id: u64) -> Result<Upload, Failure> {
+        let mut uploads = self.uploads();
+        let Some(upload) = uploads.remove(&id) else {
+            return Err(UNKNOWN_UPLOAD);
+        };
+        if upload.client != client {
+            uploads.insert(id, upload);
+            return Err(UNKNOWN_UPLOAD);
+        }
+        Arc::try_unwrap(upload).map_err(|upload| {
+            uploads.insert(id, upload);
+            Failure::Rule(Errno::EBUSY, "a chunk of this file is still being written")
+        })
     }
 
     fn uploads(&self) -> MutexGuard<'_, FxHashMap<u64, Arc<Upload>>> {
@@ -413,6 +458,7 @@ impl Handler for Service {
 
     fn client_gone(&self, client: ClientId) {
         self.uploads().retain(|_, upload| upload.client != client);
+        self.listings.forget(client);
     }
 }
 
@@ -460,5 +506,47 @@ fn shrunk(error: std::io::Error) -> Failure {
         Failure::Rule(Errno::ESTALE, "the file was cut while it was read")
     } else {
         error.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: ClientId = ClientId([1; 16]);
+
+    #[test]
+    fn a_commit_that_comes_while_a_chunk_is_written_may_be_repeated() {
+        let served = tempfile::tempdir().unwrap();
+        let options = ServiceOptions::default();
+        let service = Service::open(served.path(), Entropy::new([1; 32]), options).unwrap();
+        let begin = Writer::default().u64(1).u32(0o600).name(b"file").finish();
+        let begun = service.begin(CLIENT, Reader::new(&begin)).unwrap();
+        let id = Reader::new(&begun).u64().unwrap();
+        let commit = Writer::default()
+            .u64(id)
+            .bytes(&Digest::of(b"x").0)
+            .finish();
+
+        // A call that writes a chunk holds the upload for as long.
+        let writing = service.upload(CLIENT, id).unwrap();
+        let early = service.commit(CLIENT, Reader::new(&commit));
+        assert!(
+            matches!(early, Err(Failure::Rule(Errno::EBUSY, _))),
+            "{early:?}"
+        );
+        writing.temporary.file.write_all_at(b"x", 0).unwrap();
+        let mut hasher = ChunkHasher::new(1, 0);
+        hasher.update(b"x");
+        writing.parts.lock().unwrap().insert(0, hasher.finish());
+        drop(writing);
+
+        let other = service.commit(ClientId([2; 16]), Reader::new(&commit));
+        assert!(
+            matches!(other, Err(Failure::Rule(Errno::ESTALE, _))),
+            "{other:?}"
+        );
+        service.commit(CLIENT, Reader::new(&commit)).unwrap();
+        assert_eq!(std::fs::read(served.path().join("file")).unwrap(), b"x");
     }
 }

@@ -14,7 +14,7 @@ use lnet_store::transfer::{GetItem, Progress, PutItem, get, put};
 use lnet_store::{Service, ServiceOptions, Store};
 use tempfile::TempDir;
 
-use common::{PATIENCE, free_port, quick_client, start};
+use common::{PATIENCE, quick_client, start};
 
 const TO_STORAGE: &str = "route:\n  - net: tcp1\n    gateway: 127.0.0.3@tcp\n";
 const TO_CLIENT: &str = "route:\n  - net: tcp\n    gateway: 127.0.0.4@tcp1\n";
@@ -51,7 +51,7 @@ fn kill_routers(
 
 #[test]
 fn routers_that_die_cost_time_and_nothing_else() {
-    let port = free_port();
+    let port = testkit::port();
     let client = start(port, &["127.0.0.2@tcp"], TO_STORAGE);
     let storage = start(port, &["127.0.0.5@tcp1"], TO_CLIENT);
     let (served, local) = (TempDir::new().unwrap(), TempDir::new().unwrap());

@@ -22,7 +22,7 @@ use lnet_store::{
 };
 use tempfile::TempDir;
 
-use common::{PATIENCE, free_port, quick_client, start};
+use common::{PATIENCE, quick_client, start};
 
 /// A client node, a storage node, and a directory on either side.
 struct Site {
@@ -37,7 +37,7 @@ struct Site {
 
 impl Site {
     fn new() -> Self {
-        let port = free_port();
+        let port = testkit::port();
         let near = start(port, &["127.0.0.1@tcp"], "");
         let (served, local) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let store = Store::new(quick_client(&near, "127.0.0.2@tcp", 9), PATIENCE);
@@ -202,6 +202,27 @@ fn entries_are_listed_in_order_page_after_page() {
         .map(|entry| String::from_utf8(entry.unwrap().name).unwrap())
         .collect();
     assert_eq!(found, expected);
+}
+
+#[test]
+fn the_pages_of_a_listing_show_one_reading_of_the_directory() {
+    let site = Site::new();
+    for n in 0..3000 {
+        let name = format!("{n:05}{}", "x".repeat(200));
+        fs::write(site.served.path().join(name), b"").unwrap();
+    }
+    let mut listing = site.store.list(None);
+    let first = listing.next().unwrap().unwrap();
+    fs::write(site.served.path().join("9_added"), b"").unwrap();
+    let last = format!("02999{}", "x".repeat(200));
+    fs::remove_file(site.served.path().join(last)).unwrap();
+    let rest: Vec<_> = listing.map(|entry| entry.unwrap().name).collect();
+    assert!(first.name.starts_with(b"00000"));
+    assert_eq!(rest.len(), 2998, "without the one that was removed");
+    assert!(
+        rest[2997].starts_with(b"02998"),
+        "and the one that was added"
+    );
 }
 
 #[test]
@@ -485,7 +506,7 @@ fn what_a_killed_client_left_does_not_keep_a_file_from_being_fetched() {
 
 #[test]
 fn flushed_files_are_stored_like_others() {
-    let port = free_port();
+    let port = testkit::port();
     let near = start(port, &["127.0.0.1@tcp"], "");
     let far = start(port, &["127.0.0.2@tcp"], "");
     let served = TempDir::new().unwrap();

@@ -1,5 +1,7 @@
 //! Whether a peer's HELLO is accepted (sections 2.6 to 2.8 and 2.13).
 
+use std::net::IpAddr;
+
 use lnet_types::Nid;
 
 use crate::stats::Refusal;
@@ -9,8 +11,10 @@ use crate::stats::Refusal;
 pub(crate) struct Inquiry {
     /// Our interface.
     pub(crate) our_nid: Nid,
-    /// The peer.
+    /// The peer, as its HELLO says.
     pub(crate) peer_nid: Nid,
+    /// The address that it dials from, when its NID has to agree with it.
+    pub(crate) remote: Option<IpAddr>,
     /// We are dialling the same peer at the same address.
     pub(crate) is_dialling: bool,
     /// The incarnation in the HELLO.
@@ -33,10 +37,23 @@ pub(crate) enum Admission {
     AcceptAfterRestart,
     /// Answer `NONE`.
     Decline(Refusal),
+    /// Close without an answer: the peer cannot be who it says.
+    Distrust(Refusal),
 }
 
 /// Decides about a HELLO.
 pub(crate) fn admit(inquiry: &Inquiry) -> Admission {
+    // LNet chooses both ends of a hop on one net. A peer of another net would be a neighbour that no
+    // route leads to and that no rule of that net was meant for.
+    if inquiry.peer_nid.net() != inquiry.our_nid.net() {
+        return Admission::Distrust(Refusal::HelloNet);
+    }
+    if inquiry
+        .remote
+        .is_some_and(|remote| inquiry.peer_nid.ip() != Some(remote))
+    {
+        return Admission::Distrust(Refusal::HelloAddress);
+    }
     if inquiry.is_dialling && inquiry.peer_nid < inquiry.our_nid {
         return Admission::Decline(Refusal::Race);
     }
@@ -60,6 +77,7 @@ mod tests {
         Inquiry {
             our_nid: "10.0.0.2@tcp".parse().unwrap(),
             peer_nid: "10.0.0.1@tcp".parse().unwrap(),
+            remote: None,
             is_dialling: false,
             incarnation: 7,
             known_incarnation: Some(7),
@@ -97,14 +115,23 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_nids_is_that_of_their_bytes() {
+    fn a_peer_of_another_net_is_distrusted() {
         let other_net = Inquiry {
-            is_dialling: true,
-            our_nid: "10.0.0.1@tcp1".parse().unwrap(),
-            peer_nid: "10.0.0.9@tcp".parse().unwrap(),
+            peer_nid: "10.0.0.1@tcp1".parse().unwrap(),
             ..inquiry()
         };
-        assert_eq!(admit(&other_net), Admission::Decline(Refusal::Race));
+        assert_eq!(admit(&other_net), Admission::Distrust(Refusal::HelloNet));
+    }
+
+    #[test]
+    fn where_addresses_have_to_agree_a_nid_is_the_address_dialled_from() {
+        let from = |address: &str| Inquiry {
+            remote: Some(address.parse().unwrap()),
+            ..inquiry()
+        };
+        assert_eq!(admit(&from("10.0.0.1")), Admission::Accept);
+        let borrowed = admit(&from("10.0.0.7"));
+        assert_eq!(borrowed, Admission::Distrust(Refusal::HelloAddress));
     }
 
     #[test]

@@ -65,6 +65,10 @@ pub struct SocklndConfig {
     pub port: u16,
     /// Whom to listen to.
     pub accept: AcceptMode,
+    /// Accept a peer only where the address of its NID is the one it dials from. Kernel nodes do not ask
+    /// (section 2.4), and behind address translation the two differ; without, a peer on an unprivileged
+    /// port is who it says it is.
+    pub match_addresses: bool,
     /// Where to dial from.
     pub source_ports: SourcePorts,
     /// How long an accepted connection may take over its handshake.
@@ -95,6 +99,7 @@ impl Default for SocklndConfig {
         Self {
             port: 988,
             accept: AcceptMode::default(),
+            match_addresses: false,
             source_ports: SourcePorts::default(),
             accept_timeout: Duration::from_secs(5),
             sock_timeout: Duration::from_secs(50),

@@ -65,6 +65,11 @@ pub enum Refusal {
     HelloVersion1,
     /// The HELLO asks for a connection type that does not exist.
     HelloType,
+    /// The HELLO comes from a NID of another net than the interface's.
+    HelloNet,
+    /// The HELLO comes from a NID whose address is not the connection's
+    /// ([`crate::SocklndConfig::match_addresses`]).
+    HelloAddress,
     /// Lost the race of two simultaneous dials (section 2.7); answered with `NONE`.
     Race,
     /// There are enough connections of this type (section 2.8); answered with `NONE`.
@@ -93,6 +98,8 @@ impl Refusal {
             Self::HelloVersion => "unknown version of HELLO",
             Self::HelloVersion1 => "HELLO version 1 is not spoken here",
             Self::HelloType => "HELLO asks for an undefined connection type",
+            Self::HelloNet => "HELLO from a NID of another net",
+            Self::HelloAddress => "HELLO from a NID of another address",
             Self::Race => "lost the race of two dials",
             Self::Duplicate => "enough connections of this type",
             Self::Shutdown => "the interface went away",

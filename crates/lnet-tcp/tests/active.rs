@@ -434,11 +434,15 @@ fn a_peer_that_takes_no_second_connection_is_not_down() {
     assert_eq!(dial.result(), Ok(()));
     let mut bulk = dial.answer(|reply| reply.ctype = Ctype::CONTROL);
     bulk.expect_close(&mut dial.node);
-    assert!(dial.failures().iter().any(|&(_, count)| count > 0));
+    assert_eq!(dial.failures(), [(DialFailure::WrongType, 1)]);
     assert_eq!(
         dial.node.upper.changes,
         [(ProcessId::lustre(dial.peer), true)]
     );
+    // What it has taken goes on to carry messages.
+    let tx = dial.node.send(ProcessId::lustre(dial.peer), vec![4]);
+    assert_eq!(until(&mut dial.node, |node| node.result(tx)), Ok(()));
+    assert_eq!(dial.node.open(), 1);
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod common;
 use std::net::Shutdown;
 use std::time::Duration;
 
-use lnet_tcp::{AcceptMode, CloseReason, Failure, ProtocolError, Refusal};
+use lnet_tcp::{AcceptMode, CloseReason, Failure, ProtocolError, Refusal, SocklndConfig};
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{Connreq, ConnreqVersion, Ctype, FrameChecksum, Hello, HelloVersion, KsockHeader};
 
@@ -273,6 +273,32 @@ fn a_hello_from_anybody_closes_in_silence() {
         spoiled(8, &[0xFF; 8]),
         (SILENCE, vec![Refusal::HelloMalformed])
     );
+}
+
+#[test]
+fn a_hello_from_another_net_closes_in_silence() {
+    let (said, why) = refused(|node| {
+        let mut foreign = hello(node.nid, Ctype::CONTROL);
+        foreign.src_nid = "10.9.9.9@tcp7".parse().unwrap();
+        opening(node.nid, &foreign)
+    });
+    assert_eq!((said, why), (SILENCE, vec![Refusal::HelloNet]));
+}
+
+#[test]
+fn where_addresses_have_to_agree_a_borrowed_nid_is_refused_and_an_own_one_is_not() {
+    let mut node = Node::new(SocklndConfig {
+        match_addresses: true,
+        ..config()
+    });
+    let mut raw = Raw::connect(&node);
+    raw.write(&opening(node.nid, &hello(node.nid, Ctype::CONTROL)));
+    assert_eq!(raw.expect_close(&mut node), SILENCE);
+    assert_eq!(node.lnd.stats().refused.of(Refusal::HelloAddress), 1);
+    let mut own = hello(node.nid, Ctype::CONTROL);
+    own.src_nid = Nid::from_ip(node.nid.net(), raw.stream.local_addr().unwrap().ip());
+    Raw::establish(&mut node, &own);
+    assert_eq!(node.open(), 1);
 }
 
 #[test]

@@ -7,8 +7,6 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-use std::net::{Ipv4Addr, TcpListener};
-
 use lnet_control::{Request, Section, Show};
 use lnet_dlc::Dlc;
 use lnet_node::{ControlEndpoint, ControlOptions, Node, NodeOptions};
@@ -71,21 +69,9 @@ impl Bed {
     }
 }
 
-/// A port that is free on all addresses of the test.
-fn free_port() -> u16 {
-    loop {
-        let any = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = any.local_addr().unwrap().port();
-        let is_free = |last| TcpListener::bind((Ipv4Addr::new(127, 0, 0, last), port)).is_ok();
-        if [2, 3].into_iter().all(is_free) {
-            return port;
-        }
-    }
-}
-
 /// A client that has pinged a server, and the server.
 fn pinged() -> [Bed; 2] {
-    let port = free_port();
+    let port = testkit::port();
     let mut client = Bed::start(port, &[CLIENT, IDLE]);
     let server = Bed::start(port, &[SERVER]);
     for _ in 0..PINGS {

@@ -35,6 +35,7 @@ mod link;
 mod mapping;
 mod mqueue;
 mod peer_memory;
+mod port;
 mod privilege;
 mod process;
 mod shm;
@@ -57,6 +58,7 @@ pub use mqueue::{
     MessageQueue, QueueAccess, QueueShape, explain_queue_error, queue_bytes_max, unlink_queue,
 };
 pub use peer_memory::{RemotePart, has_hung_up, let_trace, read_memory, write_memory};
+pub use port::ReservedPort;
 pub use privilege::{may_bind_port, unprivileged_port_start};
 pub use process::{ProcessHandle, block_signals, process_start};
 pub use shm::{PageSize, SharedMemory, unlink_shared_memory};

@@ -3,6 +3,9 @@
 //! Clippy refuses `unwrap`, `expect` and `panic!` outside tests; whoever relaxes it for one place
 //! gives a reason there. This rule asks the same of `unreachable!` and of the forms for errors,
 //! which clippy lets pass, and accepts a comment as well as an attribute.
+//!
+//! Nothing catches a panic outside tests: the release profile aborts, so that what is caught in a test
+//! would not be caught where it matters.
 
 use syn::visit::{self, Visit};
 
@@ -54,6 +57,19 @@ impl Panics<'_> {
             subject: ident.to_string(),
             what: "no comment states why this cannot happen".to_owned(),
         });
+    }
+
+    fn refuse_to_catch(&mut self, ident: &syn::Ident) {
+        let line = ident.span().start().line;
+        if !self.source.in_test(line) {
+            self.found.push(Finding {
+                rule: Rule::Panics,
+                path: self.source.path.clone(),
+                line,
+                subject: ident.to_string(),
+                what: "catches nothing in a release build, where a panic aborts".to_owned(),
+            });
+        }
     }
 
     /// A comment or a relaxed lint stands above the statement, above the line, or on the line.
@@ -111,6 +127,14 @@ impl<'ast> Visit<'ast> for Panics<'_> {
         visit::visit_expr_method_call(self, call);
     }
 
+    fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
+        if let Some(last) = path.path.segments.last()
+            && last.ident == "catch_unwind"
+        {
+            self.refuse_to_catch(&last.ident);
+        }
+    }
+
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
         if let Some(last) = call.path.segments.last()
             && MACROS.iter().any(|name| last.ident == name)
@@ -161,6 +185,24 @@ fn f() {
             (7, "unreachable"),
         ];
         assert_eq!(places(&found), expected);
+    }
+
+    #[test]
+    fn catching_a_panic_is_found_outside_tests_only() {
+        let text = "\
+fn f() {
+    // No comment justifies it.
+    let _ = std::panic::catch_unwind(g);
+}
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_test_may() {
+        catch_unwind(f);
+    }
+}
+";
+        assert_eq!(places(&check(&library(text))), [(3, "catch_unwind")]);
     }
 
     #[test]

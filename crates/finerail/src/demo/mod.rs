@@ -126,7 +126,7 @@ fn carry(
         std::process::id(),
         router.id(),
         storage.id(),
-        site.port
+        site.port()
     ))?;
     let mut carry = |words: Vec<String>| transfer(args, &site, &mut router, &words, interrupted);
     let there = carry(storing(&source)?)?;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,11 +10,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use sys::ReservedPort;
 
 /// Where every node of the demo has its files.
 pub(super) struct Site {
     pub(super) directory: PathBuf,
-    pub(super) port: u16,
+    /// Every node's port, which is the demo's on all addresses.
+    port: ReservedPort,
     /// TCP congestion control of every node: the one the limit was measured with.
     pub(super) congestion: String,
 }
@@ -84,14 +86,11 @@ impl Role {
 /// The storage node's NID, as the client names it.
 pub(super) const STORAGE_NID: &str = "127.0.0.5@tcp1";
 
-/// Every address that a node of the demo listens on.
-const ADDRESSES: [&str; 4] = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
-
 /// How long a node may take to become ready, or to stop.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Site {
-    /// Writes the configurations below `directory` and picks a port that is free on every address.
+    /// Writes the configurations below `directory` and reserves a port on every address.
     pub(super) fn prepare(directory: &Path) -> anyhow::Result<Self> {
         for role in Role::ALL {
             let path = directory.join(format!("{}.yaml", role.name()));
@@ -100,9 +99,13 @@ impl Site {
         }
         Ok(Self {
             directory: directory.to_owned(),
-            port: free_port()?,
+            port: ReservedPort::on(Ipv4Addr::UNSPECIFIED).context("no TCP port is free")?,
             congestion: String::new(),
         })
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port.number()
     }
 
     pub(super) fn config(&self, role: Role) -> PathBuf {
@@ -119,28 +122,13 @@ impl Site {
         let binary = std::env::current_exe().context("cannot find this program")?;
         let mut command = Command::new(binary);
         command.args(words).arg("--config").arg(self.config(role));
-        command.args(["--port", &self.port.to_string()]);
+        command.args(["--port", &self.port().to_string()]);
         command.arg("--stats").arg(self.stats(role));
         command.args(["--congestion", &self.congestion]);
         // A router that went away is asked for again soon: the demo may kill it.
         command.args(["--router-check-interval", "2"]);
         Ok(command)
     }
-}
-
-/// Lets the system pick a port on one address and takes it if it is free on the others.
-fn free_port() -> anyhow::Result<u16> {
-    for _ in 0..50 {
-        let first = TcpListener::bind((ADDRESSES[0], 0)).context("cannot listen on loopback")?;
-        let port = first.local_addr()?.port();
-        if ADDRESSES[1..]
-            .iter()
-            .all(|address| TcpListener::bind((*address, port)).is_ok())
-        {
-            return Ok(port);
-        }
-    }
-    bail!("no port is free on all of {}", ADDRESSES.join(", "));
 }
 
 /// A node in a process of its own. Dropping it kills the process.

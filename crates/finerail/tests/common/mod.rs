@@ -14,9 +14,7 @@ pub(crate) mod netns;
 pub(crate) mod process;
 pub(crate) mod site;
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -66,23 +64,6 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
         }
         assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
         thread::park_timeout(LOOK_AGAIN);
-    }
-}
-
-/// A port that is free on the loopback addresses the tests use. It is none of those that the system gives to
-/// outgoing connections, so that no connection can take it before the node does.
-pub(crate) fn free_port() -> u16 {
-    const FIRST: u16 = 10_000;
-    const COUNT: u16 = 20_000;
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let own = (std::process::id() % u32::from(COUNT)) as u16;
-    loop {
-        let step = NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = FIRST + own.wrapping_mul(37).wrapping_add(step) % COUNT;
-        let free = |last: u8| TcpListener::bind((Ipv4Addr::new(127, 0, 0, last), port)).is_ok();
-        if (1..=9).all(free) {
-            return port;
-        }
     }
 }
 

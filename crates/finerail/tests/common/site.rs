@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::process::{Ended, Process, run};
-use super::{PATIENCE, finerail, free_port};
+use super::{PATIENCE, finerail};
 
 /// Nodes on loopback addresses of this machine.
 pub(crate) struct Site {
@@ -41,7 +41,7 @@ impl Site {
     pub(crate) fn new() -> Self {
         Self {
             directory: TempDir::with_prefix("finerail-test-").unwrap(),
-            port: free_port(),
+            port: testkit::port(),
         }
     }
 

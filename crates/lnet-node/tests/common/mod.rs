@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 use lnet_node::{EventKind, EventQueue, Node, NodeEvent, NodeOptions, Progress};
@@ -11,21 +10,6 @@ use lnet_types::Nid;
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A port that is free now on every loopback address the tests use.
-pub(crate) fn free_port() -> u16 {
-    loop {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let free = |last: u8| TcpListener::bind((Ipv4Addr::new(127, 0, 0, last), port)).is_ok();
-        if (1..=9).all(free) {
-            return port;
-        }
-    }
-}
 
 pub(crate) fn nid(text: &str) -> Nid {
     text.parse().unwrap()
@@ -58,7 +42,7 @@ pub(crate) fn start_with(port: u16, nids: &[&str], rest: &str, progress: Progres
 pub(crate) fn next(queue: &EventQueue) -> NodeEvent {
     queue
         .wait(Some(PATIENCE))
-        .unwrap_or_else(|| panic!("no event within {PATIENCE:?}"))
+        .unwrap_or_else(|error| panic!("after {PATIENCE:?}: {error}"))
 }
 
 /// Waits for an event of this kind, past others; every event on the way must be a success.

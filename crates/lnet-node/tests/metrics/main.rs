@@ -17,7 +17,7 @@ use lnet_config::PeerConfig;
 use lnet_node::{MetricsEndpoint, MetricsOptions, Node, NodeOptions};
 use lnet_types::{Net, Nid};
 
-use common::{PATIENCE, free_port, nid, start};
+use common::{PATIENCE, nid, start};
 use openmetrics::{Exposition, Labels};
 
 fn serve(node: &Node) -> MetricsEndpoint {
@@ -57,7 +57,7 @@ fn scrape(endpoint: &MetricsEndpoint) -> Exposition {
 
 /// Two nodes, the first of which has pinged the second.
 fn after_traffic() -> (Node, Node) {
-    let port = free_port();
+    let port = testkit::port();
     let route = "route:\n- net: tcp9\n  gateway: 127.0.0.2@tcp\n  hop: 2\n";
     // The other one first: a node pings its gateways as soon as it runs.
     let asked = start(port, &["127.0.0.2@tcp"], "");
@@ -163,7 +163,7 @@ fn a_histogram_counts_every_sample_once_and_its_buckets_add_up() {
 
 #[test]
 fn what_goes_along_a_route_is_counted_by_it() {
-    let port = free_port();
+    let port = testkit::port();
     let beyond = start(
         port,
         &["127.0.0.4@tcp1"],
@@ -195,7 +195,7 @@ fn with_peers(count: u32) -> Node {
     });
     config.peers = peers.collect();
     let options = NodeOptions {
-        port: free_port(),
+        port: testkit::port(),
         ..NodeOptions::default()
     };
     Node::start(&config, options).unwrap()
@@ -266,7 +266,7 @@ fn routes_above_the_limit_are_only_numbers() {
 
 #[test]
 fn what_is_no_scrape_is_refused_by_its_status() {
-    let node = start(free_port(), &["127.0.0.1@tcp"], "");
+    let node = start(testkit::port(), &["127.0.0.1@tcp"], "");
     let endpoint = serve(&node);
     let status = |request: &str| {
         let (head, _) = ask(&endpoint, format!("{request}\r\n\r\n").as_bytes());
@@ -285,7 +285,7 @@ fn what_is_no_scrape_is_refused_by_its_status() {
 
 #[test]
 fn a_request_without_end_is_cut_off() {
-    let node = start(free_port(), &["127.0.0.1@tcp"], "");
+    let node = start(testkit::port(), &["127.0.0.1@tcp"], "");
     let endpoint = serve(&node);
     let exactly = [b'a'; 8 << 10];
     let (head, _) = ask(&endpoint, &exactly);
@@ -294,7 +294,7 @@ fn a_request_without_end_is_cut_off() {
 
 #[test]
 fn clients_that_say_nothing_neither_keep_others_out_for_long_nor_the_node_from_ending() {
-    let node = start(free_port(), &["127.0.0.1@tcp"], "");
+    let node = start(testkit::port(), &["127.0.0.1@tcp"], "");
     let endpoint = serve(&node);
     let mut silent: Vec<_> = (0..8).map(|_| connect(&endpoint)).collect();
     // Their time is over after some seconds, and then there is room again.
@@ -311,7 +311,7 @@ fn clients_that_say_nothing_neither_keep_others_out_for_long_nor_the_node_from_e
 
 #[test]
 fn a_client_that_sends_byte_by_byte_is_cut_off() {
-    let node = start(free_port(), &["127.0.0.1@tcp"], "");
+    let node = start(testkit::port(), &["127.0.0.1@tcp"], "");
     let endpoint = serve(&node);
     let mut stream = connect(&endpoint);
     // The pace is that of reads in vain.
@@ -327,7 +327,7 @@ fn a_client_that_sends_byte_by_byte_is_cut_off() {
 
 #[test]
 fn an_address_in_use_is_an_error_that_names_it() {
-    let node = start(free_port(), &["127.0.0.1@tcp"], "");
+    let node = start(testkit::port(), &["127.0.0.1@tcp"], "");
     let endpoint = serve(&node);
     let again = node.open_metrics(&MetricsOptions::at(endpoint.address()));
     let error = again.unwrap_err().to_string();
@@ -349,7 +349,7 @@ fn names_in(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_dashboard_and_the_rules_use_only_names_that_exist() {
-    let node = start(free_port(), &["127.0.0.1@tcp"], "");
+    let node = start(testkit::port(), &["127.0.0.1@tcp"], "");
     let options = MetricsOptions::at_port(0);
     let exported = Exposition::parse(&node.metrics(&options)).unwrap().names();
     let contrib = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../contrib");

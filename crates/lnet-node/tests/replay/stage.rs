@@ -9,7 +9,6 @@ use lnet_node::{Node, NodeOptions};
 use nix::sched::{CloneFlags, unshare};
 use socket2::{Domain, SockRef, Socket, Type};
 
-use crate::common::free_port;
 use crate::script::Script;
 
 /// A place for one episode.
@@ -87,7 +86,7 @@ fn act_on_loopback<R>(
     let home = |captured: Ipv4Addr| Ipv4Addr::new(127, 0, 0, captured.octets()[3]);
     let script = script.clone().moved(home(script.node), home(script.kernel));
     let stage = Stage {
-        port: free_port(),
+        port: testkit::port(),
         has_captured_ports: false,
         patience: casting.patience,
     };

@@ -1,15 +1,9 @@
 //! What a node must be like when nothing is under way and nothing is broken.
 
-use lnet_core::{Core, Health, NiId, PeerNiView};
+use lnet_core::{Core, NiId, PeerNiView};
 
 /// Descriptors of a core's own: its ping target.
 const OWN_DESCRIPTORS: usize = 1;
-
-pub(super) fn health_out_of_bounds(core: &Core) -> Option<String> {
-    let of_nis = core.nis().map(|ni| (ni.nid, ni.health.health));
-    let (nid, health) = of_nis.filter(|(_, health)| *health > Health::MAX).last()?;
-    Some(format!("health of {nid} is {}", health.value()))
-}
 
 /// What is not at rest, with the number of the invariant that says it must be.
 pub(super) fn unrest(core: &Core, sinks: usize) -> Option<(u8, String)> {

@@ -71,6 +71,8 @@ impl Options {
 pub enum Sabotage {
     /// The cores forget which paths their messages have used.
     ForgetUsedPaths,
+    /// The cores ask no interface that is ill whether it is well again.
+    ForgetRecoveries,
     /// A failed operation's SEND event is not delivered.
     DropSendEvent,
     /// The cores have the rules in the opposite order.
@@ -285,8 +287,10 @@ impl Sim {
         node.wake_at = u64::MAX;
         if let Some(core) = node.core.as_deref_mut() {
             #[cfg(feature = "broken")]
-            if self.sabotage == Some(Sabotage::ForgetUsedPaths) {
-                core.forget_used_paths();
+            match self.sabotage {
+                Some(Sabotage::ForgetUsedPaths) => core.forget_used_paths(),
+                Some(Sabotage::ForgetRecoveries) => core.forget_recoveries(),
+                _ => {}
             }
             core.tick(now);
         }

@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 #![expect(clippy::unwrap_used, reason = "test code")]
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 use lnet_node::{Node, NodeOptions};
@@ -12,21 +11,6 @@ use lnet_types::Nid;
 
 /// Far longer than anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A port that is free now on every loopback address the tests use.
-pub(crate) fn free_port() -> u16 {
-    loop {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let free = |last: u8| TcpListener::bind((Ipv4Addr::new(127, 0, 0, last), port)).is_ok();
-        if (1..=9).all(free) {
-            return port;
-        }
-    }
-}
 
 pub(crate) fn nid(text: &str) -> Nid {
     text.parse().unwrap()

@@ -272,6 +272,7 @@ impl Socklnd {
                 let answer = hello.reply(our.nid, our.incarnation, Ctype::NONE);
                 return self.refuse_hello(slot, &answer, refusal, None, now);
             }
+            Admission::Distrust(refusal) => return self.fail_passive(slot, refusal, now),
         }
         let answer = hello.reply(our.nid, our.incarnation, ctype);
         if !self.answer(slot, &answer) {
@@ -313,6 +314,7 @@ impl Socklnd {
         Inquiry {
             our_nid,
             peer_nid: key.id.nid,
+            remote: remote.filter(|_| self.config.match_addresses),
             is_dialling: peer.is_some_and(|it| {
                 it.dialler.is_connecting() && it.address.map(|address| address.ip()) == remote
             }),

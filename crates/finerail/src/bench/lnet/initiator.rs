@@ -6,12 +6,12 @@ use anyhow::{Context, bail};
 use bytes::Bytes;
 use lnet_node::{
     Event, EventKind, EventQueue, GetRequest, MatchEntry, Md, MdHandle, MdOptions, Node, NodeEvent,
-    Progress, PutRequest,
+    Progress, PutRequest, WaitError,
 };
 use lnet_types::ProcessId;
 
 use super::{
-    DATA_PORTAL, DONE_PORTAL, INITIATOR, MATCH_BITS, Place, ROUTED_TARGET, TARGET, free_port,
+    DATA_PORTAL, DONE_PORTAL, INITIATOR, MATCH_BITS, Place, ROUTED_TARGET, TARGET, reserve_port,
 };
 use crate::bench::child::{self, Peer, PeerSpec};
 use crate::bench::measure::Side;
@@ -48,7 +48,8 @@ struct Sources {
 
 impl Initiator {
     pub(in crate::bench) fn start(placement: &Placement, congestion: &str) -> anyhow::Result<Self> {
-        let port = free_port()?;
+        let reserved = reserve_port()?;
+        let port = reserved.number();
         let peer = |role| {
             let cpu = placement.target_cpu;
             Peer::start(&PeerSpec {
@@ -188,8 +189,10 @@ impl Initiator {
 
     fn wait(&mut self) -> anyhow::Result<NodeEvent> {
         for _ in 0..SILENCE_MAX_S {
-            if let Some(event) = self.queue.wait(Some(Duration::from_secs(1))) {
-                return Ok(event);
+            match self.queue.wait(Some(Duration::from_secs(1))) {
+                Ok(event) => return Ok(event),
+                Err(WaitError::TimedOut) => {}
+                Err(ended @ WaitError::Closed) => return Err(ended.into()),
             }
             self.peers.iter_mut().try_for_each(Peer::check_alive)?;
         }

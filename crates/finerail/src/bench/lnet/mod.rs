@@ -15,10 +15,11 @@ mod initiator;
 pub(super) mod target;
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 
 use anyhow::{Context, anyhow};
 use lnet_node::{Node, NodeOptions, Progress};
+use sys::ReservedPort;
 
 use super::child::{Peer, PeerSpec};
 use super::peer::Role;
@@ -100,20 +101,17 @@ impl Place {
     }
 }
 
-/// A TCP port above 1023 that nobody uses, for every node of one placement.
-fn free_port() -> anyhow::Result<u16> {
-    let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot open a socket")?;
-    Ok(socket
-        .local_addr()
-        .context("cannot ask for the port")?
-        .port())
+/// A TCP port above 1023 for every node of one placement; kept until all of them listen.
+fn reserve_port() -> anyhow::Result<ReservedPort> {
+    ReservedPort::on(Ipv4Addr::UNSPECIFIED).context("no TCP port is free")
 }
 
 /// Resident bytes of an endpoint process that has nothing to do.
 pub(super) fn idle_memory(congestion: &str) -> anyhow::Result<u64> {
     let cpus = sys::allowed_cpus().context("cannot ask which CPUs may be used")?;
     let cpu = cpus.first().copied().unwrap_or_default();
-    let port = free_port()?;
+    let reserved = reserve_port()?;
+    let port = reserved.number();
     let peer = Peer::start(&PeerSpec {
         role: Role::Idle,
         cpu,

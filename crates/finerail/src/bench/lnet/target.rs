@@ -25,7 +25,7 @@ pub(in crate::bench) fn serve(place: Place, args: &PeerArgs) -> anyhow::Result<(
 /// Counts the PUTs of each stream, and tells its initiator when the last has arrived.
 fn count_streams(node: &Node, queue: &EventQueue, done: MdHandle) -> anyhow::Result<()> {
     let mut arrived = 0;
-    while let Some(NodeEvent { event, .. }) = queue.wait(None) {
+    while let Ok(NodeEvent { event, .. }) = queue.wait(None) {
         if let Err(errno) = event.status {
             bail!("{:?} failed with errno {}", event.kind, errno.0);
         }
@@ -57,7 +57,7 @@ pub(in crate::bench) fn forward(args: &PeerArgs) -> anyhow::Result<()> {
     // Nothing is ever put there: waiting drives the node.
     let queue = node.event_queue();
     peer::ready(args.port)?;
-    while queue.wait(None).is_some() {}
+    while queue.wait(None).is_ok() {}
     Ok(())
 }
 
@@ -66,6 +66,6 @@ pub(in crate::bench) fn idle(args: &PeerArgs) -> anyhow::Result<()> {
     let node = IDLE.start(args.port, &args.congestion, Progress::Thread)?;
     peer::ready(args.port)?;
     let queue = node.event_queue();
-    while queue.wait(None).is_some() {}
+    while queue.wait(None).is_ok() {}
     Ok(())
 }
