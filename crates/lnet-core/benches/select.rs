@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use lnet_core::{Core, CoreConfig, Globals, NiConfig, RouterBuffers, SendQuery, Tunables};
+use lnet_core::{Core, CoreConfig, Entropy, Globals, NiConfig, RouterBuffers, SendQuery, Tunables};
 use lnet_policy::{Priority, Rule, RuleList};
 use lnet_types::{Net, Nid, Time};
 
@@ -21,7 +21,7 @@ fn remote(number: u32, nets: u16) -> Nid {
 
 fn core(interfaces: u32, nets: u16, rules: u32) -> Option<Core> {
     let config = CoreConfig {
-        interface_cookie: 1,
+        entropy: Entropy::from_seed(1),
         seed: 1,
         globals: Globals::default(),
         buffers: RouterBuffers::default(),

@@ -9,14 +9,14 @@ use thiserror::Error;
 
 use crate::event::Errno;
 use crate::health::Health;
+use crate::wire_handle::Entropy;
 
 /// What a core is created with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoreConfig {
-    /// First half of every wire handle of this instance; constant for its life, and different in the
-    /// next one (section 1.6).
-    pub interface_cookie: u64,
-    /// Seed of everything that is drawn, such as hash keys.
+    /// What nobody outside may guess is made of this: the handles on the wire and the keys of hashes.
+    pub entropy: Entropy,
+    /// Seed of everything that is drawn and no secret, such as what an injected fault strikes.
     pub seed: u64,
     /// Parameters of the whole node.
     pub globals: Globals,

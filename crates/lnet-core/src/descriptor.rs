@@ -14,13 +14,14 @@
 //! ```
 //!
 //! A live descriptor that was created to be unlinked when exhausted ceases the same way. Handles are
-//! counted up from 1 and never reused, so a late ACK or REPLY finds nothing.
+//! counted up from 1 and never reused, so a late ACK or REPLY finds nothing. The wire shows them permuted.
 
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::MessageType;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::awaited::Awaited;
 use crate::io::{CoreBuffer, TxId};
 use crate::latency::Departure;
 use crate::md::{MdHandle, MdOptions, MdSpec, MeHandle};
@@ -83,10 +84,8 @@ pub(crate) struct Md {
     pub(crate) sends: SmallVec<[TxId; 2]>,
     /// Unlinked or expired.
     pub(crate) dead: bool,
-    /// ACKs that may still come.
-    pub(crate) acks: u32,
-    /// REPLYs that may still come.
-    pub(crate) replies: u32,
+    /// ACKs and REPLYs that may still come.
+    pub(crate) awaited: Awaited,
     /// Until when they are waited for, and what to say when they do not come.
     pub(crate) tracked: Option<Tracked>,
     /// Its last request, until that is answered.
@@ -105,8 +104,7 @@ impl Md {
             users: 0,
             sends: SmallVec::new(),
             dead: false,
-            acks: 0,
-            replies: 0,
+            awaited: Awaited::default(),
             tracked: None,
             departure: None,
         }

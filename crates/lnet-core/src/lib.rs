@@ -24,6 +24,7 @@
 //!    Transmit   sent   header   Verdict   arrived   Resume
 //! ```
 
+mod awaited;
 #[cfg(feature = "broken")]
 mod broken;
 mod buffers;
@@ -69,6 +70,7 @@ mod tests;
 mod timer;
 mod tx;
 mod view;
+mod wire_handle;
 
 use std::collections::VecDeque;
 
@@ -109,6 +111,7 @@ pub use state::{
 };
 pub use status::{DropReason, MessageStatus, ProtocolError};
 pub use view::{NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView};
+pub use wire_handle::Entropy;
 
 use crate::timer::Timer;
 
@@ -136,8 +139,8 @@ use crate::timer::Timer;
 /// use lnet_core::*;
 /// use lnet_types::{ProcessId, Time};
 ///
-/// let config = |interface_cookie| CoreConfig {
-///     interface_cookie,
+/// let config = |seed| CoreConfig {
+///     entropy: Entropy::from_seed(seed),
 ///     seed: 1,
 ///     globals: Globals::default(),
 ///     buffers: RouterBuffers::default(),
@@ -208,6 +211,7 @@ use crate::timer::Timer;
 #[derive(Debug)]
 pub struct Core {
     config: CoreConfig,
+    wire_handles: wire_handle::WireHandles,
     nis: ni::Nis,
     peers: peer::Peers,
     routes: route::Routes,
@@ -234,8 +238,9 @@ impl Core {
     #[must_use]
     pub fn new(config: CoreConfig, _now: Time) -> Self {
         let mut core = Self {
+            wire_handles: wire_handle::WireHandles::new(&config.entropy),
             nis: ni::Nis::new(),
-            peers: peer::Peers::new(config.seed, MAX_PEER_NIS),
+            peers: peer::Peers::new(config.entropy.hash_key(), MAX_PEER_NIS),
             routes: route::Routes::default(),
             portals: (0..PORTALS).map(|_| matching::Portal::default()).collect(),
             mes: matching::Mes::default(),

@@ -142,11 +142,7 @@ impl Core {
 
     /// A response came; when it was the last one, nothing is waited for any more.
     pub(crate) fn responded(&mut self, handle: MdHandle) {
-        if self
-            .mds
-            .get(handle)
-            .is_some_and(|md| md.acks == 0 && md.replies == 0)
-        {
+        if self.mds.get(handle).is_some_and(|md| md.awaited.is_empty()) {
             self.untrack(handle);
         }
     }

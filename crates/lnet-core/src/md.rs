@@ -3,7 +3,7 @@
 use bitflags::bitflags;
 use lnet_types::ProcessId;
 
-/// Names a memory descriptor; never reused. Its object cookie on the wire.
+/// Names a memory descriptor of this core; never reused, and never seen on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MdHandle(pub u64);
 

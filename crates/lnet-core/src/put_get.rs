@@ -105,7 +105,7 @@ impl Core {
     ) -> Result<(), PortalError> {
         let none = Handle::NONE;
         let ack_wmd = if put.ack {
-            self.wire_handle(put.md)
+            self.wire_handles.of(put.md)
         } else {
             none
         };
@@ -141,7 +141,10 @@ impl Core {
             hints,
             exact: false,
         };
-        self.startable(md)?.acks += u32::from(put.ack);
+        let entry = self.startable(md)?;
+        if put.ack {
+            entry.awaited.expect(target.nid, MessageType::Ack);
+        }
         self.start(&start, now);
         Ok(())
     }
@@ -189,7 +192,7 @@ impl Core {
         exact: bool,
         now: Time,
     ) -> Result<(), PortalError> {
-        let return_wmd = self.wire_handle(get.md);
+        let return_wmd = self.wire_handles.of(get.md);
         let GetRequest {
             md,
             source,
@@ -199,7 +202,7 @@ impl Core {
             offset,
         } = get;
         let entry = self.startable(md)?;
-        entry.replies += 1;
+        entry.awaited.expect(target.nid, MessageType::Reply);
         let body = Body::Get(Get {
             return_wmd,
             match_bits,
@@ -224,13 +227,6 @@ impl Core {
         };
         self.start(&start, now);
         Ok(())
-    }
-
-    fn wire_handle(&self, md: MdHandle) -> Handle {
-        Handle {
-            interface: self.config.interface_cookie,
-            object: md.0,
-        }
     }
 
     fn startable(&mut self, md: MdHandle) -> Result<&mut Md, PortalError> {

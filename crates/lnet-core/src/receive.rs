@@ -8,7 +8,7 @@ use crate::counters::Arrival;
 use crate::event::{Event, EventKind};
 use crate::io::{Landing, NiId, Payload, Place, Verdict};
 use crate::matching::{Match, Wanted};
-use crate::md::{MdHandle, MdOptions};
+use crate::md::MdHandle;
 use crate::recovery::Patient;
 use crate::rx::{Origin, Rx, Stage};
 use crate::status::{DropReason, ProtocolError};
@@ -206,7 +206,7 @@ impl Core {
     }
 
     /// Who a message is from, as upper layers know it.
-    fn initiator(&self, header: &Header) -> ProcessId {
+    pub(crate) fn initiator(&self, header: &Header) -> ProcessId {
         let source = header.src_nid;
         let own = self.nis.by_nid(source).is_some() && !source.is_loopback();
         let nid = match self.primary_nid().filter(|_| own) {
@@ -320,57 +320,8 @@ impl Core {
         }
     }
 
-    /// An ACK or REPLY counts only for a descriptor that waits for one: a REPLY to what was only ever
-    /// the source of PUTs would overwrite memory that nobody offered.
-    fn accept_response(
-        &mut self,
-        origin: &Origin,
-        handle: Handle,
-    ) -> Result<(Event, Landing), DropReason> {
-        let header = &origin.header;
-        let ours = handle.interface == self.config.interface_cookie;
-        let md = Some(MdHandle(handle.object))
-            .filter(|_| ours)
-            .ok_or(DropReason::UnknownHandle)?;
-        let place = self.place(md);
-        let entry = self.mds.get_mut(md).ok_or(DropReason::UnknownHandle)?;
-        if entry.dead || entry.attached || entry.threshold == Some(0) {
-            return Err(DropReason::UnknownHandle);
-        }
-        let is_reply = header.body.message_type() == MessageType::Reply;
-        let awaited = if is_reply {
-            &mut entry.replies
-        } else {
-            &mut entry.acks
-        };
-        let left = awaited.checked_sub(1).ok_or(DropReason::UnknownHandle)?;
-        let truncate = entry.spec.options.contains(MdOptions::TRUNCATE);
-        let length = header.payload_length;
-        if is_reply && length > entry.spec.length && !truncate {
-            return Err(DropReason::TooLong);
-        }
-        *awaited = left;
-        let length = length.min(entry.spec.length);
-        entry.begin();
-        self.responded(md);
-        let mut event = self.incoming_event(origin, md);
-        event.initiator = self.initiator(header);
-        event.mlength = match header.body {
-            Body::Ack(ack) => ack.mlength,
-            _ => length,
-        };
-        Ok((
-            event,
-            Landing {
-                place,
-                offset: 0,
-                length,
-            },
-        ))
-    }
-
     /// The event of a message that arrived, as far as the header gives it.
-    fn incoming_event(&self, origin: &Origin, md: MdHandle) -> Event {
+    pub(crate) fn incoming_event(&self, origin: &Origin, md: MdHandle) -> Event {
         let header = &origin.header;
         let (kind, portal, match_bits, hdr_data) = match header.body {
             Body::Ack(ack) => (EventKind::Ack, LNET_PORTAL, ack.match_bits, 0),

@@ -138,11 +138,13 @@ pub enum DropReason {
     NotForwarded,
     /// A fault that was injected on purpose.
     FaultInjected,
+    /// An ACK or REPLY that names an operation of ours, from a node that was not asked.
+    WrongResponder,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::NotRouting,
         Self::BadPortal,
         Self::NoMatch,
@@ -158,6 +160,7 @@ impl DropReason {
         Self::Incomplete,
         Self::NotForwarded,
         Self::FaultInjected,
+        Self::WrongResponder,
     ];
 }
 

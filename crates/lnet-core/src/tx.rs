@@ -220,11 +220,15 @@ impl Core {
         match tx.send {
             Send::Response { .. } => {}
             Send::Forward { .. } => tx.header.dest_nid = path.dest,
-            Send::Request(_) => {
+            Send::Request(request) => {
                 tx.header.dest_nid = path.dest;
                 tx.header.src_nid = self.nis.get(path.ni).map_or(Nid::ANY, |ni| ni.nid);
-                let md = tx.descriptor().and_then(|md| self.mds.get_mut(md));
-                if let Some(tracked) = md.and_then(|md| md.tracked.as_mut()) {
+                let Some(md) = tx.descriptor().and_then(|md| self.mds.get_mut(md)) else {
+                    return;
+                };
+                let target = request.target.nid;
+                md.awaited.departs(target, path.dest, path.route.is_some());
+                if let Some(tracked) = md.tracked.as_mut() {
                     tracked.next_hop = path.next_hop.nid;
                 }
             }

@@ -8,7 +8,7 @@
 )]
 
 use lnet_core::{
-    Core, CoreConfig, Globals, Health, MdOptions, MdSpec, MessageStatus, NiConfig, Output,
+    Core, CoreConfig, Entropy, Globals, Health, MdOptions, MdSpec, MessageStatus, NiConfig, Output,
     PutRequest, Route, RouterBuffers, SendQuery, Tunables, UsedPaths,
 };
 use lnet_explain::{Change, Node, Path, Question, explain, what_if};
@@ -99,7 +99,7 @@ fn core(history: &History) -> Core {
         ..Globals::default()
     };
     let config = CoreConfig {
-        interface_cookie: 7,
+        entropy: Entropy::from_seed(7),
         seed: 7,
         globals,
         buffers: RouterBuffers::default(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lnet_config::{
     Buffers, Config, Ip2Nets, LndTunables, NetConfig, NiConfig, NoRuleApplies, RouteConfig,
 };
-use lnet_core::{Core, CoreConfig, Globals, NiId, Route, RouterBuffers, Tunables};
+use lnet_core::{Core, CoreConfig, Entropy, Globals, NiId, Route, RouterBuffers, Tunables};
 use lnet_tcp::{
     AcceptMode, AddNiError, LndNi, NiKey, NiTuning, Socklnd, SocklndConfig, SourcePorts,
 };
@@ -29,6 +29,9 @@ pub enum StartError {
     /// The operating system refused the event loop, its waker or its thread.
     #[error("cannot set up the event loop: {0}")]
     EventLoop(io::Error),
+    /// The operating system gives no random bytes, so the node's handles could be guessed.
+    #[error("cannot draw random bytes: {0}")]
+    Random(getrandom::Error),
     /// The addresses of this machine cannot be listed.
     #[error("cannot list this machine's network interfaces: {0}")]
     Interfaces(io::Error),
@@ -70,7 +73,7 @@ pub(crate) fn engine(
 ) -> Result<Engine, StartError> {
     warn_of_settings_without_effect(config);
     let watched = registry.try_clone().map_err(StartError::EventLoop)?;
-    let mut engine = bare_engine(config, options, registry, clock);
+    let mut engine = bare_engine(config, options, registry, clock)?;
     let now = engine.now();
     // A one-shot node is gone before a link could change.
     if !options.one_shot {
@@ -95,7 +98,7 @@ pub(crate) fn rehearsal(
         accept: Some(AcceptMode::None),
         ..options.clone()
     };
-    let mut engine = bare_engine(config, &options, registry, Clock::start());
+    let mut engine = bare_engine(config, &options, registry, Clock::start())?;
     let now = engine.now();
     add_interfaces(&mut engine, config, now)?;
     add_routes_and_peers(&mut engine.side.core, config, now)?;
@@ -104,12 +107,17 @@ pub(crate) fn rehearsal(
 }
 
 /// With parameters, and nothing else.
-fn bare_engine(config: &Config, options: &NodeOptions, registry: Registry, clock: Clock) -> Engine {
+fn bare_engine(
+    config: &Config,
+    options: &NodeOptions,
+    registry: Registry,
+    clock: Clock,
+) -> Result<Engine, StartError> {
     let now = clock.now();
     let globals = globals(&config.globals, options);
     let incarnation = wall_clock_nanos();
     let core = CoreConfig {
-        interface_cookie: incarnation,
+        entropy: entropy()?,
         seed: options.seed,
         globals,
         buffers: router_buffers(config.buffers),
@@ -121,7 +129,13 @@ fn bare_engine(config: &Config, options: &NodeOptions, registry: Registry, clock
     let core = Core::new(core, now);
     let mut engine = Engine::new(socklnd, core, incarnation, options.clone(), clock);
     engine.kept = KeptGlobals::of(&config.globals);
-    engine
+    Ok(engine)
+}
+
+fn entropy() -> Result<Entropy, StartError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(StartError::Random)?;
+    Ok(Entropy::new(bytes))
 }
 
 fn add_interfaces(engine: &mut Engine, config: &Config, now: Time) -> Result<(), StartError> {

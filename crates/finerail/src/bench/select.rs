@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use comfy_table::{CellAlignment, Table, presets};
-use lnet_core::{Core, CoreConfig, Globals, NiConfig, RouterBuffers, SendQuery, Tunables};
+use lnet_core::{Core, CoreConfig, Entropy, Globals, NiConfig, RouterBuffers, SendQuery, Tunables};
 use lnet_policy::{Priority, Rule, RuleList};
 use lnet_types::{Net, Nid, Time};
 use serde::Serialize;
@@ -127,7 +127,7 @@ fn remote(number: u32, nets: u16) -> Nid {
 /// A node and a Multi-Rail peer, with rules for interfaces of the peer.
 fn core(interfaces: u32, nets: u16, rules: u32) -> anyhow::Result<Core> {
     let config = CoreConfig {
-        interface_cookie: 1,
+        entropy: Entropy::from_seed(1),
         seed: 1,
         globals: Globals::default(),
         buffers: RouterBuffers::default(),

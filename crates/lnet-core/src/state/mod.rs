@@ -30,6 +30,7 @@ use crate::health::{Health, NiHealthStats, PeerHealthStats};
 use crate::io::NiId;
 use crate::peer::PeerNi;
 use crate::recovery::{Patient, Recovery};
+use crate::wire_handle::Entropy;
 
 pub use json::StateJsonError;
 
@@ -212,7 +213,10 @@ impl Core {
             sequence: state.seq,
         });
         SelectionState {
-            config: self.config.clone(),
+            config: CoreConfig {
+                entropy: Entropy::withheld(),
+                ..self.config.clone()
+            },
             sequence: self.nis.net_seq,
             nets: nets.filter(|state| state.net != Net::LO).collect(),
             nis: self.ni_selections(),

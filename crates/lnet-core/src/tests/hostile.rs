@@ -37,18 +37,23 @@ fn offer(net: &mut Net, header: &Header) -> Verdict {
         .header(ni, ProcessId::lustre(nid("10.0.0.2@tcp")), header, now)
 }
 
-fn reply_to(object: u64) -> Body {
-    Body::Reply(Reply {
-        dst_wmd: Handle {
-            interface: 100,
-            object,
-        },
-    })
+fn handle_of(net: &mut Net, md: MdHandle) -> Handle {
+    net.core(0).wire_handles.of(md)
 }
 
-fn ack_to(interface: u64, object: u64) -> Body {
+/// A response to an operation of this descriptor, from the peer.
+fn offer_to(net: &mut Net, md: MdHandle, body: fn(Handle) -> Body, length: u32) -> Verdict {
+    let handle = handle_of(net, md);
+    offer(net, &header(body(handle), length))
+}
+
+fn reply_to(dst_wmd: Handle) -> Body {
+    Body::Reply(Reply { dst_wmd })
+}
+
+fn ack_to(dst_wmd: Handle) -> Body {
     Body::Ack(Ack {
-        dst_wmd: Handle { interface, object },
+        dst_wmd,
         match_bits: 7,
         mlength: 0,
     })
@@ -116,7 +121,11 @@ fn lengths_that_a_type_may_not_have_are_refused() {
         src_offset: 0,
         sink_length: 0,
     });
-    for (body, length) in [(put(30, 0), 1 << 20 | 1), (get, 1), (ack_to(100, 1), 1)] {
+    for (body, length) in [
+        (put(30, 0), 1 << 20 | 1),
+        (get, 1),
+        (ack_to(Handle::NONE), 1),
+    ] {
         let verdict = offer(&mut net, &header(body, length));
         assert_eq!(verdict, Verdict::Refuse(ProtocolError::BadLength));
     }
@@ -168,13 +177,16 @@ fn responses_to_nothing_are_dropped() {
     let mut net = Net::pair();
     let attached = net.attach(0, any_me(), open_md(16));
     let idle = net.bind(0, &[0; 4], 2);
+    let [attached, idle, none] =
+        [attached, idle, MdHandle(u64::MAX)].map(|md| handle_of(&mut net, md));
+    let interface = !idle.interface;
     let bodies = [
-        ack_to(100, u64::MAX),
-        ack_to(101, idle.0),
-        ack_to(100, idle.0),
-        ack_to(100, attached.0),
-        reply_to(attached.0),
-        reply_to(0),
+        ack_to(none),
+        ack_to(Handle { interface, ..idle }),
+        ack_to(idle),
+        ack_to(attached),
+        reply_to(attached),
+        reply_to(Handle::NONE),
     ];
     for body in bodies {
         let verdict = offer(&mut net, &header(body, 0));
@@ -192,7 +204,7 @@ fn a_reply_cannot_write_into_the_source_of_a_put() {
     net.keep_answers = true;
     let md = net.put(0, b"secret", true, "10.0.0.2@tcp");
     net.run();
-    let verdict = offer(&mut net, &header(reply_to(md.0), 6));
+    let verdict = offer_to(&mut net, md, reply_to, 6);
     assert_eq!(verdict, Verdict::Discard(DropReason::UnknownHandle));
 }
 
@@ -202,9 +214,10 @@ fn an_ack_for_an_earlier_life_of_the_node_is_dropped() {
     net.keep_answers = true;
     let md = net.put(0, b"x", true, "10.0.0.2@tcp");
     net.run();
-    let verdict = offer(&mut net, &header(ack_to(99, md.0), 0));
+    let handle = Core::new(config(99), net.now).wire_handles.of(md);
+    let verdict = offer(&mut net, &header(ack_to(handle), 0));
     assert_eq!(verdict, Verdict::Discard(DropReason::UnknownHandle));
-    let verdict = offer(&mut net, &header(ack_to(100, md.0), 0));
+    let verdict = offer_to(&mut net, md, ack_to, 0);
     assert!(matches!(verdict, Verdict::Receive { .. }));
 }
 
@@ -230,7 +243,7 @@ fn a_reply_longer_than_asked_for_is_dropped_or_cut() {
         };
         let now = net.now;
         net.core(0).get(get, now).unwrap();
-        match offer(&mut net, &header(reply_to(md.0), 5)) {
+        match offer_to(&mut net, md, reply_to, 5) {
             Verdict::Receive { landing, .. } => assert_eq!(Some(landing.length), expected),
             verdict => {
                 assert_eq!(
@@ -267,7 +280,7 @@ fn an_ack_counts_once() {
     net.core(0).put(put, now).unwrap();
     net.run();
     assert_eq!(net.kinds(0), [EventKind::Send, EventKind::Ack]);
-    let again = offer(&mut net, &header(ack_to(100, md.0), 0));
+    let again = offer_to(&mut net, md, ack_to, 0);
     assert_eq!(again, Verdict::Discard(DropReason::UnknownHandle));
 }
 
@@ -306,9 +319,9 @@ fn any_nid() -> impl Strategy<Value = Nid> {
 fn any_body() -> impl Strategy<Value = Body> {
     let handle = prop_oneof![
         Just(Handle::NONE),
-        (0..20_u64).prop_map(|object| Handle {
-            interface: 1,
-            object
+        (0..20_u64).prop_map(|md| {
+            // The handles of the victim.
+            crate::wire_handle::WireHandles::new(&Entropy::from_seed(1)).of(MdHandle(md))
         }),
     ];
     let number = prop_oneof![0..70_u32, any::<u32>()];

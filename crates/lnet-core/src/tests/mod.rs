@@ -14,6 +14,7 @@ mod ping;
 mod put_get;
 mod rails;
 mod random;
+mod responders;
 mod routes;
 mod state;
 mod timeout;

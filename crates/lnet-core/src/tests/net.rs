@@ -76,7 +76,7 @@ pub(super) fn globals() -> Globals {
 
 pub(super) fn config(cookie: u64) -> CoreConfig {
     CoreConfig {
-        interface_cookie: cookie,
+        entropy: Entropy::from_seed(cookie),
         seed: 7,
         globals: globals(),
         buffers: RouterBuffers {

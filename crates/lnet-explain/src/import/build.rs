@@ -8,8 +8,8 @@ use lnet_config::{
     Status,
 };
 use lnet_core::{
-    CoreConfig, Globals, Health, NetSelection, NiHealthStats, PeerHealthStats, PeerNiSelection,
-    Route, RouteSelection, RouterBuffers, SelectionState, Tunables,
+    CoreConfig, Entropy, Globals, Health, NetSelection, NiHealthStats, PeerHealthStats,
+    PeerNiSelection, Route, RouteSelection, RouterBuffers, SelectionState, Tunables,
 };
 use lnet_policy::Profile;
 use lnet_types::{LndType, Net, Nid, Time};
@@ -431,7 +431,7 @@ fn config(document: &Document, settings: &Settings) -> CoreConfig {
         ..default
     };
     CoreConfig {
-        interface_cookie: 1,
+        entropy: Entropy::from_seed(1),
         seed: 1,
         globals,
         buffers: RouterBuffers::default(),

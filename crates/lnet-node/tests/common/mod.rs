@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
+pub(crate) mod raw;
+
 use std::time::Duration;
 
 use lnet_node::{EventKind, EventQueue, Node, NodeEvent, NodeOptions, Progress};

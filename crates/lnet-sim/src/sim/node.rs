@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use lnet_core::{
-    Core, CoreConfig, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, MessageStatus, NiConfig,
-    NiId, Place, RouterBuffer, RxId, Transmit,
+    Core, CoreConfig, Entropy, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, MessageStatus,
+    NiConfig, NiId, Place, RouterBuffer, RxId, Transmit,
 };
 use lnet_types::{Nid, ProcessId, Time};
 use rustc_hash::FxHashMap;
@@ -234,7 +234,7 @@ impl Sim {
 
 fn core_of(plan: &Plan, spec: &NodeSpec, cookie: u64, now: Time) -> Core {
     let config = CoreConfig {
-        interface_cookie: cookie,
+        entropy: Entropy::from_seed(plan.seed ^ cookie),
         seed: plan.seed ^ cookie,
         globals: plan.world.globals,
         buffers: spec.buffers,

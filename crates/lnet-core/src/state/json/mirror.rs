@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::text;
 use crate::{
-    CoreConfig, GatewaySelection, Globals, Health, NetSelection, NiDevice, NiHealthStats,
+    CoreConfig, Entropy, GatewaySelection, Globals, Health, NetSelection, NiDevice, NiHealthStats,
     NiSelection, PeerHealthStats, PeerNiSelection, PeerSelection, RecoverySelection, Route,
     RouteSelection, RouterBuffers, Tunables, UsedPaths,
 };
@@ -18,7 +18,8 @@ use crate::{
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "CoreConfig", deny_unknown_fields)]
 pub(super) struct ConfigDef {
-    interface_cookie: u64,
+    #[serde(skip, default = "Entropy::withheld")]
+    entropy: Entropy,
     seed: u64,
     #[serde(with = "GlobalsDef")]
     globals: Globals,

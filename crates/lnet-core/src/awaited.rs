@@ -1,0 +1,180 @@
+//! Which responses a descriptor waits for, and from whom one is believed.
+//!
+//! The handle that a response must know is the secret ([`crate::wire_handle`]). On top of it the sender must be one that
+//! the answer can come from:
+//!
+//! | the source is | handed to us by | believed |
+//! |---|---|---|
+//! | a NID of the target's peer | that peer | yes |
+//! | a NID of the target's peer | a router, after a request that went through one | yes; ways there and back may differ |
+//! | another NID | a gateway of ours, after a request that went through one | yes; a router may divert a request to an interface of the target that only the router knows |
+//! | anything else | | no |
+
+use lnet_types::Nid;
+use lnet_wire::{Body, Handle, MessageType};
+use smallvec::SmallVec;
+
+use crate::Core;
+use crate::event::Event;
+use crate::io::{Landing, NiId};
+use crate::md::MdOptions;
+use crate::rx::Origin;
+use crate::status::DropReason;
+
+/// The responses that a descriptor waits for, by the NID that was asked.
+#[derive(Debug, Default)]
+pub(crate) struct Awaited(SmallVec<[Asked; 1]>);
+
+/// What one NID was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    target: Nid,
+    /// The NID of the target's peer that the last request went to.
+    destination: Nid,
+    /// A request went through a router.
+    routed: bool,
+    acks: u32,
+    replies: u32,
+}
+
+impl Asked {
+    fn of(&mut self, response: MessageType) -> &mut u32 {
+        match response {
+            MessageType::Reply => &mut self.replies,
+            _ => &mut self.acks,
+        }
+    }
+
+    fn waits_for(&self, response: MessageType) -> bool {
+        match response {
+            MessageType::Reply => self.replies > 0,
+            _ => self.acks > 0,
+        }
+    }
+}
+
+impl Awaited {
+    /// A request is about to go out; this is its response.
+    pub(crate) fn expect(&mut self, target: Nid, response: MessageType) {
+        if let Some(asked) = self.0.iter_mut().find(|asked| asked.target == target) {
+            *asked.of(response) += 1;
+            return;
+        }
+        let mut asked = Asked {
+            target,
+            destination: target,
+            routed: false,
+            acks: 0,
+            replies: 0,
+        };
+        *asked.of(response) = 1;
+        self.0.push(asked);
+    }
+
+    /// An attempt to send a request has a path.
+    pub(crate) fn departs(&mut self, target: Nid, destination: Nid, routed: bool) {
+        if let Some(asked) = self.0.iter_mut().find(|asked| asked.target == target) {
+            asked.destination = destination;
+            asked.routed |= routed;
+        }
+    }
+
+    /// One response less is waited for.
+    fn arrives(&mut self, target: Nid, response: MessageType) {
+        let Some(at) = self.0.iter().position(|asked| asked.target == target) else {
+            return;
+        };
+        let left = self.0[at].of(response);
+        *left = left.saturating_sub(1);
+        if self.0[at].acks == 0 && self.0[at].replies == 0 {
+            self.0.remove(at);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Core {
+    /// An ACK or REPLY counts only for a descriptor that waits for one, and from whom it waits for one: a
+    /// REPLY to what was only ever the source of PUTs would overwrite memory that nobody offered.
+    pub(crate) fn accept_response(
+        &mut self,
+        origin: &Origin,
+        handle: Handle,
+    ) -> Result<(Event, Landing), DropReason> {
+        let header = &origin.header;
+        let unknown = DropReason::UnknownHandle;
+        let md = self.wire_handles.descriptor(handle).ok_or(unknown)?;
+        let entry = self.mds.get(md).ok_or(unknown)?;
+        if entry.dead || entry.attached || entry.threshold == Some(0) {
+            return Err(unknown);
+        }
+        let response = header.body.message_type();
+        let target = self.asked_for(&entry.awaited, origin, response)?;
+        let truncate = entry.spec.options.contains(MdOptions::TRUNCATE);
+        let length = header.payload_length;
+        if response == MessageType::Reply && length > entry.spec.length && !truncate {
+            return Err(DropReason::TooLong);
+        }
+        let landing = Landing {
+            place: self.place(md),
+            offset: 0,
+            length: length.min(entry.spec.length),
+        };
+        if let Some(entry) = self.mds.get_mut(md) {
+            entry.awaited.arrives(target, response);
+            entry.begin();
+        }
+        self.responded(md);
+        let mut event = self.incoming_event(origin, md);
+        event.initiator = self.initiator(header);
+        event.mlength = match header.body {
+            Body::Ack(ack) => ack.mlength,
+            _ => landing.length,
+        };
+        Ok((event, landing))
+    }
+
+    /// The NID that was asked for the response that a message is.
+    fn asked_for(
+        &self,
+        awaited: &Awaited,
+        origin: &Origin,
+        response: MessageType,
+    ) -> Result<Nid, DropReason> {
+        let mut asked = awaited.0.iter().filter(|asked| asked.waits_for(response));
+        let mut refused = DropReason::UnknownHandle;
+        asked
+            .find(|asked| {
+                refused = DropReason::WrongResponder;
+                self.may_answer_for(asked, origin)
+            })
+            .map(|asked| asked.target)
+            .ok_or(refused)
+    }
+
+    fn may_answer_for(&self, asked: &Asked, origin: &Origin) -> bool {
+        if origin.ni == NiId::LOOPBACK {
+            return true;
+        }
+        let (source, sender) = (origin.header.src_nid, origin.from.nid);
+        let is_target = source == asked.target
+            || source == asked.destination
+            || self.are_one_peer(source, asked.target);
+        if source.net() == sender.net() {
+            return is_target && (source == sender || self.are_one_peer(source, sender));
+        }
+        asked.routed && (is_target || self.is_way_out(sender))
+    }
+
+    fn are_one_peer(&self, one: Nid, other: Nid) -> bool {
+        self.peers.primary_of(one) == self.peers.primary_of(other)
+    }
+
+    /// A route of ours leads through the peer with this NID.
+    fn is_way_out(&self, nid: Nid) -> bool {
+        self.peers.owner_of(nid).is_some_and(|peer| peer.routes > 0)
+    }
+}

@@ -1,0 +1,185 @@
+//! Handles as they go on the wire, which nobody outside can guess (section 1.6).
+//!
+//! ```text
+//!  entropy ─┬─▶ interface cookie, the first half of every handle
+//!           ├─▶ key of a permutation:  descriptor 1, 2, 3 … ◀──▶ object cookie, the second half
+//!           └─▶ key of the peer table's hash
+//! ```
+//!
+//! Whoever can name a descriptor can complete its operation with bytes of its own choice. A peer learns the handles of
+//! the requests that it was sent, and nothing about any other one: the object cookie is the descriptor's number under
+//! the block cipher Speck64/128 (Beaulieu and others, 2013). A permutation, unlike a hash, has an inverse, so an answer
+//! finds its descriptor without a table, and a number that is never reused gives a cookie that is never reused.
+
+use std::fmt;
+
+use lnet_wire::Handle;
+
+use crate::md::MdHandle;
+
+const ROUNDS: usize = 27;
+
+/// What a core draws its secrets from: 32 bytes that nobody outside can guess.
+///
+/// Two cores with the same entropy have the same handles, so a node takes fresh bytes from the operating system
+/// whenever it starts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Entropy([u64; 4]);
+
+impl Entropy {
+    /// These bytes.
+    #[must_use]
+    pub fn new(bytes: [u8; 32]) -> Self {
+        let mut words = [0; 4];
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        Self(words)
+    }
+
+    /// Bytes that a simulation or a test can have again. Whoever knows the seed can forge answers.
+    #[must_use]
+    pub fn from_seed(seed: u64) -> Self {
+        // The four numbers that SplitMix64 gives first.
+        Self([1, 2, 3, 4].map(|round: u64| {
+            let state = seed.wrapping_add(round.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let mixed = (state ^ state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+            mixed ^ mixed >> 31
+        }))
+    }
+
+    /// What stands in for the entropy of a core whose state is copied: a copy selects paths as the core does, and whoever
+    /// reads it learns nothing about the core's handles.
+    pub(crate) const fn withheld() -> Self {
+        Self([0; 4])
+    }
+
+    /// The key of the peer table's hash.
+    pub(crate) fn hash_key(&self) -> u64 {
+        self.0[3]
+    }
+}
+
+/// Entropy is a secret: it shows in no log.
+impl fmt::Debug for Entropy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Entropy")
+    }
+}
+
+/// Gives descriptors their handles on the wire, and finds descriptors by them.
+pub(crate) struct WireHandles {
+    interface: u64,
+    round_keys: [u32; ROUNDS],
+}
+
+impl WireHandles {
+    pub(crate) fn new(entropy: &Entropy) -> Self {
+        let [cookie, low, high, _] = entropy.0;
+        Self {
+            // All bits set are half of the handle that names nothing.
+            interface: if cookie == u64::MAX { 1 } else { cookie },
+            round_keys: expand([
+                low as u32,
+                (low >> 32) as u32,
+                high as u32,
+                (high >> 32) as u32,
+            ]),
+        }
+    }
+
+    /// The handle of a descriptor.
+    pub(crate) fn of(&self, md: MdHandle) -> Handle {
+        Handle {
+            interface: self.interface,
+            object: encrypt(&self.round_keys, md.0),
+        }
+    }
+
+    /// The descriptor that a handle names, if this instance made the handle.
+    pub(crate) fn descriptor(&self, handle: Handle) -> Option<MdHandle> {
+        let ours = handle.interface == self.interface;
+        ours.then(|| MdHandle(decrypt(&self.round_keys, handle.object)))
+    }
+}
+
+/// The keys are secrets: they show in no log.
+impl fmt::Debug for WireHandles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WireHandles")
+    }
+}
+
+/// The key schedule of Speck64/128; the key's words lowest first.
+fn expand([first, mut l0, mut l1, mut l2]: [u32; 4]) -> [u32; ROUNDS] {
+    let mut keys = [first; ROUNDS];
+    for round in 1..ROUNDS {
+        let before = keys[round - 1];
+        let next = before.wrapping_add(l0.rotate_right(8)) ^ (round as u32 - 1);
+        keys[round] = before.rotate_left(3) ^ next;
+        (l0, l1, l2) = (l1, l2, next);
+    }
+    keys
+}
+
+fn encrypt(keys: &[u32; ROUNDS], block: u64) -> u64 {
+    let (mut x, mut y) = ((block >> 32) as u32, block as u32);
+    for key in keys {
+        x = x.rotate_right(8).wrapping_add(y) ^ key;
+        y = y.rotate_left(3) ^ x;
+    }
+    u64::from(x) << 32 | u64::from(y)
+}
+
+fn decrypt(keys: &[u32; ROUNDS], block: u64) -> u64 {
+    let (mut x, mut y) = ((block >> 32) as u32, block as u32);
+    for key in keys.iter().rev() {
+        y = (y ^ x).rotate_right(3);
+        x = (x ^ key).wrapping_sub(y).rotate_left(8);
+    }
+    u64::from(x) << 32 | u64::from(y)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_cipher_gives_the_published_vector() {
+        let keys = expand([0x0302_0100, 0x0b0a_0908, 0x1312_1110, 0x1b1a_1918]);
+        let (plain, secret) = (0x3b72_6574_7475_432d, 0x8c6f_a548_454e_028b);
+        assert_eq!(encrypt(&keys, plain), secret);
+        assert_eq!(decrypt(&keys, secret), plain);
+    }
+
+    #[test]
+    fn a_handle_tells_nothing_of_the_next_one() {
+        let handles = WireHandles::new(&Entropy::from_seed(1));
+        for number in 1..1000 {
+            let [this, next] = [number, number + 1].map(|n| handles.of(MdHandle(n)).object);
+            let differing = (this ^ next).count_ones();
+            assert!((10..54).contains(&differing), "{this:x} {next:x}");
+        }
+    }
+
+    #[test]
+    fn the_same_descriptor_has_other_handles_with_other_entropy() {
+        let of = |seed| WireHandles::new(&Entropy::from_seed(seed)).of(MdHandle(1));
+        assert_ne!(of(1).interface, of(2).interface);
+        assert_ne!(of(1).object, of(2).object);
+    }
+
+    proptest! {
+        #[test]
+        fn a_handle_finds_its_descriptor(seed in any::<u64>(), number in any::<u64>()) {
+            let handles = WireHandles::new(&Entropy::from_seed(seed));
+            let handle = handles.of(MdHandle(number));
+            prop_assert_eq!(handles.descriptor(handle), Some(MdHandle(number)));
+            let other = Handle { interface: !handle.interface, ..handle };
+            prop_assert_eq!(handles.descriptor(other), None);
+        }
+    }
+}
