@@ -11,6 +11,9 @@
 //! nodes do the same by the recovery pings of their health code: a router that restarts is used again
 //! within seconds, not at the next check a minute later.
 //!
+//! A gateway whose connections have gone, or through which messages do not come back, is asked at once (`design` profile):
+//! one that hangs or has died is found out by a ping, not by the traffic that it swallows.
+//!
 //! A ping that fails at an interface of ours says nothing of the gateway: it is asked again from another
 //! interface, while there is one in full health.
 //!
@@ -20,6 +23,7 @@
 
 use std::time::Duration;
 
+use lnet_policy::Profile;
 use lnet_types::{Net, Nid, ProcessId, Time};
 use lnet_wire::{LNET_PORTAL, NiStatus, PING_BUFFER_MIN, PING_MATCH_BITS, PingFeatures, PingInfo};
 
@@ -144,6 +148,32 @@ impl Core {
     fn ping_at_once(&mut self, nid: Nid) {
         if let Some(last) = self.routes.gateway(nid).map(|gateway| gateway.last_check) {
             self.plan_check(nid, last);
+        }
+    }
+
+    /// Something speaks against a gateway that counts as alive: it is asked at once, but a second after it was
+    /// asked before. Kernels wait for the next check.
+    pub(crate) fn check_soon(&mut self, nid: Nid, now: Time) {
+        let Some(gateway) = self.routes.gateway(nid) else {
+            return;
+        };
+        let at = now.max(gateway.last_check + FIRST_PAUSE);
+        let sooner = gateway.next_check.is_some_and(|planned| at < planned);
+        if gateway.alive && sooner && self.config.globals.profile == Profile::Design {
+            self.plan_check(nid, at);
+        }
+    }
+
+    /// A gateway has no connection any more. The answer to a ping that has left would have come over one of those
+    /// that went, so it is not waited for.
+    pub(crate) fn gateway_disconnected(&mut self, nid: Nid, now: Time) {
+        self.check_soon(nid, now);
+        let ping = self.routes.gateway(nid).and_then(|gateway| gateway.ping);
+        let has_left = |md: &MdHandle| self.mds.get(*md).is_some_and(|md| md.sends.is_empty());
+        if self.config.globals.profile == Profile::Design
+            && let Some(md) = ping.filter(has_left)
+        {
+            self.retire(md, Ok(()), now);
         }
     }
 

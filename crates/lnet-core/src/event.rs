@@ -78,7 +78,7 @@ pub struct Event {
     pub initiator: ProcessId,
     /// Source as the header names it.
     pub source: ProcessId,
-    /// Last hop.
+    /// Last hop of what arrived; next hop of what was sent (SEND, TIMEOUT).
     pub sender: Nid,
     /// Wire type that the event stems from; `None` for UNLINK.
     pub message_type: Option<MessageType>,

@@ -152,6 +152,13 @@ pub enum Output {
         /// Where its payload goes now, or `None` to discard it.
         landing: Option<Landing>,
     },
+    /// The payload of this message is not wanted any more: write no further byte of it into its landing, read the rest
+    /// into nowhere, and report the message as failed at once. To be ignored when the message was reported as arrived
+    /// between this output's making and its taking.
+    Cancel {
+        /// The message.
+        rx: RxId,
+    },
     /// Something happened to a memory descriptor.
     Event(Event),
     /// A gateway was found alive or dead.

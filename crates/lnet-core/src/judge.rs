@@ -20,7 +20,7 @@ use crate::Core;
 use crate::config::ConfigError;
 use crate::health::Health;
 use crate::io::{NiId, TxId};
-use crate::peer::{PeerNi, PeerNiId};
+use crate::peer::{Peer, PeerNi, PeerNiId};
 use crate::recovery::Patient;
 use crate::status::MessageStatus;
 
@@ -72,6 +72,31 @@ impl Core {
         if let Some(id) = self.peers.id_of(nid) {
             self.lower_peer_ni(id, now);
         }
+        self.came_not_back(nid, now);
+    }
+
+    /// What was sent through this gateway was not answered. The checker asks the gateway whether that is why, unless
+    /// it has just done so.
+    pub(crate) fn came_not_back(&mut self, gateway: Nid, now: Time) {
+        let Some(peer) = self.owner_of_mut(gateway) else {
+            return;
+        };
+        peer.silent = peer.silent.saturating_add(1);
+        for nid in peer.nids.clone() {
+            self.check_soon(nid, now);
+        }
+    }
+
+    /// A message was received whole through this gateway.
+    pub(crate) fn came_back(&mut self, gateway: Nid) {
+        if let Some(peer) = self.owner_of_mut(gateway) {
+            peer.silent = 0;
+        }
+    }
+
+    fn owner_of_mut(&mut self, nid: Nid) -> Option<&mut Peer> {
+        let id = self.peers.id_of(nid)?;
+        self.peers.owner_mut(id)
     }
 
     /// A message was received whole.

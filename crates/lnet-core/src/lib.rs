@@ -129,7 +129,7 @@ use crate::timer::Timer;
 /// * A header that arrived goes to [`Core::header`]. [`Verdict::Receive`] and [`Verdict::Hold`] are
 ///   answered by exactly one [`Core::arrived`]: when the payload is where [`Landing`] or
 ///   [`Output::Resume`] said (after a Resume without landing: when it has been thrown away), or when the
-///   message failed, also while it is held.
+///   message failed, also while it is held, and at once after [`Output::Cancel`].
 /// * An [`Event`] with `unlinked` is the last one of its descriptor; the memory is the caller's again.
 /// * Answers that name nothing (any more) are counted and ignored.
 ///
@@ -264,11 +264,15 @@ impl Core {
     }
 
     /// The LND reports that an interface has connections to a peer, or that it has none: the last one is gone, or none
-    /// could be made. A peer without connections to any of our interfaces is down. Only routers care: they drop messages
-    /// for it until it is heard of again or `peer_timeout` has passed.
+    /// could be made. A peer without connections to any of our interfaces is down. Routers care: they drop messages
+    /// for it until it is heard of again or `peer_timeout` has passed; and the checker, which asks a gateway at once.
     pub fn peer_notify(&mut self, ni: NiId, peer: Nid, alive: bool, now: Time) {
-        if let Some(peer_ni) = self.peers.by_nid_mut(peer) {
-            peer_ni.notify(ni, alive, now);
+        let Some(peer_ni) = self.peers.by_nid_mut(peer) else {
+            return;
+        };
+        peer_ni.notify(ni, alive, now);
+        if peer_ni.down_since.is_some() {
+            self.gateway_disconnected(peer, now);
         }
     }
 

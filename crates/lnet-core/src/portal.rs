@@ -163,6 +163,23 @@ impl Core {
         Ok(())
     }
 
+    /// As [`Core::md_unlink`], and gives up what is landing in the descriptor ([`Output::Cancel`](crate::Output::Cancel)):
+    /// its memory is the caller's again when the LND has let go of it, however long the peer takes for the rest of the
+    /// payload. Each message that is cut off ends with an event of status `ECANCELED`. Also for a descriptor that was
+    /// unlinked or has expired and waits for such a message. What is being sent from it is waited for.
+    ///
+    /// # Errors
+    ///
+    /// [`PortalError::UnknownHandle`].
+    pub fn md_cancel(&mut self, md: MdHandle, now: Time) -> Result<(), PortalError> {
+        let entry = self.mds.get(md).filter(|md| md.owner == Owner::User);
+        if !entry.ok_or(PortalError::UnknownHandle)?.dead {
+            self.retire(md, Ok(()), now);
+        }
+        self.cancel_landings(md);
+        Ok(())
+    }
+
     /// Removes a match entry, and its descriptor as [`Core::md_unlink`] does.
     ///
     /// # Errors

@@ -78,6 +78,10 @@ pub struct SendHints {
     pub resend_to: Option<Nid>,
     /// The NUMA node (CPT) that the payload's memory is at.
     pub cpt: u16,
+    /// The gateway through which an earlier attempt of the caller went that nobody answered: the `sender` of the
+    /// attempt's SEND event. The message takes another gateway while there is one. A hint also counts as one message
+    /// that did not come back through that gateway. The `lustre` profile ignores it.
+    pub avoid: Option<Nid>,
 }
 
 impl Core {
@@ -249,7 +253,11 @@ impl Core {
             reserved: start.portal == LNET_PORTAL,
             exact: start.exact,
             cpt: start.hints.cpt,
+            avoid: start.hints.avoid,
         });
+        if let Some(gateway) = start.hints.avoid {
+            self.came_not_back(gateway, now);
+        }
         self.meet(&send, now);
         let path = self.view().path(&send, None, &mut Unobserved);
         let event = self.begin_send(start);

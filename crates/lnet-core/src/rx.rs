@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  header ─▶ Landing ──────────────▶ arrived: event, then the ACK
+//!               └─▶ Cancelled ───▶ arrived: event, with ECANCELED if it was not whole
 //!         ─▶ Asking ───────────────▶ arrived: the REPLY
 //!         ─▶ Buffered ─────────────▶ arrived: sent on
 //!         ─▶ held ──▶ Landing, Buffered or Discarded, by Output::Resume
@@ -17,6 +18,7 @@ use crate::Core;
 use crate::counters::Arrival;
 use crate::event::Event;
 use crate::io::{Landing, NiId, Output, Payload, RouterBuffer, RouterPool, RxId, Verdict};
+use crate::md::MdHandle;
 use crate::peer::PeerNiId;
 use crate::status::{DropReason, MessageStatus};
 
@@ -49,6 +51,8 @@ pub(crate) enum Stage {
     HeldByFault,
     /// It was held and is being thrown away.
     Discarded,
+    /// The caller does not want it any more, and the LND has been told so; this is its event.
+    Cancelled(Event),
 }
 
 impl Rx {
@@ -81,6 +85,38 @@ impl Core {
         });
     }
 
+    /// Gives up what is landing in a descriptor: the LND reads the rest into nowhere.
+    pub(crate) fn cancel_landings(&mut self, md: MdHandle) {
+        let landing = |rx: &Rx| matches!(&rx.stage, Stage::Landing(event) if event.md == md);
+        let ids: Vec<RxId> = self
+            .rx
+            .iter()
+            .filter(|(_, rx)| landing(rx))
+            .map(|(id, _)| id)
+            .collect();
+        for id in ids {
+            let Some(rx) = self.rx.get_mut(id) else {
+                continue;
+            };
+            if let Stage::Landing(event) = &rx.stage {
+                rx.stage = Stage::Cancelled(event.clone());
+                self.outputs.push_back(Output::Cancel { rx: id });
+            }
+        }
+    }
+
+    fn count_failed(&mut self, message: &Rx) {
+        let reason = match message.stage {
+            Stage::Discarded => return,
+            Stage::Cancelled(_) => DropReason::Cancelled,
+            _ => {
+                self.counters.errors += 1;
+                DropReason::Incomplete
+            }
+        };
+        self.count_drop(message.arrival(), reason);
+    }
+
     /// The payload of a message has arrived where its verdict or [`Output::Resume`] said, or the
     /// message has failed on the way. Ids that are not known (any more) are counted and ignored.
     pub fn arrived(&mut self, rx: RxId, result: Result<(), MessageStatus>, now: Time) {
@@ -89,12 +125,14 @@ impl Core {
             return;
         };
         self.counters.end_message();
-        if result.is_err() && !matches!(message.stage, Stage::Discarded) {
-            self.counters.errors += 1;
-            self.count_drop(message.arrival(), DropReason::Incomplete);
+        if result.is_err() {
+            self.count_failed(&message);
         }
         if result.is_ok() && !matches!(message.stage, Stage::Discarded) {
             self.judge_received(message.ni, message.from.nid, now);
+            if message.header.src_nid.net() != message.from.nid.net() {
+                self.came_back(message.from.nid);
+            }
         }
         let Rx {
             ni,
@@ -105,6 +143,10 @@ impl Core {
         let origin = Origin { ni, from, header };
         match stage {
             Stage::Landing(event) => self.landed(&origin, event, result, now),
+            Stage::Cancelled(event) => {
+                let result = result.map_err(|_| MessageStatus::LocalAborted);
+                self.landed(&origin, event, result, now);
+            }
             Stage::Asking(event, payload) => self.asked(&origin, event, payload, result, now),
             Stage::Buffered(buffer, sender) => self.buffered(&origin, buffer, sender, result, now),
             Stage::HeldLazy => self.unhold_lazy(&origin.header, rx),

@@ -138,13 +138,15 @@ pub enum DropReason {
     NotForwarded,
     /// A fault that was injected on purpose.
     FaultInjected,
+    /// The memory that it was landing in was cancelled.
+    Cancelled,
     /// An ACK or REPLY that names an operation of ours, from a node that was not asked.
     WrongResponder,
 }
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::NotRouting,
         Self::BadPortal,
         Self::NoMatch,
@@ -160,6 +162,7 @@ impl DropReason {
         Self::Incomplete,
         Self::NotForwarded,
         Self::FaultInjected,
+        Self::Cancelled,
         Self::WrongResponder,
     ];
 }

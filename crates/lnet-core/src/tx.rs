@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::Core;
 use crate::descriptor::Owner;
-use crate::event::{Errno, Event};
+use crate::event::{Errno, Event, EventKind};
 use crate::io::{NiId, Output, Payload, Place, RouterBuffer, Transmit, TxId};
 use crate::md::MdHandle;
 use crate::peer::PeerNiId;
@@ -198,6 +198,11 @@ impl Core {
         (tx.begun, tx.route) = (now, path.route);
         self.note_departure(&tx, now);
         tx.attempts.again = path.again;
+        if let Work::Operation(event) = &mut tx.work
+            && event.kind == EventKind::Send
+        {
+            event.sender = tx.to.nid;
+        }
         let (peer, bytes) = (tx.peer, tx.bytes());
         let descriptor = tx.descriptor();
         let id = self.tx.insert(tx);

@@ -170,6 +170,7 @@ impl Engine {
             }
             Output::Transmit(transmit) => self.transmit(&transmit, now),
             Output::Resume { rx, landing } => self.resume(rx, landing, now),
+            Output::Cancel { rx } => self.lnd.cancel(RxToken(rx.0), now, &mut self.side),
             Output::Event(event) => self.side.deliver(event),
             Output::Gateway { nid, alive: true } => info!(gateway = %nid, "gateway is alive"),
             Output::Gateway { nid, alive: false } => info!(gateway = %nid, "gateway is dead"),

@@ -282,6 +282,17 @@ impl Node {
             .with_engine(|engine, now| Ok(engine.side.core.md_unlink(md, now)?))
     }
 
+    /// As [`Node::unlink`], and gives up what is arriving in the descriptor: a peer or router that hangs in the middle of
+    /// a message does not keep the memory. A message that is cut off ends with an event of status `ECANCELED`.
+    ///
+    /// # Errors
+    ///
+    /// The descriptor is unknown or already gone.
+    pub fn cancel(&self, md: MdHandle) -> Result<(), NodeError> {
+        self.shared
+            .with_engine(|engine, now| Ok(engine.side.core.md_cancel(md, now)?))
+    }
+
     /// Sends a bound descriptor's memory to a match entry of the target.
     ///
     /// # Errors

@@ -156,6 +156,24 @@ impl Receiver {
         }
     }
 
+    /// Reads the rest of this message into nowhere; false when it is not the one that is being read.
+    pub(crate) fn cancel(&mut self, unwanted: RxToken) -> bool {
+        let State::Payload {
+            rx: Some(rx),
+            wanted,
+            got,
+            slop,
+            completion,
+        } = self.state
+        else {
+            return false;
+        };
+        if rx == unwanted {
+            self.state = payload(None, 0, wanted - got + slop, completion);
+        }
+        rx == unwanted
+    }
+
     /// Reads until the socket is empty, the turn is over or there is a reason to pause. With
     /// `to_the_end` a short read is no sign of an empty socket: the peer has closed its side, which no
     /// further readiness will tell.

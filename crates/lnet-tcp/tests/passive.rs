@@ -799,3 +799,26 @@ fn a_queued_message_whose_time_is_up_fails_and_the_begun_one_goes_on() {
             .all(|it| it.1 == Err(Failure::NetworkTimeout))
     );
 }
+
+#[test]
+fn what_is_cancelled_is_read_into_nowhere_and_the_next_message_lands() {
+    let mut node = Node::new(config());
+    let mut raw = control(&mut node);
+    let header = put("10.9.9.9@tcp".parse().unwrap(), node.nid, 1000);
+    let bytes = frame(0, &header, &pattern(1000));
+    raw.write(&bytes[..500]);
+    let rx = until(&mut node, |node| Some(node.upper.headers.first()?.2));
+
+    node.lnd.cancel(rx, node.now, &mut node.upper);
+    assert_eq!(node.upper.received, [(rx, Err(Failure::LocalError))]);
+    node.lnd.cancel(rx, node.now, &mut node.upper);
+    node.upper.set_landing(rx, 0);
+    raw.write(&bytes[500..]);
+    raw.write(&bytes);
+    until(&mut node, |node| {
+        (node.upper.received.len() == 2).then_some(())
+    });
+    let (next, result) = node.upper.received[1];
+    assert_eq!(result, Ok(()));
+    assert_eq!(node.upper.landed(next), pattern(1000));
+}

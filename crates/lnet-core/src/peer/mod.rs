@@ -198,6 +198,8 @@ pub(crate) struct Peer {
     pub(crate) configured: bool,
     /// Number of routes through it.
     pub(crate) routes: u32,
+    /// Messages in a row that were sent through it and never answered.
+    pub(crate) silent: u32,
     /// Where the stamps of its nets and NIs come from.
     pub(crate) send_seq: u64,
 }
@@ -224,6 +226,7 @@ impl Peer {
             multi_rail: false,
             configured: false,
             routes: 0,
+            silent: 0,
             send_seq: 0,
         }
     }

@@ -20,6 +20,8 @@ pub struct SendQuery {
     pub portal: u32,
     /// The NUMA node (CPT) of the payload.
     pub cpt: u16,
+    /// A gateway that is not wanted while there is another one, as [`SendHints::avoid`](crate::SendHints::avoid) names it.
+    pub avoid: Option<Nid>,
     /// For a resend: the pairs of local and peer NID that were used before it.
     pub used: Option<Vec<(Nid, Nid)>>,
     /// For a resend: the peer NI to be taken if it is well.
@@ -35,6 +37,7 @@ impl SendQuery {
             target,
             portal: LNET_PORTAL + 1,
             cpt: 0,
+            avoid: None,
             used: None,
             resend_to: None,
         }
@@ -81,6 +84,7 @@ impl Core {
             reserved: query.portal == LNET_PORTAL,
             exact: false,
             cpt: query.cpt,
+            avoid: query.avoid,
         });
         let used: SmallVec<[(NiId, PeerNiId); 4]> = query
             .used

@@ -77,6 +77,8 @@ pub(crate) struct Request {
     pub(crate) exact: bool,
     /// The NUMA node (CPT) of its payload.
     pub(crate) cpt: u16,
+    /// The gateway that is not to carry it while there is another one.
+    pub(crate) avoid: Option<Nid>,
 }
 
 /// A chosen path.
@@ -147,6 +149,8 @@ struct Quest<'a> {
     cpt: u16,
     /// A peer that is not Multi-Rail is to see the interface it has always seen.
     pins: bool,
+    /// The gateway that is not wanted.
+    avoid: Option<Nid>,
     limits: Limits<'a>,
 }
 
@@ -209,6 +213,7 @@ impl<'a> View<'a> {
             target,
             cpt: request.cpt,
             pins: source.is_none() && !request.reserved,
+            avoid: request.avoid,
             limits,
         };
         self.seek(&quest, peer, kind, observer)
@@ -264,6 +269,7 @@ impl<'a> View<'a> {
             target,
             cpt: 0,
             pins: false,
+            avoid: None,
             limits: Limits::new(self.globals, retry),
         };
         self.seek(&quest, peer, kind, observer)

@@ -36,11 +36,17 @@ const ROUTE: Contest<7> = Contest {
     ties: Ties::Last,
 };
 
+/// Messages in a row that do not come back through a gateway before others are taken. One is often lost with its target,
+/// and an answer through the gateway begins the count anew.
+const SILENT_MESSAGES: u32 = 3;
+
 /// A route and the interface of its gateway that would be used.
 #[derive(Clone, Copy, Debug)]
 struct Way<'a> {
     state: &'a RouteState,
     gateway: PeerNiId,
+    /// Why another way comes first, whatever else speaks for this one.
+    shunned: Option<Exclusion>,
 }
 
 impl<'a> View<'a> {
@@ -184,6 +190,7 @@ impl<'a> View<'a> {
                 Err(_) => {}
             }
         }
+        self.drop_shunned(&mut ways, net, observer);
         let stranger;
         let preferred = match self.peers.by_nid(dest.nid) {
             Some(last) => last.gateways.as_ref(),
@@ -207,6 +214,40 @@ impl<'a> View<'a> {
         } else {
             SelectError::NoRoute(net)
         })
+    }
+
+    /// Drops the gateways that seem to be dead, or are not wanted, while there are others.
+    fn drop_shunned<O: Observer>(
+        &self,
+        ways: &mut smallvec::SmallVec<[Way<'_>; 8]>,
+        net: Net,
+        observer: &mut O,
+    ) {
+        let shunned = ways.iter().filter(|way| way.shunned.is_some()).count();
+        if shunned == 0 || shunned == ways.len() {
+            return;
+        }
+        ways.retain(|way| {
+            if O::WATCHES
+                && let Some(why) = way.shunned
+            {
+                let gateway = way.state.route.gateway;
+                observer.excluded(Level::Route, Subject::Route { net, gateway }, why);
+            }
+            way.shunned.is_none()
+        });
+    }
+
+    /// Why another gateway is to be taken, if there is one. Kernels look at nothing of this.
+    fn shunned(&self, quest: &Quest<'_>, gateway: &Peer) -> Option<Exclusion> {
+        if self.globals.profile == Profile::Lustre {
+            return None;
+        }
+        let named = |nid| gateway.nids.contains(&nid);
+        if quest.avoid.is_some_and(named) {
+            return Some(Exclusion::Avoided);
+        }
+        (gateway.silent >= SILENT_MESSAGES).then_some(Exclusion::Silent)
     }
 
     /// A live route, with the interface of its gateway to send to.
@@ -236,7 +277,12 @@ impl<'a> View<'a> {
         let gateway = self
             .best_peer_ni(quest, Level::GatewayNi, usable, quest.source, observer)
             .ok_or(Exclusion::NoCounterpart)?;
-        Ok(Way { state, gateway })
+        let shunned = peer.and_then(|peer| self.shunned(quest, peer));
+        Ok(Way {
+            state,
+            gateway,
+            shunned,
+        })
     }
 
     /// A resend has an interface of ours from which it may use this one of a gateway.

@@ -140,6 +140,8 @@ pub struct PeerSelection {
     pub multi_rail: bool,
     /// Given by configuration; otherwise it is only a gateway.
     pub configured: bool,
+    /// Messages in a row that were sent through it and never answered.
+    pub silent: u32,
     /// Where the stamps of its nets and interfaces come from.
     pub sequence: u64,
     /// Its nets.
@@ -295,6 +297,7 @@ impl Core {
             nids: peer.nids.to_vec(),
             multi_rail: peer.multi_rail,
             configured: peer.configured,
+            silent: peer.silent,
             sequence: peer.send_seq,
             nets: peer
                 .nets
@@ -457,7 +460,7 @@ impl Core {
         let Some(peer) = id.and_then(|id| self.peers.owner_mut(id)) else {
             return;
         };
-        peer.send_seq = from.sequence;
+        (peer.send_seq, peer.silent) = (from.sequence, from.silent);
         for of_net in &from.nets {
             if let Some(on) = peer.nets.iter_mut().find(|on| on.net == of_net.net) {
                 on.seq = of_net.sequence;

@@ -302,3 +302,53 @@ fn a_removed_route_leaves_no_ping_behind() {
     assert_eq!(net.core(0).next_deadline(), None);
     assert_eq!(net.core(0).mds.len(), 1);
 }
+
+fn disconnect(net: &mut Net) {
+    let (ni, now) = (net.nodes[0].nis[0].0, net.now);
+    net.core(0).peer_notify(ni, nid("10.0.0.9@tcp"), false, now);
+}
+
+#[test]
+fn a_gateway_whose_connections_go_is_asked_at_once() {
+    let mut net = routed();
+    net.advance(SECOND * 10);
+    net.nodes[1].alive = false;
+    disconnect(&mut net);
+    net.advance(SECOND);
+    assert!(!alive(&mut net));
+}
+
+#[test]
+fn kernels_ask_a_gateway_whose_connections_go_at_the_next_check() {
+    super::net::in_profile(lnet_policy::Profile::Lustre, || {
+        let mut net = routed();
+        net.advance(SECOND * 10);
+        net.nodes[1].alive = false;
+        disconnect(&mut net);
+        net.advance(SECOND * 40);
+        assert!(alive(&mut net));
+    });
+}
+
+#[test]
+fn a_ping_whose_answer_cannot_come_any_more_is_not_waited_for() {
+    let mut net = routed();
+    net.advance(SECOND * 10);
+    // The router takes one more ping and hangs.
+    net.keep_answers = true;
+    net.advance(SECOND * 48);
+    let pings = |net: &Net| net.trace.iter().filter(|(node, _)| *node == 0).count();
+    let before = pings(&net);
+    net.advance(SECOND);
+    net.nodes[1].alive = false;
+    net.answer(0, MessageStatus::Ok).unwrap();
+    assert_eq!(pings(&net), before + 1);
+    net.advance(SECOND);
+    disconnect(&mut net);
+    net.advance(SECOND);
+    assert_eq!(
+        pings(&net),
+        before + 2,
+        "its connection has gone, and the answer with it"
+    );
+}

@@ -6,6 +6,7 @@ mod configuration;
 mod credits;
 mod forward;
 mod hostile;
+mod hung;
 mod lazy;
 mod matching;
 mod net;

@@ -41,6 +41,8 @@ pub(super) struct Node {
     pub(super) events: Vec<Event>,
     pub(super) gateways: Vec<(Nid, bool)>,
     pub(super) verdicts: Vec<Verdict>,
+    /// What the core wants to be cut off.
+    pub(super) cancelled: Vec<RxId>,
     pub(super) kept: VecDeque<Transmit>,
     pub(super) alive: bool,
     ceased: BTreeSet<MdHandle>,
@@ -150,6 +152,7 @@ impl Net {
             events: Vec::new(),
             gateways: Vec::new(),
             verdicts: Vec::new(),
+            cancelled: Vec::new(),
             kept: VecDeque::new(),
             alive: true,
             ceased: BTreeSet::new(),
@@ -343,6 +346,7 @@ impl Net {
                 }
             }
             Output::Resume { rx, landing } => self.resume(node, rx, landing),
+            Output::Cancel { rx } => self.nodes[node].cancelled.push(rx),
             Output::Event(event) => self.event(node, event),
             Output::Gateway { nid, alive } => self.nodes[node].gateways.push((nid, alive)),
         }

@@ -233,6 +233,7 @@ pub(crate) fn new_peer(nids: Vec<Nid>, multi_rail: bool) -> PeerSelection {
         nids,
         multi_rail,
         configured: true,
+        silent: 0,
         sequence: 0,
         nets,
     }

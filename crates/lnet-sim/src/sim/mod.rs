@@ -240,6 +240,8 @@ impl Sim {
                 Output::Transmit(transmit) => self.transmit(index, transmit),
                 Output::Event(event) => self.event(index, &event),
                 Output::Resume { rx, landing } => self.resume(index, rx, landing),
+                // A payload lands at once here, so that none is under way.
+                Output::Cancel { .. } => {}
                 Output::Gateway { nid, alive } => {
                     self.trace
                         .gateway(self.now, &self.plan.world, index, nid, alive);

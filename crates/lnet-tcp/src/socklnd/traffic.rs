@@ -147,6 +147,19 @@ impl Socklnd {
         }
     }
 
+    /// Gives up a message that is being read: nothing more is written into its landing, the rest of it is thrown away
+    /// as it comes, and it is reported as failed before this returns. A message that is not being read is ignored: it
+    /// was reported.
+    pub fn cancel(&mut self, rx: RxToken, now: Time, upper: &mut impl Upper) {
+        let found = self.slots.iter_mut().any(|(_, slot)| match slot {
+            Slot::Connection(connection) => connection.rx.cancel(rx),
+            _ => false,
+        });
+        if found {
+            upper.received(rx, Err(Failure::LocalError), now);
+        }
+    }
+
     /// Reads on where a turn was over, then writes what is queued wherever it can be written. True when
     /// there is more to do at once.
     pub fn flush(&mut self, now: Time, upper: &mut impl Upper) -> bool {

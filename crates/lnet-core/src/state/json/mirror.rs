@@ -197,6 +197,8 @@ struct PeerDef {
     nids: Vec<Nid>,
     multi_rail: bool,
     configured: bool,
+    #[serde(default)]
+    silent: u32,
     sequence: u64,
     #[serde(with = "nets")]
     nets: Vec<NetSelection>,
