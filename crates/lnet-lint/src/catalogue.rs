@@ -264,6 +264,11 @@ pub(crate) static ASYMMETRIC_ROUTE: Lint = warning(
     "answers come by other gateways (an error with drop_asym_route)",
     "name the same gateways on both sides",
 );
+pub(crate) static ROUTER_LOOP: Lint = error(
+    "router-loop",
+    "routers send each other what is for a network that none of them is on",
+    "let the routes of each router lead nearer to the network",
+);
 pub(crate) static PARAMETERS_DIFFER: Lint = warning(
     "parameters-differ",
     "a parameter differs from that of most nodes of its kind",
@@ -271,7 +276,7 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
 );
 
 /// Every lint: first those of one file, then those of several.
-pub static LINTS: [&Lint; 40] = [
+pub static LINTS: [&Lint; 41] = [
     &UNREADABLE,
     &IMPORT_REFUSED,
     &UNKNOWN_KEY,
@@ -311,6 +316,7 @@ pub static LINTS: [&Lint; 40] = [
     &GATEWAY_LACKS_NET,
     &ONE_SIDED_ROUTE,
     &ASYMMETRIC_ROUTE,
+    &ROUTER_LOOP,
     &PARAMETERS_DIFFER,
 ];
 

@@ -165,6 +165,17 @@ fn answers_by_another_gateway_are_an_error_where_they_are_dropped() {
 }
 
 #[test]
+fn routers_that_send_each_other_what_neither_can_deliver_are_found() {
+    let found = fires("router-loop", "router", |site| {
+        site.router += "route: [{net: tcp9, gateway: 10.1.0.9@tcp1, hop: 2}]\n";
+        site.second += "route: [{net: tcp9, gateway: 10.0.0.8@tcp, hop: 2}]\n";
+    });
+    assert_eq!(found.severity.to_string(), "error");
+    let names = "router, second";
+    assert!(found.reason.contains(names), "{}", found.reason);
+}
+
+#[test]
 fn a_parameter_unlike_that_of_the_other_router_is_found() {
     let found = fires("parameters-differ", "second", |site| {
         site.second += "global: {retry_count: 3}\n";

@@ -6,6 +6,7 @@
 mod document;
 mod globals;
 mod interfaces;
+mod loops;
 mod nets;
 mod observed;
 mod parameters;
@@ -56,7 +57,7 @@ const SEARCHES: [Search; 31] = [
     globals::recovery_limit_short,
 ];
 
-const SITE_SEARCHES: [SiteSearch; 8] = [
+const SITE_SEARCHES: [SiteSearch; 9] = [
     site::mtu_differs,
     site::nid_claimed_twice,
     site::gateway_missing,
@@ -64,6 +65,7 @@ const SITE_SEARCHES: [SiteSearch; 8] = [
     site::gateway_lacks_net,
     site::one_sided_route,
     site::asymmetric_route,
+    loops::router_loop,
     parameters::parameters_differ,
 ];
 

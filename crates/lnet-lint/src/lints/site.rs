@@ -19,7 +19,7 @@ use crate::node::{Node, Route, listed};
 const NAMED_MAX: usize = 3;
 
 /// Which node has which NID; the first that claims it.
-fn owners(nodes: &[Node<'_>]) -> BTreeMap<Nid, usize> {
+pub(super) fn owners(nodes: &[Node<'_>]) -> BTreeMap<Nid, usize> {
     let mut owners = BTreeMap::new();
     for (at, node) in nodes.iter().enumerate() {
         for nid in node.nids() {
