@@ -51,7 +51,8 @@ impl Entropy {
 
     /// What stands in for the entropy of a core whose state is copied: a copy selects paths as the core does, and whoever
     /// reads it learns nothing about the core's handles.
-    pub(crate) const fn withheld() -> Self {
+    #[must_use]
+    pub const fn withheld() -> Self {
         Self([0; 4])
     }
 

@@ -431,7 +431,7 @@ fn config(document: &Document, settings: &Settings) -> CoreConfig {
         ..default
     };
     CoreConfig {
-        entropy: Entropy::from_seed(1),
+        entropy: Entropy::withheld(),
         seed: 1,
         globals,
         buffers: RouterBuffers::default(),
