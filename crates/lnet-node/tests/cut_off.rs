@@ -11,13 +11,13 @@ use lnet_node::{Errno, MatchEntry, Md, MdOptions};
 use lnet_wire::{Body, Handle, Header, Put};
 
 use common::raw::{dial, frame};
-use common::{PATIENCE, free_port, next, nid, start};
+use common::{PATIENCE, next, nid, start};
 
 const LENGTH: usize = 100_000;
 
 #[test]
 fn memory_that_a_peer_fills_no_further_is_given_back_when_it_is_cancelled() {
-    let port = free_port();
+    let port = testkit::port();
     let (own, peer) = (nid("127.0.0.1@tcp"), nid("127.0.0.2@tcp"));
     let node = start(port, &["127.0.0.1@tcp"], "");
     let queue = node.event_queue();
