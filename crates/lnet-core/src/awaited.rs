@@ -55,7 +55,7 @@ impl Asked {
 
 impl Awaited {
     /// A request is about to go out; this is its response.
-    pub(crate) fn expect(&mut self, target: Nid, response: MessageType) {
+    pub(crate) fn wait_for(&mut self, target: Nid, response: MessageType) {
         if let Some(asked) = self.0.iter_mut().find(|asked| asked.target == target) {
             *asked.of(response) += 1;
             return;

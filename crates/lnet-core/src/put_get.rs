@@ -147,7 +147,7 @@ impl Core {
         };
         let entry = self.startable(md)?;
         if put.ack {
-            entry.awaited.expect(target.nid, MessageType::Ack);
+            entry.awaited.wait_for(target.nid, MessageType::Ack);
         }
         self.start(&start, now);
         Ok(())
@@ -206,7 +206,7 @@ impl Core {
             offset,
         } = get;
         let entry = self.startable(md)?;
-        entry.awaited.expect(target.nid, MessageType::Reply);
+        entry.awaited.wait_for(target.nid, MessageType::Reply);
         let body = Body::Get(Get {
             return_wmd,
             match_bits,
