@@ -386,8 +386,8 @@ impl Method for TcpMethod {
     fn set(&self, peer: Option<Peer>, setting: &Setting) -> Result<(), Error> {
         let mut shared = self.lock();
         match (setting, peer) {
-            (Setting::TcpSendBuffer(len), _) => shared.state.buffers.send = Some(*len),
-            (Setting::TcpReceiveBuffer(len), _) => shared.state.buffers.receive = Some(*len),
+            (Setting::TcpSendBuffer(len), _) => shared.state.buffers.choose_send(*len),
+            (Setting::TcpReceiveBuffer(len), _) => shared.state.buffers.choose_receive(*len),
             (Setting::CloseConnection, Some(peer)) => {
                 shared.state.disconnect(peer.0, Error::ConnReset);
                 self.settle(&mut shared);

@@ -68,11 +68,38 @@ pub(crate) struct State {
     pub(crate) acceptable: bool,
 }
 
-/// Sizes of the sockets' buffers in bytes, where a program has chosen them.
+/// Sizes of the sockets' buffers in bytes, where a program has chosen them. The system chooses the
+/// others, and adapts them to the traffic.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SocketBuffers {
-    pub(crate) send: Option<usize>,
-    pub(crate) receive: Option<usize>,
+    send: Option<usize>,
+    receive: Option<usize>,
+}
+
+impl SocketBuffers {
+    /// The size for sends of every socket from now on; 0 leaves it to the system.
+    pub(crate) fn choose_send(&mut self, len: usize) {
+        self.send = (len > 0).then_some(len);
+    }
+
+    /// The same for receives.
+    pub(crate) fn choose_receive(&mut self, len: usize) {
+        self.receive = (len > 0).then_some(len);
+    }
+
+    /// Sets what may be set; a socket without it works too.
+    fn tune(self, socket: &SockRef<'_>) {
+        let buffers = [
+            self.send.map(|len| socket.set_send_buffer_size(len)),
+            self.receive.map(|len| socket.set_recv_buffer_size(len)),
+        ];
+        let others = [socket.set_tcp_nodelay(true), socket.set_keepalive(true)];
+        for result in buffers.into_iter().flatten().chain(others) {
+            if let Err(error) = result {
+                tracing::debug!(%error, "an option of a socket was not set");
+            }
+        }
+    }
 }
 
 /// Somebody to exchange messages with.
@@ -285,7 +312,7 @@ impl State {
             }
             return Err(error.into());
         }
-        self.tune(&link.socket);
+        self.buffers.tune(&SockRef::from(&link.socket));
         let greeting = Header {
             tag: VERSION,
             token: u64::from(self.port()),
@@ -307,25 +334,6 @@ impl State {
             self.ready.push_back(index);
         }
         Ok(index)
-    }
-
-    /// Sets what may be set; a socket without it works too.
-    fn tune(&self, socket: &TcpStream) {
-        let socket = SockRef::from(socket);
-        let buffers = [
-            self.buffers
-                .send
-                .map(|len| socket.set_send_buffer_size(len)),
-            self.buffers
-                .receive
-                .map(|len| socket.set_recv_buffer_size(len)),
-        ];
-        let others = [socket.set_tcp_nodelay(true), socket.set_keepalive(true)];
-        for result in buffers.into_iter().flatten().chain(others) {
-            if let Err(error) = result {
-                tracing::debug!(%error, "an option of a socket was not set");
-            }
-        }
     }
 
     /// Puts a frame into a link's queue and writes what can be written.
@@ -473,5 +481,35 @@ impl State {
             Some(address) => format!("tcp://{address}"),
             None => format!("tcp://#{}", peer.0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sizes of the buffers of a new socket, tuned or not.
+    fn sizes(buffers: Option<SocketBuffers>) -> (usize, usize) {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.unwrap();
+        if let Some(buffers) = buffers {
+            buffers.tune(&SockRef::from(&socket));
+        }
+        (
+            socket.send_buffer_size().unwrap(),
+            socket.recv_buffer_size().unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_buffer_size_of_zero_is_the_systems_default() {
+        let mut buffers = SocketBuffers::default();
+        buffers.choose_send(8192);
+        buffers.choose_receive(8192);
+        let default = sizes(None);
+        assert_ne!(sizes(Some(buffers)), default);
+        buffers.choose_send(0);
+        buffers.choose_receive(0);
+        assert_eq!(sizes(Some(buffers)), default);
     }
 }
