@@ -23,6 +23,7 @@ use sys::span::Span;
 use super::counters::{Counter, Counters};
 use super::held::{Allowance, Held};
 use super::link::{Frame, Link, LinkId, Outgoing, Waiting};
+use super::name::Name;
 use super::queue::TagQueues;
 use super::wire::{Header, Kind as FrameKind, VERSION};
 use crate::error::Error;
@@ -51,6 +52,10 @@ pub(crate) struct State {
     pub(crate) free_links: Vec<usize>,
     pub(crate) peers: FxHashMap<u64, PeerState>,
     by_remote: FxHashMap<SocketAddr, u64>,
+    /// Peers whose names could not be resolved yet.
+    early: FxHashMap<u64, Name>,
+    /// Those whose names turned out to be another peer's.
+    aliases: FxHashMap<u64, u64>,
     next_peer: u64,
     /// Pending operations, for those who cancel.
     pub(crate) places: FxHashMap<OpId, Place>,
@@ -177,6 +182,8 @@ impl State {
             free_links: Vec::new(),
             peers: FxHashMap::default(),
             by_remote: FxHashMap::default(),
+            early: FxHashMap::default(),
+            aliases: FxHashMap::default(),
             next_peer: 1,
             places: FxHashMap::default(),
             next_receive: 0,
@@ -226,6 +233,37 @@ impl State {
 
     pub(crate) fn has_room_for_peers(&self) -> bool {
         self.peers.len() < PEERS_MAX
+    }
+
+    /// The peer of a name that is not known yet.
+    pub(crate) fn looked_up_early(&mut self, name: Name) -> u64 {
+        let peer = self.next_peer;
+        self.next_peer += 1;
+        self.early.insert(peer, name);
+        peer
+    }
+
+    /// The name of a peer that is still to be resolved.
+    pub(crate) fn early(&self, peer: u64) -> Option<Name> {
+        self.early.get(&peer).cloned()
+    }
+
+    /// A name has been resolved, maybe by several threads at once. A peer that is known already stays
+    /// the one that it is.
+    pub(crate) fn resolved(&mut self, peer: u64, remote: SocketAddr) {
+        if self.early.remove(&peer).is_some() {
+            let known = self.looked_up(remote);
+            self.aliases.insert(peer, known);
+        }
+    }
+
+    /// The number under which a peer is known.
+    pub(crate) fn known_as(&self, peer: u64) -> u64 {
+        self.aliases.get(&peer).copied().unwrap_or(peer)
+    }
+
+    pub(crate) fn peer(&self, peer: u64) -> Option<&PeerState> {
+        self.peers.get(&self.known_as(peer))
     }
 
     /// The port that this process listens on; 0 when it does not.
@@ -429,6 +467,10 @@ impl State {
 
     /// Forgets a peer.
     pub(crate) fn forget(&mut self, peer: u64) {
+        if self.early.remove(&peer).is_some() || self.aliases.remove(&peer).is_some() {
+            // The program may know the peer by another name.
+            return;
+        }
         self.disconnect(peer, Error::ConnReset);
         if let Some(state) = self.peers.remove(&peer) {
             if let Some(remote) = state.remote {
@@ -468,6 +510,8 @@ impl State {
         self.listener = None;
         self.peers.clear();
         self.by_remote.clear();
+        self.early.clear();
+        self.aliases.clear();
         self.places.clear();
         self.unexpected.clear();
         self.unexpected_count = 0;
@@ -476,7 +520,10 @@ impl State {
 
     /// The name of a peer: where it listens, or where it comes from.
     pub(crate) fn name(&self, peer: Peer) -> String {
-        let state = self.peers.get(&peer.0);
+        if let Some(name) = self.early.get(&peer.0) {
+            return name.to_string();
+        }
+        let state = self.peer(peer.0);
         match state.and_then(|state| state.remote.or(state.seen)) {
             Some(address) => format!("tcp://{address}"),
             None => format!("tcp://#{}", peer.0),
