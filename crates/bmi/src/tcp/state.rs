@@ -388,6 +388,7 @@ impl State {
             return;
         };
         if let Err(error) = link.flush(done) {
+            self.note_unanswered(index);
             self.fail(index, error);
         }
     }
