@@ -8,6 +8,7 @@ use std::ffi::{CString, c_char};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bmi::{Address, Bmi, Builder, Error};
+use sys::ForkMark;
 use sys::span::Span;
 
 /// The methods that this library has, for [`Builder::method`]. Addresses on another machine are an
@@ -28,9 +29,9 @@ pub(crate) fn with_methods(builder: Builder) -> Builder {
 /// The interface while it is initialised.
 pub(crate) struct Interface {
     pub(crate) bmi: Bmi,
-    /// The process that initialised it: a child after `fork` must not use its parent's
+    /// Of the process that initialised it: a child after `fork` must not use its parent's
     /// connections.
-    process: u32,
+    mark: ForkMark,
     /// Strings that were handed out, by address: what it was looked up as, and its printed name.
     names: Mutex<HashMap<Address, Names>>,
 }
@@ -54,7 +55,7 @@ static PROCESS: RwLock<Process> = RwLock::new(Process {
 /// Starts the interface, or counts one more user of it.
 pub(crate) fn initialize(start: impl FnOnce() -> Result<Bmi, Error>) -> Result<(), Error> {
     let mut process = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
-    let ours = |interface: &Arc<Interface>| interface.process == std::process::id();
+    let ours = |interface: &Arc<Interface>| interface.mark.is_own();
     if process.references > 0 && process.interface.as_ref().is_some_and(ours) {
         process.references += 1;
         return Ok(());
@@ -66,7 +67,7 @@ pub(crate) fn initialize(start: impl FnOnce() -> Result<Bmi, Error>) -> Result<(
     let bmi = start()?;
     process.interface = Some(Arc::new(Interface {
         bmi,
-        process: std::process::id(),
+        mark: ForkMark::new(),
         names: Mutex::default(),
     }));
     process.references = 1;
@@ -99,7 +100,7 @@ pub(crate) fn interface() -> Result<Arc<Interface>, Error> {
 
 fn own(process: &Process) -> Result<Arc<Interface>, Error> {
     let interface = process.interface.as_ref().ok_or(Error::NetDown)?;
-    if interface.process != std::process::id() {
+    if !interface.mark.is_own() {
         return Err(Error::Inval);
     }
     Ok(Arc::clone(interface))

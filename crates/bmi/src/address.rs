@@ -128,16 +128,22 @@ impl Addresses {
     }
 }
 
+/// # Errors
+///
+/// [`Error::NameTooLong`]: longer than [`ADDRESS_BYTES_MAX`] with its terminating zero.
+pub(crate) fn check_length(address: &str) -> Result<(), Error> {
+    match address.len() < ADDRESS_BYTES_MAX {
+        true => Ok(()),
+        false => Err(Error::NameTooLong),
+    }
+}
+
 /// The scheme of an address: what stands before `://`.
 ///
 /// # Errors
 ///
-/// [`Error::NameTooLong`]: longer than [`ADDRESS_BYTES_MAX`] with its terminating zero.
 /// [`Error::Inval`]: it has none.
 pub(crate) fn scheme(address: &str) -> Result<&str, Error> {
-    if address.len() >= ADDRESS_BYTES_MAX {
-        return Err(Error::NameTooLong);
-    }
     let (scheme, _) = address.split_once("://").ok_or(Error::Inval)?;
     Ok(scheme)
 }
@@ -183,8 +189,13 @@ mod tests {
     #[test]
     fn an_address_of_the_full_length_has_no_room_for_its_end() {
         let of_length = |len: usize| format!("tcp://{}", "x".repeat(len - 6));
-        assert_eq!(scheme(&of_length(255)), Ok("tcp"));
-        assert_eq!(scheme(&of_length(256)), Err(Error::NameTooLong));
+        assert_eq!(check_length(&of_length(255)), Ok(()));
+        assert_eq!(check_length(&of_length(256)), Err(Error::NameTooLong));
+    }
+
+    #[test]
+    fn a_scheme_stands_before_two_slashes() {
+        assert_eq!(scheme("tcp://a:1"), Ok("tcp"));
         assert_eq!(scheme("zoid:"), Err(Error::Inval));
         assert_eq!(scheme(""), Err(Error::Inval));
     }

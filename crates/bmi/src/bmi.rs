@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::address::{Addresses, Released, Target, scheme};
+use crate::address::{Addresses, Released, Target, check_length, scheme};
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::id::{Address, ContextId, OpId};
@@ -79,32 +79,50 @@ impl Bmi {
         self.ops.is_open(context)
     }
 
-    /// The address of a string such as `tcp://node7:3334`. The same string has the same address.
+    /// The address of a string such as `tcp://node7:3334`, or of a list of the ways to one peer,
+    /// separated by commas: the first whose method there is. The same string has the same address.
     /// Starts the method of its scheme, if it has not started.
     ///
     /// # Errors
     ///
-    /// [`Error::Inval`]: no method has the scheme, or the method refuses the address.
-    /// [`Error::NameTooLong`]: longer than 255 bytes. What the method fails to start with.
+    /// [`Error::NoProtoOpt`]: there is no method of the scheme. [`Error::Inval`]: no scheme, or the
+    /// method refuses the address. [`Error::NameTooLong`]: longer than 255 bytes. What the method
+    /// fails to start with.
     pub fn lookup(&self, name: &str) -> Result<Address, Error> {
         self.check_open()?;
-        let scheme = scheme(name)?;
+        check_length(name)?;
         if let Some(known) = self.addresses().by_name(name) {
             return Ok(known);
         }
-        let of_scheme = |slot: &Slot| slot.usable && slot.factory.scheme() == scheme;
-        let index = self.slots.iter().position(of_scheme).ok_or(Error::Inval)?;
+        let (index, part) = self.way(name)?;
         let method = match self.slots[index].method.get() {
             Some(method) => method,
             None => self.start(index, Role::Client, false)?,
         };
         // Not under the lock: resolving a host name may take seconds.
-        let peer = method.lookup(name)?;
+        let peer = method.lookup(part)?;
         let target = Target {
             method: index,
             peer,
         };
         self.addresses().looked_up(name, target)
+    }
+
+    /// The first of a list of addresses whose method there is, and the index of the method.
+    fn way<'a>(&self, list: &'a str) -> Result<(usize, &'a str), Error> {
+        for part in list.split(',') {
+            let scheme = scheme(part)?;
+            let of_scheme = |slot: &Slot| slot.usable && slot.factory.scheme() == scheme;
+            if let Some(index) = self.slots.iter().position(of_scheme) {
+                return Ok((index, part));
+            }
+            // Schemes are as they are written: this is one of ours, spelt wrongly.
+            let is_close = |slot: &Slot| slot.factory.scheme().eq_ignore_ascii_case(scheme);
+            if self.slots.iter().any(is_close) {
+                return Err(Error::Inval);
+            }
+        }
+        Err(Error::NoProtoOpt)
     }
 
     /// The string that an address was looked up as; empty when it was learnt from an unexpected

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::address::{Addresses, scheme};
+use crate::address::{Addresses, check_length, scheme};
 use crate::bmi::{Bmi, Slot};
 use crate::error::Error;
 use crate::method::{Completions, Factory, Method, Role, Setup};
@@ -47,7 +47,7 @@ impl Builder {
     }
 
     /// Makes this process a server that listens on an address, or on one for each method,
-    /// separated by commas: `tcp://node7:3334,zoid://`.
+    /// separated by commas: `tcp://node7:3334,zoid://`. Those of other methods are left out.
     #[must_use]
     pub fn listen(mut self, addresses: &str) -> Builder {
         self.listen = Some(addresses.to_owned());
@@ -74,7 +74,7 @@ impl Builder {
     /// # Errors
     ///
     /// [`Error::NoProtoOpt`]: a listed method is unknown. [`Error::Inval`]: a server's method has
-    /// no listen address, or two, or a listen address has no method. What a method fails to start
+    /// no listen address, or two, or there is none at all. What a method fails to start
     /// with; those started before it are closed again.
     pub fn start(self) -> Result<Bmi, Error> {
         let plan = self.plan()?;
@@ -127,11 +127,18 @@ impl Builder {
         };
         let mut plan = vec![Plan::Unused; self.factories.len()];
         for part in listen.split(',') {
-            let index = self.of_scheme(scheme(part)?).ok_or(Error::Inval)?;
-            if listed[index] == Some(false) || plan[index] != Plan::Unused {
+            check_length(part)?;
+            let index = self.of_scheme(scheme(part)?);
+            let Some(index) = index.filter(|&index| listed[index] != Some(false)) else {
+                continue;
+            };
+            if plan[index] != Plan::Unused {
                 return Err(Error::Inval);
             }
             plan[index] = Plan::Server(part.to_owned());
+        }
+        if plan.iter().all(|plan| *plan == Plan::Unused) {
+            return Err(Error::Inval);
         }
         let deaf =
             |(listed, plan): (&Option<bool>, &Plan)| *listed == Some(true) && *plan == Plan::Unused;

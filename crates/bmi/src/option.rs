@@ -14,9 +14,9 @@ pub enum Setting {
     DropAddress,
     /// Cancel by force. Accepted, without effect.
     ForcefulCancel,
-    /// The size of the send buffer of sockets, in bytes.
+    /// The size of the send buffer of sockets, in bytes; 0 is what the system chooses.
     TcpSendBuffer(usize),
-    /// The size of the receive buffer of sockets, in bytes.
+    /// The size of the receive buffer of sockets, in bytes; 0 is what the system chooses.
     TcpReceiveBuffer(usize),
     /// Close the connection with the address.
     CloseConnection,

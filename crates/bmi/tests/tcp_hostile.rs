@@ -69,23 +69,92 @@ fn frame(kind: u8, class: u8, tag: i32, length: u64, token: u64) -> Vec<u8> {
 }
 
 fn hello() -> Vec<u8> {
-    frame(1, 0, 1, 0, 0)
+    frame(1, 0, 2, 0, 0)
+}
+
+/// A request of the original BMI: magic, mode, tag and size in 24 bytes.
+fn original() -> Vec<u8> {
+    let mut bytes = 51903_u32.to_le_bytes().to_vec();
+    bytes.extend(2_u32.to_le_bytes());
+    bytes.extend(7_u64.to_le_bytes());
+    bytes.extend(8_u64.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn a_peer_that_closes_without_a_greeting_is_noticed() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let tcp = Tcp::new();
+    let counters = tcp.counters();
+    let bmi = Bmi::builder().method(tcp).start().unwrap();
+    let context = bmi.open_context().unwrap();
+    let peer = bmi.lookup(&format!("tcp://{}", listener.local_addr().unwrap()));
+    let peer = peer.unwrap();
+    let post = bmi.post_receive(context, peer, vec![0; 8], Tag(1), 0);
+    let Ok(Post::Pending(receive)) = post else {
+        panic!("nothing was sent yet: {post:?}");
+    };
+    let _dials = bmi.post_send(context, peer, vec![0; 8], Tag(1), 0);
+    std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        socket.read_exact(&mut [0; 24]).unwrap();
+    });
+    let done = bmi.test(receive, LIMIT).unwrap().unwrap();
+    assert_eq!(done.result, Err(Error::ConnReset));
+    assert_eq!(counters.count(Counter::Unanswered), 1);
+}
+
+/// The kind of the frame that a peer without a word is sent first for a message.
+fn first_kind(len: usize) -> u8 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let bmi = Bmi::builder().method(Tcp::new()).start().unwrap();
+    let context = bmi.open_context().unwrap();
+    let peer = bmi.lookup(&format!("tcp://{}", listener.local_addr().unwrap()));
+    let post = bmi.post_send(context, peer.unwrap(), vec![0; len], Tag(1), 0);
+    assert!(post.is_ok(), "{post:?}");
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut frames = [0; 48];
+        socket.read_exact(&mut frames).unwrap();
+        tell.send(frames[24]).unwrap();
+        // Until the other side has had enough.
+        let _ends = std::io::copy(&mut socket, &mut std::io::sink());
+    });
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        assert!(Instant::now() < deadline);
+        let _maybe_sent = bmi.test_context(context, 1, NAP).unwrap();
+        if let Ok(kind) = told.try_recv() {
+            return kind;
+        }
+    }
+}
+
+#[test]
+fn messages_up_to_the_measured_bound_are_sent_without_asking() {
+    for len in [0, 16 << 10, (16 << 10) + 1, 512 << 10, 1 << 20] {
+        assert_eq!(first_kind(len), 2, "{len}");
+    }
+    assert_eq!(first_kind((1 << 20) + 1), 4);
 }
 
 #[test]
 fn each_violation_closes_its_connection_and_is_counted() {
     let greeted = |rest: Vec<u8>| [hello(), rest].concat();
-    let eager: Vec<u8> = (0..70)
-        .flat_map(|_| [frame(2, 0, 1, 16 << 10, 0), vec![0; 16 << 10]].concat())
+    let eager: Vec<u8> = (0..5)
+        .flat_map(|_| [frame(2, 0, 1, 1 << 20, 0), vec![0; 1 << 20]].concat())
         .collect();
     let cases = [
         (vec![b'G'; 24], Violation::NotAFrame),
+        (original(), Violation::Foreign),
+        (greeted(original()), Violation::Foreign),
         (frame(2, 0, 1, 0, 0), Violation::Greeting),
-        (frame(1, 0, 2, 0, 0), Violation::Version),
-        (frame(1, 0, 1, 0, 1 << 20), Violation::Greeting),
+        (frame(1, 0, 1, 0, 0), Violation::Version),
+        (frame(1, 0, 2, 0, 1 << 20), Violation::Greeting),
         (greeted(hello()), Violation::Greeting),
         (
-            greeted(frame(2, 0, 1, (16 << 10) + 1, 0)),
+            greeted(frame(2, 0, 1, (1 << 20) + 1, 0)),
             Violation::TooLong,
         ),
         (greeted(frame(3, 0, 1, 8193, 0)), Violation::TooLong),
@@ -281,7 +350,7 @@ fn a_lost_connection_fails_what_was_in_flight_and_the_next_send_dials_again() {
             .post_receive(context, to, vec![0; 10], Tag(1), 1)
             .unwrap();
         let large = client
-            .post_send(context, to, vec![0; 1 << 20], Tag(2), 2)
+            .post_send(context, to, vec![0; 2 << 20], Tag(2), 2)
             .unwrap();
         assert!(matches!(receive, Post::Pending(_)) && matches!(large, Post::Pending(_)));
         let sent = client.post_send_unexpected(context, to, vec![round], Tag(3), Class(0), 3);

@@ -15,6 +15,7 @@
 //! | How is another process's memory read and written? | [`read_memory`], [`write_memory`], [`let_trace`] |
 //! | Is this still the process, or a child that `fork` made of it? | [`ForkMark`] |
 //! | Who is at the other end of a local socket, and how is a descriptor passed, has it gone? | [`peer_credentials`], [`send_descriptors`], [`has_hung_up`] |
+//! | How is a file opened that others may have replaced by a link? | [`without_following`] |
 //! | How does one thread end another's wait? | [`Alarm`], [`Event`] |
 //! | How does a wait end when a signal comes? | [`Alarm::wait_or_signal`], [`MessageQueue::receive_or_signal`], [`Event`], [`block_signals`] |
 //! | Where is the memory of a message, and who keeps it alive? | [`span`] |
@@ -29,6 +30,7 @@ mod alarm;
 mod cpu;
 mod descriptors;
 mod event;
+mod file;
 mod fork;
 mod interface;
 mod link;
@@ -50,6 +52,7 @@ pub use descriptors::{
     send_descriptors, share_with_group,
 };
 pub use event::{Event, Waited};
+pub use file::without_following;
 pub use fork::ForkMark;
 pub use interface::{InterfaceAddress, interface_addresses};
 pub use link::{LinkWatch, links};

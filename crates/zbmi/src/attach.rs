@@ -44,7 +44,10 @@ impl Engine {
         {
             return self.counters.refuse(Refusal::UnknownPeer);
         }
-        self.counters.clients_lost += 1;
+        match how {
+            Departure::Farewell => self.counters.clients_left += 1,
+            Departure::Broken => self.counters.clients_lost += 1,
+        }
         self.forget_work(now, peer);
         if how == Departure::Broken && !self.config.reattach.is_zero() {
             let until = now + self.config.reattach;

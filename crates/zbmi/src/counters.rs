@@ -24,7 +24,9 @@ pub struct Counters {
     pub clients_attached: u64,
     /// Clients that came back to their pid.
     pub clients_reattached: u64,
-    /// Clients that left, with a farewell or without.
+    /// Clients that left with a farewell, or were sent away by the server.
+    pub clients_left: u64,
+    /// Clients whose link broke.
     pub clients_lost: u64,
     /// Servers that attached.
     pub servers_attached: u64,

@@ -3,6 +3,7 @@
 //! | Module | |
 //! |---|---|
 //! | `queue` | operations that were posted and have not completed |
+//! | `requests` | whose answers may come |
 //! | `link` | one connection: frames in and out |
 //! | `session` | who reads, who waits, reconnection |
 //! | `attempt` | `zbmi_send` and `zbmi_recv`: one try to complete one operation |
@@ -16,13 +17,14 @@ mod attempt;
 mod flight;
 mod link;
 mod queue;
+mod requests;
 mod session;
 mod test;
 
 use std::fs::File;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -76,6 +78,12 @@ pub(crate) struct Client {
     max_unexpected: AtomicU64,
     /// The method's own thread, until the end.
     keeper: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What came of a post.
+enum Tried {
+    Posted(Posted),
+    Lost(Error),
 }
 
 /// A call of the program under way: memory may be in use until it is over.
@@ -175,27 +183,34 @@ impl Client {
     }
 
     /// Begins the operation and leaves the rest to tests.
-    fn post_pipelined(&self, op: Op, key: Key) -> Posted {
+    fn post_pipelined(&self, op: Op, key: Key) -> Result<Posted, Error> {
         let state = self.lock();
         let begins = state.queue.is_oldest(&op) && !state.flights.are_full();
         drop(state);
         if begins {
             self.launch(op, self.post_timeout_ms.load(Ordering::Relaxed));
         } else {
-            self.leave_queued(op.id);
+            self.leave_queued(op.id, key)?;
             self.launch_next(key);
         }
-        Posted::Pending
+        Ok(Posted::Pending)
     }
 
-    /// The post found no counterpart: the operation waits.
-    fn leave_queued(&self, op: OpId) -> Posted {
+    /// The post found no counterpart: the operation waits, unless its session has ended meanwhile.
+    fn leave_queued(&self, op: OpId, key: Key) -> Result<Posted, Error> {
         let mut state = self.lock();
-        if state.queue.wait(op) == Waits::Queued {
-            state.queued += 1;
-            self.stir(&state);
+        match state.queue.wait(op) {
+            Waits::Queued => {
+                state.queued += 1;
+                self.stir(&state);
+            }
+            Waits::Cancelled => {}
+            Waits::Orphaned(error) => {
+                self.note_removed(state, key);
+                return Err(error);
+            }
         }
-        Posted::Pending
+        Ok(Posted::Pending)
     }
 }
 
@@ -241,34 +256,15 @@ impl Method for Client {
         let _inside = self.enter()?;
         self.check(request)?;
         self.counters.posts().up();
-        let op = self.lock().queue.add(request);
-        let key = Key::of(op.kind, op.tag);
-        if self.pipelined.load(Ordering::Relaxed) {
-            return Ok(self.post_pipelined(op, key));
-        }
-        if !self.lock().queue.is_oldest(&op) {
-            self.attempt_older(key);
-            if !self.lock().queue.is_oldest(&op) {
-                return Ok(self.leave_queued(op.id));
-            }
-        }
-        let timeout = self.post_timeout_ms.load(Ordering::Relaxed);
-        match self.attempt(&op, timeout) {
-            Outcome::NotNow => Ok(self.leave_queued(op.id)),
-            Outcome::Done(len) => {
-                self.finish_post(op.id, key);
-                self.counters.posts_immediate().up();
-                self.counters.post_to_end().add(op.posted.elapsed());
-                Ok(Posted::Immediate(len))
-            }
-            Outcome::Failed(error) | Outcome::Lost(error) => {
-                self.finish_post(op.id, key);
-                Err(error)
-            }
-            Outcome::Unknown(_) => {
-                self.finish_post(op.id, key);
-                Err(Error::ConnReset)
-            }
+        let lost = match self.post_once(request)? {
+            Tried::Posted(posted) => return Ok(posted),
+            Tried::Lost(error) => error,
+        };
+        // Nothing has moved. It is the first to notice that the daemon is another one, maybe.
+        self.connected().map_err(|_| lost)?;
+        match self.post_once(request)? {
+            Tried::Posted(posted) => Ok(posted),
+            Tried::Lost(error) => Err(error),
         }
     }
 
@@ -405,10 +401,63 @@ impl Client {
         let _ended = keeper.join();
     }
 
+    /// Attempts an operation. `Lost`: the connection has gone before anything moved.
+    fn post_once(&self, request: &Request) -> Result<Tried, Error> {
+        // An operation belongs to the session that there is once a loss has been noticed. Without a
+        // daemon, its attempt says so.
+        let _away = self.connected();
+        let mut state = self.lock();
+        if let Some(error) = state.queue.refuse(request.kind, request.tag) {
+            return Err(error);
+        }
+        let op = state.queue.add(request);
+        drop(state);
+        let key = Key::of(op.kind, op.tag);
+        if self.pipelined.load(Ordering::Relaxed) {
+            return self.post_pipelined(op, key).map(Tried::Posted);
+        }
+        if !self.lock().queue.is_oldest(&op) {
+            self.attempt_older(key);
+            if !self.lock().queue.is_oldest(&op) {
+                return self.leave_queued(op.id, key).map(Tried::Posted);
+            }
+        }
+        let timeout = self.post_timeout_ms.load(Ordering::Relaxed);
+        match self.attempt(&op, timeout) {
+            Outcome::NotNow => self.leave_queued(op.id, key).map(Tried::Posted),
+            Outcome::Done(len) => {
+                let mut state = self.lock();
+                state.queue.complete(op.id);
+                self.note_removed(state, key);
+                self.counters.posts_immediate().up();
+                self.counters.post_to_end().add(op.posted.elapsed());
+                Ok(Tried::Posted(Posted::Immediate(len)))
+            }
+            // Whoever has waited for a counterpart may have had one, which is gone.
+            Outcome::Lost(error) if timeout == 0 || !op.is_expected() => {
+                self.finish_post(op.id, key);
+                Ok(Tried::Lost(error))
+            }
+            Outcome::Failed(error) | Outcome::Lost(error) => {
+                self.finish_post(op.id, key);
+                Err(error)
+            }
+            Outcome::Unknown(_) => {
+                self.finish_post(op.id, key);
+                Err(Error::ConnReset)
+            }
+        }
+    }
+
     /// The operation of a post is over, and others of its key may be attempted.
     fn finish_post(&self, op: OpId, key: Key) {
         let mut state = self.lock();
         state.queue.remove(op);
+        self.note_removed(state, key);
+    }
+
+    /// Others of the key may be attempted, if there are any.
+    fn note_removed(&self, mut state: MutexGuard<'_, State>, key: Key) {
         if state.queue.has(key) {
             state.queued += 1;
             self.stir(&state);

@@ -75,6 +75,10 @@ counters! {
     pings_sent,
     /// Connections to the daemon after the first.
     reconnects,
+    /// Such connections over which a client's operations went on.
+    sessions_resumed,
+    /// Such connections to a daemon that did not know the client any more.
+    sessions_lost,
     /// Frames or replies that made no sense and were dropped, or ended a connection.
     protocol_errors,
     /// Commands that a server sent to the plugin.

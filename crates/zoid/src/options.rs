@@ -15,8 +15,8 @@ use zoid_proto::Instance;
 /// | `ZOID_SOCKET` | path of the daemon's Unix socket | by instance |
 /// | `ZOID_CONNECT_TIMEOUT_MS` | how long a client waits for the daemon at its start | 5000 |
 /// | `ZBMI_CONNECT_TIMEOUT_MS` | how long a server waits for the daemon at its start | for ever |
-/// | `ZOID_RECONNECT_MS` | how long a client's operations survive the loss of the daemon | 5000 |
-/// | `ZOID_ON_SERVER_RESTART` | `keep`: those that wait for a server outlive its death; `fail`: they fail when the next one comes | `fail` |
+/// | `ZOID_RECONNECT_MS` | how long a client waits for a daemon that is gone or stands still | 5000 |
+/// | `ZOID_ON_SERVER_RESTART` | `keep`: those that wait for a server outlive its death and the daemon's; `fail`: they fail when the next one comes | `fail` |
 /// | `ZOID_SINGLE_THREAD` | `1`: a client has no thread of its own; the program calls from one at a time | off |
 /// | `ZOID_GUARDS` | `1`: writes beside a server's memory are noticed and reported | off |
 /// | `ZOID_EXTENDED_ADDR` | `1`: addresses with an instance or a host are accepted | off |
@@ -34,15 +34,16 @@ pub struct Options {
     pub client_connect: Duration,
     /// How long a server waits for the daemon at its start; without a limit when `None`.
     pub server_connect: Option<Duration>,
-    /// How long a client's pending operations survive the loss of the daemon.
+    /// How long a client waits for a daemon that is gone before its pending operations fail, and for one
+    /// that stands still before it counts as gone, after three silent heartbeats.
     pub reconnect: Duration,
     /// Accept `zoid://INSTANCE` and `zoid+tcp://HOST:PORT/INSTANCE`.
     pub extended_addresses: bool,
     /// One call at a time, no thread of the method's own. The program promises to call only from
     /// one thread at a time.
     pub single_thread: bool,
-    /// A client's pending expected operations survive the death of the server, for the next one to
-    /// match.
+    /// A client's pending expected operations survive the death of the server, and of the daemon, for the
+    /// next one to match.
     pub keep_on_server_restart: bool,
     /// A server's memory has guards around every piece, checked when the piece is released.
     pub guards: bool,

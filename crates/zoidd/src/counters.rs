@@ -19,6 +19,10 @@ pub(crate) struct DaemonCounters {
     pub(crate) reconnections: u64,
     /// Clients lost because they were silent.
     pub(crate) silent: u64,
+    /// Times in which this process did not run for a heartbeat or longer.
+    pub(crate) standstills: u64,
+    /// Clients whose connections broke meanwhile.
+    pub(crate) standstill_losses: u64,
     /// Commands from the server.
     pub(crate) commands: u64,
     /// Commands that could not be understood, or not be answered.

@@ -72,6 +72,8 @@ pub struct Daemon {
     start: Instant,
     beaten: Time,
     checked: Time,
+    /// Clients lost before the last check.
+    lost_before: u64,
     /// Since when it drains.
     draining: Option<Time>,
     drained: bool,
@@ -177,6 +179,7 @@ impl Daemon {
             start: Instant::now(),
             beaten: Time::ZERO,
             checked: Time::ZERO,
+            lost_before: 0,
             draining: None,
             drained: false,
             commands_waiting: true,

@@ -20,7 +20,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -109,10 +109,9 @@ impl Home {
         let old = read_journal(&path);
         let (kept, removed) = remove_leftovers(instance, old, Names::Ours);
         drop(leftover);
-        let journal = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(0o600);
+        let journal = sys::without_following(&mut options)
             .open(&path)
             .map_err(Error::file("open", &path))?;
         journal.set_len(0).map_err(Error::file("empty", &path))?;
@@ -278,7 +277,10 @@ fn lock_segment(instance: &Instance) -> Result<Option<SharedMemory>, Error> {
 }
 
 fn read_journal(path: &Path) -> BTreeSet<Entry> {
-    let text = fs::read_to_string(path).unwrap_or_default();
+    // Without a journal, or where a link stands in its place, nothing is known.
+    let mut text = String::new();
+    let opened = sys::without_following(OpenOptions::new().read(true)).open(path);
+    let _unknown = opened.and_then(|mut journal| journal.read_to_string(&mut text));
     text.lines().filter_map(parse).collect()
 }
 
@@ -529,6 +531,20 @@ mod tests {
                 .is_empty()
         );
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_journal_is_not_followed_through_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let instance = instance("link");
+        let victim = directory.path().join("victim");
+        fs::write(&victim, "precious\n").unwrap();
+        let path = directory.path().join(instance.journal_file());
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        let refused = Home::take(&instance, Some(directory.path())).err().unwrap();
+        assert!(refused.to_string().contains("journal"), "{refused}");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious\n");
+        assert!(read_journal(&path).is_empty());
     }
 
     #[test]

@@ -415,7 +415,9 @@ impl Options {
         }
         self.check_numbers()?;
         let pool = total - unexpected;
-        if self.max_expected > pool {
+        // The default is the protocol's largest message, which nobody has asked for.
+        let asked = self.max_expected != Self::default().max_expected;
+        if asked && self.max_expected > pool {
             remarks.push(format!(
                 "max-expected ({}) is larger than the expected pool ({pool}): such a message can \
                  never use a temporary buffer",

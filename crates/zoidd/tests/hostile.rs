@@ -278,6 +278,32 @@ fn a_daemon_that_stood_still_loses_nobody_whom_it_did_not_ask() {
     daemon.signal(Signal::SIGCONT);
     assert!(client.ping());
     assert_eq!(daemon.metric("zoidd_clients_silent_total"), 0.0);
+    assert_eq!(daemon.metric("zoidd_standstill_losses_total"), 0.0);
+}
+
+#[test]
+fn a_daemon_that_stood_still_says_whom_it_has_lost_by_that() {
+    let _alone = alone();
+    let daemon = Process::start(&[("heartbeat-ms", "1000")]);
+    let server = Server::attach(&daemon);
+    let clients = [(); 3].map(|()| Client::attach(&daemon));
+    daemon.signal(Signal::SIGSTOP);
+    drop(clients);
+    assert!(server.hear(0, Duration::from_millis(1500)).is_none());
+    daemon.signal(Signal::SIGCONT);
+    daemon.until("zoidd_standstill_losses_total", 3.0);
+    assert_eq!(daemon.metric("zoidd_standstills_total"), 1.0);
+    assert_eq!(daemon.metric("zoidd_clients_left_total"), 0.0);
+}
+
+#[test]
+fn a_client_that_says_goodbye_is_not_lost() {
+    let _alone = alone();
+    let daemon = Process::start(&[]);
+    let mut client = Client::attach(&daemon);
+    client.say(FrameHeader::new(FrameType::BYE, 0), &Frame::Bye, &[]);
+    daemon.until("zoidd_clients_left_total", 1.0);
+    assert_eq!(daemon.metric("zoidd_clients_lost_total"), 0.0);
 }
 
 /// `false` if the lively client was lost as well, having been as silent for two heartbeats.

@@ -165,7 +165,7 @@ static void addresses(BMI_addr_t server, const char *name)
     CHECK(BMI_addr_lookup(&again, NULL) == -BMI_EINVAL);
     CHECK(BMI_addr_lookup(&again, "") == -BMI_EINVAL);
     CHECK(BMI_addr_lookup(&again, "tcp://\xff:1") == -BMI_EINVAL);
-    CHECK(BMI_addr_lookup(&again, "gm://x") == -BMI_EINVAL);
+    CHECK(BMI_addr_lookup(&again, "gm://x") == -BMI_ENOPROTOOPT);
     memset(longer, 'x', sizeof(longer));
     longer[sizeof(longer) - 1] = 0;
     memcpy(longer, "tcp://", 6);

@@ -100,7 +100,7 @@ pub fn addresses_are_checked_and_stable(bed: &impl Bed) {
     for address in bad {
         let refused = client.bmi.lookup(&address);
         assert!(
-            matches!(refused, Err(Error::Inval | Error::HostNtFd)),
+            matches!(refused, Err(Error::Inval | Error::NoProtoOpt)),
             "{address}: {refused:?}"
         );
     }

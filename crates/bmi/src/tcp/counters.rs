@@ -7,7 +7,7 @@ use super::wire::Violation;
 /// Counters of one `tcp` method.
 #[derive(Debug, Default)]
 pub struct Counters {
-    events: [AtomicU64; 5],
+    events: [AtomicU64; 6],
     violations: [AtomicU64; Violation::COUNT],
 }
 
@@ -24,6 +24,8 @@ pub enum Counter {
     CopiedBytes,
     /// Messages that were longer than the receive that they met.
     Truncated,
+    /// Connections that this side made, and that the peer closed without a greeting.
+    Unanswered,
 }
 
 impl Counters {

@@ -256,7 +256,7 @@ impl Inbound {
     ///
     /// # Errors
     ///
-    /// [`Violation::NotAFrame`].
+    /// [`Violation::NotAFrame`], [`Violation::Foreign`].
     pub(crate) fn next(&mut self) -> Result<Option<Item>, Violation> {
         let staged = &self.staging[self.start..self.end];
         if let Some(mut body) = self.body.take() {

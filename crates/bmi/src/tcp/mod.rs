@@ -1,6 +1,6 @@
 //! The method `bmi_tcp`: from process to process over sockets.
 //!
-//! `tcp://host:port` names a process that listens. Who dialled does not matter afterwards: either
+//! `tcp://host:port` names a process that listens; who listens may leave the port to the system. Who dialled does not matter afterwards: either
 //! side sends expected and unexpected messages over the same connection, and a process without a
 //! listen address is known by its connection. A connection is made by the first send, and again
 //! by the next one after it was lost; what was in flight fails with [`Error::ConnReset`].
@@ -15,7 +15,7 @@
 //! guards everything, and is not held while a thread sleeps.
 //!
 //! A send is done when the kernel has its bytes. So a message longer than its receive is reported
-//! at both ends only when it was announced first (more than 16 KiB); the sender of a short one
+//! at both ends only when it was announced first (more than 1 MiB, or more than the peer has room for); the sender of a short one
 //! was told before anybody could know.
 
 mod counters;
@@ -38,6 +38,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 
 pub use self::counters::{Counter, Counters};
 use self::held::Allowance;
+use self::name::Name;
 use self::state::{LISTENER, State};
 pub use self::wire::Violation;
 use self::wire::{EXPECTED_MAX, UNEXPECTED_MAX, charge};
@@ -131,7 +132,7 @@ const WAKER: Token = Token(usize::MAX - 2);
 
 /// The address to listen on: every one of this machine, unless `specific`.
 fn local(listen: &str, specific: bool) -> Result<SocketAddr, Error> {
-    let mut address = name::resolve(listen)?;
+    let mut address = Name::to_listen_on(listen)?.resolve()?;
     if !specific {
         address.set_ip(match address {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -308,9 +309,13 @@ impl Method for TcpMethod {
     }
 
     fn lookup(&self, address: &str) -> Result<Peer, Error> {
-        let remote = name::resolve(address)?;
+        let name = Name::of_peer(address)?;
         self.check_open()?;
-        Ok(Peer(self.lock().state.looked_up(remote)))
+        match name.resolve() {
+            Ok(remote) => Ok(Peer(self.lock().state.looked_up(remote))),
+            // The name may be known by the time of the first message.
+            Err(_) => Ok(Peer(self.lock().state.looked_up_early(name))),
+        }
     }
 
     fn peer_name(&self, peer: Peer) -> String {
@@ -319,7 +324,7 @@ impl Method for TcpMethod {
 
     fn in_range(&self, peer: Peer, wildcard: &str, bits: u32) -> Result<bool, Error> {
         let shared = self.lock();
-        let state = shared.state.peers.get(&peer.0).ok_or(Error::Inval)?;
+        let state = shared.state.peer(peer.0).ok_or(Error::Inval)?;
         let address = state.remote.or(state.seen).ok_or(Error::Inval)?;
         name::in_range(address.ip(), wildcard, bits)
     }
@@ -327,6 +332,13 @@ impl Method for TcpMethod {
     fn post(&self, request: &Request) -> Result<Posted, Error> {
         let mut shared = self.lock();
         self.check_open()?;
+        if let Some(name) = shared.state.early(request.peer.0) {
+            drop(shared);
+            let remote = name.resolve()?;
+            shared = self.lock();
+            self.check_open()?;
+            shared.state.resolved(request.peer.0, remote);
+        }
         let posted = shared.state.post(request);
         self.settle(&mut shared);
         posted
@@ -386,10 +398,11 @@ impl Method for TcpMethod {
     fn set(&self, peer: Option<Peer>, setting: &Setting) -> Result<(), Error> {
         let mut shared = self.lock();
         match (setting, peer) {
-            (Setting::TcpSendBuffer(len), _) => shared.state.buffers.send = Some(*len),
-            (Setting::TcpReceiveBuffer(len), _) => shared.state.buffers.receive = Some(*len),
+            (Setting::TcpSendBuffer(len), _) => shared.state.buffers.choose_send(*len),
+            (Setting::TcpReceiveBuffer(len), _) => shared.state.buffers.choose_receive(*len),
             (Setting::CloseConnection, Some(peer)) => {
-                shared.state.disconnect(peer.0, Error::ConnReset);
+                let peer = shared.state.known_as(peer.0);
+                shared.state.disconnect(peer, Error::ConnReset);
                 self.settle(&mut shared);
             }
             _ => {}
@@ -406,7 +419,7 @@ impl Method for TcpMethod {
 
     fn may_forget(&self, peer: Peer) -> bool {
         let shared = self.lock();
-        let state = shared.state.peers.get(&peer.0);
+        let state = shared.state.peer(peer.0);
         state.is_none_or(|state| state.link.is_none())
     }
 

@@ -1,41 +1,73 @@
-//! Addresses of the form `tcp://host:port`.
+//! Addresses of the form `tcp://host:port`, with or without a path, which means nothing here.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use crate::error::Error;
 
-/// The socket address of `tcp://host:port`. A host with several addresses is its first of version
-/// 4, else its first, so that every process comes to the same one.
-///
-/// # Errors
-///
-/// [`Error::Inval`]: not of this form. [`Error::HostNtFd`]: no such host.
-pub(crate) fn resolve(address: &str) -> Result<SocketAddr, Error> {
-    let (host, port) = split(address)?;
-    if let Ok(ip) = host.parse::<IpAddr>() {
-        return Ok(SocketAddr::new(ip, port));
-    }
-    let found = (host, port).to_socket_addrs();
-    let found: Vec<SocketAddr> = found.map_err(|_| Error::HostNtFd)?.collect();
-    let first_v4 = found.iter().find(|address| address.is_ipv4());
-    first_v4.or(found.first()).copied().ok_or(Error::HostNtFd)
+/// A host and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    host: String,
+    port: u16,
 }
 
-/// Whether an address equals the host of `tcp://host` or `tcp://host:port` in its first `bits`
-/// bits.
+impl Name {
+    /// That of an address to send to.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Inval`]: not `tcp://host:port`.
+    pub(crate) fn of_peer(address: &str) -> Result<Name, Error> {
+        let (host, port) = split(address)?;
+        let port = port.ok_or(Error::Inval)?;
+        Ok(Name { host, port })
+    }
+
+    /// That of an address to listen on; without a port the system picks one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Inval`]: neither `tcp://host` nor `tcp://host:port`.
+    pub(crate) fn to_listen_on(address: &str) -> Result<Name, Error> {
+        let (host, port) = split(address)?;
+        let port = port.unwrap_or(0);
+        Ok(Name { host, port })
+    }
+
+    /// The socket address. A host with several addresses is its first of version 4, else its first, so
+    /// that every process comes to the same one. May take seconds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::HostNtFd`]: no such host.
+    pub(crate) fn resolve(&self) -> Result<SocketAddr, Error> {
+        if let Ok(ip) = self.host.parse::<IpAddr>() {
+            return Ok(SocketAddr::new(ip, self.port));
+        }
+        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        let found: Vec<SocketAddr> = found.map_err(|_| Error::HostNtFd)?.collect();
+        let first_v4 = found.iter().find(|address| address.is_ipv4());
+        first_v4.or(found.first()).copied().ok_or(Error::HostNtFd)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "tcp://[{}]:{}", self.host, self.port),
+            false => write!(f, "tcp://{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// Whether an address equals the host of `tcp://host` or `tcp://host:port` in its first `bits` bits.
 ///
 /// # Errors
 ///
 /// [`Error::Inval`]: the host is no number, or has fewer bits.
 pub(crate) fn in_range(ip: IpAddr, wildcard: &str, bits: u32) -> Result<bool, Error> {
-    let rest = wildcard.strip_prefix("tcp://").ok_or(Error::Inval)?;
-    let bare = rest
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'));
-    let range: IpAddr = match bare.unwrap_or(rest).parse() {
-        Ok(ip) => ip,
-        Err(_) => split(wildcard)?.0.parse().map_err(|_| Error::Inval)?,
-    };
+    let range: IpAddr = split(wildcard)?.0.parse().map_err(|_| Error::Inval)?;
     match (ip.to_canonical(), range.to_canonical()) {
         (IpAddr::V4(ip), IpAddr::V4(range)) => {
             let differing = (ip.to_bits() ^ range.to_bits()).leading_zeros();
@@ -56,24 +88,65 @@ fn at_most(bits: u32, limit: u32) -> Result<u32, Error> {
     Ok(bits)
 }
 
-/// The host, without the brackets of version 6, and the port.
-fn split(address: &str) -> Result<(&str, u16), Error> {
+/// The host, without the brackets of version 6, and the port, if there is one. What a file system
+/// appends behind a slash is its own.
+fn split(address: &str) -> Result<(String, Option<u16>), Error> {
     let rest = address.strip_prefix("tcp://").ok_or(Error::Inval)?;
-    let (host, port) = rest.rsplit_once(':').ok_or(Error::Inval)?;
-    let bare = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    let host = bare.unwrap_or(host);
-    let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    if host.is_empty() || !digits {
+    let rest = rest.split_once('/').map_or(rest, |(rest, _path)| rest);
+    let bracketed = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let (host, port) = match bracketed {
+        Some((host, "")) => (host, None),
+        Some((host, port)) => (host, Some(port.strip_prefix(':').ok_or(Error::Inval)?)),
+        None => match rest.rsplit_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (rest, None),
+        },
+    };
+    let is_number = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    if host.is_empty() || host.ends_with(char::is_whitespace) || !port.is_none_or(is_number) {
         return Err(Error::Inval);
     }
-    Ok((host, port.parse().map_err(|_| Error::Inval)?))
+    let port = port.map(str::parse).transpose().map_err(|_| Error::Inval)?;
+    Ok((host.to_owned(), port))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn resolve(address: &str) -> Result<SocketAddr, Error> {
+        Name::of_peer(address)?.resolve()
+    }
+
+    #[test]
+    fn a_path_behind_an_address_means_nothing() {
+        for address in [
+            "tcp://127.0.0.1:3334/pvfs2-fs",
+            "tcp://127.0.0.1:3334/a:b/c",
+        ] {
+            assert_eq!(resolve(address), Ok("127.0.0.1:3334".parse().unwrap()));
+        }
+        assert_eq!(resolve("tcp://[::1]:1/"), Ok("[::1]:1".parse().unwrap()));
+    }
+
+    #[test]
+    fn only_who_listens_may_leave_the_port_to_the_system() {
+        for address in ["tcp://127.0.0.1", "tcp://[::1]", "tcp://127.0.0.1/path"] {
+            let listen = Name::to_listen_on(address).unwrap();
+            assert_eq!(listen.resolve().unwrap().port(), 0);
+            assert_eq!(Name::of_peer(address), Err(Error::Inval), "{address}");
+        }
+        for bad in ["tcp://", "tcp:///a", "tcp://a:", "tcp://[::1]x", "tcp://a "] {
+            assert_eq!(Name::to_listen_on(bad), Err(Error::Inval), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_printed_as_it_is_looked_up() {
+        for address in ["tcp://host:1", "tcp://[::1]:2"] {
+            assert_eq!(Name::of_peer(address).unwrap().to_string(), address);
+        }
+    }
 
     #[test]
     fn a_host_and_a_port_are_an_address() {

@@ -18,7 +18,7 @@ impl State {
     }
 
     fn post_send(&mut self, request: &Request, class: Option<Class>) -> Result<Posted, Error> {
-        let index = self.link_to(request.peer.0)?;
+        let index = self.link_to(self.known_as(request.peer.0))?;
         let outgoing = Outgoing {
             op: request.op,
             tag: request.tag,
@@ -132,7 +132,7 @@ impl State {
     }
 
     fn post_receive(&mut self, request: &Request) -> Result<Posted, Error> {
-        let peer = request.peer.0;
+        let peer = self.known_as(request.peer.0);
         let tag = request.tag;
         let state = self.peers.get_mut(&peer).ok_or(Error::Inval)?;
         let arrival = state.arrivals.pop_front(tag.0);

@@ -41,13 +41,31 @@ impl State {
             match self.read(index) {
                 Ok(true) => self.ready.push_back(index),
                 Ok(false) => {}
-                Err(Broken::Lost(error)) => self.fail(index, error),
+                Err(Broken::Lost(error)) => {
+                    self.note_unanswered(index);
+                    self.fail(index, error);
+                }
                 Err(Broken::Violated(violation)) => {
-                    tracing::warn!(?violation, "a connection was closed");
+                    let why = violation.explanation();
+                    tracing::warn!(?violation, "a connection was closed: {why}");
                     self.counters.violated(violation);
                     self.fail(index, Error::Proto);
                 }
             }
+        }
+    }
+
+    /// A connection is lost. One that was made and never greeted has met something else, maybe.
+    pub(crate) fn note_unanswered(&self, index: usize) {
+        let Some(Some(link)) = self.links.get(index) else {
+            return;
+        };
+        if link.peer.is_some() && !link.greeted {
+            self.counters.add(Counter::Unanswered);
+            tracing::warn!(
+                "a peer closed the connection without a greeting: it may use the original BMI; both \
+                 ends of a tcp:// connection must use the same BMI library"
+            );
         }
     }
 

@@ -23,6 +23,7 @@ use sys::span::Span;
 use super::counters::{Counter, Counters};
 use super::held::{Allowance, Held};
 use super::link::{Frame, Link, LinkId, Outgoing, Waiting};
+use super::name::Name;
 use super::queue::TagQueues;
 use super::wire::{Header, Kind as FrameKind, VERSION};
 use crate::error::Error;
@@ -51,6 +52,10 @@ pub(crate) struct State {
     pub(crate) free_links: Vec<usize>,
     pub(crate) peers: FxHashMap<u64, PeerState>,
     by_remote: FxHashMap<SocketAddr, u64>,
+    /// Peers whose names could not be resolved yet.
+    early: FxHashMap<u64, Name>,
+    /// Those whose names turned out to be another peer's.
+    aliases: FxHashMap<u64, u64>,
     next_peer: u64,
     /// Pending operations, for those who cancel.
     pub(crate) places: FxHashMap<OpId, Place>,
@@ -68,11 +73,38 @@ pub(crate) struct State {
     pub(crate) acceptable: bool,
 }
 
-/// Sizes of the sockets' buffers in bytes, where a program has chosen them.
+/// Sizes of the sockets' buffers in bytes, where a program has chosen them. The system chooses the
+/// others, and adapts them to the traffic.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SocketBuffers {
-    pub(crate) send: Option<usize>,
-    pub(crate) receive: Option<usize>,
+    send: Option<usize>,
+    receive: Option<usize>,
+}
+
+impl SocketBuffers {
+    /// The size for sends of every socket from now on; 0 leaves it to the system.
+    pub(crate) fn choose_send(&mut self, len: usize) {
+        self.send = (len > 0).then_some(len);
+    }
+
+    /// The same for receives.
+    pub(crate) fn choose_receive(&mut self, len: usize) {
+        self.receive = (len > 0).then_some(len);
+    }
+
+    /// Sets what may be set; a socket without it works too.
+    fn tune(self, socket: &SockRef<'_>) {
+        let buffers = [
+            self.send.map(|len| socket.set_send_buffer_size(len)),
+            self.receive.map(|len| socket.set_recv_buffer_size(len)),
+        ];
+        let others = [socket.set_tcp_nodelay(true), socket.set_keepalive(true)];
+        for result in buffers.into_iter().flatten().chain(others) {
+            if let Err(error) = result {
+                tracing::debug!(%error, "an option of a socket was not set");
+            }
+        }
+    }
 }
 
 /// Somebody to exchange messages with.
@@ -150,6 +182,8 @@ impl State {
             free_links: Vec::new(),
             peers: FxHashMap::default(),
             by_remote: FxHashMap::default(),
+            early: FxHashMap::default(),
+            aliases: FxHashMap::default(),
             next_peer: 1,
             places: FxHashMap::default(),
             next_receive: 0,
@@ -199,6 +233,37 @@ impl State {
 
     pub(crate) fn has_room_for_peers(&self) -> bool {
         self.peers.len() < PEERS_MAX
+    }
+
+    /// The peer of a name that is not known yet.
+    pub(crate) fn looked_up_early(&mut self, name: Name) -> u64 {
+        let peer = self.next_peer;
+        self.next_peer += 1;
+        self.early.insert(peer, name);
+        peer
+    }
+
+    /// The name of a peer that is still to be resolved.
+    pub(crate) fn early(&self, peer: u64) -> Option<Name> {
+        self.early.get(&peer).cloned()
+    }
+
+    /// A name has been resolved, maybe by several threads at once. A peer that is known already stays
+    /// the one that it is.
+    pub(crate) fn resolved(&mut self, peer: u64, remote: SocketAddr) {
+        if self.early.remove(&peer).is_some() {
+            let known = self.looked_up(remote);
+            self.aliases.insert(peer, known);
+        }
+    }
+
+    /// The number under which a peer is known.
+    pub(crate) fn known_as(&self, peer: u64) -> u64 {
+        self.aliases.get(&peer).copied().unwrap_or(peer)
+    }
+
+    pub(crate) fn peer(&self, peer: u64) -> Option<&PeerState> {
+        self.peers.get(&self.known_as(peer))
     }
 
     /// The port that this process listens on; 0 when it does not.
@@ -285,7 +350,7 @@ impl State {
             }
             return Err(error.into());
         }
-        self.tune(&link.socket);
+        self.buffers.tune(&SockRef::from(&link.socket));
         let greeting = Header {
             tag: VERSION,
             token: u64::from(self.port()),
@@ -309,25 +374,6 @@ impl State {
         Ok(index)
     }
 
-    /// Sets what may be set; a socket without it works too.
-    fn tune(&self, socket: &TcpStream) {
-        let socket = SockRef::from(socket);
-        let buffers = [
-            self.buffers
-                .send
-                .map(|len| socket.set_send_buffer_size(len)),
-            self.buffers
-                .receive
-                .map(|len| socket.set_recv_buffer_size(len)),
-        ];
-        let others = [socket.set_tcp_nodelay(true), socket.set_keepalive(true)];
-        for result in buffers.into_iter().flatten().chain(others) {
-            if let Err(error) = result {
-                tracing::debug!(%error, "an option of a socket was not set");
-            }
-        }
-    }
-
     /// Puts a frame into a link's queue and writes what can be written.
     pub(crate) fn enqueue(&mut self, index: usize, frame: Frame) {
         if let Some(link) = &mut self.links[index] {
@@ -342,6 +388,7 @@ impl State {
             return;
         };
         if let Err(error) = link.flush(done) {
+            self.note_unanswered(index);
             self.fail(index, error);
         }
     }
@@ -421,6 +468,10 @@ impl State {
 
     /// Forgets a peer.
     pub(crate) fn forget(&mut self, peer: u64) {
+        if self.early.remove(&peer).is_some() || self.aliases.remove(&peer).is_some() {
+            // The program may know the peer by another name.
+            return;
+        }
         self.disconnect(peer, Error::ConnReset);
         if let Some(state) = self.peers.remove(&peer) {
             if let Some(remote) = state.remote {
@@ -460,6 +511,8 @@ impl State {
         self.listener = None;
         self.peers.clear();
         self.by_remote.clear();
+        self.early.clear();
+        self.aliases.clear();
         self.places.clear();
         self.unexpected.clear();
         self.unexpected_count = 0;
@@ -468,10 +521,43 @@ impl State {
 
     /// The name of a peer: where it listens, or where it comes from.
     pub(crate) fn name(&self, peer: Peer) -> String {
-        let state = self.peers.get(&peer.0);
+        if let Some(name) = self.early.get(&peer.0) {
+            return name.to_string();
+        }
+        let state = self.peer(peer.0);
         match state.and_then(|state| state.remote.or(state.seen)) {
             Some(address) => format!("tcp://{address}"),
             None => format!("tcp://#{}", peer.0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sizes of the buffers of a new socket, tuned or not.
+    fn sizes(buffers: Option<SocketBuffers>) -> (usize, usize) {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.unwrap();
+        if let Some(buffers) = buffers {
+            buffers.tune(&SockRef::from(&socket));
+        }
+        (
+            socket.send_buffer_size().unwrap(),
+            socket.recv_buffer_size().unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_buffer_size_of_zero_is_the_systems_default() {
+        let mut buffers = SocketBuffers::default();
+        buffers.choose_send(8192);
+        buffers.choose_receive(8192);
+        let default = sizes(None);
+        assert_ne!(sizes(Some(buffers)), default);
+        buffers.choose_send(0);
+        buffers.choose_receive(0);
+        assert_eq!(sizes(Some(buffers)), default);
     }
 }

@@ -31,18 +31,22 @@
 //! a connection's requests grow, from 1. All peers together may leave [`HELD_MAX`] bytes untaken.
 
 /// The version of the format.
-pub(crate) const VERSION: i32 = 1;
+pub(crate) const VERSION: i32 = 2;
 /// The length of a header in bytes.
 pub(crate) const HEADER_LEN: usize = 24;
-/// The longest message that is sent along with its announcement, in bytes.
-pub(crate) const EAGER_MAX: usize = 16 << 10;
+/// The longest message that is sent along with its announcement, in bytes. To announce it first takes
+/// about 20 µs longer, measured with the example `pingpong`: 31 instead of 14 µs for 32 KiB, 125 instead
+/// of 103 for 512 KiB, 270 instead of 227 for 1 MiB. Beyond that it is lost in the noise, and the memory
+/// of messages that nobody has asked for is not.
+pub(crate) const EAGER_MAX: usize = 1 << 20;
 /// The longest unexpected message, in bytes: that of the zoid method, so that a program works
 /// over both.
 pub(crate) const UNEXPECTED_MAX: usize = 8192;
 /// The longest expected message, in bytes: that of the zoid method.
 pub(crate) const EXPECTED_MAX: usize = 128 << 20;
-/// What a peer may send eagerly and not have consumed, in bytes by [`charge`].
-pub(crate) const EAGER_WINDOW: u64 = 1 << 20;
+/// What a peer may send eagerly and not have consumed, in bytes by [`charge`]: three of the longest
+/// messages, so that the next is under way while credit comes back.
+pub(crate) const EAGER_WINDOW: u64 = 4 << 20;
 /// What a peer may send unexpectedly and not have consumed, in bytes by [`charge`].
 pub(crate) const UNEXPECTED_WINDOW: u64 = 1 << 20;
 /// How many requests a peer may have open, and how many of their answers it may leave unread.
@@ -58,6 +62,9 @@ pub(crate) const fn charge(length: usize) -> u64 {
 pub(crate) const HELD_MAX: u64 = 1 << 30;
 
 const MAGIC: [u8; 2] = [0xB3, 0x17];
+
+/// How a message of the original BMI begins: 51903, the lowest byte first.
+const MAGIC_OF_THE_ORIGINAL: [u8; 4] = [0xBF, 0xCA, 0, 0];
 
 /// What a frame is. Values are those on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +110,8 @@ pub(crate) struct Header {
 pub enum Violation {
     /// Not the magic of a header, or a kind that does not exist.
     NotAFrame,
+    /// The format of the original BMI, which this method does not speak.
+    Foreign,
     /// Another version of the format.
     Version,
     /// The first frame was no HELLO, or a later one was.
@@ -119,7 +128,24 @@ pub enum Violation {
 
 impl Violation {
     /// How many there are.
-    pub(crate) const COUNT: usize = 7;
+    pub(crate) const COUNT: usize = 8;
+
+    /// What the log says to whoever runs the two programs.
+    pub(crate) const fn explanation(self) -> &'static str {
+        match self {
+            Violation::NotAFrame => "the peer does not speak the format of this method",
+            Violation::Foreign => {
+                "the peer speaks the format of the original BMI, as OrangeFS and IOFSL have it: both \
+                 ends of a tcp:// connection must use the same BMI library"
+            }
+            Violation::Version => "the peer speaks another version of the format",
+            Violation::Greeting => "the peer did not greet first, or greeted twice",
+            Violation::TooLong => "the peer sends messages longer than their kind may be",
+            Violation::Overdrawn => "the peer sends more than it may leave untaken",
+            Violation::Token => "the peer names a request that there is not",
+            Violation::Credit => "the peer gives back more than was used",
+        }
+    }
 }
 
 impl Header {
@@ -147,8 +173,11 @@ impl Header {
 
     /// # Errors
     ///
-    /// [`Violation::NotAFrame`].
+    /// [`Violation::NotAFrame`], [`Violation::Foreign`].
     pub(crate) fn decode(bytes: &[u8; HEADER_LEN]) -> Result<Header, Violation> {
+        if bytes.starts_with(&MAGIC_OF_THE_ORIGINAL) {
+            return Err(Violation::Foreign);
+        }
         let [kind, class, m0, m1, t0, t1, t2, t3, rest @ ..] = *bytes;
         let known = Kind::ALL.into_iter().find(|known| *known as u8 == kind);
         let kind = known.ok_or(Violation::NotAFrame)?;

@@ -9,13 +9,19 @@
 //!
 //! Operations of one key (direction and tag; for unexpected messages the class) are attempted in
 //! the order of their posts, and only the oldest one of a key is attempted at a time: so none
-//! overtakes another. No I/O and no lock here.
+//! overtakes another.
+//!
+//! An expected operation belongs to the session in which it was posted. When the next session begins,
+//! its counterpart is gone: it ends with an error. An unexpected message that was not taken yet means
+//! the same in every session. No I/O and no lock here.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
-use bmi::{Class, Kind, OpId, Request, Segments, Tag};
+use bmi::{Class, Error, Kind, OpId, Request, Segments, Tag};
 use rustc_hash::FxHashMap;
+
+use super::requests::Requests;
 
 /// What keeps its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +53,18 @@ pub(super) struct Op {
     pub(super) order: u64,
     /// When that was.
     pub(super) posted: Instant,
+    /// The session of that time.
+    session: u64,
+}
+
+impl Op {
+    pub(super) fn is_expected(&self) -> bool {
+        is_expected(self.kind)
+    }
+}
+
+fn is_expected(kind: Kind) -> bool {
+    !matches!(kind, Kind::SendUnexpected(_))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +80,8 @@ pub(super) enum Waits {
     Queued,
     /// It was cancelled meanwhile, and is gone.
     Cancelled,
+    /// Its session has ended for this reason meanwhile, and it is gone.
+    Orphaned(Error),
 }
 
 /// What became of a request to cancel.
@@ -81,6 +101,11 @@ pub(super) struct Queue {
     ops: FxHashMap<OpId, (Op, State)>,
     keys: BTreeMap<Key, VecDeque<OpId>>,
     posted: u64,
+    /// The sessions that have ended.
+    session: u64,
+    /// Why the last of them has.
+    ended: Option<Error>,
+    requests: Requests,
 }
 
 /// The operations of one key that a test asks for, oldest first.
@@ -95,6 +120,9 @@ impl Queue {
     /// Takes a new operation in, being attempted.
     pub(super) fn add(&mut self, request: &Request) -> Op {
         self.posted += 1;
+        if !is_expected(request.kind) {
+            self.requests.asked_again(request.tag);
+        }
         let op = Op {
             id: request.op,
             kind: request.kind,
@@ -103,6 +131,7 @@ impl Queue {
             total: request.total,
             order: self.posted,
             posted: Instant::now(),
+            session: self.session,
         };
         let state = State::Attempting { cancelled: false };
         self.ops.insert(op.id, (op.clone(), state));
@@ -117,6 +146,10 @@ impl Queue {
             Some((_, State::Attempting { cancelled: true })) => {
                 self.remove(id);
                 Waits::Cancelled
+            }
+            Some((op, _)) if op.is_expected() && op.session != self.session => {
+                self.remove(id);
+                Waits::Orphaned(self.ended.unwrap_or(Error::ConnReset))
             }
             Some((_, state)) => {
                 *state = State::Queued;
@@ -170,6 +203,37 @@ impl Queue {
             }
             None => Cancel::Unknown,
         }
+    }
+
+    /// An operation has completed well, and is gone.
+    pub(super) fn complete(&mut self, id: OpId) -> Option<Op> {
+        let op = self.remove(id)?;
+        match op.kind {
+            Kind::SendUnexpected(_) => self.requests.asked(op.tag),
+            Kind::Receive => self.requests.answered(op.tag),
+            Kind::Send => {}
+        }
+        Some(op)
+    }
+
+    /// Whether a new operation would wait for a counterpart that went with an earlier session: then it
+    /// ends with this error, once.
+    pub(super) fn refuse(&mut self, kind: Kind, tag: Tag) -> Option<Error> {
+        let refused = is_expected(kind) && self.requests.is_lost(tag);
+        self.ended.filter(|_| refused)
+    }
+
+    /// The server that this client's operations are for is another one. Takes the expected ones away.
+    pub(super) fn end_session(&mut self, error: Error) -> Vec<OpId> {
+        self.session += 1;
+        self.ended = Some(error);
+        self.take(is_expected)
+    }
+
+    /// The same, and messages that were taken may have been lost with the session.
+    pub(super) fn lose_session(&mut self, error: Error) -> Vec<OpId> {
+        self.requests.lose();
+        self.end_session(error)
     }
 
     /// Takes every queued operation away that `condemned` names; those being attempted stay.

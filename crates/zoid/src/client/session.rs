@@ -12,6 +12,9 @@
 //!     ▲                                                         │                            operations
 //!     └──── every 50 ms, by whoever calls ──────────────────────┘                            fail
 //! ```
+//!
+//! A daemon that is back and has kept this client's place resumes the session, and operations go on.
+//! Any other knows of no counterparts, so expected operations end with an error.
 
 mod connect;
 mod dispatch;
@@ -42,7 +45,7 @@ const REMEMBERED_SENDS: usize = 128;
 /// How often a call that was lost looks whether its memory is still being written to.
 const FILLING: Duration = Duration::from_millis(5);
 
-/// A daemon is gone after so many heartbeats without a sign of life.
+/// A daemon stands still, or is gone, after so many heartbeats without a sign of life.
 const SILENT_HEARTBEATS: u32 = 3;
 
 /// Everything behind the client's lock.
@@ -320,8 +323,13 @@ impl State {
             false => link.cut(),
         }
         let now = Instant::now();
+        let since = match error {
+            // It has had its time already.
+            Error::TimedOut => link.heard() + self.heartbeat() * SILENT_HEARTBEATS,
+            _ => now,
+        };
         self.connection = Connection::Down {
-            since: now,
+            since: since.min(now),
             next_try: now,
             connecting: false,
         };
@@ -464,10 +472,11 @@ impl Client {
         let signal = matches!(pumped, Ok(true));
         let mut result = pumped.map(drop);
         let silence = link.heard().max(began).elapsed();
-        if result.is_ok() && silence > heartbeat * SILENT_HEARTBEATS {
+        let patience = self.patience(heartbeat);
+        if result.is_ok() && silence > patience {
             result = Err(ErrorKind::TimedOut.into());
         } else if result.is_ok() && silence >= heartbeat {
-            result = self.send(link, &Frame::Ping, 0, heartbeat * SILENT_HEARTBEATS);
+            result = self.send(link, &Frame::Ping, 0, patience);
             self.counters.pings_sent().up();
         }
         let mut state = self.lock();
@@ -530,6 +539,12 @@ impl Client {
 
     pub(super) fn heartbeat(&self) -> Duration {
         self.lock().heartbeat()
+    }
+
+    /// How long a daemon may be silent. To give up the connection of one that stands still would lose
+    /// what it knows; so it has as much time as one that is gone and may come back.
+    fn patience(&self, heartbeat: Duration) -> Duration {
+        (heartbeat * SILENT_HEARTBEATS).saturating_add(self.options.reconnect)
     }
 
     /// Writes a frame without payload.
@@ -615,7 +630,7 @@ impl Client {
         header: FrameHeader,
         payload: &[sys::span::Span],
     ) -> Result<(), Error> {
-        let patience = self.heartbeat() * SILENT_HEARTBEATS;
+        let patience = self.patience(self.heartbeat());
         let header = FrameHeader {
             request: ticket.request,
             ..header
@@ -679,7 +694,7 @@ impl Client {
                 let frame = Frame::decode(&header, body)
                     .map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
                 if frame == Frame::Ping {
-                    let patience = state.heartbeat() * SILENT_HEARTBEATS;
+                    let patience = self.patience(state.heartbeat());
                     drop(state);
                     self.send(link, &Frame::Pong, header.request, patience)?;
                     return Ok(Verdict::Continue);

@@ -202,9 +202,13 @@ impl Client {
                     return false;
                 }
                 Waits::Cancelled => Err(Error::Cancel),
+                Waits::Orphaned(error) => Err(error),
             },
         };
-        let removed = state.queue.remove(op);
+        let removed = match result {
+            Ok(_) => state.queue.complete(op),
+            Err(_) => state.queue.remove(op),
+        };
         drop(state);
         if let (Some(removed), Ok(_)) = (removed, result) {
             self.counters.post_to_end().add(removed.posted.elapsed());

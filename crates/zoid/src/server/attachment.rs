@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bmi::Error;
 use sys::span::{Leases, Span};
-use sys::{Mapping, SharedMemory};
+use sys::{Mapping, SharedMemory, explain_queue_error};
 use zoid_proto::ctl::{InitReply, Reply, Request};
 use zoid_proto::{
     DaemonState, DecodeError, Extent, Problem, SEGMENT_HEADER_LEN, SegmentHeader, ServerStatistics,
@@ -105,7 +105,12 @@ impl Attachment {
         let unexpected = region(header.unexpected_region())?;
         let instance = &options.instance;
         journal::announce(options, process);
-        let control = Control::open(instance, process, group, Arc::clone(counters))?;
+        let control = Control::open(instance, process, group, Arc::clone(counters));
+        let control = control.inspect_err(|error| {
+            if let Some(why) = explain_queue_error(error) {
+                tracing::error!(%error, "no reply queue for this server: {why}");
+            }
+        })?;
         let init = introduce(&control, instance, process, &watch);
         let init = init.inspect_err(|_| control.unlink())?;
         if (init.total, init.unexpected, init.epoch)

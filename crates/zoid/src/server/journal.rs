@@ -11,9 +11,8 @@
 //! attaches again finds it. Without a journal to write to the server works all the same, and the
 //! daemon's own line covers it from INIT on.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use zoid_proto::runtime_directories;
@@ -53,14 +52,13 @@ fn places(options: &Options) -> impl Iterator<Item = PathBuf> {
 /// Adds the line, unless it is there.
 fn append(path: &Path, line: &str) -> io::Result<()> {
     // In a directory that everybody may write to, anybody could have put a link there.
-    let found = fs::symlink_metadata(path)?;
-    let file: File = OpenOptions::new().append(true).open(path)?;
+    let mut file = sys::without_following(OpenOptions::new().read(true).append(true)).open(path)?;
     let opened = file.metadata()?;
-    let same = (found.dev(), found.ino()) == (opened.dev(), opened.ino());
-    if !same || !opened.is_file() || opened.len() > JOURNAL_MAX {
+    if !opened.is_file() || opened.len() > JOURNAL_MAX {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let text = fs::read_to_string(path)?;
+    let mut text = String::new();
+    (&mut file).take(JOURNAL_MAX).read_to_string(&mut text)?;
     if text.lines().any(|known| known == line.trim_end()) {
         return Ok(());
     }
@@ -69,11 +67,13 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
         true => line.to_owned(),
         false => format!("\n{line}"),
     };
-    (&file).write_all(line.as_bytes())
+    file.write_all(line.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn options(directory: &Path) -> Options {

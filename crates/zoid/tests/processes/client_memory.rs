@@ -27,7 +27,12 @@ fn client(scene: &Scene, more: &str) -> Process {
 
 /// Server and client that have met; `None` where the kernel lets nobody read anybody.
 fn meet(scene: &Scene) -> Option<(Process, Process)> {
-    let (mut server, mut client) = (scene.server(), client(scene, ""));
+    meet_as(scene, "")
+}
+
+/// The same of a client with more settings.
+fn meet_as(scene: &Scene, more: &str) -> Option<(Process, Process)> {
+    let (mut server, mut client) = (scene.server(), client(scene, more));
     server.meet(&mut client);
     let refused = fallbacks(scene, "permission") + fallbacks(scene, "kernel");
     if refused > 0.0 {
@@ -232,7 +237,8 @@ fn section_3_4_a_daemon_killed_amid_a_copy_fails_the_operation_and_is_not_waited
 /// A client whose receive the daemon has begun to write, and stands still; and the number of the
 /// command.
 fn standing_still(scene: &Scene) -> Option<(Process, Process, u64)> {
-    let (mut server, mut client) = meet(scene)?;
+    // It gives a daemon that stands still up after three heartbeats and a half.
+    let (mut server, mut client) = meet_as(scene, "reconnect-ms=500\n")?;
     server.pending(&format!("send 1 1 {LONG} memory"));
     let receives = client.tell(&format!("receive 0 1 {LONG} outside"));
     scene.daemon.until_stopped();

@@ -44,16 +44,32 @@ impl Daemon {
         if unchecked >= self.options.heartbeat / 4 {
             self.checked = now;
             if unchecked >= self.options.heartbeat.max(4 * BEAT) {
-                self.excuse_clients(now);
+                self.resume(now, unchecked);
             }
+            self.lost_before = self.engine.counters().clients_lost;
             self.look_after_clients(now);
         }
         Ok(())
     }
 
     /// After a time in which this process did not run, because it was stopped or its machine was:
-    /// nobody was asked, and silence while nobody listened is nobody's fault.
-    fn excuse_clients(&mut self, now: Time) {
+    /// nobody was asked, and silence while nobody listened is nobody's fault. Clients have less patience.
+    fn resume(&mut self, now: Time, standstill: Duration) {
+        let lost = self.engine.counters().clients_lost - self.lost_before;
+        self.counters.standstills += 1;
+        self.counters.standstill_losses += lost;
+        let left = self.clients.len();
+        if lost > 0 {
+            warn!(
+                ?standstill,
+                lost, left, "this daemon did not run, and clients have given it up"
+            );
+        } else {
+            info!(
+                ?standstill,
+                left, "this daemon did not run; no client has given it up"
+            );
+        }
         for (_, client) in self.clients.iter_mut() {
             client.heard = now;
         }

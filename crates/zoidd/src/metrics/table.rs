@@ -6,7 +6,7 @@ use super::View;
 type Row = (&'static str, &'static str, fn(&View<'_>) -> u64);
 
 /// What only grows.
-pub(super) const COUNTERS: [Row; 45] = [
+pub(super) const COUNTERS: [Row; 48] = [
     (
         "wire_bytes_in_total",
         "Bytes from clients, frames included.",
@@ -50,6 +50,16 @@ pub(super) const COUNTERS: [Row; 45] = [
         "clients_silent_total",
         "Clients lost because they were silent.",
         |view| view.daemon.silent,
+    ),
+    (
+        "standstills_total",
+        "Times in which the daemon did not run for a heartbeat or longer.",
+        |view| view.daemon.standstills,
+    ),
+    (
+        "standstill_losses_total",
+        "Clients that gave the daemon up while it did not run.",
+        |view| view.daemon.standstill_losses,
     ),
     (
         "advice_total",
@@ -149,9 +159,16 @@ pub(super) const COUNTERS: [Row; 45] = [
         "Clients that came back.",
         |view| view.engine.clients_reattached,
     ),
-    ("clients_lost_total", "Clients that left.", |view| {
-        view.engine.clients_lost
-    }),
+    (
+        "clients_left_total",
+        "Clients that said goodbye, or that the server sent away.",
+        |view| view.engine.clients_left,
+    ),
+    (
+        "clients_lost_total",
+        "Clients whose connection broke.",
+        |view| view.engine.clients_lost,
+    ),
     ("servers_attached_total", "Servers that attached.", |view| {
         view.engine.servers_attached
     }),

@@ -134,6 +134,13 @@ fn section_2_1_refuses_contradictions() {
 }
 
 #[test]
+fn a_small_total_alone_is_no_reason_for_a_remark() {
+    let mut options = Options::default();
+    options.set("test", "total", "64M").unwrap();
+    assert_eq!(options.check().unwrap(), [""; 0]);
+}
+
+#[test]
 fn a_total_of_broken_pages_is_rounded_up_and_said() {
     let mut options = Options::default();
     options.set("test", "total", "536870913").unwrap();

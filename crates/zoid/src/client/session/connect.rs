@@ -1,16 +1,16 @@
 //! Connecting: for the first time, and again when the daemon is back.
 
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use bmi::Error;
 use sys::{Mapping, SharedMemory};
 use zoid_proto::List;
-use zoid_proto::fwd::{Caps, Event, Frame, Hello, PROTOCOL_VERSION, Places};
+use zoid_proto::fwd::{Caps, Event, Frame, Hello, PROTOCOL_VERSION, Places, Welcome};
 
-use super::{Client, Connection, SILENT_HEARTBEATS, Signals, State, Stay};
+use super::{Client, Connection, Signals, State, Stay};
 use crate::address::Place;
 use crate::client::link::Link;
 use crate::error::{of_lost_connection, of_status};
@@ -28,7 +28,7 @@ const RETURN: Duration = Duration::from_secs(1);
 
 impl Client {
     /// The connection; tries to get one when there is none.
-    pub(super) fn connected(&self) -> Result<Arc<Link>, Error> {
+    pub(in crate::client) fn connected(&self) -> Result<Arc<Link>, Error> {
         let mut state = self.lock();
         if self.closed.load(Ordering::Relaxed) {
             return Err(Error::NetDown);
@@ -140,25 +140,59 @@ impl Client {
             .filter(|_| shared)
             .and_then(map_segment);
         let heartbeat = Duration::from_millis(welcome.heartbeat_ms.max(1).into());
-        link.wait_in_calls(heartbeat * SILENT_HEARTBEATS)?;
+        link.wait_in_calls(self.patience(heartbeat))?;
         let link = Arc::new(link);
         let mut state = self.lock();
         if self.closed.load(Ordering::Relaxed) {
             return Err(Error::NetDown);
         }
-        if state.welcome.pid >= 0 {
-            self.counters.reconnects().up();
-        }
-        if !welcome.caps.contains(Caps::REATTACHED) {
-            state.end_stay();
-        }
+        let before = state.welcome;
         state.welcome = welcome;
         state.credits = welcome.credits;
         state.segment = segment;
         state.server_died = false;
         state.connection = Connection::Up(Arc::clone(&link));
         self.note_limits(&welcome);
+        self.compare(state, &before);
         Ok(link)
+    }
+
+    /// What a new connection means to operations of the last one: a daemon that has kept this client's
+    /// place goes on with them; another daemon, or one that has not, knows of no counterparts.
+    fn compare(&self, mut state: MutexGuard<'_, State>, before: &Welcome) {
+        let welcome = state.welcome;
+        let resumed = welcome.caps.contains(Caps::REATTACHED);
+        if !resumed {
+            state.end_stay();
+        }
+        if before.pid < 0 {
+            return;
+        }
+        self.counters.reconnects().up();
+        if resumed {
+            self.counters.sessions_resumed().up();
+            return tracing::info!("the daemon is back, and nothing was lost");
+        }
+        self.counters.sessions_lost().up();
+        if self.options.keep_on_server_restart {
+            return tracing::warn!(
+                "the daemon does not know this client any more; operations wait on"
+            );
+        }
+        let error = match welcome.epoch == before.epoch {
+            true => Error::ConnReset,
+            false => Error::NetReset,
+        };
+        let condemned = state.queue.lose_session(error);
+        drop(state);
+        let operations = condemned.len();
+        tracing::warn!(
+            operations,
+            "the daemon does not know this client any more; they fail"
+        );
+        for op in condemned {
+            self.completions.complete(op, Err(error));
+        }
     }
 
     /// The daemon would copy out of and into memory of this process: it says what to show it there.

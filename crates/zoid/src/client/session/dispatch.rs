@@ -3,7 +3,7 @@
 
 use std::io::{self, ErrorKind};
 
-use bmi::{Error, Kind};
+use bmi::Error;
 use zoid_proto::fwd::{Event, Frame, FrameHeader, Place as Way};
 use zoid_proto::{Extent, Status};
 
@@ -147,8 +147,7 @@ impl State {
             Event::ServerGone(_) => self.server_died = status.is_error(),
             Event::ServerAttached(_) if self.server_died && !keep => {
                 self.server_died = false;
-                let expected = |kind| !matches!(kind, Kind::SendUnexpected(_));
-                let condemned = self.queue.take(expected);
+                let condemned = self.queue.end_session(Error::ConnReset);
                 let fall = |op| (op, Error::ConnReset);
                 self.fallen.extend(condemned.into_iter().map(fall));
             }
