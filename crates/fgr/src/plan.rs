@@ -50,6 +50,9 @@ pub enum PlanError {
     /// A block of no clients, or an efficiency outside 1 to 100 per cent.
     #[error("spread needs blocks of at least one client and an efficiency of 1 to 100 per cent")]
     Spread,
+    /// A cap outside 1 to 100 per cent, or runs of no position.
+    #[error("slices need a cap of 1 to 100 per cent and runs of at least one position")]
+    Slices,
 }
 
 /// Something that a plan is possible without, but not as intended.
@@ -65,6 +68,17 @@ pub enum PlanWarning {
         clients: u32,
         /// What the policy does with them.
         consequence: &'static str,
+    },
+    /// A limit of the hottest link that exchanges did not reach.
+    #[error(
+        "no exchange of clients brings every link to {limit} units per GB/s; the hottest has {}.{}",
+        tenths / 10, tenths % 10
+    )]
+    Hot {
+        /// The limit.
+        limit: u32,
+        /// What was reached, in tenths.
+        tenths: u32,
     },
     /// Fewer backups than asked for that are disjoint from each other and the primary.
     #[error("{net}: {clients} clients have fewer backups than wanted")]
@@ -219,6 +233,17 @@ impl Plan {
         primary.sort_unstable();
         primary.dedup();
         (primary.len(), whole.len())
+    }
+
+    /// About how long the configurations of the clients are together, in bytes: one for each
+    /// distinct table, with a route for each net and choice.
+    #[must_use]
+    pub fn config_bytes(&self) -> u64 {
+        /// A route in the YAML of lnetctl, as `finerail fgr config` writes it: four lines and its
+        /// share of the nets.
+        const ROUTE: u64 = 113;
+        let routes = self.nets * self.choices;
+        self.distinct_tables().1 as u64 * routes as u64 * ROUTE
     }
 
     /// Says which nets have rows with fewer routers than there are choices.

@@ -64,6 +64,21 @@ pub enum Policy {
         /// Per cent of the bandwidth of all routers of a net that a block can use at least.
         efficiency: u32,
     },
+    /// The strict rule with lines of clients along the last dimension cut into slices: no module
+    /// serves more of a line than the cap, so that a job of neighbours finds more routers. Each line
+    /// is cut where it costs least.
+    Slices {
+        /// Per cent of a line that one module serves at most.
+        cap: u32,
+        /// Consecutive positions of a line that are not cut; longer runs make fewer route tables.
+        run: u16,
+    },
+    /// Router loads that differ by at most one client, as under `balanced` by cost, and then clients
+    /// exchanged between routers until no link carries more than a limit, in either direction.
+    Cool {
+        /// Units per GB/s that the hottest link may have; 0 for as little as exchanges reach.
+        limit: u32,
+    },
     /// No fine-grained routing: every router of the net with the same priority, so that LNet takes
     /// them in turn, message by message. All are primaries; there are no backups.
     Flat,
@@ -119,6 +134,8 @@ impl Policy {
             Self::Nearest { .. } => "nearest",
             Self::Balanced { .. } => "balanced",
             Self::Spread { .. } => "spread",
+            Self::Slices { .. } => "slices",
+            Self::Cool { .. } => "cool",
             Self::Flat => "flat",
         }
     }

@@ -424,3 +424,76 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn no_module_serves_more_of_a_line_than_the_cap() {
+    let machine = mini();
+    for (cap, most) in [(34, 2), (50, 2), (75, 3), (100, 4)] {
+        let plan = assign(
+            &machine,
+            Policy::Slices { cap, run: 1 },
+            &Options::default(),
+        )
+        .unwrap();
+        let mut counts = std::collections::BTreeMap::new();
+        for (row, entry) in plan.rows().iter().enumerate() {
+            for net in machine.data_nets() {
+                // Vertices of a line follow each other: 4 positions along the last dimension.
+                let line = entry.vertex.0 / 4;
+                *counts
+                    .entry((line, net, plan.routers(row, net)[0]))
+                    .or_insert(0) += 1;
+            }
+        }
+        assert!(
+            counts.values().all(|&count| count <= most),
+            "{cap} {counts:?}"
+        );
+    }
+}
+
+#[test]
+fn the_lower_the_cap_the_more_of_the_routers_a_compact_job_can_use() {
+    let machine = mini();
+    let efficiency = |cap| {
+        let plan = assign(
+            &machine,
+            Policy::Slices { cap, run: 1 },
+            &Options::default(),
+        )
+        .unwrap();
+        fgr::evaluate::compact_jobs(&machine, &plan, 48, 7).mean
+    };
+    assert!(efficiency(34) > efficiency(100));
+}
+
+#[test]
+fn slices_without_a_cap_or_a_run_are_refused() {
+    for (cap, run) in [(0, 1), (101, 1), (50, 0)] {
+        let error = assign(&mini(), Policy::Slices { cap, run }, &Options::default()).unwrap_err();
+        assert_eq!(error, fgr::PlanError::Slices);
+    }
+}
+
+#[test]
+fn cool_keeps_loads_equal_and_its_hottest_link_is_no_hotter() {
+    let machine = mini();
+    let evaluate = |policy| {
+        let plan = assign(&machine, policy, &Options::default()).unwrap();
+        fgr::evaluate::Evaluation::new(&machine, &plan, fgr::evaluate::Gateways::Primary)
+    };
+    let by = fgr::Metric::Cost;
+    let balanced = evaluate(Policy::Balanced { by });
+    let cool = evaluate(Policy::Cool { limit: 0 });
+    assert_eq!(cool.router_load, balanced.router_load);
+    let hottest = |e: &fgr::evaluate::Evaluation| e.write.max.max(e.read.max);
+    assert!(hottest(&cool) < hottest(&balanced));
+    assert!(cool.cost.mean >= balanced.cost.mean);
+}
+
+#[test]
+fn a_limit_that_no_exchange_reaches_is_a_warning_with_what_was_reached() {
+    let plan = assign(&mini(), Policy::Cool { limit: 1 }, &Options::default()).unwrap();
+    let is_hot = |w: &fgr::PlanWarning| matches!(w, fgr::PlanWarning::Hot { limit: 1, .. });
+    assert!(plan.warnings.iter().any(is_hot), "{:?}", plan.warnings);
+}

@@ -9,8 +9,7 @@
 mod common;
 
 use fgr::evaluate::{Unit, compact_jobs, single_failures};
-use fgr::metrics::{leaf_crossing, nearest_module, random_losses, regions, successors, zones};
-use fgr::place::placement_bounds;
+use fgr::metrics::{leaf_crossing, nearest_module, random_losses, regions, successors};
 use fgr::{Machine, Metric, Options, Plan, Policy, assign};
 
 use common::{mini, titan_machine};
@@ -43,25 +42,6 @@ fn regions_hold_every_module_once() {
         108
     );
     assert_eq!(regions[0].name, "x 0-8, y 0-3");
-}
-
-#[test]
-fn a_groups_zone_is_the_machine_and_its_sub_groups_share_it_out() {
-    let machine = mini();
-    let zones = zones(&machine, &strict(&machine));
-    for group in 0..2 {
-        let of_group = || zones.iter().filter(|zone| zone.group == group);
-        let whole = of_group().find(|zone| zone.sub_group.is_none()).unwrap();
-        assert_eq!(whole.clients, machine.clients.len() as f64);
-        assert_eq!(whole.extent, [6, 8, 4]);
-        let parts = of_group().filter(|zone| zone.sub_group.is_some());
-        assert_eq!(
-            parts.clone().map(|zone| zone.clients).sum::<f64>(),
-            whole.clients
-        );
-        assert!(parts.clone().all(|zone| zone.extent == [6, 4, 4]));
-        assert!(parts.clone().all(|zone| zone.shared <= zone.links));
-    }
 }
 
 #[test]
@@ -110,17 +90,6 @@ fn expected_dead_sub_groups_of_titan_are_as_printed() {
     assert_eq!(expected(Unit::Module, 3), "1.8e-4");
     assert_eq!(expected(Unit::Module, 10), "2.1e-2");
     assert_eq!(expected(Unit::Node, 20), "1.2e-2");
-}
-
-#[test]
-fn bounds_of_any_placement_of_titan_agree_with_those_printed() {
-    let Some(machine) = titan_machine() else {
-        return;
-    };
-    let bounds = placement_bounds(&machine, Policy::STRICT);
-    let figures = [bounds.cost, bounds.utilisation, bounds.write_by_windows];
-    assert_eq!(figures.map(|f| format!("{f:.1}")), ["21.0", "49.6", "99.5"]);
-    assert_eq!(format!("{:.3}", bounds.cost_by_windows), "22.320");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! From a machine and a policy to a plan.
 
+mod cool;
 mod nearest;
 mod optimal;
+mod slices;
 mod strict;
 
 use std::collections::BTreeMap;
@@ -26,6 +28,8 @@ pub fn assign(machine: &Machine, policy: Policy, options: &Options) -> Result<Pl
         Policy::Flat => nearest::flat(&context),
         Policy::Balanced { by } => optimal::balanced(&context, by)?,
         Policy::Spread { block, efficiency } => optimal::spread(&context, block, efficiency)?,
+        Policy::Slices { cap, run } => slices::slices(&context, cap, run)?,
+        Policy::Cool { limit } => cool::cool(&context, limit)?,
     };
     nearest::metadata(&context, &mut plan);
     plan.dead.clone_from(&options.dead);

@@ -25,13 +25,13 @@ pub(super) fn balanced(context: &Context<'_>, by: Metric) -> Result<Plan, PlanEr
 }
 
 /// Where the routers of a net are: nets with equal places have equal optima.
-fn places(context: &Context<'_>, net: usize) -> Vec<u32> {
+pub(super) fn places(context: &Context<'_>, net: usize) -> Vec<u32> {
     let vertex = |&router: &u16| context.machine.routers[usize::from(router)].vertex.0;
     context.usable[net].iter().map(vertex).collect()
 }
 
 /// The router, by slot, of each client.
-fn balanced_sinks(
+pub(super) fn balanced_sinks(
     context: &Context<'_>,
     net: usize,
     by: Metric,
@@ -137,7 +137,13 @@ fn spread_sinks(context: &Context<'_>, net: usize, block: u32, efficiency: u32) 
 }
 
 /// Writes the routers that were found, with the nearest others as backups.
-fn write(context: &Context<'_>, plan: &mut Plan, net: usize, by: Metric, sinks: &[usize]) {
+pub(super) fn write(
+    context: &Context<'_>,
+    plan: &mut Plan,
+    net: usize,
+    by: Metric,
+    sinks: &[usize],
+) {
     let routers = &context.usable[net];
     let mut costs = router_costs(context, net, by);
     let mut by_site = Vec::with_capacity(context.sites.len());

@@ -108,16 +108,16 @@ pub(super) fn printed(context: &Context<'_>, wrap: bool) -> Result<Plan, PlanErr
     Ok(plan)
 }
 
-fn axes<'a>(context: &Context<'a>, policy: Policy) -> Result<Axes<'a>, PlanError> {
+pub(super) fn axes<'a>(context: &Context<'a>, policy: Policy) -> Result<Axes<'a>, PlanError> {
     Axes::of(&context.machine.fabric).ok_or(PlanError::NeedsGrid(policy.name()))
 }
 
-fn data_groups<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Group> {
+pub(super) fn data_groups<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Group> {
     let groups = context.machine.groups.iter();
     groups.filter(|group| group.role == Role::Data)
 }
 
-fn modules_costs<'a>(context: &Context<'a>, group: &Group) -> Costs<'a> {
+pub(super) fn modules_costs<'a>(context: &Context<'a>, group: &Group) -> Costs<'a> {
     let homes = group
         .modules()
         .map(|m| context.machine.modules[usize::from(m)].home);
@@ -125,12 +125,18 @@ fn modules_costs<'a>(context: &Context<'a>, group: &Group) -> Costs<'a> {
 }
 
 /// Appends the group's modules by cost, which may repeat those that are there.
-fn widen(costs: &mut Costs<'_>, group: &Group, from: Vertex, modules: &mut Vec<u16>) {
+pub(super) fn widen(costs: &mut Costs<'_>, group: &Group, from: Vertex, modules: &mut Vec<u16>) {
     modules_by_cost(costs.row(from), group, modules);
 }
 
 /// Writes the routers of these modules for all nets of the group.
-fn write(context: &Context<'_>, plan: &mut Plan, row: usize, group: &Group, modules: &[u16]) {
+pub(super) fn write(
+    context: &Context<'_>,
+    plan: &mut Plan,
+    row: usize,
+    group: &Group,
+    modules: &[u16],
+) {
     let mut chosen = Vec::with_capacity(context.choices);
     for net in group.nets.iter().map(|&net| usize::from(net)) {
         let routers = modules
@@ -142,7 +148,7 @@ fn write(context: &Context<'_>, plan: &mut Plan, row: usize, group: &Group, modu
     }
 }
 
-fn warn(plan: &mut Plan, group: &Group, clients: u32, consequence: &'static str) {
+pub(super) fn warn(plan: &mut Plan, group: &Group, clients: u32, consequence: &'static str) {
     if clients > 0 {
         let group = group.name.clone();
         plan.warnings.push(PlanWarning::NoWindow {
@@ -174,10 +180,7 @@ impl<'a> Rule<'a> {
             group,
             tie,
             given: Vec::new(),
-            must_widen: group
-                .sub_groups
-                .iter()
-                .any(|range| rule_must_widen(context, range)),
+            must_widen: must_widen(context, group),
         };
         if tie == TieRule::Balance {
             let sub_groups = 0..group.sub_groups.len();
@@ -251,8 +254,15 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// Whether a sub-group cannot give every net all its choices.
-fn rule_must_widen(context: &Context<'_>, modules: &std::ops::Range<u16>) -> bool {
+/// Whether a sub-group of a group cannot give every net all its choices.
+pub(super) fn must_widen(context: &Context<'_>, group: &Group) -> bool {
+    group
+        .sub_groups
+        .iter()
+        .any(|range| is_short(context, range))
+}
+
+fn is_short(context: &Context<'_>, modules: &std::ops::Range<u16>) -> bool {
     let routers = modules
         .clone()
         .flat_map(|m| &context.on_net[usize::from(m)]);

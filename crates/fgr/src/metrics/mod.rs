@@ -2,7 +2,6 @@
 //!
 //! ```text
 //!   placement   distance from a client to the nearest module, modules of each region
-//!   zones       the clients of each group and sub-group: how many, how far, which links they share
 //!   failures    any k units at random; who takes over from each module
 //! ```
 //!
@@ -10,10 +9,8 @@
 //! placement of as many modules goes below (planning, section 4.6).
 
 mod failures;
-mod zones;
 
 pub use failures::{RandomLosses, Successor, random_losses, successors};
-pub use zones::{Zone, zones};
 
 use topology::{Fabric, Vertex};
 

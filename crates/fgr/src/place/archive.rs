@@ -11,6 +11,10 @@ pub(super) struct Archive {
 }
 
 impl Archive {
+    pub(super) fn from_points(points: Vec<Point>) -> Self {
+        Self { points }
+    }
+
     /// Takes a point in unless one covers it already, and drops those that it covers.
     pub(super) fn offer(&mut self, figures: &Figures, sites: &[u32]) {
         if self.points.iter().any(|p| p.figures.covers(figures)) {
@@ -25,8 +29,20 @@ impl Archive {
         }
     }
 
+    /// The same, and a full archive drops its last point for it.
+    pub(super) fn offer_first(&mut self, figures: &Figures, sites: &[u32]) {
+        if self.points.len() == POINTS_MAX {
+            self.points.pop();
+        }
+        self.offer(figures, sites);
+    }
+
     pub(super) fn len(&self) -> usize {
         self.points.len()
+    }
+
+    pub(super) fn points(&self) -> &[Point] {
+        &self.points
     }
 
     /// The least of each figure.

@@ -2,30 +2,36 @@
 //! figure.
 //!
 //! ```text
-//!   start ──▶ walk 1 (weights 1) ─┐      a walk moves a module or swaps two, keeps what is better by
-//!         ──▶ walk 2 (weights 2) ─┼─▶    its weights and, at first, what is a little worse
-//!         ──▶ …                  ─┘
-//!                                 archive: no point is as good in all of cost, balance, write, read
-//!                                 ──▶ each point again, with the nodes of vacated blades as clients
+//!   start ──▶ walk 1 (aims 1) ─┐     a walk moves a module or swaps two, and keeps what brings it
+//!         ──▶ walk 2 (aims 2) ─┼─▶   nearer to its goal and, at first, what is a little worse;
+//!         ──▶ …               ─┘     a goal that is reached moves on
+//!                              archive: no point is as good in all of cost, balance, write, read
+//!                              ──▶ each point again, as a whole plan
 //! ```
 //!
-//! Every candidate is planned with the same policy and loaded with the same code as a real plan, for
-//! the groups that it changes. Equal seeds give equal placements on every machine: chance comes from
-//! one integer generator, and the figures are sums in a fixed order. The search asks its caller
-//! after every candidate whether to go on, and ends with the best so far.
+//! A candidate is scored with the clients that it has: the nodes of a vacated blade compute, and those
+//! of a taken one do not. Under the strict rule on a torus a move changes whole numbers at a few
+//! places ([`board`]); elsewhere each candidate is planned as a whole. Equal seeds give equal
+//! placements on every machine and with any number of threads: each walk has its own chance, and the
+//! walks meet after rounds of equal length. The state between two rounds is all that a search needs to
+//! go on.
 
 mod archive;
-mod bounds;
-mod score;
+mod board;
+mod floor;
+mod goal;
 mod search;
 mod sites;
 
-pub use bounds::{PlacementBounds, placement_bounds};
+pub use floor::proved_floor;
 pub use sites::{Site, read_sites, titan_sites};
 
 use std::ops::ControlFlow;
 
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use topology::Vertex;
 
 use crate::evaluate::{Evaluation, Gateways};
 use crate::machine::{Client, Machine};
@@ -53,7 +59,7 @@ pub struct Effort {
 }
 
 /// The figures that placements are compared by; less is better in each.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Mean weighted hops of a pair of a client and a net.
     pub cost: f64,
@@ -88,9 +94,18 @@ impl Figures {
         [self.cost, self.balance, self.write, self.read]
     }
 
+    fn from_values([cost, balance, write, read]: [f64; 4]) -> Self {
+        Self {
+            cost,
+            balance,
+            write,
+            read,
+        }
+    }
+
     /// As integers of the digits that are printed: what differs by less is the same.
     fn printed(&self) -> [u64; 4] {
-        let digits = [1e3, 1e3, 1e1, 1e1];
+        let digits = [1e4, 1e4, 1e1, 1e1];
         let scaled = self.values().into_iter().zip(digits);
         let mut rounded = [0; 4];
         for (whole, (value, scale)) in rounded.iter_mut().zip(scaled) {
@@ -108,7 +123,7 @@ impl Figures {
 }
 
 /// A placement that was found.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// The index in [`Problem::sites`] of each module's blade, metadata modules included.
     pub sites: Vec<u32>,
@@ -127,6 +142,34 @@ pub struct Placements {
     pub tried: u64,
     /// Whether the caller ended the search early.
     pub interrupted: bool,
+    /// From where a later search goes on.
+    pub state: State,
+}
+
+/// Where a search is between two rounds: what it needs to go on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// The seed that it began with.
+    pub seed: u64,
+    /// Rounds so far.
+    pub rounds: u64,
+    /// Candidates tried so far.
+    pub tried: u64,
+    /// The walks.
+    pub walks: Vec<WalkState>,
+    /// What was found.
+    pub points: Vec<Point>,
+}
+
+/// Where one walk is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WalkState {
+    /// The site of each module.
+    pub at: Vec<u32>,
+    /// The state of its chance.
+    pub random: u64,
+    /// What it is to reach.
+    pub goal: Figures,
 }
 
 /// How far a search is.
@@ -153,6 +196,9 @@ pub enum PlaceError {
     /// Two sites with one blade.
     #[error("blade {0} is listed twice")]
     SiteTwice(String),
+    /// A state of a search on another machine or other sites.
+    #[error("the state is that of a search with other modules or blades")]
+    OtherState,
     /// A blade with fewer nodes than a module needs.
     #[error("blade {blade} has {found} nodes; a module needs {needed}")]
     TooFewNodes {
@@ -165,7 +211,9 @@ pub enum PlaceError {
     },
 }
 
-/// Searches placements; `progress` is asked after every candidate whether to go on.
+/// Searches placements, from the start or from the state of an earlier search; `progress` is asked
+/// after every round whether to go on. The last round is a whole one, so a little more than
+/// [`Effort::candidates`] may be tried.
 ///
 /// Two modules of one sub-group never share a cabinet unless they do so in the start: they back each
 /// other up.
@@ -176,25 +224,67 @@ pub enum PlaceError {
 pub fn place(
     problem: &Problem<'_>,
     effort: Effort,
+    resume: Option<State>,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Placements, PlaceError> {
     let start_sites = sites::start(problem)?;
     let start = Figures::of(&moved(problem, &start_sites), problem.policy)?;
-    let mut search = search::Search::new(problem, effort, start_sites.clone())?;
-    let interrupted = search.run(progress).is_break();
-    let tried = search.tried();
+    let mut state = match resume {
+        Some(state) => checked(problem, state)?,
+        None => search::begin(effort.seed, &start, &start_sites),
+    };
+    let field = search::Field::new(problem, start);
+    let interrupted = search::run(&field, effort, &mut state, progress)?.is_break();
+    // Whole plans: what the search did not look at counts too.
+    let points = state.points.par_iter().map(|point| {
+        let machine = moved(problem, &point.sites);
+        Figures::of(&machine, problem.policy).map(|figures| (figures, &point.sites))
+    });
+    let points: Vec<_> = points.collect::<Result<_, _>>()?;
     let mut archive = archive::Archive::default();
     archive.offer(&start, &start_sites);
-    for sites in search.into_points() {
-        let machine = moved(problem, &sites);
-        archive.offer(&Figures::of(&machine, problem.policy)?, &sites);
+    for (figures, sites) in points {
+        archive.offer(&figures, sites);
     }
     Ok(Placements {
         start,
         points: archive.into_points(),
-        tried,
+        tried: state.tried,
         interrupted,
+        state,
     })
+}
+
+/// A state that fits the problem.
+fn checked(problem: &Problem<'_>, state: State) -> Result<State, PlaceError> {
+    let modules = problem.machine.modules.len();
+    let fits = |at: &[u32]| {
+        let mut taken = at.to_vec();
+        taken.sort_unstable();
+        taken.dedup();
+        let is_known = |&site: &u32| (site as usize) < problem.sites.len();
+        at.len() == modules && taken.len() == modules && taken.iter().all(is_known)
+    };
+    let walks = state.walks.iter().map(|walk| &walk.at);
+    let points = state.points.iter().map(|point| &point.sites);
+    if walks.chain(points).all(|at| fits(at)) {
+        Ok(state)
+    } else {
+        Err(PlaceError::OtherState)
+    }
+}
+
+/// Puts a module on a site.
+fn stand(machine: &mut Machine, module: usize, site: &Site) {
+    let entry = &mut machine.modules[module];
+    entry.blade.clone_from(&site.blade);
+    entry.cabinet.clone_from(&site.cabinet);
+    entry.home = site.nodes.first().map_or(Vertex(0), |node| node.1);
+    let range = usize::from(entry.routers.start)..usize::from(entry.routers.end);
+    for (router, &(id, vertex)) in machine.routers[range].iter_mut().zip(&site.nodes) {
+        router.id = id;
+        router.vertex = vertex;
+    }
 }
 
 /// The machine with its modules on these sites: the nodes of a blade that computes when it is free
@@ -203,7 +293,7 @@ pub fn place(
 pub fn moved(problem: &Problem<'_>, at: &[u32]) -> Machine {
     let mut machine = problem.machine.clone();
     for (module, &site) in at.iter().enumerate() {
-        score::stand(&mut machine, module, &problem.sites[site as usize]);
+        stand(&mut machine, module, &problem.sites[site as usize]);
     }
     let taken: std::collections::BTreeSet<u32> = at.iter().copied().collect();
     let computing = (0_u32..).zip(&problem.sites).filter(|(_, s)| s.computes);
@@ -225,6 +315,18 @@ pub fn moved(problem: &Problem<'_>, at: &[u32]) -> Machine {
     machine.clients.extend(new);
     machine.clients.sort_by_key(|client| client.id);
     machine
+}
+
+/// One walk of so many moves, for measuring what a move takes; the figures that it ends with.
+///
+/// # Errors
+///
+/// Those of [`place`].
+pub fn trial_moves(problem: &Problem<'_>, moves: u64, seed: u64) -> Result<Figures, PlaceError> {
+    let at = sites::start(problem)?;
+    let start = Figures::of(&moved(problem, &at), problem.policy)?;
+    let state = search::begin(seed, &start, &at);
+    search::walk(&search::Field::new(problem, start), &state.walks[0], moves)
 }
 
 /// Primaries alone: backups do not change the figures.

@@ -1,305 +1,435 @@
-//! Walks through placements: threshold accepting with several weightings of the figures.
+//! Walks through placements, side by side, towards goals that are moved on as they are reached.
+//!
+//! A walk accepts a move that makes its energy at most a little larger, and less and less of that
+//! within a span of rounds. After each round what the walks found goes into one archive; after a span a
+//! walk that is far behind goes on from the best point of the others. A round is a pure function of
+//! the state before it, so neither threads nor interruptions change what is found.
 
 use std::ops::ControlFlow;
 
-use crate::machine::{Machine, Role};
+use rayon::prelude::*;
+
 use crate::place::archive::Archive;
-use crate::place::score::{Adder, GroupScore, Total, group_machine, stand};
-use crate::place::{Effort, PlaceError, Problem, Progress};
+use crate::place::board::{Board, Step};
+use crate::place::goal::Goal;
+use crate::place::{
+    Effort, Figures, PlaceError, Point, Problem, Progress, State, WalkState, moved,
+};
 use crate::random::SplitMix;
 use crate::rule::Axes;
 
-/// The weights of cost, balance, write and read, one walk each.
-const WALKS: [[f64; 4]; 6] = [
+/// How much of a step towards better figures (cost, balance, write, read) each walk takes.
+const AIMS: [[f64; 4]; 8] = [
     [1.0, 1.0, 1.0, 1.0],
-    [1.0, 0.2, 4.0, 0.5],
-    [1.0, 0.2, 0.5, 4.0],
-    [1.0, 4.0, 1.0, 1.0],
-    [6.0, 1.0, 1.0, 1.0],
-    [0.5, 0.1, 3.0, 3.0],
+    [0.2, 1.0, 4.0, 1.0],
+    [0.2, 1.0, 1.0, 4.0],
+    [0.2, 4.0, 1.0, 1.0],
+    [4.0, 1.0, 1.0, 1.0],
+    [0.0, 0.0, 4.0, 4.0],
+    [1.0, 2.0, 2.0, 0.5],
+    [2.0, 1.0, 2.0, 2.0],
 ];
 
-/// How much worse, relative to the start, a walk accepts at its beginning.
-const THRESHOLD: f64 = 0.0006;
+/// One step of each figure, as a share of it.
+const STEPS: [f64; 4] = [0.000_02, 0.000_5, 0.01, 0.001];
 
-/// Nearest blades that most moves choose from.
-const NEIGHBOURS: u64 = 24;
+/// Moves of each walk in a round, and on a machine whose placements are planned as a whole.
+const ROUND: u64 = 1 << 12;
+const SLOW_ROUND: u64 = 1 << 3;
+
+/// Rounds in which a walk goes from accepting worse placements to accepting better ones alone; after
+/// each such span a walk that is behind goes on from the point nearest to its goal.
+const SPAN: u64 = 16;
+
+/// How much worse than before, as a share of the energy, a walk accepts at the beginning of a span;
+/// spans take turns.
+const HEATS: [f64; 4] = [0.2, 0.1, 0.05, 0.02];
 
 /// Draws of a move before a candidate is given up: most fail on a taken blade.
 const DRAWS: u32 = 64;
 
-/// One module and the site that it goes to.
-type Step = (usize, u32);
+/// Points that a walk keeps of a round.
+const KEPT_MAX: usize = 32;
 
-/// A data group on its own.
-struct Part {
-    machine: Machine,
-    first_module: usize,
-}
-
-pub(super) struct Search<'a> {
+/// What all walks look at.
+pub(super) struct Field<'a> {
     problem: &'a Problem<'a>,
-    effort: Effort,
-    random: SplitMix,
-    adder: Adder,
-    parts: Vec<Part>,
     /// Data modules, by index of the machine.
     movable: Vec<usize>,
-    /// The part of each module; `None` for metadata.
-    part_of: Vec<Option<usize>>,
-    /// Position of each site along the windowed dimension, 0 where there is none.
-    planes: Vec<u16>,
-    start: Vec<u32>,
-    archive: Archive,
-    tried: u64,
+    /// Sites by their planes, and the class of planes of each site.
+    by_level: Vec<Vec<u32>>,
+    /// The same by position along the dimension in which the nearest module wins.
+    by_column: Vec<Vec<Vec<u32>>>,
+    column_of: Vec<usize>,
+    level_of: Vec<usize>,
+    cabinet_of: Vec<u32>,
+    /// The other modules of the sub-group of each.
+    siblings: Vec<Vec<usize>>,
+    start: Figures,
 }
 
-/// Where a walk is.
-struct At {
-    sites: Vec<u32>,
+/// How a placement is scored.
+#[derive(Clone)]
+enum Score {
+    /// Move by move.
+    Board(Box<Board>),
+    /// By a whole plan for each candidate: any policy and fabric.
+    Whole {
+        at: Vec<u32>,
+        figures: Figures,
+        goal: Goal,
+    },
+}
+
+/// One walk.
+struct Walk {
+    random: SplitMix,
+    score: Score,
     owner: Vec<Option<usize>>,
-    groups: Vec<GroupScore>,
-    worth: f64,
+    goal: Figures,
+    found: Archive,
 }
 
-impl<'a> Search<'a> {
-    pub(super) fn new(
-        problem: &'a Problem<'a>,
-        effort: Effort,
-        start: Vec<u32>,
-    ) -> Result<Self, PlaceError> {
+impl<'a> Field<'a> {
+    pub(super) fn new(problem: &'a Problem<'a>, start: Figures) -> Self {
         let machine = problem.machine;
-        let data = |g: &usize| machine.groups[*g].role == Role::Data;
-        let groups: Vec<usize> = (0..machine.groups.len()).filter(data).collect();
-        let parts = groups.iter().map(|&group| Part {
-            machine: group_machine(machine, group),
-            first_module: usize::from(machine.groups[group].modules().start),
-        });
-        let part_of: Vec<Option<usize>> = machine
-            .modules
-            .iter()
-            .map(|module| groups.iter().position(|&g| g == usize::from(module.group)))
-            .collect();
-        let axes = Axes::of(&machine.fabric);
-        let plane = |site: &crate::place::Site| match (&axes, site.nodes.first()) {
-            (Some(axes), Some(&(_, vertex))) => axes.grid.position(vertex, axes.window),
-            _ => 0,
+        let data = |m: &usize| {
+            let group = machine.modules[*m].group;
+            machine.groups[usize::from(group)].role == crate::machine::Role::Data
         };
-        Ok(Self {
-            planes: problem.sites.iter().map(plane).collect(),
-            movable: (0..part_of.len())
-                .filter(|&m| part_of[m].is_some())
-                .collect(),
-            parts: parts.collect(),
-            part_of,
-            random: SplitMix(effort.seed),
-            adder: Adder::new(machine),
-            archive: Archive::default(),
-            tried: 0,
+        let needed = machine.modules.iter().map(|m| m.routers.len()).max();
+        let (mut levels, mut cabinets) = (Vec::new(), Vec::new());
+        let mut by_level: Vec<Vec<u32>> = Vec::new();
+        let mut by_column: Vec<Vec<Vec<u32>>> = Vec::new();
+        let (mut level_of, mut cabinet_of) = (Vec::new(), Vec::new());
+        let mut column_of = Vec::new();
+        let axes = Axes::of(&machine.fabric);
+        let columns = axes.as_ref().map_or(1, |axes| {
+            usize::from(axes.grid.dimensions()[axes.near].size)
+        });
+        for (index, site) in (0_u32..).zip(&problem.sites) {
+            let nodes = site.nodes.iter().take(needed.unwrap_or(0));
+            let position = |vertex, d: fn(&Axes<'_>) -> usize| {
+                let axes = axes.as_ref();
+                axes.map_or(0, |axes| axes.grid.position(vertex, d(axes)))
+            };
+            let planes: Vec<u16> = nodes.map(|node| position(node.1, |a| a.window)).collect();
+            let column = site
+                .nodes
+                .first()
+                .map_or(0, |n| position(n.1, |a| a.near).into());
+            let level = number(&mut levels, planes);
+            by_level.resize(levels.len(), Vec::new());
+            by_level[level].push(index);
+            by_column.resize(levels.len(), vec![Vec::new(); columns]);
+            by_column[level][column].push(index);
+            column_of.push(column);
+            level_of.push(level);
+            cabinet_of.push(number(&mut cabinets, site.cabinet.clone()) as u32);
+        }
+        let modules = machine.modules.iter().enumerate();
+        let siblings = modules.map(|(index, module)| {
+            let group = &machine.groups[usize::from(module.group)];
+            let range = group.sub_groups[usize::from(module.sub_group)].clone();
+            range.map(usize::from).filter(|&m| m != index).collect()
+        });
+        Self {
+            movable: (0..machine.modules.len()).filter(data).collect(),
+            siblings: siblings.collect(),
             problem,
-            effort,
+            by_level,
+            by_column,
+            column_of,
+            level_of,
+            cabinet_of,
             start,
-        })
-    }
-
-    pub(super) fn tried(&self) -> u64 {
-        self.tried
-    }
-
-    pub(super) fn into_points(self) -> impl Iterator<Item = Vec<u32>> {
-        self.archive.into_points().into_iter().map(|p| p.sites)
-    }
-
-    /// Walks until the effort is spent or the caller breaks.
-    pub(super) fn run(
-        &mut self,
-        progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        for (walk, weights) in (1_u64..).zip(&WALKS) {
-            let until = self.effort.candidates * walk / WALKS.len() as u64;
-            // The start was planned before, and its groups are parts of that plan.
-            if let Ok(at) = self.begin() {
-                self.walk(at, weights, until, progress)?;
-            }
         }
-        ControlFlow::Continue(())
-    }
-
-    fn begin(&mut self) -> Result<At, PlaceError> {
-        let sites = self.start.clone();
-        let mut owner = vec![None; self.problem.sites.len()];
-        for (module, &site) in sites.iter().enumerate() {
-            owner[site as usize] = Some(module);
-        }
-        self.put(&sites, &(0..self.parts.len()).collect::<Vec<_>>());
-        let scores = self.parts.iter();
-        let scores = scores.map(|part| GroupScore::of(&part.machine, self.problem.policy));
-        Ok(At {
-            groups: scores.collect::<Result<_, _>>()?,
-            worth: f64::INFINITY,
-            sites,
-            owner,
-        })
-    }
-
-    fn walk(
-        &mut self,
-        mut at: At,
-        weights: &[f64; 4],
-        until: u64,
-        progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        let from = self.tried;
-        let base = self.adder.total(&at.groups);
-        at.worth = worth(&base, &base, weights);
-        while self.tried < until {
-            let left = (until - self.tried) as f64 / (until - from) as f64;
-            if let Some(steps) = self.draw(&at) {
-                self.try_out(&mut at, &steps, &base, weights, THRESHOLD * left);
-            }
-            self.tried += 1;
-            progress(Progress {
-                tried: self.tried,
-                points: self.archive.len(),
-                best: self.archive.best(),
-            })?;
-        }
-        ControlFlow::Continue(())
-    }
-
-    /// Makes the steps, and takes them back when the result is worse by more than the threshold.
-    fn try_out(
-        &mut self,
-        at: &mut At,
-        steps: &[Step],
-        base: &Total,
-        weights: &[f64; 4],
-        threshold: f64,
-    ) {
-        let mut sites = at.sites.clone();
-        for &(module, site) in steps {
-            sites[module] = site;
-        }
-        let mut changed: Vec<usize> = steps.iter().filter_map(|s| self.part_of[s.0]).collect();
-        changed.sort_unstable();
-        changed.dedup();
-        self.put(&sites, &changed);
-        let mut groups = at.groups.clone();
-        for &part in &changed {
-            match GroupScore::of(&self.parts[part].machine, self.problem.policy) {
-                Ok(score) => groups[part] = score,
-                Err(_) => return,
-            }
-        }
-        let total = self.adder.total(&groups);
-        let worth = worth(&total, base, weights);
-        if worth > at.worth + threshold {
-            return;
-        }
-        self.archive.offer(&total.figures, &sites);
-        for &(module, _) in steps {
-            at.owner[at.sites[module] as usize] = None;
-        }
-        for &(module, site) in steps {
-            at.owner[site as usize] = Some(module);
-        }
-        at.sites = sites;
-        at.groups = groups;
-        at.worth = worth;
-    }
-
-    /// Puts the modules of these parts where they stand.
-    fn put(&mut self, sites: &[u32], parts: &[usize]) {
-        for &part in parts {
-            let Part {
-                machine,
-                first_module,
-            } = &mut self.parts[part];
-            for module in 0..machine.modules.len() {
-                let site = sites[*first_module + module] as usize;
-                stand(machine, module, &self.problem.sites[site]);
-            }
-        }
-    }
-
-    /// A move to a free blade or a swap with the module that has it; mostly within the plane, because
-    /// a window serves the planes around its modules.
-    fn draw(&mut self, at: &At) -> Option<Vec<Step>> {
-        for _ in 0..DRAWS {
-            let module = self.movable[self.random.below(self.movable.len() as u64) as usize];
-            let here = at.sites[module];
-            let site = match self.random.below(8) {
-                0 => self.random.below(self.problem.sites.len() as u64) as u32,
-                _ => self.neighbour(here),
-            };
-            let is_level = self.planes[site as usize] == self.planes[here as usize];
-            if site == here || (!is_level && self.random.below(16) > 0) {
-                continue;
-            }
-            let steps = match at.owner[site as usize] {
-                None => vec![(module, site)],
-                // A swap inside a sub-group changes nothing but the order in ties.
-                Some(other) if self.part_of[other].is_some() => vec![(module, site), (other, here)],
-                Some(_) => continue,
-            };
-            if steps.iter().all(|step| self.is_apart(at, &steps, *step)) {
-                return Some(steps);
-            }
-        }
-        None
-    }
-
-    /// One of the nearest blades of the plane.
-    fn neighbour(&mut self, here: u32) -> u32 {
-        let sites = &self.problem.sites;
-        let home = |site: u32| sites[site as usize].nodes.first().map(|node| node.1);
-        let plane = self.planes[here as usize];
-        let level = (0..sites.len() as u32).filter(|&s| self.planes[s as usize] == plane);
-        let fabric = &self.problem.machine.fabric;
-        let mut near: Vec<(u32, u32)> = level
-            .filter(|&site| site != here)
-            .filter_map(|site| Some((fabric.cost(home(here)?, home(site)?), site)))
-            .collect();
-        let wanted = self.random.below(NEIGHBOURS) as usize;
-        if near.is_empty() {
-            return here;
-        }
-        let wanted = wanted.min(near.len() - 1);
-        near.select_nth_unstable(wanted).1.1
     }
 
     /// Whether no other module of the sub-group will stand in the cabinet; a cabinet that the module
     /// shares already may stay shared.
-    fn is_apart(&self, at: &At, steps: &[Step], (module, site): Step) -> bool {
-        let cabinet = |site: u32| self.problem.sites[site as usize].cabinet.as_str();
-        if cabinet(site) == cabinet(at.sites[module]) {
+    fn is_apart(&self, at: &[u32], steps: &[Step], (module, site): Step) -> bool {
+        let cabinet = |site: u32| self.cabinet_of[site as usize];
+        if cabinet(site) == cabinet(at[module]) {
             return true;
         }
-        let machine = self.problem.machine;
-        let entry = &machine.modules[module];
-        let range =
-            &machine.groups[usize::from(entry.group)].sub_groups[usize::from(entry.sub_group)];
-        let siblings = range.clone().map(usize::from).filter(|&m| m != module);
-        siblings.into_iter().all(|sibling| {
+        self.siblings[module].iter().all(|&sibling| {
             let step = steps.iter().find(|step| step.0 == sibling);
-            let there = step.map_or(at.sites[sibling], |step| step.1);
-            cabinet(there) != cabinet(site)
+            cabinet(step.map_or(at[sibling], |step| step.1)) != cabinet(site)
         })
     }
 }
 
-/// What a walk makes less: the weighted figures relative to those of the start, the peaks half by
-/// what is nearly as hot.
-fn worth(total: &Total, base: &Total, weights: &[f64; 4]) -> f64 {
-    let [_, balance, write, read] = total.figures.values();
-    let [_, balance_0, write_0, read_0] = base.figures.values();
-    let peaks = [
-        (balance / balance_0, total.soft[0] / base.soft[0]),
-        (write / write_0, total.soft[1] / base.soft[1]),
-        (read / read_0, total.soft[2] / base.soft[2]),
-    ];
-    let cost = weights[0] * total.figures.cost / base.figures.cost;
-    let rest = peaks.into_iter().zip(&weights[1..]);
-    let sum: f64 = rest.map(|((hard, soft), w)| w * (hard + soft) / 2.0).sum();
-    (cost + sum) / weights.iter().sum::<f64>()
+fn number<T: PartialEq>(known: &mut Vec<T>, wanted: T) -> usize {
+    let found = known.iter().position(|other| *other == wanted);
+    found.unwrap_or_else(|| {
+        known.push(wanted);
+        known.len() - 1
+    })
+}
+
+impl Score {
+    fn new(problem: &Problem<'_>, at: &[u32]) -> Result<Self, PlaceError> {
+        if let Some(board) = Board::new(problem, at) {
+            return Ok(Self::Board(Box::new(board)));
+        }
+        Ok(Self::Whole {
+            figures: Figures::of(&moved(problem, at), problem.policy)?,
+            at: at.to_vec(),
+            goal: Goal::default(),
+        })
+    }
+
+    fn at(&self) -> &[u32] {
+        match self {
+            Self::Board(board) => &board.at,
+            Self::Whole { at, .. } => at,
+        }
+    }
+
+    fn figures(&self) -> Figures {
+        match self {
+            Self::Board(board) => board.figures(),
+            Self::Whole { figures, .. } => *figures,
+        }
+    }
+
+    fn aim(&mut self, figures: &Figures) {
+        match self {
+            Self::Board(board) => board.aim(figures),
+            Self::Whole { goal, .. } => *goal = Goal::new(figures, 1.0, 1.0),
+        }
+    }
+
+    fn energy(&self) -> i64 {
+        match self {
+            Self::Board(board) => board.energy(),
+            Self::Whole { figures, goal, .. } => goal.whole(figures),
+        }
+    }
+
+    fn attempt(&mut self, problem: &Problem<'_>, steps: &[Step], limit: i64) -> bool {
+        match self {
+            Self::Board(board) => board.attempt(steps, limit),
+            Self::Whole { at, figures, goal } => {
+                let mut there = at.clone();
+                for &(module, site) in steps {
+                    there[module] = site;
+                }
+                let Ok(found) = Figures::of(&moved(problem, &there), problem.policy) else {
+                    return false;
+                };
+                let is_taken = goal.whole(&found) <= limit;
+                if is_taken {
+                    (*at, *figures) = (there, found);
+                }
+                is_taken
+            }
+        }
+    }
+}
+
+impl Walk {
+    fn new(problem: &Problem<'_>, state: &WalkState) -> Result<Self, PlaceError> {
+        let mut score = Score::new(problem, &state.at)?;
+        score.aim(&state.goal);
+        let mut walk = Self {
+            random: SplitMix(state.random),
+            owner: Vec::new(),
+            goal: state.goal,
+            found: Archive::default(),
+            score,
+        };
+        walk.own(problem);
+        Ok(walk)
+    }
+
+    fn own(&mut self, problem: &Problem<'_>) {
+        self.owner = vec![None; problem.sites.len()];
+        for (module, &site) in self.score.at().iter().enumerate() {
+            self.owner[site as usize] = Some(module);
+        }
+    }
+
+    fn state(&self) -> WalkState {
+        WalkState {
+            at: self.score.at().to_vec(),
+            random: self.random.0,
+            goal: self.goal,
+        }
+    }
+
+    fn is_slow(&self) -> bool {
+        matches!(self.score, Score::Whole { .. })
+    }
+
+    /// Moves of a round.
+    fn moves(&self) -> u64 {
+        if self.is_slow() { SLOW_ROUND } else { ROUND }
+    }
+
+    /// Goes on for so many moves; rounds differ in how much worse a move may be.
+    fn round(&mut self, field: &Field<'_>, (round, moves): (u64, u64), aims: &[f64; 4]) {
+        let heat = HEATS[(round / SPAN % HEATS.len() as u64) as usize];
+        for step in 0..moves {
+            let done = (round % SPAN * moves + step) as f64 / (SPAN * moves) as f64;
+            let left = 1.0 - done;
+            let energy = self.score.energy();
+            let more = (energy.max(0) as f64 * heat * left * left) as i64;
+            let (steps, count) = self.draw(field);
+            let steps = &steps[..count];
+            if count == 0 {
+                continue;
+            }
+            let from: Vec<u32> = steps.iter().map(|s| self.score.at()[s.0]).collect();
+            if self.score.attempt(field.problem, steps, energy + more) {
+                for site in from {
+                    self.owner[site as usize] = None;
+                }
+                for &(module, site) in steps {
+                    self.owner[site as usize] = Some(module);
+                }
+                self.take_note(field, aims);
+            }
+        }
+    }
+
+    /// Keeps the placement if nothing as good was found, and moves the goal on when it is reached.
+    fn take_note(&mut self, field: &Field<'_>, aims: &[f64; 4]) {
+        let figures = self.score.figures();
+        if self.found.len() < KEPT_MAX {
+            self.found.offer(&figures, self.score.at());
+        }
+        let reached = figures.values().into_iter().zip(self.goal.values());
+        if !reached.into_iter().all(|(value, goal)| value <= goal) {
+            return;
+        }
+        self.found.offer_first(&figures, self.score.at());
+        let start = field.start.values();
+        let mut next = self.goal.values();
+        for (figure, value) in next.iter_mut().enumerate() {
+            *value -= start[figure] * STEPS[figure] * aims[figure];
+        }
+        self.goal = Figures::from_values(next);
+        self.score.aim(&self.goal);
+    }
+
+    /// A move to a free blade or a swap with the module that has it, within the planes of the module:
+    /// its window serves those around them.
+    fn draw(&mut self, field: &Field<'_>) -> ([Step; 2], usize) {
+        for _ in 0..DRAWS {
+            let which = self.random.below(field.movable.len() as u64) as usize;
+            let module = field.movable[which];
+            let at = self.score.at();
+            let here = at[module];
+            let level = field.level_of[here as usize];
+            let columns = &field.by_column[level];
+            let column = field.column_of[here as usize];
+            // Mostly in the same column or the next: the cells stay nearly as they are.
+            let among = match self.random.below(8) {
+                0 => &field.by_level[level],
+                1 | 2 => &columns[(column + 1) % columns.len()],
+                3 | 4 => &columns[(column + columns.len() - 1) % columns.len()],
+                _ => &columns[column],
+            };
+            if among.is_empty() {
+                continue;
+            }
+            let site = among[self.random.below(among.len() as u64) as usize];
+            if site == here {
+                continue;
+            }
+            let (steps, count) = match self.owner[site as usize] {
+                None => ([(module, site); 2], 1),
+                // A swap inside a sub-group changes nothing but the order in ties.
+                Some(other) if field.movable.binary_search(&other).is_ok() => {
+                    ([(module, site), (other, here)], 2)
+                }
+                Some(_) => continue,
+            };
+            let taken = &steps[..count];
+            if taken.iter().all(|step| field.is_apart(at, taken, *step)) {
+                return (steps, count);
+            }
+        }
+        ([(0, 0); 2], 0)
+    }
+}
+
+/// One walk of so many moves; where it ends.
+pub(super) fn walk(field: &Field<'_>, from: &WalkState, moves: u64) -> Result<Figures, PlaceError> {
+    let mut walk = Walk::new(field.problem, from)?;
+    walk.round(field, (0, moves), &AIMS[0]);
+    Ok(walk.score.figures())
+}
+
+/// Runs rounds until the effort is spent or the caller breaks; the state goes on from where it is.
+pub(super) fn run(
+    field: &Field<'_>,
+    effort: Effort,
+    state: &mut State,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, PlaceError> {
+    let walks = state.walks.par_iter().map(|w| Walk::new(field.problem, w));
+    let mut walks: Vec<Walk> = walks.collect::<Result<_, _>>()?;
+    let moves: u64 = walks.iter().map(Walk::moves).sum();
+    let mut archive = Archive::from_points(std::mem::take(&mut state.points));
+    let mut flow = ControlFlow::Continue(());
+    while state.tried < effort.candidates && flow.is_continue() {
+        let round = state.rounds;
+        let pairs = walks.par_iter_mut().zip(&AIMS);
+        pairs.for_each(|(walk, aims)| walk.round(field, (round, walk.moves()), aims));
+        for walk in &mut walks {
+            for point in std::mem::take(&mut walk.found).into_points() {
+                archive.offer(&point.figures, &point.sites);
+            }
+        }
+        if round % SPAN == SPAN - 1 {
+            meet(field, &mut walks, archive.points())?;
+        }
+        state.rounds += 1;
+        state.tried += moves;
+        flow = progress(Progress {
+            tried: state.tried,
+            points: archive.len(),
+            best: archive.best(),
+        });
+    }
+    state.walks = walks.iter().map(Walk::state).collect();
+    state.points = archive.into_points();
+    Ok(flow)
+}
+
+/// Sends each walk on from the point that is nearest to its goal, where that is nearer than it is.
+fn meet(field: &Field<'_>, walks: &mut [Walk], points: &[Point]) -> Result<(), PlaceError> {
+    for walk in walks {
+        let goal = Goal::new(&walk.goal, 1.0, 1.0);
+        let distance = |point: &&Point| goal.whole(&point.figures);
+        let Some(best) = points.iter().min_by_key(distance) else {
+            return Ok(());
+        };
+        if distance(&best) < goal.whole(&walk.score.figures()) / 2 {
+            walk.score = Score::new(field.problem, &best.sites)?;
+            walk.score.aim(&walk.goal);
+            walk.own(field.problem);
+        }
+    }
+    Ok(())
+}
+
+/// The state before the first round: every walk at the start, with a goal a step ahead of it.
+pub(super) fn begin(seed: u64, start: &Figures, at: &[u32]) -> State {
+    let mut seeds = SplitMix(seed);
+    let walks = AIMS.iter().map(|_| WalkState {
+        at: at.to_vec(),
+        random: seeds.below(u64::MAX),
+        goal: *start,
+    });
+    State {
+        seed,
+        rounds: 0,
+        tried: 0,
+        walks: walks.collect(),
+        points: Vec::new(),
+    }
 }

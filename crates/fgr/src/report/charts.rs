@@ -1,7 +1,7 @@
-//! Histograms.
+//! Histograms, and the policies as a front.
 
-use crate::report::study::Study;
-use crate::report::svg::Picture;
+use crate::report::study::{Comparison, Study};
+use crate::report::svg::{Picture, escape};
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 230.0;
@@ -15,6 +15,164 @@ const BARS: usize = 24;
 /// The histograms of the plan.
 pub(super) fn all(study: &Study) -> Vec<Picture> {
     vec![hops(study), clients(study), failures(study)]
+}
+
+/// The policies by cost against what a compact job can use, and against their hottest link.
+pub(super) fn fronts(study: &Study) -> Vec<Picture> {
+    let efficiency = |row: &Comparison| Some(row.result.as_ref().ok()?.1.mean);
+    let heat = |row: &Comparison| {
+        let (e, _) = row.result.as_ref().ok()?;
+        Some(e.write.max.max(e.read.max))
+    };
+    let mut jobs = front(
+        study,
+        "front-jobs",
+        "share of all routers that a compact job can use",
+        efficiency,
+        1.0,
+    );
+    jobs.words = format!(
+        "Policies by mean cost (to the right, logarithmic) and by the share of the routers' bandwidth that a job of \
+         {} consecutive nodes can use (upwards). The line joins those that no other one beats in both.",
+        study.job_size
+    );
+    let mut hot = front(
+        study,
+        "front-links",
+        "units per GB/s on the hottest link",
+        heat,
+        -1.0,
+    );
+    "Policies by mean cost and by their hottest link, writes or reads, whichever is hotter. The line joins those \
+     that no other one beats in both."
+        .clone_into(&mut hot.words);
+    vec![jobs, hot]
+}
+
+/// A point of a front.
+struct Dot<'a> {
+    row: &'a Comparison,
+    cost: f64,
+    value: f64,
+}
+
+/// Policies by cost and another figure of which `sign` times is better when it is more.
+fn front(
+    study: &Study,
+    name: &str,
+    what: &str,
+    value: impl Fn(&Comparison) -> Option<f64>,
+    sign: f64,
+) -> Picture {
+    let title = format!("Policies by cost and {what}");
+    let mut picture = Picture::new(name, title, WIDTH, HEIGHT + 70.0);
+    let dots = study.comparisons().iter().filter_map(|row| {
+        let (e, _) = row.result.as_ref().ok()?;
+        let (cost, value) = (e.cost.mean, value(row)?);
+        (cost > 0.0 && value > 0.0 && e.unserved == 0).then_some(Dot { row, cost, value })
+    });
+    let mut dots: Vec<Dot<'_>> = dots.collect();
+    dots.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    let ends = |of: fn(&Dot<'_>) -> f64| {
+        let all = dots.iter().map(of);
+        let least = all.clone().fold(f64::INFINITY, f64::min);
+        (least, all.fold(0.0, f64::max))
+    };
+    let ((left, right), (low, high)) = (ends(|d| d.cost), ends(|d| d.value));
+    let across = |cost: f64| {
+        LEFT + 8.0 + (cost / left).ln() / (right / left).ln().max(1e-9) * (WIDTH - LEFT - 24.0)
+    };
+    let (floor, head) = (if sign > 0.0 { 0.0 } else { low * 0.95 }, high * 1.05);
+    let up = |value: f64| BOTTOM - (value - floor) / (head - floor).max(1e-9) * (BOTTOM - TOP);
+    axes(&mut picture, (floor, head), (left, right), across);
+    let mut best = f64::NEG_INFINITY;
+    let mut line = Vec::new();
+    for dot in &dots {
+        if dot.value * sign > best {
+            best = dot.value * sign;
+            line.push(format!("{:.1},{:.1}", across(dot.cost), up(dot.value)));
+        }
+    }
+    picture.add(format_args!(
+        "<polyline points=\"{}\" class=\"front\"/>",
+        line.join(" ")
+    ));
+    for dot in &dots {
+        point(&mut picture, dot, (across(dot.cost), up(dot.value)));
+    }
+    picture.text(
+        LEFT,
+        HEIGHT + 64.0,
+        "small",
+        "Point at a policy, or go from one to the next with the Tab key.",
+    );
+    picture
+}
+
+fn axes(
+    picture: &mut Picture,
+    (floor, head): (f64, f64),
+    (left, right): (f64, f64),
+    across: impl Fn(f64) -> f64,
+) {
+    for part in 0..=4 {
+        let share = f64::from(part) / 4.0;
+        let y = BOTTOM - share * (BOTTOM - TOP);
+        let value = floor + share * (head - floor);
+        let end = WIDTH - 6.0;
+        picture.add(format_args!(
+            "<line x1=\"{LEFT}\" x2=\"{end}\" y1=\"{y:.1}\" y2=\"{y:.1}\" class=\"frame\"/>"
+        ));
+        let digits = if head > 10.0 { 0 } else { 2 };
+        picture.text(
+            LEFT - 6.0,
+            y + 3.5,
+            "small end",
+            &format!("{value:.digits$}"),
+        );
+        let cost = left * (right / left).powf(share);
+        picture.text(
+            across(cost),
+            BOTTOM + 13.0,
+            "small middle",
+            &format!("{cost:.1}"),
+        );
+    }
+    picture.text(WIDTH - 6.0, BOTTOM + 27.0, "small end", "mean cost");
+}
+
+/// A point with what is shown of it while it is pointed at or has the focus.
+fn point(picture: &mut Picture, dot: &Dot<'_>, (x, y): (f64, f64)) {
+    let Ok((e, jobs)) = &dot.row.result else {
+        return;
+    };
+    let name = escape(&dot.row.name);
+    let class = if dot.row.is_this {
+        "point this"
+    } else {
+        "point"
+    };
+    let first = format!(
+        "{name}: cost {:.3}, hops {:.3}, balance {:.3}",
+        e.cost.mean,
+        e.hops.mean,
+        e.balance()
+    );
+    let second = format!(
+        "job {:.3}; hottest link: write {:.1}, read {:.1}; {} tables, {:.1} MB",
+        jobs.mean,
+        e.write.max,
+        e.read.max,
+        dot.row.tables,
+        dot.row.bytes as f64 / 1e6
+    );
+    picture.add(format_args!(
+        "<g class=\"{class}\" tabindex=\"0\" role=\"img\" aria-label=\"{first}; {second}\">\
+         <circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>\
+         <g class=\"tip\"><text x=\"{LEFT}\" y=\"{:.1}\">{first}</text><text x=\"{LEFT}\" y=\"{:.1}\">{second}</text></g></g>",
+        HEIGHT + 20.0,
+        HEIGHT + 38.0
+    ));
 }
 
 fn hops(study: &Study) -> Picture {

@@ -5,7 +5,8 @@
 //!                                                         └─▶ parts   *.svg, *.csv
 //! ```
 //!
-//! The page has no script and loads nothing. Every picture has its figures in words below it, for
+//! The page has no script and loads nothing: what is shown of a point or a module follows the focus and
+//! the selected link. Every picture has its figures in words below it, for
 //! those who cannot see it and for those who quote it. Equal plans give equal bytes.
 
 mod charts;
@@ -39,9 +40,12 @@ pub fn html(machine: &Machine, study: &Study, command: &str) -> String {
 #[must_use]
 pub fn parts(machine: &Machine, study: &Study) -> Vec<Part> {
     let pictures = pictures::all(machine, study).into_iter();
-    let drawn = pictures.chain(charts::all(study)).map(|picture| Part {
-        content: picture.alone(),
-        name: format!("{}.svg", picture.name),
-    });
+    let drawn = pictures
+        .chain(charts::fronts(study))
+        .chain(charts::all(study))
+        .map(|picture| Part {
+            content: picture.alone(),
+            name: format!("{}.svg", picture.name),
+        });
     drawn.chain(tables::all(machine, study)).collect()
 }

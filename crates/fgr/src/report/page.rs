@@ -3,7 +3,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::machine::{Machine, Origin, Role};
-use crate::report::pictures::{self, group_colour, module_count};
+use crate::metrics::data_modules;
+use crate::report::pictures::{self, PANELS_MAX, group_colour, module_count};
 use crate::report::study::{Comparison, Study};
 use crate::report::svg::{Picture, STYLE};
 use crate::report::{charts, tables};
@@ -35,7 +36,6 @@ pub(super) fn page(machine: &Machine, study: &Study, command: &str) -> String {
                     (primaries(machine, study))
                     (links(machine, study))
                     (distances(study))
-                    (zones(machine, study))
                     (failures(machine, study))
                     (terms())
                 }
@@ -83,7 +83,7 @@ fn head(machine: &Machine, study: &Study, command: &str) -> Markup {
             nav {
                 @for (id, name) in [("policies", "Policies"), ("positions", "Router positions"),
                     ("primaries", "Who serves whom"), ("links", "Hottest links"),
-                    ("distances", "Distances and loads"), ("zones", "Zones"),
+                    ("distances", "Distances and loads"),
                     ("failures", "Failures"), ("terms", "Terms")] {
                     a href={ "#" (id) } { (name) }
                 }
@@ -180,11 +180,12 @@ fn policies(study: &Study) -> Markup {
                 }
                 "."
             }
+            (figures(&charts::fronts(study), "charts"))
             div.panel.scroll {
                 table {
                     thead { tr {
                         @for name in ["policy", "hops", "max", "cost", "max", "balance", "write", "read",
-                            "GB/s write", "GB/s read", "compact job"] {
+                            "GB/s write", "GB/s read", "compact job", "tables", "MB"] {
                             th scope="col" { (name) }
                         }
                     } }
@@ -215,7 +216,7 @@ fn policy(row: &Comparison) -> Markup {
     let class = row.is_this.then_some("this");
     match &row.result {
         Err(error) => html! {
-            tr class=[class] { th scope="row" { (row.name) } td.name colspan="10" { (error) } }
+            tr class=[class] { th scope="row" { (row.name) } td.name colspan="12" { (error) } }
         },
         Ok((e, jobs)) => html! {
             tr class=[class] {
@@ -230,12 +231,15 @@ fn policy(row: &Comparison) -> Markup {
                 td { (count(e.write.ceiling.round() as usize)) }
                 td { (count(e.read.ceiling.round() as usize)) }
                 td { (format!("{:.3}", jobs.mean)) }
+                td { (count(row.tables)) }
+                td { (format!("{:.1}", row.bytes as f64 / 1e6)) }
             }
         },
     }
 }
 
 fn positions(machine: &Machine, study: &Study) -> Markup {
+    let projections = pictures::projections(machine, study);
     let picture = pictures::routers(machine);
     let (near, total) = (&study.nearest, study.regions.len().max(1));
     let modules: u32 = study.regions.iter().map(|r| r.modules).sum();
@@ -250,9 +254,14 @@ fn positions(machine: &Machine, study: &Study) -> Markup {
                     li { i style={ "background:" (group_colour(machine, index)) } {} (group.name) }
                 }
             }
-            figure {
-                div.panel.scroll.wide { (PreEscaped(picture.inside())) }
-                figcaption { (picture.words) }
+            @if projections.is_empty() {
+                figure {
+                    div.panel.scroll.wide { (PreEscaped(picture.inside())) }
+                    figcaption { (picture.words) }
+                }
+            } @else {
+                (figures(&projections, "charts"))
+                (panels(machine, study))
             }
             p {
                 "From a client to the nearest router place of any group: " (d.min) " to " (d.max) " hops, mean "
@@ -260,6 +269,21 @@ fn positions(machine: &Machine, study: &Study) -> Markup {
                 (format!("{:.3}", near.bound.mean)) " in the mean or " (near.bound.max) " at most. Modules of a region: from "
                 (least) " to " (most) " in " (total) " regions; uniform would be "
                 (format!("{:.1}", f64::from(modules) / total as f64)) "."
+            }
+        }
+    }
+}
+
+/// For each module its clients before and after its failure; a page shows the one that was selected.
+fn panels(machine: &Machine, study: &Study) -> Markup {
+    let data = data_modules(machine).take_while(|&(index, _)| usize::from(index) < PANELS_MAX);
+    html! {
+        @for (index, module) in data {
+            @let picture = pictures::clients_of(machine, &study.plan, index);
+            figure.panel.module id={ "m-" (index) } {
+                h3 { "Clients of " (module.blade) }
+                (PreEscaped(picture.inside()))
+                figcaption { (picture.words) " " a href="#positions" { "Close" } }
             }
         }
     }
@@ -294,24 +318,17 @@ fn primaries(machine: &Machine, study: &Study) -> Markup {
 }
 
 fn links(machine: &Machine, study: &Study) -> Markup {
-    let pictures = pictures::links(machine, study);
     let hottest = tables::hottest(machine, study, LINKS);
     let crossing = study.crossing;
     html! {
         section id="links" {
             h2 { "Hottest links" }
-            @if pictures.is_empty() {
+            @if hottest.is_empty() {
                 p { "This fabric has no map of links. The hottest link has "
                     (format!("{:.1}", study.evaluation.write.max)) " units per GB/s when clients write and "
                     (format!("{:.1}", study.evaluation.read.max)) " when they read." }
             } @else {
-                p {
-                    "Units per GB/s on the hottest link of every cell, all on one scale: full colour is "
-                    (format!("{:.1}", study.evaluation.write.max.max(study.evaluation.read.max)))
-                    ". A unit is what one client exchanges with one net."
-                }
-                (figures(&pictures, ""))
-                h3 { "The hottest of all" }
+                p { "Units per GB/s; a unit is what one client exchanges with one net. The pictures of the machine show where they are." }
                 div.panel.scroll { table {
                     thead { tr {
                         @for name in ["traffic", "link", "from", "units", "GB/s", "units per GB/s"] { th scope="col" { (name) } }
@@ -338,52 +355,6 @@ fn distances(study: &Study) -> Markup {
             h2 { "Distances and loads" }
             (figures(&charts::all(study), "charts"))
         }
-    }
-}
-
-fn zones(machine: &Machine, study: &Study) -> Markup {
-    let whole: Vec<_> = study
-        .zones
-        .iter()
-        .filter(|z| z.sub_group.is_none())
-        .collect();
-    let parts: Vec<_> = study
-        .zones
-        .iter()
-        .filter(|z| z.sub_group.is_some())
-        .collect();
-    html! {
-        section id="zones" {
-            h2 { "Zones" }
-            p {
-                "The clients whose primary is in a group or sub-group, the positions that they take along each dimension, "
-                "and the directed links that their writes cross; shared are those that another one's writes cross too."
-            }
-            (zone_table(machine, &whole))
-            details { summary { (parts.len()) " sub-groups" } (zone_table(machine, &parts)) }
-        }
-    }
-}
-
-fn zone_table(machine: &Machine, zones: &[&crate::metrics::Zone]) -> Markup {
-    html! {
-        div.panel.scroll { table {
-            thead { tr {
-                @for name in ["zone", "clients", "hops", "max", "extent", "links", "shared"] { th scope="col" { (name) } }
-            } }
-            tbody { @for zone in zones { tr {
-                th scope="row" {
-                    (machine.groups[usize::from(zone.group)].name)
-                    @if let Some(sub_group) = zone.sub_group { ", " (sub_group + 1) }
-                }
-                td { (count(zone.clients.round() as usize)) }
-                td { (format!("{:.3}", zone.hops.mean)) }
-                td { (zone.hops.max) }
-                td { (zone.extent.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ")) }
-                td { (count(zone.links as usize)) }
-                td { (count(zone.shared as usize)) }
-            } } }
-        } }
     }
 }
 

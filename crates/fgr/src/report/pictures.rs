@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use topology::{Fabric, Grid};
+use topology::{Direction, Fabric, Grid};
 
-use crate::evaluate::LinkLoads;
 use crate::machine::{Group, Machine, Role};
 use crate::metrics::data_modules;
 use crate::plan::Plan;
 use crate::report::layout::Layout;
 use crate::report::study::Study;
-use crate::report::svg::Picture;
+use crate::report::svg::{Picture, escape};
+use crate::report::tables;
+use crate::rule::Axes;
 
 /// Stripes of one cell at most.
 const STRIPES: usize = 6;
@@ -24,7 +25,7 @@ const HEAD: f64 = 18.0;
 pub(super) fn all(machine: &Machine, study: &Study) -> Vec<Picture> {
     let mut pictures = vec![routers(machine)];
     pictures.extend(assignments(machine, &study.plan));
-    pictures.extend(links(machine, study));
+    pictures.extend(projections(machine, study));
     pictures
 }
 
@@ -210,73 +211,242 @@ fn zone_words(machine: &Machine, group: &Group, clients: &BTreeMap<u16, u32>) ->
     }
 }
 
-/// The hottest links of each dimension, for writes and for reads; none where the fabric is no grid.
-pub(super) fn links(machine: &Machine, study: &Study) -> Vec<Picture> {
-    let Fabric::Grid(grid, _) = &machine.fabric else {
+/// Hottest links of each direction of traffic that are drawn.
+const HOT_LINKS: usize = 24;
+
+/// The machine seen along each of three dimensions, its modules and its hottest links where they are;
+/// none where the fabric is no grid.
+pub(super) fn projections(machine: &Machine, study: &Study) -> Vec<Picture> {
+    let (Fabric::Grid(grid, _), Some(axes)) = (&machine.fabric, Axes::of(&machine.fabric)) else {
         return Vec::new();
     };
-    let layout = Layout::of(&machine.fabric);
-    let most = study.evaluation.write.max.max(study.evaluation.read.max);
-    let each = [("write", &study.write), ("read", &study.read)];
-    let each = each.into_iter().flat_map(|(traffic, loads)| {
-        (0..grid.dimensions().len()).map(move |d| (traffic, loads, d))
-    });
-    each.map(|(traffic, loads, d)| heat(machine, grid, &layout, (traffic, loads), d, most))
+    let along = (0..grid.dimensions().len()).rfind(|&d| d != axes.window && d != axes.near);
+    let mut pairs = vec![(axes.near, axes.window)];
+    if let Some(along) = along {
+        pairs.extend([(axes.near, along), (along, axes.window)]);
+    }
+    let pairs = pairs.into_iter();
+    pairs
+        .map(|pair| projection(machine, grid, study, pair))
         .collect()
 }
 
-fn heat(
+fn projection(
     machine: &Machine,
     grid: &Grid,
-    layout: &Layout<'_>,
-    (traffic, loads): (&str, &LinkLoads),
-    dimension: usize,
-    most: f64,
+    study: &Study,
+    (across, down): (usize, usize),
 ) -> Picture {
-    let size = SMALL_WIDTH / layout.columns as f64;
-    let tall = (200.0 / layout.rows as f64).clamp(1.0, 10.0);
-    let axis = grid.dimensions()[dimension].name.to_uppercase();
-    let title = format!("Hottest {axis} link of each cell, {traffic}");
-    let name = format!("links-{}-{traffic}", file_name(&axis.to_lowercase()));
-    let down = HEAD + tall * layout.rows as f64 + 2.0;
-    let mut picture = Picture::new(&name, title, SMALL_WIDTH, down);
-    let mut hottest = vec![0.0_f64; layout.columns * layout.rows];
-    for (link, load, capacity) in loads.links(&machine.fabric) {
-        let link = grid.describe(link);
-        if link.dimension == dimension {
-            let cell = &mut hottest[layout.index(layout.cell(link.from))];
-            *cell = cell.max(load / capacity);
-        }
-    }
-    let peak = hottest.iter().copied().fold(0.0, f64::max);
-    picture.text(
-        0.0,
-        12.0,
-        "",
-        &format!("{axis}, {traffic}: up to {peak:.1}"),
+    let name = |d: usize| grid.dimensions()[d].name.to_uppercase();
+    let size = |d: usize| usize::from(grid.dimensions()[d].size);
+    let (left, top) = (22.0, 20.0);
+    let step = ((SMALL_WIDTH + 60.0) / (size(across) + 1) as f64).min(24.0);
+    let (wide, high) = (size(across) as f64 * step, size(down) as f64 * step);
+    let title = format!("{} across, {} down", name(across), name(down));
+    let file = format!(
+        "machine-{}-{}",
+        name(across).to_lowercase(),
+        name(down).to_lowercase()
     );
-    cells(&mut picture, layout, (0.0, HEAD), (size, tall));
-    // Ten steps: one path each is a hundredth of the bytes of a rectangle a cell.
-    for step in 1_u8..=10 {
-        let mut path = String::new();
-        for (index, &value) in hottest.iter().enumerate() {
-            if (value / most * 10.0).ceil() == f64::from(step) {
-                let x = (index % layout.columns) as f64 * size;
-                let y = HEAD + (index / layout.columns) as f64 * tall;
-                let _infallible = write!(path, "M{x:.1} {y:.1}h{size:.1}v{tall:.1}h-{size:.1}z");
-            }
-        }
-        let opacity = f64::from(step) / 10.0;
-        picture.add(format_args!(
-            "<path d=\"{path}\" class=\"heat\" fill-opacity=\"{opacity}\"/>"
-        ));
+    let mut picture = Picture::new(&file, title, left + wide + step, top + high + step);
+    let at = |vertex, d| f64::from(grid.position(vertex, d));
+    let place = |vertex| {
+        (
+            left + (at(vertex, across) + 0.5) * step,
+            top + (at(vertex, down) + 0.5) * step,
+        )
+    };
+    picture.add(format_args!(
+        "<rect x=\"{left}\" y=\"{top}\" width=\"{wide:.1}\" height=\"{high:.1}\" class=\"cell\"/>"
+    ));
+    for position in (0..size(across)).step_by(4) {
+        picture.text(
+            left + (position as f64 + 0.5) * step,
+            top - 6.0,
+            "small middle",
+            &position.to_string(),
+        );
     }
-    let all = hottest.len().max(1);
-    let hot = hottest.iter().filter(|&&value| value > most / 2.0).count();
+    for position in (0..size(down)).step_by(4) {
+        picture.text(
+            left - 4.0,
+            top + (position as f64 + 0.5) * step + 3.5,
+            "small end",
+            &position.to_string(),
+        );
+    }
+    for (index, module) in machine.modules.iter().enumerate() {
+        let ((x, y), colour) = (place(module.home), group_colour(machine, module.group));
+        let (radius, blade) = ((step * 0.36).max(1.5), escape(&module.blade));
+        let group = escape(&machine.groups[usize::from(module.group)].name);
+        let dot = format!(
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\" fill=\"{colour}\"><title>{blade}, group {group}</title></circle>"
+        );
+        if index < PANELS_MAX && machine.groups[usize::from(module.group)].role == Role::Data {
+            picture.add(format_args!(
+                "<a href=\"#m-{index}\" aria-label=\"{blade}\">{dot}</a>"
+            ));
+        } else {
+            picture.add(format_args!("{dot}"));
+        }
+    }
+    for link in tables::hottest(machine, study, HOT_LINKS) {
+        hot_link(
+            &mut picture,
+            &link,
+            (across, down),
+            step,
+            place(link.vertex),
+        );
+    }
     picture.words = format!(
-        "The hottest {axis} link has {peak:.1} units per GB/s; {hot} of {all} cells have one above half of the machine's hottest, {most:.1}."
+        "{} to the right, {} down. Dots are router modules by group; select one to see its clients. Thick lines are the {HOT_LINKS} \
+         hottest links of writes (red) and of reads (blue); a square is a link that runs away from you, along {}.",
+        name(across),
+        name(down),
+        (0..grid.dimensions().len())
+            .filter(|&d| d != across && d != down)
+            .map(name)
+            .collect::<Vec<_>>()
+            .join(" or ")
     );
     picture
+}
+
+fn hot_link(
+    picture: &mut Picture,
+    link: &tables::HotLink,
+    (across, down): (usize, usize),
+    step: f64,
+    (x, y): (f64, f64),
+) {
+    let sign = match link.direction {
+        Direction::Plus => step,
+        Direction::Minus => -step,
+    };
+    let (class, hot) = (link.traffic, link.load / link.capacity);
+    let what = format!(
+        "{class} {} from {}: {hot:.1} units per GB/s",
+        link.name, link.from
+    );
+    if link.dimension == across || link.dimension == down {
+        let (dx, dy) = if link.dimension == across {
+            (sign, 0.0)
+        } else {
+            (0.0, sign)
+        };
+        picture.add(format_args!(
+            "<line x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" class=\"hot {class}\"><title>{what}</title></line>",
+            x + dx,
+            y + dy
+        ));
+    } else {
+        let half = step * 0.45;
+        picture.add(format_args!(
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" class=\"hot {class}\"><title>{what}</title></rect>",
+            x - half,
+            y - half,
+            2.0 * half,
+            2.0 * half
+        ));
+    }
+}
+
+/// Modules that have a panel of their own at most: a report stays below a few megabytes.
+pub(super) const PANELS_MAX: usize = 256;
+
+/// The clients of a module, and who serves them when it has died, on the first net of its group.
+pub(super) fn clients_of(machine: &Machine, plan: &Plan, module: u16) -> Picture {
+    let layout = Layout::of(&machine.fabric);
+    let entry = &machine.modules[usize::from(module)];
+    let group = &machine.groups[usize::from(entry.group)];
+    let net = group.nets.first().map_or(0, |&net| usize::from(net));
+    let (wide, high) = (layout.columns as f64, layout.rows as f64);
+    let size = (SMALL_WIDTH / wide).min(12.0);
+    let title = format!("The clients of {} before and after it died", entry.blade);
+    let file = format!("clients-{module}");
+    let mut picture = Picture::new(&file, title, 2.0 * wide * size + 20.0, high * size + HEAD);
+    let mut cells: BTreeMap<u16, Vec<bool>> = BTreeMap::new();
+    let (mut clients, mut lost) = (0, 0);
+    let count = layout.columns * layout.rows;
+    for (row, place) in plan.rows().iter().enumerate() {
+        let mut modules = plan
+            .routers(row, net)
+            .iter()
+            .map(|&r| machine.routers[usize::from(r)].module);
+        if modules.next() != Some(module) {
+            continue;
+        }
+        clients += place.clients;
+        let index = layout.index(layout.cell(place.vertex));
+        let next = modules.find(|&other| other != module);
+        lost += if next.is_none() { place.clients } else { 0 };
+        for which in [Some(module), next].into_iter().flatten() {
+            cells.entry(which).or_insert_with(|| vec![false; count])[index] = true;
+        }
+    }
+    picture.text(0.0, 12.0, "small", "before");
+    picture.text(wide * size + 20.0, 12.0, "small", "after it died");
+    for left in [0.0, wide * size + 20.0] {
+        picture.add(format_args!(
+            "<rect x=\"{left:.1}\" y=\"{HEAD}\" width=\"{:.1}\" height=\"{:.1}\" class=\"cell\"/>",
+            wide * size,
+            high * size
+        ));
+    }
+    for (&which, cells) in &cells {
+        let other = &machine.modules[usize::from(which)];
+        let colour = module_colour(group, other.sub_group, other.index);
+        let left = if which == module {
+            0.0
+        } else {
+            wide * size + 20.0
+        };
+        let path = runs(cells, layout.columns);
+        let blade = escape(&other.blade);
+        picture.add(format_args!(
+            "<path transform=\"translate({left:.1} {HEAD}) scale({size:.2})\" d=\"{path}\" fill=\"{colour}\"><title>{blade}</title></path>"
+        ));
+        let home = layout.cell(other.home);
+        let (x, y) = (
+            left + (home.column as f64 + 0.5) * size,
+            HEAD + (home.row as f64 + 0.5) * size,
+        );
+        picture.add(format_args!(
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" class=\"home\"/>"
+        ));
+    }
+    let heirs = cells.keys().filter(|&&which| which != module);
+    let heirs: Vec<&str> = heirs
+        .map(|&m| machine.modules[usize::from(m)].blade.as_str())
+        .collect();
+    picture.words = format!(
+        "{clients} clients of each net of group {} have their primary here. After it died {} serve them; {lost} are left without a router.",
+        group.name,
+        if heirs.is_empty() {
+            "none".to_owned()
+        } else {
+            heirs.join(", ")
+        }
+    );
+    picture
+}
+
+/// Cells as a path, a rectangle for each run of a row.
+fn runs(cells: &[bool], columns: usize) -> String {
+    let mut path = String::new();
+    for (y, row) in cells.chunks(columns.max(1)).enumerate() {
+        let mut x = 0;
+        while x < row.len() {
+            let length = row[x..].iter().take_while(|&&cell| cell).count();
+            if length > 0 {
+                // Writing to a string cannot fail.
+                let _infallible = write!(path, "M{x} {y}h{length}v1h-{length}z");
+            }
+            x += length.max(1);
+        }
+    }
+    path
 }
 
 /// The empty cells, as one path.

@@ -7,8 +7,8 @@ use crate::evaluate::{
 };
 use crate::machine::Machine;
 use crate::metrics::{
-    LeafCrossing, NearestModule, RandomLosses, Region, Successor, Zone, leaf_crossing,
-    nearest_module, random_losses, regions, successors, zones,
+    LeafCrossing, NearestModule, RandomLosses, Region, Successor, leaf_crossing, nearest_module,
+    random_losses, regions, successors,
 };
 use crate::plan::Plan;
 use crate::policy::{Metric, Options, Policy, TieRule};
@@ -28,6 +28,10 @@ pub struct Comparison {
     pub name: String,
     /// Its figures and those of compact jobs, or why there is no plan by it.
     pub result: Result<(Evaluation, JobEfficiency), String>,
+    /// Different route tables of clients, the order of backups included.
+    pub tables: usize,
+    /// About how long the clients' configurations are together, in bytes, one for each table.
+    pub bytes: u64,
     /// Whether it is the plan of the report.
     pub is_this: bool,
 }
@@ -59,7 +63,6 @@ pub struct Study {
     pub(super) clients: Vec<f64>,
     pub(super) nearest: NearestModule,
     pub(super) regions: Vec<Region>,
-    pub(super) zones: Vec<Zone>,
     pub(super) crossing: LeafCrossing,
     pub(super) failures: Vec<Failure>,
     pub(super) random: Vec<RandomLosses>,
@@ -84,7 +87,6 @@ impl Study {
             clients: clients.into_iter().map(|c| c as f64 / parts).collect(),
             nearest: nearest_module(machine, Metric::Hops),
             regions: regions(machine),
-            zones: zones(machine, &plan),
             crossing: leaf_crossing(machine, &plan),
             failures: single_failures(machine, &plan, Unit::Module),
             random: random_losses(machine, &plan, Unit::Module, &RANDOM_COUNTS, TRIALS, SEED),
@@ -103,30 +105,44 @@ impl Study {
     }
 }
 
+/// Policies beside each other, by name.
+const POLICIES: [(&str, Policy); 13] = [
+    ("strict", Policy::STRICT),
+    (
+        "strict, ties by turns",
+        Policy::Strict {
+            tie: TieRule::Balance,
+        },
+    ),
+    ("slices, at most 84 %", Policy::Slices { cap: 84, run: 4 }),
+    ("slices, at most 67 %", Policy::Slices { cap: 67, run: 4 }),
+    ("slices, at most 50 %", Policy::Slices { cap: 50, run: 4 }),
+    ("slices, at most 42 %", Policy::Slices { cap: 42, run: 2 }),
+    ("slices, at most 34 %", Policy::Slices { cap: 34, run: 4 }),
+    ("nearest by cost", Policy::Nearest { by: Metric::Cost }),
+    ("nearest by hops", Policy::Nearest { by: Metric::Hops }),
+    ("balanced by cost", Policy::Balanced { by: Metric::Cost }),
+    ("spread", Policy::SPREAD),
+    ("flat", Policy::Flat),
+    ("as printed", Policy::Printed { wrap: true }),
+];
+
 fn compare(machine: &Machine, plan: &Plan, options: &Options, job: usize) -> Vec<Comparison> {
-    let policies = [
-        ("strict", Policy::STRICT),
-        (
-            "strict, ties by turns",
-            Policy::Strict {
-                tie: TieRule::Balance,
-            },
-        ),
-        ("nearest by cost", Policy::Nearest { by: Metric::Cost }),
-        ("nearest by hops", Policy::Nearest { by: Metric::Hops }),
-        ("balanced by cost", Policy::Balanced { by: Metric::Cost }),
-        ("balanced by hops", Policy::Balanced { by: Metric::Hops }),
-        ("spread", Policy::SPREAD),
-        ("flat", Policy::Flat),
-        ("as printed", Policy::Printed { wrap: true }),
-    ];
-    let mut rows: Vec<Comparison> = policies
+    let row = |name: &str, policy: Policy| {
+        let other = assign(machine, policy, options).map_err(|error| error.to_string());
+        comparison(machine, name, other.as_ref(), job, policy == plan.policy)
+    };
+    let mut rows: Vec<Comparison> = POLICIES
         .into_iter()
-        .map(|(name, policy)| {
-            let other = assign(machine, policy, options).map_err(|error| error.to_string());
-            comparison(machine, name, other.as_ref(), job, policy == plan.policy)
-        })
+        .map(|(name, policy)| row(name, policy))
         .collect();
+    // Equal loads with links as cool as the cooler direction of the strict rule.
+    let strict = rows.first().and_then(|row| row.result.as_ref().ok());
+    if let Some((strict, _)) = strict {
+        // Units per GB/s of a link are far below 2^32.
+        let limit = strict.write.max.min(strict.read.max) as u32;
+        rows.push(row(&format!("cool, up to {limit}"), Policy::Cool { limit }));
+    }
     if rows.iter().all(|row| !row.is_this) {
         rows.insert(
             0,
@@ -150,6 +166,8 @@ fn comparison(
             let evaluation = Evaluation::new(machine, plan, Gateways::Primary);
             (evaluation, compact_jobs(machine, plan, job, step))
         }),
+        tables: plan.map_or(0, |plan| plan.distinct_tables().1),
+        bytes: plan.map_or(0, |plan| plan.config_bytes()),
         is_this,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{Arguments, Write};
 
-use topology::Fabric;
+use topology::{Direction, Fabric, Vertex};
 
 use crate::machine::Machine;
 use crate::report::Part;
@@ -14,7 +14,6 @@ pub(super) fn all(machine: &Machine, study: &Study) -> Vec<Part> {
     vec![
         policies(study),
         routers(machine, study),
-        zones(machine, study),
         regions(study),
         failures(machine, study),
         random(study),
@@ -56,14 +55,15 @@ fn field(text: &str) -> String {
 fn policies(study: &Study) -> Part {
     let mut csv = Csv::new(
         "policy,hops_mean,hops_max,cost_mean,cost_max,balance,write_max,read_max,write_ceiling_gb_s,\
-         read_ceiling_gb_s,link_work_write,compact_job_efficiency_mean,compact_job_efficiency_worst,unserved",
+         read_ceiling_gb_s,link_work_write,compact_job_efficiency_mean,compact_job_efficiency_worst,unserved,\
+         route_tables,config_bytes",
     );
     for row in &study.comparisons {
         let Ok((e, jobs)) = &row.result else {
             continue;
         };
         csv.line(format_args!(
-            "{},{:.3},{},{:.3},{},{:.3},{:.1},{:.1},{:.0},{:.0},{:.0},{:.3},{:.3},{}",
+            "{},{:.3},{},{:.3},{},{:.3},{:.1},{:.1},{:.0},{:.0},{:.0},{:.3},{:.3},{},{},{}",
             field(&row.name),
             e.hops.mean,
             e.hops.max,
@@ -77,7 +77,9 @@ fn policies(study: &Study) -> Part {
             e.write.work,
             jobs.mean,
             jobs.worst,
-            e.unserved
+            e.unserved,
+            row.tables,
+            row.bytes
         ));
     }
     csv.part("policies")
@@ -104,26 +106,6 @@ fn routers(machine: &Machine, study: &Study) -> Part {
         ));
     }
     csv.part("routers")
-}
-
-fn zones(machine: &Machine, study: &Study) -> Part {
-    let mut csv = Csv::new("group,subgroup,clients,hops_mean,hops_max,extent,links,shared_links");
-    for zone in &study.zones {
-        let extent: Vec<String> = zone.extent.iter().map(ToString::to_string).collect();
-        let sub_group = zone.sub_group.map(|s| (s + 1).to_string());
-        csv.line(format_args!(
-            "{},{},{:.1},{:.3},{},{},{},{}",
-            field(&machine.groups[usize::from(zone.group)].name),
-            sub_group.unwrap_or_default(),
-            zone.clients,
-            zone.hops.mean,
-            zone.hops.max,
-            extent.join("x"),
-            zone.links,
-            zone.shared
-        ));
-    }
-    csv.part("zones")
 }
 
 fn regions(study: &Study) -> Part {
@@ -227,7 +209,7 @@ pub(super) fn hottest(machine: &Machine, study: &Study, most: usize) -> Vec<HotL
         links.sort_by(|a, b| (b.1 / b.2).total_cmp(&(a.1 / a.2)).then(a.0.cmp(&b.0)));
         found.extend(links.into_iter().take(most).map(|(link, load, capacity)| {
             let link = grid.describe(link);
-            let sign = if link.direction == topology::Direction::Plus {
+            let sign = if link.direction == Direction::Plus {
                 "+"
             } else {
                 "-"
@@ -235,6 +217,9 @@ pub(super) fn hottest(machine: &Machine, study: &Study, most: usize) -> Vec<HotL
             let from = grid.coordinates(link.from);
             let from: Vec<String> = from.iter().map(ToString::to_string).collect();
             HotLink {
+                vertex: link.from,
+                dimension: link.dimension,
+                direction: link.direction,
                 traffic,
                 name: format!(
                     "{}{sign}",
@@ -251,6 +236,9 @@ pub(super) fn hottest(machine: &Machine, study: &Study, most: usize) -> Vec<HotL
 
 /// A link that carries much.
 pub(super) struct HotLink {
+    pub(super) vertex: Vertex,
+    pub(super) dimension: usize,
+    pub(super) direction: Direction,
     pub(super) traffic: &'static str,
     pub(super) name: String,
     pub(super) from: String,
@@ -267,6 +255,7 @@ fn links(machine: &Machine, study: &Study) -> Part {
             from,
             load,
             capacity,
+            ..
         } = link;
         let hot = load / capacity;
         csv.line(format_args!(

@@ -1,5 +1,6 @@
 //! `finerail bench fgr`: plans beside a naive loop over every client, net and link, in the same run.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -7,9 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use comfy_table::{CellAlignment, Table, presets};
 use fgr::evaluate::{Gateways, LinkLoads, Traffic, Unit, single_failures};
-use fgr::{Machine, Metric, Options, Plan, Policy, assign, preset};
+use fgr::place::{Problem, Site, trial_moves};
+use fgr::{Machine, Metric, Options, Plan, Policy, Synthetic, assign, preset, synthetic};
 use serde::Serialize;
-use topology::Fabric;
+use topology::{Dimension, Fabric, Grid, Tie, Vertex};
 
 use super::verdict;
 use crate::fgr::MachineArgs;
@@ -93,7 +95,19 @@ fn measure(machine: &Machine, rounds: u16) -> anyhow::Result<Report> {
         Ok((loads(machine, &plan), after))
     })?;
     let by = Metric::Cost;
-    let balanced = best(rounds.min(3), || plan(machine, Policy::Balanced { by }))?;
+    let balanced = best(rounds.min(3), || {
+        Ok(loads(machine, &plan(machine, Policy::Balanced { by })?))
+    })?;
+    let problem = Problem {
+        sites: blades(machine),
+        machine,
+        policy: Policy::STRICT,
+    };
+    let trials = best(rounds.min(3), || Ok(trial_moves(&problem, TRIALS, 1)?))?;
+    let modules = torus_of_fugaku()?;
+    let few = best(rounds, || {
+        Ok(loads(&modules, &plan(&modules, Policy::STRICT)?))
+    })?;
     let large = preset("fugaku").context("a preset of this program")??;
     let nearest = best(rounds, || {
         Ok(loads(&large, &plan(&large, Policy::Nearest { by })?))
@@ -106,7 +120,13 @@ fn measure(machine: &Machine, rounds: u16) -> anyhow::Result<Report> {
             failures,
             Some(1_000.0),
         ),
-        row("balanced optimum", balanced, Some(5_000.0)),
+        row("distances, balanced optimum, loads", balanced, Some(10.0)),
+        row("500,000 trial moves of modules", trials, Some(150.0)),
+        row(
+            "fugaku-like torus, 108 modules: strict, link loads",
+            few,
+            Some(100.0),
+        ),
         row(
             "fugaku-like (828 routers): nearest, link loads",
             nearest,
@@ -148,6 +168,97 @@ fn best<T>(rounds: u16, mut run: impl FnMut() -> anyhow::Result<T>) -> anyhow::R
 
 fn plan(machine: &Machine, policy: Policy) -> anyhow::Result<Plan> {
     Ok(assign(machine, policy, &Options::default())?)
+}
+
+/// Trial moves that are measured.
+const TRIALS: u64 = 500_000;
+
+/// Every blade of the shape of the first module, in the planes of the modules: its nodes compute while
+/// no module stands there.
+fn blades(machine: &Machine) -> Vec<Site> {
+    let (Fabric::Grid(grid, _), Some(first)) = (&machine.fabric, machine.modules.first()) else {
+        return Vec::new();
+    };
+    let mut nodes: BTreeMap<Vertex, Vec<u32>> = BTreeMap::new();
+    let routers = machine.routers.iter().map(|r| (r.vertex, r.id));
+    for (vertex, id) in machine
+        .clients
+        .iter()
+        .map(|c| (c.vertex, c.id))
+        .chain(routers)
+    {
+        nodes.entry(vertex).or_default().push(id);
+    }
+    let shape = &machine.routers[usize::from(first.routers.start)..usize::from(first.routers.end)];
+    let names: BTreeMap<Vertex, &str> = machine
+        .modules
+        .iter()
+        .map(|m| (m.home, &*m.blade))
+        .collect();
+    let mut planes: Vec<u16> = machine
+        .modules
+        .iter()
+        .map(|m| grid.position(m.home, 1))
+        .collect();
+    planes.sort_unstable();
+    planes.dedup();
+    let homes = (0..grid.vertices()).map(Vertex);
+    let homes = homes.filter(|&home| planes.contains(&grid.position(home, 1)));
+    let site = |home: Vertex| {
+        let mut at = grid.coordinates(home);
+        let base = at[1];
+        let mut used: BTreeMap<Vertex, usize> = BTreeMap::new();
+        let mut of = |router: &fgr::Router| {
+            let offset = grid.offset(
+                1,
+                grid.position(first.home, 1),
+                grid.position(router.vertex, 1),
+            );
+            let size = i32::from(grid.dimensions()[1].size);
+            // Between 0 and a size, which fits 16 bits.
+            at[1] = (i32::from(base) + offset).rem_euclid(size) as u16;
+            let vertex = grid.vertex(&at)?;
+            let taken = used.entry(vertex).or_default();
+            *taken += 1;
+            Some((*nodes.get(&vertex)?.get(*taken - 1)?, vertex))
+        };
+        let name = names
+            .get(&home)
+            .map_or_else(|| format!("b{}", home.0), |name| (*name).to_owned());
+        Some(Site {
+            cabinet: name.clone(),
+            nodes: shape.iter().map(&mut of).collect::<Option<_>>()?,
+            blade: name,
+            computes: true,
+        })
+    };
+    homes.filter_map(site).collect()
+}
+
+/// A torus of the size of Fugaku's, in which units of twelve are one dimension, with 108 modules.
+fn torus_of_fugaku() -> anyhow::Result<Machine> {
+    let dimension = |name: &str, size, cost| Dimension {
+        name: name.to_owned(),
+        size,
+        wrap: size > 2,
+        cost,
+        capacity: vec![6.8],
+    };
+    let sizes = [
+        ("x", 24, 2),
+        ("y", 24, 3),
+        ("z", 23, 1),
+        ("a", 2, 1),
+        ("b", 3, 1),
+        ("c", 2, 1),
+    ];
+    let grid = Grid::new(sizes.map(|(n, s, c)| dimension(n, s, c)).to_vec())?;
+    let size = Synthetic {
+        groups: 9,
+        modules: 2,
+        nets: 1,
+    };
+    Ok(synthetic("fugaku-like", grid, Tie::Split, size)?)
 }
 
 /// Of writes, then of reads.

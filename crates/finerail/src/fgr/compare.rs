@@ -29,8 +29,10 @@ pub(crate) struct CompareArgs {
     rules: RuleArgs,
 }
 
-const ALL: [PolicyName; 6] = [
+const ALL: [PolicyName; 8] = [
     PolicyName::Strict,
+    PolicyName::Slices,
+    PolicyName::Cool,
     PolicyName::Nearest,
     PolicyName::Balanced,
     PolicyName::Spread,
@@ -110,6 +112,8 @@ fn header(machine: &Machine) -> Table {
         "GB/s write".to_owned(),
         "GB/s read".to_owned(),
         format!("job of {job}"),
+        "tables".to_owned(),
+        "MB".to_owned(),
     ]);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -117,7 +121,7 @@ fn header(machine: &Machine) -> Table {
     table
 }
 
-fn row(machine: &Machine, policy: Policy, options: &Options) -> Result<[String; 11], PlanError> {
+fn row(machine: &Machine, policy: Policy, options: &Options) -> Result<[String; 13], PlanError> {
     let plan = assign(machine, policy, options)?;
     let figures = Evaluation::new(machine, &plan, Gateways::Primary);
     let apart = machine.clients.len().saturating_sub(JOB) / JOB_STARTS;
@@ -134,6 +138,8 @@ fn row(machine: &Machine, policy: Policy, options: &Options) -> Result<[String; 
         format!("{:.0}", figures.write.ceiling),
         format!("{:.0}", figures.read.ceiling),
         format!("{:.3}", job.mean),
+        plan.distinct_tables().1.to_string(),
+        format!("{:.1}", plan.config_bytes() as f64 / 1e6),
     ])
 }
 

@@ -268,6 +268,10 @@ pub(crate) enum PolicyName {
     Balanced,
     /// Routers of a block of neighbours spread over the net
     Spread,
+    /// Algorithm 1 with lines of clients shared among its modules, for jobs of neighbours
+    Slices,
+    /// Equal loads, and the hottest link as cool as can be
+    Cool,
     /// Algorithm 1 as it was printed, to show what its slip costs
     Printed,
     /// All routers of a net in turn: no fine-grained routing
@@ -328,6 +332,15 @@ pub(crate) struct RuleArgs {
     /// Under spread: per cent of all routers' bandwidth that a block can use
     #[arg(long, value_name = "PERCENT", default_value_t = 50)]
     efficiency: u32,
+    /// Under slices: per cent of a line of clients that one module serves at most
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100))]
+    cap: u32,
+    /// Under slices: positions of a line that are not cut; longer runs make fewer route tables
+    #[arg(long, value_name = "POSITIONS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    run: u16,
+    /// Under cool: units per GB/s that the hottest link may have; 0 for as little as can be
+    #[arg(long, value_name = "UNITS", default_value_t = 0)]
+    limit: u32,
 }
 
 impl RuleArgs {
@@ -405,6 +418,11 @@ impl RuleArgs {
                 block: self.block,
                 efficiency: self.efficiency,
             },
+            PolicyName::Slices => Policy::Slices {
+                cap: self.cap,
+                run: self.run,
+            },
+            PolicyName::Cool => Policy::Cool { limit: self.limit },
             PolicyName::Printed => Policy::Printed { wrap: true },
             PolicyName::Flat => Policy::Flat,
         }

@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use comfy_table::{CellAlignment, Table, presets};
 use fgr::place::{
-    Effort, Figures, PlacementBounds, Placements, Problem, Progress, Site, place, placement_bounds,
-    read_sites, titan_sites,
+    Effort, Figures, Placements, Problem, Progress, Site, State, place, proved_floor, read_sites,
+    titan_sites,
 };
-use fgr::{Machine, Policy, read_map, read_node_table};
+use fgr::{Machine, read_map, read_node_table};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::input::{MachineArgs, PolicyName, RuleArgs, origin, read};
@@ -25,12 +26,14 @@ use crate::common::print_bytes;
 #[derive(clap::Args)]
 #[command(after_help = "\
 The search begins where the modules stand and keeps every placement that no other one beats in mean
-cost, balance, and the hottest link of writes and of reads together. Ctrl-C ends it with what it has.
-Equal seeds and numbers of candidates find equal placements. Cable lengths are not looked at.
+cost, balance, and the hottest link of writes and of reads together. Ctrl-C ends it with what it has;
+with --state a later search goes on from there as if it had not ended. Equal seeds and numbers of
+candidates find equal placements, with any number of threads. Cable lengths are not looked at.
 
 Examples:
   finerail fgr place --machine titan.map --modules modules.csv
   finerail fgr place --machine titan.map --modules modules.csv --anywhere -o placements
+  finerail fgr place --machine titan.map --modules modules.csv --anywhere --seconds 30 --state found.json
   finerail fgr place --machine machine.yaml --sites blades.csv --candidates 2000
 ")]
 pub(crate) struct PlaceArgs {
@@ -48,12 +51,18 @@ pub(crate) struct PlaceArgs {
     /// On a map: any compute blade as well, whose nodes then compute where the module stood
     #[arg(long)]
     anywhere: bool,
-    /// Placements to try
-    #[arg(long, value_name = "N", default_value_t = 6_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    /// Placements to try, rounded up to whole rounds
+    #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     candidates: u64,
+    /// End after so many seconds instead
+    #[arg(long, value_name = "SECONDS", conflicts_with = "candidates")]
+    seconds: Option<u64>,
     /// Equal seeds find equal placements
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Go on from this file, if there is one, and write where the search ended into it
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     /// Print figures as CSV
     #[arg(long)]
     csv: bool,
@@ -75,7 +84,7 @@ pub(crate) fn run(args: &PlaceArgs) -> anyhow::Result<ExitCode> {
     let text = if args.csv {
         figures_csv(&found)?
     } else {
-        table(&problem, args.seed, &found)?
+        table(&problem, &found)?
     };
     if let Some(directory) = &args.output {
         write_all(directory, &problem, &found)?;
@@ -104,30 +113,61 @@ fn search(args: &PlaceArgs, problem: &Problem<'_>) -> anyhow::Result<Placements>
     let interrupted = Arc::new(AtomicBool::new(false));
     let signal = signal_hook::flag::register(signal_hook::consts::SIGINT, interrupted.clone());
     let signal = signal.context("cannot listen to Ctrl-C")?;
-    let bar = ProgressBar::new(args.candidates);
-    if !io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    let style = "{bar:30} {pos}/{len} {eta} left  {msg}";
-    bar.set_style(ProgressStyle::with_template(style)?);
+    let bar = progress_bar(args)?;
     let effort = Effort {
-        candidates: args.candidates,
+        candidates: args.seconds.map_or(args.candidates, |_| u64::MAX),
         seed: args.seed,
     };
-    let found = place(problem, effort, &mut |progress: Progress| {
+    let resume = read_state(args)?;
+    let end = args
+        .seconds
+        .map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let found = place(problem, effort, resume, &mut |progress: Progress| {
         bar.set_position(progress.tried);
         let [cost, balance, write, read] = progress.best;
         bar.set_message(format!(
-            "cost {cost:.3} balance {balance:.3} write {write:.1} read {read:.1}"
+            "cost {cost:.4} balance {balance:.4} write {write:.1} read {read:.1}"
         ));
-        match interrupted.load(Ordering::Relaxed) {
+        let is_over = end.is_some_and(|end| Instant::now() >= end);
+        match is_over || interrupted.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     });
     bar.finish_and_clear();
     signal_hook::low_level::unregister(signal);
-    Ok(found?)
+    let found = found?;
+    if let Some(path) = &args.state {
+        let text = serde_json::to_string(&found.state)?;
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(found)
+}
+
+fn progress_bar(args: &PlaceArgs) -> anyhow::Result<ProgressBar> {
+    let (bar, style) = match args.seconds {
+        Some(_) => (
+            ProgressBar::no_length(),
+            "{spinner} {pos} tried, {elapsed}  {msg}",
+        ),
+        None => (
+            ProgressBar::new(args.candidates),
+            "{bar:30} {pos}/{len} {eta} left  {msg}",
+        ),
+    };
+    if !io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    Ok(bar.with_style(ProgressStyle::with_template(style)?))
+}
+
+fn read_state(args: &PlaceArgs) -> anyhow::Result<Option<State>> {
+    let Some(path) = args.state.as_deref().filter(|path| path.exists()) else {
+        return Ok(None);
+    };
+    let state = serde_json::from_str(&read(path)?);
+    let state = state.with_context(|| format!("{} is no state of a search", path.display()))?;
+    Ok(Some(state))
 }
 
 const COLUMNS: [&str; 4] = ["cost", "balance", "write", "read"];
@@ -141,17 +181,15 @@ fn cells(name: &str, figures: &Figures) -> [String; 5] {
     } = figures;
     [
         name.to_owned(),
-        format!("{cost:.3}"),
-        format!("{balance:.3}"),
+        format!("{cost:.4}"),
+        format!("{balance:.4}"),
         format!("{write:.1}"),
         format!("{read:.1}"),
     ]
 }
 
-fn table(problem: &Problem<'_>, seed: u64, found: &Placements) -> anyhow::Result<String> {
+fn table(problem: &Problem<'_>, found: &Placements) -> anyhow::Result<String> {
     let machine = problem.machine;
-    let bounds = placement_bounds(machine, problem.policy);
-    let floors = floors(&bounds, problem.policy);
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["placement"].into_iter().chain(COLUMNS));
@@ -159,26 +197,25 @@ fn table(problem: &Problem<'_>, seed: u64, found: &Placements) -> anyhow::Result
     for (number, point) in (1..).zip(&found.points) {
         table.add_row(cells(&format!("point {number}"), &point.figures));
     }
-    table.add_row(cells("no placement below", &floors));
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let mut text = format!(
-        "{} ({}), policy {}, {} blades for {} modules\n{} placements tried, seed {seed}{}\n\n",
+        "{} ({}), policy {}, {} blades for {} modules\n{}{}\n\n",
         machine.name,
         origin(machine),
         problem.policy.name(),
         problem.sites.len(),
         machine.modules.len(),
-        found.tried,
+        effort(found),
         if found.interrupted {
-            ", interrupted: the best so far"
+            "; ended early: the best so far"
         } else {
             ""
         },
     );
     writeln!(text, "{}\n", table.trim_fmt())?;
-    for line in unbeaten(found, &floors) {
+    for line in verdicts(found, proved_floor(problem).as_ref()) {
         writeln!(text, "{line}")?;
     }
     text.push_str(
@@ -187,36 +224,53 @@ fn table(problem: &Problem<'_>, seed: u64, found: &Placements) -> anyhow::Result
     Ok(text)
 }
 
-/// The best known bound of each figure for this policy.
-fn floors(bounds: &PlacementBounds, policy: Policy) -> Figures {
-    let windows = matches!(policy, Policy::Strict { .. });
-    let of = |any: f64, by_windows: f64| if windows { any.max(by_windows) } else { any };
-    Figures {
-        cost: of(bounds.cost, bounds.cost_by_windows),
-        balance: of(1.0, bounds.balance_by_windows),
-        write: of(bounds.utilisation, bounds.write_by_windows),
-        read: of(bounds.utilisation, bounds.read_by_windows),
-    }
+fn effort(found: &Placements) -> String {
+    format!(
+        "{} placements tried, seed {}",
+        found.state.tried, found.state.seed
+    )
 }
 
-/// A line for each figure of the start: what beats it, or that nothing does and what the bound is.
-fn unbeaten(found: &Placements, floors: &Figures) -> Vec<String> {
+/// A line for each figure of the start: what beats it, or by what effort nothing does and whether a
+/// proof says why, and a line for placements that beat it in every figure.
+fn verdicts(found: &Placements, floor: Option<&Figures>) -> Vec<String> {
     let start = cells("", &found.start);
-    let floor = cells("", floors);
+    let floor = floor.map(|floor| cells("", floor));
     let lines = COLUMNS.iter().enumerate().map(|(figure, name)| {
         let best = found.points.iter().min_by(|a, b| {
             let value = |p: &fgr::place::Point| p.figures.values()[figure];
             value(a).total_cmp(&value(b))
         });
         let best = best.map_or_else(|| start.clone(), |point| cells("", &point.figures));
-        let (was, is, floor) = (&start[figure + 1], &best[figure + 1], &floor[figure + 1]);
+        let (was, is) = (&start[figure + 1], &best[figure + 1]);
+        let least = floor.as_ref().map(|floor| &floor[figure + 1]);
+        let proof = match least {
+            Some(least) if least == is => {
+                "; proved to be the least by trying every way to share the blades out".to_owned()
+            }
+            Some(least) => format!("; proved: not below {least}"),
+            None => "; no proof that this is the least".to_owned(),
+        };
         if was == is {
-            format!("{name} {was} is not beaten; its bound is {floor}")
+            format!("{name} {was} is not beaten by {}{proof}", effort(found))
         } else {
-            format!("{name} {was} falls to {is}; its bound is {floor}")
+            format!("{name} {was} falls to {is}{proof}")
         }
     });
-    lines.collect()
+    let start = found.start.values();
+    let all = found.points.iter().filter(|point| {
+        let values = point.figures.values();
+        values
+            .iter()
+            .zip(&start)
+            .all(|(value, start)| value < start)
+    });
+    let count = all.count();
+    lines
+        .chain([format!(
+            "placements that are better in all four figures: {count}"
+        )])
+        .collect()
 }
 
 fn figures_csv(found: &Placements) -> Result<String, std::fmt::Error> {

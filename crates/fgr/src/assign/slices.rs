@@ -1,0 +1,130 @@
+//! Lines of clients cut into slices, so that a job of neighbours finds many routers.
+//!
+//! ```text
+//!   line of clients along the last dimension        cap 50 %: no module more than half of it
+//!   ├── module 2 ──┤├──── module 1 ────┤├ m. 2 ┤    cut where the sum of costs is least
+//! ```
+//!
+//! Clients with neighbouring numbers fill whole lines. The strict rule gives a line to one module; the
+//! cap gives it to more of the modules of the same sub-group. What each of them gets is the cheapest
+//! cut that the cap allows, an exact optimum for each line. Runs of positions are not cut, which keeps
+//! route tables few.
+
+use crate::assign::Context;
+use crate::assign::strict::{axes, data_groups, modules_costs, must_widen, warn, widen, write};
+use crate::machine::Group;
+use crate::plan::{Plan, PlanError};
+use crate::policy::Policy;
+use crate::rule::Axes;
+use crate::transport::{Transport, solve};
+
+/// Assigns each line with at most `cap` per cent of it for a module, in runs of `run` positions.
+pub(super) fn slices(context: &Context<'_>, cap: u32, run: u16) -> Result<Plan, PlanError> {
+    if cap == 0 || cap > 100 || run == 0 {
+        return Err(PlanError::Slices);
+    }
+    let policy = Policy::Slices { cap, run };
+    let axes = axes(context, policy)?;
+    let dimensions = axes.grid.dimensions().len();
+    let along = (0..dimensions)
+        .rfind(|&d| d != axes.window && d != axes.near)
+        .ok_or(PlanError::NeedsGrid(policy.name()))?;
+    let mut plan = context.plan_by_site(policy, context.choices);
+    for group in data_groups(context) {
+        let line = Line {
+            context,
+            axes,
+            along,
+            cap,
+            run: usize::from(run),
+        };
+        let outside = line.assign(&mut plan, group);
+        warn(&mut plan, group, outside, "they use the nearest one");
+    }
+    Ok(plan)
+}
+
+struct Line<'a> {
+    context: &'a Context<'a>,
+    axes: Axes<'a>,
+    along: usize,
+    cap: u32,
+    run: usize,
+}
+
+impl Line<'_> {
+    /// Assigns the nets of one group; returns the clients that are in no window.
+    fn assign(&self, plan: &mut Plan, group: &Group) -> u32 {
+        let grid = self.axes.grid;
+        let columns = usize::from(grid.dimensions()[self.axes.near].size);
+        let mut cuts: Vec<Option<Vec<u16>>> = vec![None; group.sub_groups.len() * columns];
+        let (mut outside, mut modules) = (0, Vec::new());
+        let widens = must_widen(self.context, group);
+        let mut costs = modules_costs(self.context, group);
+        for (row, site) in self.context.sites.iter().enumerate() {
+            let machine = self.context.machine;
+            let Some(window) = self.axes.sub_group(machine, group, site.vertex) else {
+                continue;
+            };
+            if !window.inside {
+                outside += site.clients;
+            }
+            let near = grid.position(site.vertex, self.axes.near);
+            let range = group.sub_groups[window.sub_group].clone();
+            let cut = cuts[window.sub_group * columns + usize::from(near)]
+                .get_or_insert_with(|| self.cut(near, range.clone()));
+            let at = usize::from(grid.position(site.vertex, self.along));
+            let first = cut[at / self.run];
+            modules.clear();
+            modules.extend(range);
+            let hops = |m: u16| {
+                let home = machine.modules[usize::from(m)].home;
+                self.axes.hops_from(near, home)
+            };
+            modules.sort_by_key(|&m| (m != first, hops(m)));
+            if widens {
+                widen(&mut costs, group, site.vertex, &mut modules);
+            }
+            write(self.context, plan, row, group, &modules);
+        }
+        outside
+    }
+
+    /// The module of each run of a line at this position of the second dimension.
+    fn cut(&self, near: u16, modules: std::ops::Range<u16>) -> Vec<u16> {
+        let grid = self.axes.grid;
+        let dimensions = grid.dimensions();
+        let size = usize::from(dimensions[self.along].size);
+        let runs = size.div_ceil(self.run);
+        let cost = |run: usize, module: u16| -> u32 {
+            let home = self.context.machine.modules[usize::from(module)].home;
+            let across =
+                u32::from(self.axes.hops_from(near, home)) * dimensions[self.axes.near].cost;
+            let there = grid.position(home, self.along);
+            let positions = run * self.run..((run + 1) * self.run).min(size);
+            // A size fits 16 bits.
+            let each = positions.map(|p| {
+                let hops = grid.distance(self.along, p as u16, there);
+                across + u32::from(hops) * dimensions[self.along].cost
+            });
+            each.sum()
+        };
+        let count = modules.len();
+        let least = runs.div_ceil(count.max(1));
+        let most = (runs * self.cap as usize / 100).max(least);
+        let problem = Transport {
+            supplies: vec![1; runs],
+            costs: (0..runs)
+                .flat_map(|run| modules.clone().map(move |module| (run, module)))
+                .map(|(run, module)| cost(run, module))
+                .collect(),
+            base: vec![most as u32; count],
+            extra: 0,
+        };
+        // All caps together are at least the line, so there is a solution.
+        let flow = solve(&problem).unwrap_or_default();
+        let chosen = |units: &[u32]| units.iter().position(|&units| units > 0).unwrap_or(0);
+        let found = flow.chunks(count.max(1)).map(chosen);
+        found.map(|index| modules.start + index as u16).collect()
+    }
+}
