@@ -10,10 +10,10 @@ mod common;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use fgr::check::{Finding, check, rollout};
+use fgr::check::{Direction, Failure, FailureKind, Finding, Loss, When, check, rollout};
 use fgr::config::{
-    BackupPriority, ClassText, ModprobeRefusal, NodeRole, Preference, Scheme, Server, Site,
-    SiteError, nids, read_nodes, read_servers, read_udsp,
+    BackupPriority, ClassText, Form, ModprobeRefusal, NodeRole, Scheme, Server, Site, SiteError,
+    Timing, nids, read_nodes, read_servers, read_timing, read_udsp,
 };
 use fgr::diff::differences;
 use fgr::{Machine, Options, Policy, assign};
@@ -29,8 +29,16 @@ fn scheme() -> Scheme {
         server_interface: "ib0".to_owned(),
         client_addresses: Ipv4Addr::new(10, 1, 0, 0),
         server_addresses: Ipv4Addr::new(10, 2, 0, 0),
-        backups: BackupPriority::Equal,
-        preference: Preference::Priority,
+        backups: BackupPriority::Ranked,
+        form: Form::SlotNets,
+        timing: Timing::PLANNED,
+    }
+}
+
+fn multi_rail() -> Scheme {
+    Scheme {
+        form: Form::MultiRail,
+        ..scheme()
     }
 }
 
@@ -67,7 +75,10 @@ fn reread(site: &Site) -> Site {
         classes.insert(class.name.clone(), text);
     }
     let lines = read_nodes("nodes.csv", files["nodes.csv"]).unwrap();
-    Site::from_lines(lines, &classes)
+    Site {
+        timing: read_timing("module.conf", files["module.conf"]).unwrap(),
+        ..Site::from_lines(lines, &classes)
+    }
 }
 
 #[test]
@@ -82,11 +93,11 @@ fn the_small_client_is_configured_as_printed() {
     // Client (0,0,0): sub-group 1 of A and 2 of B; nodes 1011.. and 1021.. of this test's machine.
     let expected = [
         route("o2ib201", "3.243", 101, 0),
-        route("o2ib201", "3.244", 102, 1),
-        route("o2ib201", "3.245", 103, 1),
+        route("o2ib201", "3.244", 101, 1),
+        route("o2ib201", "3.245", 101, 2),
         route("o2ib202", "4.0", 104, 0),
-        route("o2ib202", "4.1", 105, 1),
-        route("o2ib202", "4.2", 106, 1),
+        route("o2ib202", "4.1", 104, 1),
+        route("o2ib202", "4.2", 104, 2),
     ];
     let yaml = class.yaml();
     assert!(yaml.starts_with("global:\n    discovery: 0\n    drop_asym_route: 1\nnet:\n"));
@@ -95,17 +106,18 @@ fn the_small_client_is_configured_as_printed() {
         "{yaml}"
     );
     assert_eq!(
-        class.modprobe().unwrap(),
+        class.modprobe(site.timing).unwrap(),
         "options lnet networks=\"tcp101(hsn0),tcp102(hsn0),tcp103(hsn0),tcp104(hsn0),tcp105(hsn0),tcp106(hsn0)\"\n\
-         options lnet routes=\"o2ib201 1 10.1.3.243@tcp101; o2ib201 1 10.1.3.244@tcp102:1; \
-         o2ib201 1 10.1.3.245@tcp103:1; o2ib202 1 10.1.4.0@tcp104; o2ib202 1 10.1.4.1@tcp105:1; \
-         o2ib202 1 10.1.4.2@tcp106:1\"\n\
-         options lnet lnet_peer_discovery_disabled=1 lnet_drop_asym_route=1\n"
+         options lnet routes=\"o2ib201 1 10.1.3.243@tcp101; o2ib201 1 10.1.3.244@tcp101:1; \
+         o2ib201 1 10.1.3.245@tcp101:2; o2ib202 1 10.1.4.0@tcp104; o2ib202 1 10.1.4.1@tcp104:1; \
+         o2ib202 1 10.1.4.2@tcp104:2\"\n\
+         options lnet lnet_peer_discovery_disabled=1 lnet_drop_asym_route=1 \
+         alive_router_check_interval=20 router_ping_timeout=10\n"
     );
 }
 
 #[test]
-fn a_router_is_on_its_own_net_and_its_siblings_and_a_server_knows_every_slot() {
+fn a_router_is_on_the_slot_nets_that_it_backs_up_and_a_server_knows_every_slot() {
     let site = mini_site();
     let first = |role| {
         site.classes
@@ -134,26 +146,40 @@ fn a_router_is_on_its_own_net_and_its_siblings_and_a_server_knows_every_slot() {
 
 #[test]
 fn what_is_written_is_read_back_as_the_same_site() {
-    let by_rule = Scheme {
-        preference: Preference::Rule,
-        ..scheme()
-    };
-    for scheme in [scheme(), by_rule] {
+    for scheme in [scheme(), multi_rail()] {
         let site = site_of(&mini(), Policy::STRICT, &scheme);
         assert_eq!(reread(&site), site);
     }
 }
 
 #[test]
-fn ranked_backups_have_their_own_priorities() {
-    let ranked = Scheme {
-        backups: BackupPriority::Ranked,
+fn equal_backups_share_one_priority() {
+    let equal = Scheme {
+        backups: BackupPriority::Equal,
         ..scheme()
     };
-    let site = site_of(&mini(), Policy::STRICT, &ranked);
+    let site = site_of(&mini(), Policy::STRICT, &equal);
     let routes = &site.classes[0].config.routes;
     let priorities: Vec<u32> = routes.iter().map(|route| route.priority).collect();
-    assert_eq!(priorities, [0, 1, 2, 0, 1, 2]);
+    assert_eq!(priorities, [0, 1, 1, 0, 1, 1]);
+}
+
+#[test]
+fn a_ping_that_may_outlast_the_interval_is_refused() {
+    let machine = mini();
+    let plan = assign(&machine, Policy::STRICT, &Options::default()).unwrap();
+    for (check_interval, ping_timeout) in [(10, 11), (10, 0), (0, 0)] {
+        let timing = Timing {
+            check_interval,
+            ping_timeout,
+        };
+        let scheme = Scheme { timing, ..scheme() };
+        let refused = Site::new(&machine, &plan, &scheme, &servers(&machine, 1));
+        assert_eq!(refused.unwrap_err(), SiteError::Timing(timing));
+    }
+    let text = "options lnet alive_router_check_interval=x\n";
+    assert!(read_timing("module.conf", text).is_err());
+    assert_eq!(read_timing("module.conf", "").unwrap(), Timing::LNET);
 }
 
 #[test]
@@ -172,7 +198,7 @@ fn titan_is_proved_and_its_long_parameters_are_refused() {
         .filter(|class| class.role == NodeRole::Client);
     assert_eq!(clients.clone().count(), 140);
     for class in clients {
-        let refused = class.modprobe();
+        let refused = class.modprobe(site.timing);
         let too_long = matches!(refused, Err(ModprobeRefusal::TooLong { parameter: "routes", length }) if length > 1024);
         assert!(too_long, "{refused:?}");
     }
@@ -191,68 +217,172 @@ fn titan_is_proved_and_its_long_parameters_are_refused() {
 }
 
 #[test]
-fn every_policy_is_proved_and_rules_do_what_priorities_do() {
-    let by_rule = Scheme {
-        preference: Preference::Rule,
-        ..scheme()
-    };
+fn every_policy_is_proved_in_both_forms() {
     let by = fgr::Metric::Cost;
     for policy in [
         Policy::STRICT,
         Policy::Nearest { by },
         Policy::Balanced { by },
     ] {
-        for scheme in [&scheme(), &by_rule] {
+        for scheme in [&scheme(), &multi_rail()] {
             let report = check(&site_of(&mini(), policy, scheme));
             assert_eq!(report.findings, [], "{}", policy.name());
         }
     }
-    let flat = check(&site_of(&mini(), Policy::Flat, &scheme()));
-    assert!(flat.is_proved());
-    let is_shared = |finding: &Finding| matches!(finding, Finding::SharedPrimary { .. });
-    assert!(!flat.findings.is_empty() && flat.findings.iter().all(is_shared));
+    for scheme in [&scheme(), &multi_rail()] {
+        let flat = check(&site_of(&mini(), Policy::Flat, scheme));
+        assert!(flat.is_proved(), "{:?}", flat.findings);
+        let is_shared = |finding: &Finding| matches!(finding, Finding::SharedPrimary { .. });
+        assert!(!flat.findings.is_empty() && flat.findings.iter().all(is_shared));
+    }
+}
+
+fn servers_of(site: &mut Site) -> impl Iterator<Item = &mut fgr::config::Class> {
+    let classes = site.classes.iter_mut();
+    classes.filter(|class| class.role == NodeRole::Server)
 }
 
 #[test]
-fn a_server_that_replies_by_another_router_is_found() {
+fn a_server_that_sends_by_another_router_is_found() {
     let mut site = mini_site();
-    let server = site
-        .classes
-        .iter_mut()
-        .find(|class| class.role == NodeRole::Server)
-        .unwrap();
-    server.config.routes[0].priority = 2;
+    servers_of(&mut site).next().unwrap().config.routes[0].priority = 3;
     let report = check(&site);
     assert!(!report.is_proved());
-    let is_it = |finding: &Finding| matches!(finding, Finding::Asymmetric { failed, .. } if failed.0.is_none());
+    let is_it = |finding: &Finding| matches!(finding, Finding::Asymmetric { .. });
     assert!(report.findings.iter().any(is_it), "{:?}", report.findings);
 }
 
-#[test]
-fn an_asymmetry_after_a_failure_only_is_found() {
-    let mut site = mini_site();
-    let server = site
-        .classes
-        .iter_mut()
-        .find(|class| class.role == NodeRole::Server)
-        .unwrap();
-    // Slot 2's own route goes; its siblings still answer, and by another router.
-    server
-        .config
-        .routes
-        .retain(|route| route.net != Net::tcp(102) || route.priority != 0);
-    let client = site
-        .classes
-        .iter_mut()
-        .find(|class| class.role == NodeRole::Client)
-        .unwrap();
-    let name = client.name.clone();
-    let found = check(&site).findings;
-    let is_it = |finding: &Finding| {
-        matches!(finding, Finding::Asymmetric { client, failed, .. }
-            if *client == name && failed.0.is_some())
+/// Each backup by its NID on its own slot's net, as configurations had it: 10.1.3.243 has slot 1, …
+fn old_form(site: &mut Site) {
+    let slot_of = |gateway: Nid| match gateway.ip().unwrap().to_string().as_str() {
+        "10.1.3.243" | "10.1.3.253" => 1,
+        "10.1.3.244" | "10.1.3.254" => 2,
+        "10.1.3.245" | "10.1.3.255" => 3,
+        "10.1.3.246" | "10.1.4.0" => 4,
+        "10.1.3.247" | "10.1.4.1" => 5,
+        "10.1.3.248" | "10.1.4.2" => 6,
+        other => panic!("no router has {other}"),
     };
+    let classes = site.classes.iter_mut();
+    for class in classes.filter(|class| class.role == NodeRole::Client) {
+        for route in &mut class.config.routes {
+            let net = Net::tcp(100 + slot_of(route.gateway));
+            route.gateway = Nid::from_number(net, route.gateway.number());
+        }
+    }
+}
+
+#[test]
+fn backups_on_their_own_slot_nets_are_refused_with_three_reasons() {
+    let mut site = mini_site();
+    old_form(&mut site);
+    let report = check(&site);
+    assert!(!report.is_proved());
+    let mut reasons = [0; 3];
+    for finding in &report.findings {
+        match finding {
+            Finding::QuietRoute { class, .. } => {
+                assert!(class.starts_with("server"), "{finding}");
+                reasons[0] += 1;
+            }
+            Finding::Moves { when, .. } => {
+                assert!(matches!(when, When::After(_)), "{finding}");
+                reasons[1] += 1;
+            }
+            Finding::Lost { direction, .. } => {
+                assert_eq!(*direction, Direction::ServerStarted, "{finding}");
+                reasons[2] += 1;
+            }
+            other => panic!("{other}"),
+        }
+    }
+    assert!(reasons.iter().all(|&count| count > 0), "{reasons:?}");
+    // Two of the three routes to each slot, of two servers' nets with six slots each.
+    assert_eq!(reasons[0], 24);
+}
+
+#[test]
+fn servers_without_sibling_routes_are_refused_in_both_directions() {
+    let mut site = mini_site();
+    for server in servers_of(&mut site) {
+        server.config.routes.retain(|route| route.priority == 0);
+    }
+    let report = check(&site);
+    assert!(!report.is_proved());
+    let lost = |wanted: Direction| {
+        let mut found = report.findings.iter();
+        found.any(|finding| match finding {
+            Finding::Lost {
+                direction,
+                loss,
+                when: When::After(Failure { kind, .. }),
+                ..
+            } => {
+                let why = match direction {
+                    Direction::Requests => {
+                        matches!(loss, Loss::Dropped { by, .. } if by.starts_with("server"))
+                    }
+                    Direction::ServerStarted => *loss == Loss::NoRoute,
+                };
+                *direction == wanted && why && *kind == FailureKind::Router
+            }
+            _ => false,
+        })
+    };
+    assert!(
+        Direction::ALL.into_iter().all(lost),
+        "{:?}",
+        report.findings
+    );
+}
+
+#[test]
+fn rules_that_send_a_client_by_another_router_are_found() {
+    let mut site = site_of(&mini(), Policy::STRICT, &multi_rail());
+    let server = servers_of(&mut site).next().unwrap();
+    assert!(server.rules.len() > 2, "{:?}", server.rules);
+    server.rules.rotate_left(1);
+    assert!(
+        check(&site).is_proved(),
+        "rules of different clients have no order"
+    );
+    servers_of(&mut site).next().unwrap().rules.pop();
+    let found = check(&site).findings;
+    let is_it = |finding: &Finding| matches!(finding, Finding::Asymmetric { .. });
     assert!(found.iter().any(is_it), "{found:?}");
+}
+
+#[test]
+fn the_time_until_a_failure_is_noticed_follows_from_interval_and_timeout() {
+    let report = check(&mini_site());
+    let seconds = |kind: FailureKind, direction: Direction| {
+        let mut outages = report.outages.iter();
+        let is_it = |o: &&fgr::check::Outage| (o.failure.kind, o.direction) == (kind, direction);
+        let outage = outages.find(is_it).unwrap();
+        assert!(outage.pairs > 0);
+        outage.unnoticed.map(|time| (time.shown, time.silent))
+    };
+    use Direction::{Requests, ServerStarted};
+    assert_eq!(seconds(FailureKind::Router, Requests), Some((20, 30)));
+    assert_eq!(seconds(FailureKind::Router, ServerStarted), Some((20, 30)));
+    assert_eq!(seconds(FailureKind::Module, Requests), Some((20, 30)));
+    assert_eq!(seconds(FailureKind::ClientSide, Requests), Some((20, 30)));
+    assert_eq!(
+        seconds(FailureKind::ClientSide, ServerStarted),
+        Some((20, 50))
+    );
+    assert_eq!(seconds(FailureKind::ServerSide, Requests), Some((20, 50)));
+    assert_eq!(
+        seconds(FailureKind::ServerSide, ServerStarted),
+        Some((20, 30))
+    );
+    assert_eq!(seconds(FailureKind::Leaf, Requests), None);
+    let lasting = |kind| {
+        let of_kind = report.outages.iter().filter(|o| o.failure.kind == kind);
+        of_kind.map(|outage| outage.lasting).sum::<u64>()
+    };
+    assert_eq!(lasting(FailureKind::Router), 0);
+    assert!(lasting(FailureKind::Leaf) > 0);
 }
 
 #[test]
@@ -273,9 +403,7 @@ fn missing_dead_and_unknown_gateways_are_found() {
         "{found:?}"
     );
     assert!(
-        found
-            .iter()
-            .any(|f| matches!(f, Finding::Unreachable { .. })),
+        found.iter().any(|f| matches!(f, Finding::Lost { .. })),
         "{found:?}"
     );
     let found = broken(|site| {
@@ -327,7 +455,7 @@ fn missing_dead_and_unknown_gateways_are_found() {
 }
 
 #[test]
-fn a_new_policy_is_rolled_out_without_an_asymmetric_pair() {
+fn a_new_policy_is_rolled_out_without_a_loss() {
     let old = mini_site();
     let by = fgr::Metric::Hops;
     let new = site_of(&mini(), Policy::Balanced { by }, &scheme());
@@ -339,11 +467,11 @@ fn a_new_policy_is_rolled_out_without_an_asymmetric_pair() {
 }
 
 #[test]
-fn two_routers_that_swap_their_slots_have_no_safe_order() {
-    let swapped = |net: Net| match net {
-        net if net == Net::tcp(101) => Net::tcp(102),
-        net if net == Net::tcp(102) => Net::tcp(101),
-        other => other,
+fn two_sub_groups_that_swap_their_slots_have_no_safe_order() {
+    let swapped = |net: Net| match net.number {
+        slot @ 101..=103 => Net::tcp(slot + 3),
+        slot @ 104..=106 => Net::tcp(slot - 3),
+        _ => net,
     };
     let old = mini_site();
     let mut new = old.clone();
@@ -353,6 +481,12 @@ fn two_routers_that_swap_their_slots_have_no_safe_order() {
             let (net, address) = (route.gateway.net(), route.gateway.number());
             route.gateway = Nid::from_number(swapped(net), address);
         }
+        for net in &mut class.config.nets {
+            net.net = swapped(net.net);
+        }
+    }
+    for nid in new.nodes.iter_mut().flat_map(|node| &mut node.nids) {
+        *nid = Nid::from_number(swapped(nid.net()), nid.number());
     }
     assert!(check(&old).is_proved() && check(&new).is_proved());
     assert!(!rollout(&old, &new).open.is_empty());
@@ -505,6 +639,8 @@ fn every_wrong_line_of_the_lists_is_found_in_one_pass() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
     #[test]
     fn synthetic_machines_of_any_shape_are_proved(
         (x, z) in (3_u16..8, 2_u16..6), groups in 1_u16..4, modules in 2_u16..4, nets in 1_u16..5,

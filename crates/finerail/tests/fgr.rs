@@ -181,12 +181,12 @@ fn what_config_writes_is_proved_and_a_changed_file_is_not() {
 }
 
 #[test]
-fn rules_instead_of_priorities_are_written_and_proved() {
+fn the_multi_rail_form_has_rules_and_is_proved() {
     let directory = TempDir::new().unwrap();
-    let conf = configure(directory.path(), &["--udsp"]);
+    let conf = configure(directory.path(), &["--form", "multi-rail"]);
     let rules = fs::read_to_string(conf.join("classes/client-001.udsp")).unwrap();
     assert!(
-        rules.starts_with("lnetctl udsp add --dst o2ib201 --rte "),
+        rules.starts_with("lnetctl udsp add --dst *.*.*.*@o2ib201 --rte "),
         "{rules}"
     );
     assert!(
@@ -195,6 +195,33 @@ fn rules_instead_of_priorities_are_written_and_proved() {
     );
     let proved = fgr(&["check", conf.to_str().unwrap()]).expect_code(0);
     assert!(!proved.out.contains("warning"), "{}", proved.out);
+}
+
+#[test]
+fn the_time_without_service_follows_from_the_written_intervals() {
+    let directory = TempDir::new().unwrap();
+    let quick = ["--check-interval", "6", "--ping-timeout", "4"];
+    let conf = configure(directory.path(), &quick);
+    let options = conf.join("module.conf");
+    assert_eq!(
+        fs::read_to_string(&options).unwrap(),
+        "options lnet alive_router_check_interval=6 router_ping_timeout=4\n"
+    );
+    let check = || fgr(&["check", conf.to_str().unwrap()]).expect_code(0).out;
+    let text = check();
+    assert!(
+        text.contains(" requests, 128 pairs, 6 s, 10 s when it fails in silence"),
+        "{text}"
+    );
+    fs::remove_file(options).unwrap();
+    let text = check();
+    assert!(
+        text.contains(" 60 s, 110 s when it fails in silence"),
+        "{text}"
+    );
+    small("config", &["-o", "unused", "--ping-timeout", "21"])
+        .expect_code(2)
+        .expect_error("a ping within 21 s");
 }
 
 #[test]

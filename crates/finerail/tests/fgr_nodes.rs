@@ -1,5 +1,6 @@
 //! The configurations that the planner writes, loaded into real nodes on loopback addresses: messages take the
-//! planned primary, and the planned backups when it stops.
+//! planned primary, and the planned backups when it stops. Routers that are processes are killed, stopped and
+//! restarted, and messages arrive in both directions, as `fgr check` says.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,15 +12,21 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::Ipv4Addr;
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use fgr::config::{BackupPriority, Preference, Scheme, Server, Site};
+use fgr::config::{BackupPriority, Form, Scheme, Server, Site, Timing};
 use fgr::{Machine, Options, Plan, Policy, assign, read_machine};
+use lnet_config::PeerConfig;
 use lnet_node::{Node, NodeOptions};
-use lnet_types::Net;
+use lnet_types::{Net, Nid};
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
 
-use common::eventually;
+use common::process::Process;
+use common::{eventually, finerail};
 
 /// Client 1 beside router 3; router 4 is a hop further, router 2 another. The net behind them is a socket net,
 /// because these nodes speak no other.
@@ -59,6 +66,10 @@ fn planned() -> (Machine, Plan) {
 }
 
 fn site(machine: &Machine, plan: &Plan) -> Site {
+    site_in(machine, plan, Form::SlotNets, BackupPriority::Ranked)
+}
+
+fn site_in(machine: &Machine, plan: &Plan, form: Form, backups: BackupPriority) -> Site {
     let loopback = Ipv4Addr::new(127, 0, 0, 0);
     let scheme = Scheme {
         client_net: Net::tcp(100),
@@ -66,8 +77,9 @@ fn site(machine: &Machine, plan: &Plan) -> Site {
         server_interface: "lo".to_owned(),
         client_addresses: loopback,
         server_addresses: loopback,
-        backups: BackupPriority::Ranked,
-        preference: Preference::Priority,
+        backups,
+        form,
+        timing: Timing::PLANNED,
     };
     let servers = Server::synthetic([Net::tcp(201)], 1, Ipv4Addr::new(127, 0, 0, 4)).unwrap();
     Site::new(machine, plan, &scheme, &servers).unwrap()
@@ -143,4 +155,157 @@ fn messages_take_the_planned_primary_and_after_its_end_the_planned_backups() {
     running.stop(4);
     running.ask();
     running.expect_both_ways(2);
+}
+
+/// A client and a server in this process, and routers that are processes.
+struct Fleet {
+    directory: TempDir,
+    port: u16,
+    routers: BTreeMap<u32, Process>,
+    client: Node,
+    server: Node,
+    /// The client's NID that the server knows.
+    session: Nid,
+}
+
+/// Seconds between two pings of a gateway, and for such a ping.
+const INTERVAL: u64 = 1;
+const TIMEOUT: u64 = 2;
+
+impl Fleet {
+    fn start(form: Form, backups: BackupPriority) -> Self {
+        let (machine, plan) = planned();
+        let site = site_in(&machine, &plan, form, backups);
+        let report = fgr::check::check(&site);
+        assert!(report.is_proved(), "{:?}", report.findings);
+        let directory = TempDir::with_prefix("finerail-test-").unwrap();
+        let port = testkit::port();
+        let mut fleet = BTreeMap::new();
+        let mut routers = BTreeMap::new();
+        for node in &site.nodes {
+            let mut config = site.node_config(node);
+            config.peers = peers(&site, form);
+            let number = node.nids[0].number() & 0xFF;
+            if config.routing == Some(true) {
+                let path = router_path(&directory, number);
+                config.peers.clear();
+                fs::write(&path, config.to_yaml()).unwrap();
+                routers.insert(number, start_router(path, port));
+            } else {
+                fleet.insert(number, config);
+            }
+        }
+        let options = NodeOptions {
+            port,
+            router_check_interval: Some(Duration::from_secs(INTERVAL)),
+            router_ping_timeout: Some(Duration::from_secs(TIMEOUT)),
+            ..NodeOptions::default()
+        };
+        // Router 3 is the primary.
+        let routes = &fleet[&1].routes;
+        let primary = routes.iter().find(|route| route.priority == 0).unwrap();
+        let session = Nid::from_number(primary.gateway.net(), 0x7F00_0001);
+        assert_eq!(primary.gateway.number() & 0xFF, 3);
+        let start = |number: u32| Node::start(&fleet[&number], options.clone()).unwrap();
+        Self {
+            directory,
+            port,
+            routers,
+            client: start(1),
+            server: start(5),
+            session,
+        }
+    }
+
+    /// Waits until messages arrive in a direction, and says how long that took.
+    fn both_ways(&self, what: &str) {
+        let begin = Instant::now();
+        let server = self.server.primary_nid();
+        eventually("the server answers", || {
+            self.client.ping(server, None, ANSWER).ok()
+        });
+        let requests = begin.elapsed();
+        eventually("the client answers", || {
+            self.server.ping(self.session, None, ANSWER).ok()
+        });
+        let started = begin.elapsed();
+        println!(
+            "{what}: requests after {requests:.1?}, what the server starts after {started:.1?}"
+        );
+    }
+
+    fn restart(&mut self, router: u32) {
+        let process = start_router(router_path(&self.directory, router), self.port);
+        self.routers.insert(router, process);
+    }
+
+    fn kill(&mut self, router: u32) {
+        self.routers.remove(&router).unwrap().kill();
+    }
+
+    /// Each way of failing, and the return from it. That the primary is in use again shows when the backups are
+    /// gone.
+    fn suffer(mut self) {
+        self.both_ways("in health");
+        self.kill(3);
+        self.both_ways("primary killed");
+        self.restart(3);
+        self.both_ways("primary restarted");
+        self.kill(2);
+        self.kill(4);
+        self.both_ways("backups killed");
+        self.restart(2);
+        self.restart(4);
+        self.both_ways("backups restarted");
+        self.routers[&3].signal(Signal::SIGSTOP);
+        self.both_ways("primary stopped");
+        self.routers[&3].signal(Signal::SIGCONT);
+        self.kill(2);
+        self.kill(4);
+        self.both_ways("primary goes on, backups killed");
+    }
+}
+
+fn router_path(directory: &TempDir, router: u32) -> PathBuf {
+    directory.path().join(format!("router{router}.yaml"))
+}
+
+fn start_router(config: PathBuf, port: u16) -> Process {
+    let mut command = finerail(["node", "--no-control", "--router-check-interval", "1"]);
+    command.args(["--port", &port.to_string()]);
+    command.arg("--config").arg(config);
+    let process = Process::start(command);
+    process.wait_for_output("ready: ");
+    process
+}
+
+/// What discovery would tell of the routers: these nodes have none.
+fn peers(site: &Site, form: Form) -> Vec<PeerConfig> {
+    let routers = site
+        .nodes
+        .iter()
+        .filter(|node| site.class_of(node).config.routing == Some(true));
+    let peers = routers.map(|node| PeerConfig {
+        nids: node.nids.clone(),
+        multi_rail: true,
+    });
+    match form {
+        Form::SlotNets => Vec::new(),
+        Form::MultiRail => peers.collect(),
+    }
+}
+
+#[test]
+fn ranked_backups_carry_both_directions_when_routers_are_killed_stopped_and_restarted() {
+    Fleet::start(Form::SlotNets, BackupPriority::Ranked).suffer();
+}
+
+#[test]
+fn equal_backups_carry_both_directions_when_routers_are_killed_stopped_and_restarted() {
+    Fleet::start(Form::SlotNets, BackupPriority::Equal).suffer();
+}
+
+#[test]
+fn the_multi_rail_form_carries_both_directions_when_routers_are_killed_stopped_and_restarted() {
+    Fleet::start(Form::MultiRail, BackupPriority::Ranked).suffer();
 }

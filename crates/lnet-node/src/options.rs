@@ -45,6 +45,8 @@ pub struct NodeOptions {
     pub keepalive: Option<Duration>,
     /// How often gateways are pinged (`alive_router_check_interval`); `None` is 60 s, zero never.
     pub router_check_interval: Option<Duration>,
+    /// How long such a ping may take (`router_ping_timeout`); `None` is 50 s.
+    pub router_ping_timeout: Option<Duration>,
 }
 
 impl NodeOptions {
@@ -84,6 +86,7 @@ impl Default for NodeOptions {
             accept_timeout: Duration::from_secs(5),
             keepalive: None,
             router_check_interval: None,
+            router_ping_timeout: None,
         }
     }
 }

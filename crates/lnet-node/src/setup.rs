@@ -360,6 +360,9 @@ pub(crate) fn globals(given: &lnet_config::Globals, options: &NodeOptions) -> Gl
         alive_router_check_interval: options
             .router_check_interval
             .unwrap_or(default.alive_router_check_interval),
+        router_ping_timeout: options
+            .router_ping_timeout
+            .unwrap_or(default.router_ping_timeout),
         ..default
     }
 }

@@ -234,6 +234,8 @@ fn node(world: &mut World, name: String, on: &[DrawnNet], rails: u32, random: &m
             small: few(random),
             large: few(random),
         },
+        discovery: true,
+        drop_asym_route: false,
         routes: Vec::new(),
         rules: RuleList::new(),
     });
@@ -317,6 +319,7 @@ fn operations(limits: &Limits, ends: &[Vec<u32>; 2], random: &mut Random) -> Vec
                 at: random.below(span) / (SECOND / 50) * (SECOND / 50),
                 from: *random.of(from)?,
                 to: *random.of(to)?,
+                to_ni: 0,
                 kind: *random.of(&KINDS)?,
                 length: *random.of(&[0, 64, 4096, 65_536, 1 << 20])?,
                 cancel_after: if random.one_in(20) {

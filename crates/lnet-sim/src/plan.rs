@@ -72,6 +72,10 @@ pub struct NodeSpec {
     pub routing: bool,
     /// Its router buffers.
     pub buffers: RouterBuffers,
+    /// It knows nodes of several interfaces as one peer, as discovery would have told it.
+    pub discovery: bool,
+    /// It drops what comes by a gateway that it has no route back by.
+    pub drop_asym_route: bool,
     /// Its static routes.
     pub routes: Vec<Route>,
     /// Its selection rules.
@@ -102,8 +106,10 @@ pub struct Operation {
     pub at: u64,
     /// The node that does it.
     pub from: u32,
-    /// The node that it is done to, by its first NID.
+    /// The node that it is done to.
     pub to: u32,
+    /// By the NID of which of its interfaces.
+    pub to_ni: u16,
     /// What.
     pub kind: OperationKind,
     /// Bytes.

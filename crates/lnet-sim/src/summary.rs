@@ -13,6 +13,8 @@ pub struct Outcome {
     pub summary: Summary,
     /// The invariant that did not hold.
     pub violation: Option<Violation>,
+    /// Operations that were begun and wait for an answer that did not come, by index.
+    pub unanswered: Vec<u32>,
     /// What happened, line by line, if it was asked for.
     pub trace: Option<String>,
 }

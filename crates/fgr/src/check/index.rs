@@ -1,4 +1,5 @@
-//! The routers of a site by their NIDs, and which of a class's routes LNet takes.
+//! The routers of a site by their NIDs, what is up when something has failed, and which of a class's
+//! routes LNet takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,136 +8,273 @@ use lnet_policy::Selector;
 use lnet_types::expr::Descriptor;
 use lnet_types::{Net, Nid};
 
-use crate::check::Failed;
-use crate::config::{Class, NodeRole, Site};
+use crate::config::{Class, Site, SiteNode};
 
-/// A node that is somebody's gateway.
-pub(super) struct Gateway<'a> {
-    pub(super) name: &'a str,
-    blade: Option<&'a str>,
-    class: &'a Class,
-    /// Its number among the gateways.
-    number: usize,
+/// A class with the nodes that have it, and its routes by their nets.
+pub(super) struct Party<'a> {
+    pub(super) class: &'a Class,
+    pub(super) nodes: Vec<&'a SiteNode>,
+    routes: BTreeMap<Net, Vec<&'a RouteConfig>>,
 }
 
-impl Gateway<'_> {
-    /// Whether it forwards to a net.
-    pub(super) fn leads_to(&self, net: Net) -> bool {
-        let on_net = self.class.config.nets.iter().any(|local| local.net == net);
-        self.class.role == NodeRole::Router && self.class.config.routing == Some(true) && on_net
+impl<'a> Party<'a> {
+    fn new(class: &'a Class) -> Self {
+        let mut routes: BTreeMap<Net, Vec<&RouteConfig>> = BTreeMap::new();
+        for route in &class.config.routes {
+            routes.entry(route.net).or_default().push(route);
+        }
+        Self {
+            class,
+            nodes: Vec::new(),
+            routes,
+        }
+    }
+
+    /// Its routes to a net.
+    pub(super) fn routes(&self, net: Net) -> &[&'a RouteConfig] {
+        self.routes.get(&net).map_or(&[], Vec::as_slice)
     }
 }
 
-/// What is dead, by number of gateway.
-pub(super) struct State {
-    pub(super) failed: Failed,
-    pub(super) dead: BTreeSet<usize>,
+/// A node that is somebody's gateway.
+pub(super) struct Router<'a> {
+    pub(super) name: &'a str,
+    pub(super) blade: Option<&'a str>,
+    class: &'a Class,
+    pub(super) nids: &'a [Nid],
+    /// Its number among the routers.
+    pub(super) number: usize,
 }
 
-/// The gateways of one or several sites.
+impl Router<'_> {
+    /// Whether it forwards to a net.
+    pub(super) fn leads_to(&self, net: Net) -> bool {
+        self.class.config.routing == Some(true) && self.nid_on(net).is_some()
+    }
+
+    pub(super) fn nid_on(&self, net: Net) -> Option<Nid> {
+        self.nids.iter().copied().find(|nid| nid.net() == net)
+    }
+}
+
+/// What is down.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    /// Dead routers, by number.
+    pub(super) dead: BTreeSet<usize>,
+    /// Interfaces of routers.
+    pub(super) nids: BTreeSet<Nid>,
+    /// A net, with every interface on it.
+    pub(super) net: Option<Net>,
+}
+
+/// The routers of one or several sites.
 pub(super) struct Index<'a> {
-    nodes: Vec<Gateway<'a>>,
+    nodes: Vec<Router<'a>>,
     by_nid: BTreeMap<Nid, usize>,
+    /// The interfaces of routers that somebody pings. The others count as down when LNet's window has
+    /// passed (selection, section 3.8).
+    pinged: BTreeSet<Nid>,
 }
 
 impl<'a> Index<'a> {
     /// The nodes of these sites that a route of `routes` names; a later site's node replaces an
     /// earlier one's.
     pub(super) fn new(sites: &[&'a Site], routes: &[&Site]) -> Self {
-        let classes = routes.iter().flat_map(|site| &site.classes);
-        let routes = classes.flat_map(|class| &class.config.routes);
-        let wanted: BTreeSet<Nid> = routes.map(|route| route.gateway).collect();
+        let used = routes.iter().flat_map(|site| parties(site));
+        let used: Vec<&Class> = used.map(|party| party.class).collect();
+        let wanted: BTreeSet<Nid> = used
+            .iter()
+            .flat_map(|class| &class.config.routes)
+            .map(|route| route.gateway)
+            .collect();
         let mut index = Self {
             nodes: Vec::new(),
             by_nid: BTreeMap::new(),
+            pinged: BTreeSet::new(),
         };
         for site in sites {
             for node in &site.nodes {
-                let nids = node.nids.iter().filter(|nid| wanted.contains(nid));
-                let mut nids = nids.peekable();
-                if nids.peek().is_none() {
+                if !node.nids.iter().any(|nid| wanted.contains(nid)) {
                     continue;
                 }
                 let number = index.nodes.len();
-                index.by_nid.extend(nids.map(|&nid| (nid, number)));
-                index.nodes.push(Gateway {
+                index
+                    .by_nid
+                    .extend(node.nids.iter().map(|&nid| (nid, number)));
+                index.nodes.push(Router {
                     name: &node.name,
                     blade: node.blade.as_deref(),
                     class: site.class_of(node),
+                    nids: &node.nids,
                     number,
                 });
             }
         }
+        for class in used {
+            index.add_pings_of(class);
+        }
         index
     }
 
-    /// The node that has this NID.
-    pub(super) fn gateway(&self, nid: Nid) -> Option<&Gateway<'a>> {
+    /// A node pings the NIDs that its routes name, and with discovery those that it can reach of the
+    /// same routers.
+    fn add_pings_of(&mut self, class: &Class) {
+        for route in &class.config.routes {
+            if !is_on(class, route.gateway.net()) {
+                continue;
+            }
+            self.pinged.insert(route.gateway);
+            if discovers(class)
+                && let Some(router) = self.by_nid.get(&route.gateway)
+            {
+                let nids = self.nodes[*router].nids.iter().copied();
+                self.pinged
+                    .extend(nids.filter(|nid| is_on(class, nid.net())));
+            }
+        }
+    }
+
+    /// The router that has this NID.
+    pub(super) fn router(&self, nid: Nid) -> Option<&Router<'a>> {
         self.by_nid.get(&nid).map(|&number| &self.nodes[number])
     }
 
-    /// The gateways that a class's messages to a net may take when these are dead.
-    pub(super) fn best(&self, class: &Class, net: Net, dead: &BTreeSet<usize>) -> Vec<Nid> {
-        let is_usable = |route: &&RouteConfig| {
-            let gateway = self.gateway(route.gateway);
-            gateway.is_some_and(|g| g.leads_to(net) && !dead.contains(&g.number))
+    /// The routers with these numbers.
+    pub(super) fn routers(&self, numbers: &BTreeSet<usize>) -> impl Iterator<Item = &Router<'a>> {
+        numbers.iter().map(|&number| &self.nodes[number])
+    }
+
+    /// Whether an interface of a router works.
+    pub(super) fn works(&self, nid: Nid, state: &State) -> bool {
+        let dead = self
+            .by_nid
+            .get(&nid)
+            .is_none_or(|number| state.dead.contains(number));
+        !dead && !state.nids.contains(&nid) && state.net != Some(nid.net())
+    }
+
+    /// The interface of a router on a net that works and that nobody pings, which therefore counts as
+    /// down.
+    pub(super) fn quiet(&self, router: &Router<'_>, net: Net) -> Option<Nid> {
+        let nid = router.nid_on(net)?;
+        (!self.pinged.contains(&nid)).then_some(nid)
+    }
+
+    /// Whether LNet uses a route, once it has found out what is down. The far side counts when the route
+    /// is said to be of one hop, or the router is seen to be on the net (selection, section 2.6.1).
+    fn is_usable(&self, class: &Class, route: &RouteConfig, state: &State) -> bool {
+        let near = route.gateway.net();
+        let Some(router) = self.router(route.gateway) else {
+            return false;
         };
-        let is_local = |route: &&RouteConfig| {
-            let mut nets = class.config.nets.iter();
-            nets.any(|local| local.net == route.gateway.net())
-        };
-        let routes = class.config.routes.iter().filter(|route| route.net == net);
-        let usable: Vec<_> = routes.filter(is_local).filter(is_usable).collect();
+        if !is_on(class, near) || !self.works(route.gateway, state) {
+            return false;
+        }
+        let far = router.nid_on(route.net);
+        let is_far_up = far.is_some_and(|nid| self.works(nid, state) && self.pinged.contains(&nid));
+        let counts = route.hop == Some(1) || far.is_some();
+        router.class.config.routing == Some(true) && (is_far_up || !counts)
+    }
+
+    /// The gateways that a class's messages to a net may take, from an interface on `source` where that
+    /// is given, `preferred` ones first.
+    pub(super) fn best(
+        &self,
+        party: &Party<'_>,
+        net: Net,
+        source: Option<Net>,
+        preferred: &[Nid],
+        state: &State,
+    ) -> Vec<Nid> {
+        let is_from_source =
+            |route: &RouteConfig| source.is_none_or(|net| route.gateway.net() == net);
+        let routes = party.routes(net).iter();
+        let usable: Vec<_> = routes
+            .filter(|route| is_from_source(route))
+            .filter(|route| self.is_usable(party.class, route, state))
+            .collect();
         let key = |route: &RouteConfig| {
-            let preferred = prefers(class, net, route.gateway);
-            (!preferred, route.priority, route.hop.unwrap_or(1))
+            let is_preferred = preferred.contains(&route.gateway);
+            (!is_preferred, route.priority, route.hop.unwrap_or(1))
         };
         let lowest = usable.iter().map(|route| key(route)).min();
         let best = usable.iter().filter(|route| Some(key(route)) == lowest);
         best.map(|route| route.gateway).collect()
     }
 
-    /// Nothing dead; then each gateway of the pair; then each blade with several of them.
-    pub(super) fn states(&self, client: &Class, server: &Class, net: Net) -> Vec<State> {
-        let there = client.config.routes.iter().filter(|route| route.net == net);
-        let there: Vec<Nid> = there.map(|route| route.gateway).collect();
-        let is_back = |route: &&RouteConfig| there.iter().any(|nid| nid.net() == route.net);
-        let back = server.config.routes.iter().filter(is_back);
-        let nids = there.iter().copied().chain(back.map(|route| route.gateway));
-        let numbers: BTreeSet<usize> = nids
-            .filter_map(|nid| self.by_nid.get(&nid).copied())
-            .collect();
-        let mut states = vec![State {
-            failed: Failed(None),
-            dead: BTreeSet::new(),
-        }];
-        let mut blades: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
-        for &number in &numbers {
-            let node = &self.nodes[number];
-            states.push(State {
-                failed: Failed(Some(format!("router {}", node.name))),
-                dead: BTreeSet::from([number]),
-            });
-            if let Some(blade) = node.blade {
-                blades.entry(blade).or_default().insert(number);
-            }
+    /// Which gateways the rules of a class prefer towards the nodes of another one on a net: every list
+    /// that occurs.
+    pub(super) fn preferences(&self, from: &Party<'_>, to: &Party<'_>, net: Net) -> Vec<Vec<Nid>> {
+        if from.class.rules.is_empty() {
+            return vec![Vec::new()];
         }
-        blades.retain(|_, dead| dead.len() > 1);
-        states.extend(blades.into_iter().map(|(blade, dead)| State {
-            failed: Failed(Some(format!("blade {blade}"))),
-            dead,
-        }));
-        states
+        let routes = from.routes(net).iter();
+        let gateways: Vec<Nid> = routes.map(|route| route.gateway).collect();
+        let targets = to.nodes.iter().flat_map(|node| &node.nids);
+        let lists: BTreeSet<Vec<Nid>> = targets
+            .filter(|target| target.net() == net)
+            .map(|&target| self.preferred(from.class, target, &gateways))
+            .collect();
+        lists.into_iter().collect()
+    }
+
+    fn preferred(&self, from: &Class, target: Nid, gateways: &[Nid]) -> Vec<Nid> {
+        let rules = from.rules.iter().filter_map(|rule| match rule.selector() {
+            Selector::Router {
+                remote,
+                gateway: Descriptor::Nid(gateway),
+            } => {
+                let applies = match remote {
+                    Descriptor::Net(remote) => remote.matches(target.net()),
+                    Descriptor::Nid(remote) => remote.matches(target),
+                };
+                applies.then_some(gateway)
+            }
+            _ => None,
+        });
+        let rules: Vec<_> = rules.collect();
+        let is_named = |nid: &Nid| {
+            let others = self.router(*nid).filter(|_| discovers(from));
+            let others = others.map_or(&[][..], |router| router.nids);
+            let names = || others.iter().chain([nid]);
+            rules
+                .iter()
+                .any(|rule| names().any(|&nid| rule.matches(nid)))
+        };
+        gateways.iter().copied().filter(is_named).collect()
+    }
+
+    /// Whether a class has a route to `net` by the router that `sender` is an interface of, dead or alive:
+    /// else it drops what comes from there (`drop_asym_route`). With discovery off each NID of a router
+    /// is a gateway of its own.
+    pub(super) fn accepts(&self, party: &Party<'_>, net: Net, sender: Nid) -> bool {
+        let class = party.class;
+        let is_same = |gateway: Nid| match discovers(class) {
+            true => self.by_nid.get(&gateway) == self.by_nid.get(&sender),
+            false => gateway == sender,
+        };
+        class.config.globals.drop_asym_route != Some(true)
+            || party.routes(net).iter().any(|route| is_same(route.gateway))
     }
 }
 
-/// Whether a selection rule of the class prefers this gateway for the net.
-fn prefers(class: &Class, net: Net, nid: Nid) -> bool {
-    class.rules.iter().any(|rule| match rule.selector() {
-        Selector::Router {
-            remote: Descriptor::Net(remote),
-            gateway: Descriptor::Nid(gateway),
-        } => remote.matches(net) && gateway.matches(nid),
-        _ => false,
-    })
+/// Whether a class has an interface on a net.
+pub(super) fn is_on(class: &Class, net: Net) -> bool {
+    class.config.nets.iter().any(|local| local.net == net)
+}
+
+/// Discovery is on where nothing is said.
+pub(super) fn discovers(class: &Class) -> bool {
+    class.config.globals.discovery != Some(false)
+}
+
+/// The classes of a site that nodes have, with these.
+pub(super) fn parties(site: &Site) -> Vec<Party<'_>> {
+    let mut parties: Vec<Party<'_>> = site.classes.iter().map(Party::new).collect();
+    for node in &site.nodes {
+        parties[node.class].nodes.push(node);
+    }
+    parties.retain(|party| !party.nodes.is_empty());
+    parties
 }

@@ -1,30 +1,43 @@
-//! Proof of a site: what its configurations do, now and after every single failure.
+//! Proof of a site: what its configurations do, now, after every single failure, and on the return to
+//! normal.
 //!
 //! ```text
-//!             forward: best usable route of the client to the server's net
-//!   client ──────────────▶ gateway ──────────────▶ server
-//!          ◀── reply: best usable route of the server to the net of the client's source NID
+//!             requests: best usable route of the client to the server's net
+//!   client ──────────────▶ router ──────────────▶ server
+//!          ◀────────────── router ◀──────────────
+//!             what servers start: best usable route of the server to the net of the client's NID that
+//!             it knows; bulk data and lock callbacks are of this kind
 //! ```
 //!
 //! LNet takes of the usable routes those that a selection rule prefers, of these the ones of lowest
 //! priority, of these the ones of fewest hops, and shares its messages among what is left (planning,
-//! section 3.2). A pair is symmetric when, for each gateway that the client may take, the server's
-//! reply can only take the same node. The source NID is the client's one on the gateway's net.
+//! section 3.2). Answers take the router of their request. A message arrives when each interface on its
+//! way works and the receiver has a route by the router that it came from, if it drops others
+//! (`drop_asym_route`). An interface of a router that nobody pings counts as down after a while, and the
+//! routes over it with it. A server knows a client by the NID of its first request: when a client's
+//! messages move to a router on another net, its NID changes, and what servers start is lost.
 //!
-//! Checked are classes, not nodes: nodes of a class do the same. This reads configurations as they
-//! are; it does not know what else is wrong with a running node.
+//! Checked are classes, not nodes: nodes of a class do the same, but for rules that name clients. This
+//! reads configurations as they are; it does not know what else is wrong with a running node. Servers
+//! are taken to answer from the NID that they were asked at.
 
+mod failures;
 mod index;
+mod passage;
 mod rollout;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use lnet_types::{Net, Nid};
 use thiserror::Error;
 
-use crate::config::{Class, NodeRole, Site};
-use index::Index;
+use crate::config::{Class, NodeRole, Site, Timing};
+use failures::{Tally, failures};
+use index::{Index, Party, State, discovers, is_on, parties};
+use passage::{Conversation, Passages};
 
+pub use failures::{Failure, FailureKind, Outage, Unnoticed};
 pub use rollout::{Rollout, Step, rollout};
 
 /// Something that is not as it should be, or doubtful.
@@ -81,18 +94,57 @@ pub enum Finding {
         /// The gateway.
         gateway: Nid,
     },
-    /// No usable route.
-    #[error("{class}: {net} is out of reach{failed}")]
-    Unreachable {
+    /// A route that is down although nothing has failed.
+    #[error("{class}: {net} by {gateway} is always down: nobody pings {quiet} of the same router")]
+    QuietRoute {
         /// The class.
         class: String,
         /// The net.
         net: Net,
-        /// After which failure.
-        failed: Failed,
+        /// The gateway.
+        gateway: Nid,
+        /// Its interface on the net.
+        quiet: Nid,
     },
-    /// A reply that does not take the gateway of its request.
-    #[error("{client} to {server} on {net}: there by {forward}, back by {back}{failed}")]
+    /// Messages of a pair are lost.
+    #[error("{client} and {server} on {net}: {direction} are lost{when}: {loss}")]
+    Lost {
+        /// The client's class.
+        client: String,
+        /// The server's class.
+        server: String,
+        /// The server's net.
+        net: Net,
+        /// Which messages.
+        direction: Direction,
+        /// When.
+        when: When,
+        /// Why.
+        loss: Loss,
+    },
+    /// A client's source NID becomes another one, which the server does not know.
+    #[error(
+        "{client} and {server} on {net}: the client's NID moves from {session} to {other}{when}, and \
+         what the server starts does not reach it"
+    )]
+    Moves {
+        /// The client's class.
+        client: String,
+        /// The server's class.
+        server: String,
+        /// The server's net.
+        net: Net,
+        /// The net of the NID that the server knows.
+        session: Net,
+        /// The net of the new one.
+        other: Net,
+        /// When.
+        when: When,
+    },
+    /// What a server starts takes another router than the client's requests.
+    #[error(
+        "{client} and {server} on {net}: requests by {forward}, what the server starts by {back}"
+    )]
     Asymmetric {
         /// The client's class.
         client: String,
@@ -100,12 +152,10 @@ pub enum Finding {
         server: String,
         /// The server's net.
         net: Net,
-        /// The gateway of the request.
+        /// The routers of requests.
         forward: String,
-        /// Those that the reply may take; "no route" for none.
+        /// Those of what the server starts.
         back: String,
-        /// After which failure.
-        failed: Failed,
     },
     /// Several equal primaries: messages are shared among them.
     #[error("{class}: {net} has {count} primaries, which share its messages")]
@@ -139,17 +189,70 @@ impl Finding {
     /// Whether the site does not do what it should; otherwise it is only doubtful.
     #[must_use]
     pub const fn is_error(&self) -> bool {
-        !matches!(
-            self,
-            Self::SharedPrimary { .. } | Self::HopUnset { .. } | Self::DiscoveryOn { .. }
-        )
+        !matches!(self, Self::SharedPrimary { .. } | Self::HopUnset { .. })
     }
 }
 
-/// What has failed: nothing, a router, a blade of routers.
+/// Which messages between a client and a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// What the client asks, with the answers.
+    Requests,
+    /// What the server starts: bulk data, lock callbacks; with the answers.
+    ServerStarted,
+}
+
+impl Direction {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Requests, Self::ServerStarted];
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Requests => "requests",
+            Self::ServerStarted => "messages that the server starts",
+        })
+    }
+}
+
+/// Why messages do not arrive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
-#[error("{}", .0.as_ref().map_or(String::new(), |what| format!(" after {what} failed")))]
-pub struct Failed(pub Option<String>);
+pub enum Loss {
+    /// The sender has no usable route.
+    #[error("no usable route")]
+    NoRoute,
+    /// The router is dead, or has no working interface on the receiver's net.
+    #[error("{router} does not forward them")]
+    NotForwarded {
+        /// The router.
+        router: String,
+    },
+    /// The receiver has no route back by this router (`drop_asym_route`).
+    #[error("{by} drops what comes from {sender} of {router}, by which it has no route back")]
+    Dropped {
+        /// The receiver's class.
+        by: String,
+        /// The router.
+        router: String,
+        /// The router's interface.
+        sender: Nid,
+    },
+}
+
+/// When something happens.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
+pub enum When {
+    /// Always.
+    #[error("")]
+    Now,
+    /// After a failure, when every node has noticed it.
+    #[error(" after the failure of {0}")]
+    After(Failure),
+    /// When what failed is back, and not every node has noticed that.
+    #[error(" on the return of {0}")]
+    OnReturn(Failure),
+}
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -160,6 +263,10 @@ pub struct Report {
     pub pairs: u64,
     /// Pairs of classes times states (nothing failed, one thing failed) that were looked at.
     pub states: u64,
+    /// What the worst failure of each kind costs each direction.
+    pub outages: Vec<Outage>,
+    /// How gateways are watched.
+    pub timing: Timing,
 }
 
 impl Report {
@@ -174,63 +281,44 @@ impl Report {
 #[must_use]
 pub fn check(site: &Site) -> Report {
     let index = Index::new(&[site], &[site]);
-    let mut report = Report::default();
+    let mut check = Check {
+        index: &index,
+        report: Report {
+            timing: site.timing,
+            ..Report::default()
+        },
+        tally: Tally::default(),
+    };
     for class in &site.classes {
-        routes(&index, class, &mut report.findings);
+        routes(&index, class, &mut check.report.findings);
     }
-    let servers = servers(site);
-    let population = population(site);
-    for (client, clients) in with_role(site, &population, NodeRole::Client) {
-        for (&net, classes) in &servers {
-            if client.config.nets.iter().any(|local| local.net == net) {
+    let parties = parties(site);
+    let servers = servers(&parties);
+    for client in with_role(&parties, NodeRole::Client) {
+        for (&net, servers) in &servers {
+            if is_on(client.class, net) {
                 continue;
             }
-            reach(
-                client,
-                net,
-                classes.iter().map(|&(_, count)| count).sum(),
-                &mut report,
-            );
-            for &(server, count) in classes {
-                report.pairs += clients as u64 * count as u64;
-                pair(&index, client, server, net, &mut report);
+            let count = servers.iter().map(|server| server.nodes.len()).sum();
+            reach(client.class, net, count, &mut check.report);
+            for &server in servers {
+                check.pair(client, server, net);
             }
         }
     }
-    let mut seen = BTreeSet::new();
-    report
-        .findings
-        .retain(|finding| seen.insert(finding.clone()));
-    report
+    check.finish(site.timing)
 }
 
-/// How many nodes each class has.
-fn population(site: &Site) -> Vec<usize> {
-    let mut population = vec![0; site.classes.len()];
-    for node in &site.nodes {
-        population[node.class] += 1;
-    }
-    population
+fn with_role<'a>(parties: &'a [Party<'a>], role: NodeRole) -> impl Iterator<Item = &'a Party<'a>> {
+    parties.iter().filter(move |party| party.class.role == role)
 }
 
-fn with_role<'a>(
-    site: &'a Site,
-    population: &'a [usize],
-    role: NodeRole,
-) -> impl Iterator<Item = (&'a Class, usize)> {
-    let classes = site.classes.iter().zip(population.iter().copied());
-    classes.filter(move |(class, count)| class.role == role && *count > 0)
-}
-
-/// The classes of servers on each net, with their numbers of nodes.
-fn servers(site: &Site) -> BTreeMap<Net, Vec<(&Class, usize)>> {
-    let population = population(site);
-    let mut by_net: BTreeMap<Net, Vec<(&Class, usize)>> = BTreeMap::new();
-    for (class, count) in site.classes.iter().zip(population) {
-        if class.role == NodeRole::Server && count > 0 {
-            for net in &class.config.nets {
-                by_net.entry(net.net).or_default().push((class, count));
-            }
+/// The classes of servers on each net.
+fn servers<'a>(parties: &'a [Party<'a>]) -> BTreeMap<Net, Vec<&'a Party<'a>>> {
+    let mut by_net: BTreeMap<Net, Vec<&Party<'_>>> = BTreeMap::new();
+    for server in with_role(parties, NodeRole::Server) {
+        for net in &server.class.config.nets {
+            by_net.entry(net.net).or_default().push(server);
         }
     }
     by_net
@@ -241,15 +329,14 @@ fn routes(index: &Index<'_>, class: &Class, findings: &mut Vec<Finding>) {
     let name = || class.name.clone();
     for route in &class.config.routes {
         let (net, gateway) = (route.net, route.gateway);
-        let is_local = |net: Net| class.config.nets.iter().any(|local| local.net == net);
-        if !is_local(gateway.net()) {
+        if !is_on(class, gateway.net()) {
             findings.push(Finding::FarGateway {
                 class: name(),
                 net,
                 gateway,
             });
         }
-        match index.gateway(gateway) {
+        match index.router(gateway) {
             None => findings.push(Finding::UnknownGateway {
                 class: name(),
                 net,
@@ -261,7 +348,16 @@ fn routes(index: &Index<'_>, class: &Class, findings: &mut Vec<Finding>) {
                 gateway,
                 node: router.name.to_owned(),
             }),
-            Some(_) => {}
+            Some(router) => {
+                if let Some(quiet) = index.quiet(router, net) {
+                    findings.push(Finding::QuietRoute {
+                        class: name(),
+                        net,
+                        gateway,
+                        quiet,
+                    });
+                }
+            }
         }
     }
     let unset = class
@@ -276,7 +372,7 @@ fn routes(index: &Index<'_>, class: &Class, findings: &mut Vec<Finding>) {
             routes,
         }),
     }
-    let merges = class.config.globals.discovery != Some(false) && class.config.nets.len() > 1;
+    let merges = discovers(class) && class.config.nets.len() > 1;
     if merges && class.role == NodeRole::Client {
         findings.push(Finding::DiscoveryOn { class: name() });
     }
@@ -300,64 +396,193 @@ fn reach(client: &Class, net: Net, servers: usize, report: &mut Report) {
     }
 }
 
-/// A pair in every state that can make a difference to it.
-fn pair(index: &Index<'_>, client: &Class, server: &Class, net: Net, report: &mut Report) {
-    let mut is_first = true;
-    for state in index.states(client, server, net) {
-        report.states += 1;
-        let forward = index.best(client, net, &state.dead);
-        if forward.is_empty() && client.config.routes.iter().any(|route| route.net == net) {
-            let (class, failed) = (client.name.clone(), state.failed.clone());
-            report
-                .findings
-                .push(Finding::Unreachable { class, net, failed });
+/// A check under way.
+struct Check<'a> {
+    index: &'a Index<'a>,
+    report: Report,
+    tally: Tally,
+}
+
+impl Check<'_> {
+    fn finish(mut self, timing: Timing) -> Report {
+        let mut seen = BTreeSet::new();
+        self.report
+            .findings
+            .retain(|finding| seen.insert(finding.clone()));
+        self.report.outages = self.tally.outages(timing);
+        self.report
+    }
+
+    fn pair(&mut self, client: &Party<'_>, server: &Party<'_>, net: Net) {
+        self.report.pairs += client.nodes.len() as u64 * server.nodes.len() as u64;
+        let talks = conversations(self.index, client, server, net);
+        if talks.is_empty() {
+            let found = unreachable(client, server, net);
+            self.report.findings.extend(found);
         }
-        if is_first && forward.len() > 1 {
-            let (class, count) = (client.name.clone(), forward.len());
-            report
+        for talk in talks {
+            let talk = talk.as_conversation(client, server, net);
+            let calm = State::default();
+            let usual = Direction::ALL
+                .map(|direction| (direction, talk.passages(self.index, direction, &calm)));
+            self.healthy(&talk, &usual);
+            for (failure, state) in failures(self.index, &talk) {
+                self.report.states += 1;
+                for (direction, usual) in &usual {
+                    self.failed(&talk, *direction, usual, &failure, &state);
+                }
+            }
+        }
+    }
+
+    /// Nothing has failed: all arrives, and takes the same router in both directions.
+    fn healthy(&mut self, talk: &Conversation<'_>, usual: &[(Direction, Passages); 2]) {
+        self.report.states += 1;
+        let [forward, back] = usual.each_ref().map(|(_, passages)| {
+            let gateways = passages.gateways.iter();
+            let routers = gateways.filter_map(|&gateway| self.index.router(gateway));
+            routers.map(|router| router.name).collect::<BTreeSet<_>>()
+        });
+        if forward.len() > 1 {
+            let (class, net, count) = (talk.client.class.name.clone(), talk.net, forward.len());
+            self.report
                 .findings
                 .push(Finding::SharedPrimary { class, net, count });
         }
-        is_first = false;
-        report
-            .findings
-            .extend(asymmetries(index, [client, server], net, &state));
+        if !back.is_subset(&forward) {
+            let joined = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join(", ");
+            self.report.findings.push(Finding::Asymmetric {
+                client: talk.client.class.name.clone(),
+                server: talk.server.class.name.clone(),
+                net: talk.net,
+                forward: joined(forward),
+                back: joined(back),
+            });
+        }
+        for (direction, passages) in usual {
+            let loss = talk.loss(self.index, *direction, passages, &State::default());
+            self.found_loss(talk, *direction, || When::Now, loss);
+        }
+    }
+
+    /// Something has failed: unnoticed, then noticed, then it returns.
+    fn failed(
+        &mut self,
+        talk: &Conversation<'_>,
+        direction: Direction,
+        usual: &Passages,
+        failure: &Failure,
+        state: &State,
+    ) {
+        let pairs = talk.client.nodes.len() as u64 * talk.server.nodes.len() as u64;
+        let unnoticed = talk.loss(self.index, direction, usual, state);
+        let evading = talk.passages(self.index, direction, state);
+        let noticed = talk.loss(self.index, direction, &evading, state);
+        if unnoticed.is_some() || noticed.is_some() {
+            self.tally.add(failure, direction, pairs, noticed.is_some());
+        }
+        if failure.kind == FailureKind::Leaf {
+            // Nothing leads to servers whose leaf is gone.
+            return;
+        }
+        if let Some(gateway) = evading.gateways.first().filter(|_| evading.moves) {
+            self.report.findings.push(Finding::Moves {
+                client: talk.client.class.name.clone(),
+                server: talk.server.class.name.clone(),
+                net: talk.net,
+                session: talk.session,
+                other: gateway.net(),
+                when: When::After(failure.clone()),
+            });
+        }
+        self.found_loss(talk, direction, || When::After(failure.clone()), noticed);
+        if !evading.gateways.is_empty() {
+            let returning = talk.loss(self.index, direction, &evading, &State::default());
+            self.found_loss(
+                talk,
+                direction,
+                || When::OnReturn(failure.clone()),
+                returning,
+            );
+        }
+    }
+
+    fn found_loss(
+        &mut self,
+        talk: &Conversation<'_>,
+        direction: Direction,
+        when: impl FnOnce() -> When,
+        loss: Option<Loss>,
+    ) {
+        let found = loss.map(|loss| lost(talk, direction, when(), loss));
+        self.report.findings.extend(found);
     }
 }
 
-/// The gateways of a pair that the reply may not take, or not alone.
-fn asymmetries(
-    index: &Index<'_>,
-    [client, server]: [&Class; 2],
-    net: Net,
-    state: &index::State,
-) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for gateway in index.best(client, net, &state.dead) {
-        let Some(forward) = index.gateway(gateway) else {
-            continue;
-        };
-        let back = index.best(server, gateway.net(), &state.dead);
-        let names: BTreeSet<&str> = back
-            .iter()
-            .filter_map(|&nid| index.gateway(nid))
-            .map(|router| router.name)
-            .collect();
-        if names.len() == 1 && names.contains(forward.name) {
-            continue;
-        }
-        let back = match names.len() {
-            0 => "no route".to_owned(),
-            _ => names.into_iter().collect::<Vec<_>>().join(", "),
-        };
-        found.push(Finding::Asymmetric {
-            client: client.name.clone(),
-            server: server.name.clone(),
+fn lost(talk: &Conversation<'_>, direction: Direction, when: When, loss: Loss) -> Finding {
+    Finding::Lost {
+        client: talk.client.class.name.clone(),
+        server: talk.server.class.name.clone(),
+        net: talk.net,
+        direction,
+        when,
+        loss,
+    }
+}
+
+/// What a client without a usable route to a net loses, if it has routes there.
+fn unreachable(client: &Party<'_>, server: &Party<'_>, net: Net) -> Option<Finding> {
+    client.routes(net).first()?;
+    Some(Finding::Lost {
+        client: client.class.name.clone(),
+        server: server.class.name.clone(),
+        net,
+        direction: Direction::Requests,
+        when: When::Now,
+        loss: Loss::NoRoute,
+    })
+}
+
+/// How a pair may talk: by which of the client's NIDs, and whom the rules of both prefer.
+struct Talk {
+    session: Net,
+    by_client: Vec<Nid>,
+    by_server: Vec<Nid>,
+}
+
+impl Talk {
+    fn as_conversation<'a>(
+        &'a self,
+        client: &'a Party<'a>,
+        server: &'a Party<'a>,
+        net: Net,
+    ) -> Conversation<'a> {
+        Conversation {
+            client,
+            server,
             net,
-            forward: forward.name.to_owned(),
-            back,
-            failed: state.failed.clone(),
-        });
+            session: self.session,
+            by_client: &self.by_client,
+            by_server: &self.by_server,
+        }
+    }
+}
+
+/// Every way in which nodes of a pair talk; none without a usable route of the client.
+fn conversations(index: &Index<'_>, client: &Party<'_>, server: &Party<'_>, net: Net) -> Vec<Talk> {
+    let mut found = Vec::new();
+    for by_client in index.preferences(client, server, net) {
+        let first = index.best(client, net, None, &by_client, &State::default());
+        let sessions: BTreeSet<Net> = first.iter().map(|gateway| gateway.net()).collect();
+        for session in sessions {
+            for by_server in index.preferences(server, client, session) {
+                found.push(Talk {
+                    session,
+                    by_client: by_client.clone(),
+                    by_server,
+                });
+            }
+        }
     }
     found
 }

@@ -1,5 +1,4 @@
-//! In which order a change can be rolled out without a moment in which a reply takes another gateway
-//! than its request.
+//! In which order a change can be rolled out without a moment in which messages are lost.
 //!
 //! ```text
 //!   step 1          step 2          step 3          nodes of a step change in any order,
@@ -12,8 +11,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::check::index::{Index, State};
-use crate::check::{Failed, Finding, asymmetries};
+use crate::check::index::{Index, Party, State, parties};
+use crate::check::{Direction, Finding, When, conversations, lost, unreachable};
 use crate::config::{Class, NodeRole, Site};
 
 /// One step of a roll-out.
@@ -30,8 +29,7 @@ pub struct Step {
 pub struct Rollout {
     /// The steps.
     pub steps: [Step; 3],
-    /// Pairs that are asymmetric on the way although they are not so at its ends; empty when the
-    /// order is safe.
+    /// What is lost on the way although it is not lost at its ends; empty when the order is safe.
     pub open: Vec<Finding>,
 }
 
@@ -48,7 +46,7 @@ const ORDERS: [[NodeRole; 3]; 6] = {
     ]
 };
 
-/// The first order that opens no asymmetric pair, or the one that opens the fewest. Nodes are
+/// The first order that loses nothing, or the one that has the fewest losses. Nodes are
 /// compared by name; `old` without nodes means a site without routes.
 #[must_use]
 pub fn rollout(old: &Site, new: &Site) -> Rollout {
@@ -77,55 +75,60 @@ pub fn rollout(old: &Site, new: &Site) -> Rollout {
     })
 }
 
-/// The class of a node before, if there was one, and after.
-type Pair<'a> = (Option<&'a Class>, Option<&'a Class>);
+/// Which party a node is of before, if it is there, and after.
+type Pair = [Option<usize>; 2];
 
 struct Change<'a> {
     before: Index<'a>,
     after: Index<'a>,
-    clients: Vec<Pair<'a>>,
-    servers: Vec<Pair<'a>>,
+    /// The parties of the old site, then those of the new one.
+    parties: Vec<Party<'a>>,
+    clients: BTreeSet<Pair>,
+    servers: BTreeSet<Pair>,
     changed: BTreeMap<NodeRole, usize>,
 }
 
 impl<'a> Change<'a> {
     fn new(old: &'a Site, new: &'a Site) -> Self {
-        let mut nodes: BTreeMap<&str, Pair<'a>> = BTreeMap::new();
-        for node in &old.nodes {
-            nodes.entry(&node.name).or_default().0 = Some(old.class_of(node));
+        let mut all = parties(old);
+        let olds = all.len();
+        all.extend(parties(new));
+        let mut nodes: BTreeMap<&str, Pair> = BTreeMap::new();
+        for (number, party) in all.iter().enumerate() {
+            let side = usize::from(number >= olds);
+            for node in &party.nodes {
+                nodes.entry(&node.name).or_default()[side] = Some(number);
+            }
         }
-        for node in &new.nodes {
-            nodes.entry(&node.name).or_default().1 = Some(new.class_of(node));
-        }
+        let (mut clients, mut servers) = (BTreeSet::new(), BTreeSet::new());
         let mut changed: BTreeMap<NodeRole, usize> = BTreeMap::new();
-        let mut distinct: BTreeMap<(Option<&str>, Option<&str>), Pair<'a>> = BTreeMap::new();
-        for (before, after) in nodes.into_values() {
+        for pair in nodes.into_values() {
+            let [before, after] = pair.map(|party| party.map(|number| all[number].class));
             let content =
                 |class: Option<&'a Class>| class.map(|class| (&class.config, &class.rules));
-            if let Some(class) = after
-                .or(before)
-                .filter(|_| content(before) != content(after))
-            {
-                *changed.entry(class.role).or_default() += 1;
+            let Some(role) = after.or(before).map(|class| class.role) else {
+                continue;
+            };
+            if content(before) != content(after) {
+                *changed.entry(role).or_default() += 1;
             }
-            let name = |class: Option<&'a Class>| class.map(|class| class.name.as_str());
-            distinct.insert((name(before), name(after)), (before, after));
+            match role {
+                NodeRole::Client => clients.insert(pair),
+                NodeRole::Server => servers.insert(pair),
+                NodeRole::Router => false,
+            };
         }
-        let of = |role: NodeRole| {
-            let pairs = distinct.values().copied();
-            let is = move |pair: &Pair<'a>| pair.1.or(pair.0).is_some_and(|c| c.role == role);
-            pairs.filter(is).collect()
-        };
         Self {
             before: Index::new(&[old], &[old, new]),
             after: Index::new(&[new], &[old, new]),
-            clients: of(NodeRole::Client),
-            servers: of(NodeRole::Server),
+            parties: all,
+            clients,
+            servers,
             changed,
         }
     }
 
-    /// Asymmetric pairs on the way.
+    /// What is lost on the way.
     fn open(&self, order: [NodeRole; 3]) -> Vec<Finding> {
         let place = |role| order.iter().position(|&other| other == role).unwrap_or(0);
         let [routers, servers, clients] =
@@ -140,50 +143,68 @@ impl<'a> Change<'a> {
             let clients = in_step(&self.clients, clients, step);
             let servers = in_step(&self.servers, servers, step);
             for index in indices {
-                for &client in &clients {
-                    for &server in &servers {
-                        found.extend(on_every_net(index, client, server));
-                    }
-                }
+                self.losses(index, &clients, &servers, &mut |loss| {
+                    found.insert(loss);
+                });
             }
         }
         for (index, side) in [(&self.before, 0), (&self.after, 3)] {
-            for &client in &in_step(&self.clients, 1, side) {
-                for &server in &in_step(&self.servers, 1, side) {
-                    for known in on_every_net(index, client, server) {
-                        found.remove(&known);
-                    }
-                }
-            }
+            let clients = in_step(&self.clients, 1, side);
+            let servers = in_step(&self.servers, 1, side);
+            self.losses(index, &clients, &servers, &mut |loss| {
+                found.remove(&loss);
+            });
         }
         found.into_iter().collect()
     }
-}
 
-/// The classes that nodes may have in a step, when they change in step `own`.
-fn in_step<'a>(pairs: &[Pair<'a>], own: usize, step: usize) -> Vec<&'a Class> {
-    let mut found: Vec<&Class> = Vec::new();
-    for &(before, after) in pairs {
-        let classes = [
-            before.filter(|_| step <= own),
-            after.filter(|_| step >= own),
-        ];
-        // A class of the old site and one of the new site may have the same name.
-        for class in classes.into_iter().flatten() {
-            if !found.iter().any(|known| std::ptr::eq(*known, class)) {
-                found.push(class);
+    /// What these lose when nothing has failed.
+    fn losses(
+        &self,
+        index: &Index<'_>,
+        clients: &BTreeSet<usize>,
+        servers: &BTreeSet<usize>,
+        each: &mut dyn FnMut(Finding),
+    ) {
+        for client in clients.iter().map(|&number| &self.parties[number]) {
+            for server in servers.iter().map(|&number| &self.parties[number]) {
+                on_every_net(index, client, server, each);
             }
         }
     }
-    found
 }
 
-fn on_every_net(index: &Index<'_>, client: &Class, server: &Class) -> Vec<Finding> {
-    let state = State {
-        failed: Failed(None),
-        dead: BTreeSet::new(),
+/// The parties of nodes in a step, when they change in step `own`.
+fn in_step(pairs: &BTreeSet<Pair>, own: usize, step: usize) -> BTreeSet<usize> {
+    let of = |&[before, after]: &Pair| {
+        let before = before.filter(|_| step <= own);
+        [before, after.filter(|_| step >= own)]
     };
-    let nets = server.config.nets.iter().map(|net| net.net);
-    nets.flat_map(|net| asymmetries(index, [client, server], net, &state))
-        .collect()
+    pairs.iter().flat_map(of).flatten().collect()
+}
+
+fn on_every_net(
+    index: &Index<'_>,
+    client: &Party<'_>,
+    server: &Party<'_>,
+    each: &mut dyn FnMut(Finding),
+) {
+    let calm = State::default();
+    for net in server.class.config.nets.iter().map(|net| net.net) {
+        let talks = conversations(index, client, server, net);
+        if talks.is_empty() {
+            unreachable(client, server, net)
+                .into_iter()
+                .for_each(&mut *each);
+        }
+        for talk in talks {
+            let talk = talk.as_conversation(client, server, net);
+            for direction in Direction::ALL {
+                let passages = talk.passages(index, direction, &calm);
+                let loss = talk.loss(index, direction, &passages, &calm);
+                let lost = loss.map(|loss| lost(&talk, direction, When::Now, loss));
+                lost.into_iter().for_each(&mut *each);
+            }
+        }
+    }
 }

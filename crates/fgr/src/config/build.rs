@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::{Buffers, Config, Globals, NetConfig, NiConfig, RouteConfig};
-use lnet_policy::{Profile, Rule, RuleText};
+use lnet_policy::Rule;
 use lnet_types::{Net, Nid};
 
 use crate::config::files::is_file_name;
-use crate::config::scheme::{BackupPriority, Preference, Scheme, Server};
+use crate::config::rules;
+use crate::config::scheme::{BackupPriority, Form, Scheme, Server};
+use crate::config::ways::Ways;
 use crate::config::{Class, NodeRole, Site, SiteError, SiteNode};
 use crate::document::classes;
 use crate::machine::Machine;
@@ -36,7 +38,10 @@ impl Site {
     ) -> Result<Self, SiteError> {
         let builder = Builder::new(machine, plan, scheme)?;
         builder.check_servers(servers)?;
-        let mut site = Self::default();
+        let mut site = Self {
+            timing: scheme.timing.checked()?,
+            ..Self::default()
+        };
         builder.clients(&mut site)?;
         builder.routers(&mut site)?;
         builder.servers(&mut site, servers)?;
@@ -51,26 +56,18 @@ struct Builder<'a> {
     scheme: &'a Scheme,
     /// The nets of clients by slot.
     slots: Vec<Net>,
-    /// The slot of each router, from 0.
-    slot_of: Vec<usize>,
+    ways: Ways,
 }
 
 impl<'a> Builder<'a> {
     fn new(machine: &'a Machine, plan: &'a Plan, scheme: &'a Scheme) -> Result<Self, SiteError> {
-        let mut slot_of = vec![0; machine.routers.len()];
-        for net in &machine.nets {
-            for (slot, &router) in net.routers.iter().enumerate() {
-                slot_of[usize::from(router)] = slot;
-            }
-        }
         let slots = machine.nets.iter().map(|net| net.routers.len()).max();
-        let slots = (1..=slots.unwrap_or(0)).map(|slot| scheme.slot_net(slot));
         let builder = Self {
             machine,
             plan,
             scheme,
-            slots: slots.collect::<Result<_, _>>()?,
-            slot_of,
+            slots: scheme.client_nets(slots.unwrap_or(0))?,
+            ways: Ways::new(machine, plan, scheme.form),
         };
         builder.check_nets()?;
         Ok(builder)
@@ -114,24 +111,13 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The client-side NID of a router on the net of its own slot.
-    fn gateway(&self, router: u16) -> Result<Nid, SiteError> {
-        let router = usize::from(router);
-        let net = self.slots[self.slot_of[router]];
-        self.scheme.client_nid(net, self.machine.routers[router].id)
-    }
-
     fn clients(&self, site: &mut Site) -> Result<(), SiteError> {
         let classes = classes(self.machine, self.plan);
         for (index, &row) in classes.rows.iter().enumerate() {
             let mut class = self.class(NodeRole::Client, index, &self.slots, &[]);
             class.config.globals.drop_asym_route = Some(true);
-            for (net, entry) in self.machine.nets.iter().enumerate() {
-                let gateways = self.plan.routers(row, net).iter();
-                let gateways: Vec<Nid> = gateways
-                    .map(|&r| self.gateway(r))
-                    .collect::<Result<_, _>>()?;
-                self.add_routes(&mut class, entry.net, &gateways);
+            for net in 0..self.machine.nets.len() {
+                self.client_routes(&mut class, row, net)?;
             }
             site.classes.push(class);
         }
@@ -153,15 +139,52 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// A router is on the net of its own slot and on those of its siblings.
+    /// Routes by the routers of a cell, each by its NID on the primary's slot net. Other routers that
+    /// servers may use towards that net come last: what comes from there would be dropped otherwise.
+    fn client_routes(&self, class: &mut Class, row: usize, net: usize) -> Result<(), SiteError> {
+        let routers = self.plan.routers(row, net);
+        let Some(slot) = self.ways.slot(routers) else {
+            return Ok(());
+        };
+        let gateway = |router: u16| {
+            let id = self.machine.routers[usize::from(router)].id;
+            self.scheme.client_nid(self.slots[slot], id)
+        };
+        let target = self.machine.nets[net].net;
+        for (&router, priority) in routers.iter().zip(self.priorities()) {
+            add_route(class, target, gateway(router)?, priority);
+        }
+        let last = self.priorities().nth(routers.len()).unwrap_or(0);
+        let others = self.ways.routers(net, slot).iter();
+        for &router in others.filter(|router| !routers.contains(router)) {
+            add_route(class, target, gateway(router)?, last);
+        }
+        let primary = routers.first().filter(|_| !self.plan.is_shared());
+        if let (Form::MultiRail, Some(&primary)) = (self.scheme.form, primary) {
+            let rule = rules::towards_net(target, gateway(primary)?);
+            class.rules.extend(rule);
+        }
+        Ok(())
+    }
+
+    /// The priorities of routers in the order of the plan.
+    fn priorities(&self) -> impl Iterator<Item = u32> + use<> {
+        let (shared, backups) = (self.plan.is_shared(), self.scheme.backups);
+        (0..).map(move |choice: u32| match backups {
+            _ if shared => 0,
+            BackupPriority::Equal => choice.min(1),
+            BackupPriority::Ranked => choice,
+        })
+    }
+
+    /// A router is on the nets of the slots that it is used on, and on its own slot's.
     fn routers(&self, site: &mut Site) -> Result<(), SiteError> {
         let mut known: BTreeMap<(Vec<Net>, Net), usize> = BTreeMap::new();
+        let first = site.classes.len();
         let routers = (0_u16..).zip(&self.machine.routers);
         for (index, router) in routers.filter(|(index, _)| !self.plan.dead.contains(index)) {
-            let siblings = self.siblings(index).into_iter();
-            let client_nets: Vec<Net> = siblings
-                .map(|r| self.slots[self.slot_of[usize::from(r)]])
-                .collect();
+            let slots = self.ways.slots_of(index).into_iter();
+            let client_nets: Vec<Net> = slots.map(|slot| self.slots[slot]).collect();
             let server_net = self.machine.nets[usize::from(router.net)].net;
             let mut nids: Vec<Nid> = Vec::new();
             for &net in &client_nets {
@@ -172,11 +195,6 @@ impl<'a> Builder<'a> {
             let number = *known
                 .entry((client_nets.clone(), server_net))
                 .or_insert(next);
-            let first = site
-                .classes
-                .iter()
-                .take_while(|c| c.role == NodeRole::Client)
-                .count();
             if first + number == site.classes.len() {
                 let mut class = self.class(NodeRole::Router, number, &client_nets, &[server_net]);
                 class.config.routing = Some(true);
@@ -192,21 +210,6 @@ impl<'a> Builder<'a> {
             });
         }
         Ok(())
-    }
-
-    /// The routers of the same net in the same sub-group, itself among them, in order of slot.
-    fn siblings(&self, router: u16) -> Vec<u16> {
-        let place = |index: u16| {
-            let router = &self.machine.routers[usize::from(index)];
-            let module = &self.machine.modules[usize::from(router.module)];
-            (router.net, module.sub_group)
-        };
-        let net = self.machine.routers[usize::from(router)].net;
-        let all = self.machine.nets[usize::from(net)].routers.iter().copied();
-        let alive = all.filter(|router| !self.plan.dead.contains(router));
-        alive
-            .filter(|&other| place(other) == place(router))
-            .collect()
     }
 
     fn servers(&self, site: &mut Site, servers: &[Server]) -> Result<(), SiteError> {
@@ -228,36 +231,55 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Routes to the net of each slot: by the router of the slot, then by its siblings.
+    /// Routes to the net of each slot that clients use: by the router of the slot, then by those that
+    /// back it up.
     fn server_class(&self, index: usize, nets: &[Net]) -> Result<Class, SiteError> {
         let mut class = self.class(NodeRole::Server, index, &[], nets);
         class.config.globals.drop_asym_route = Some(true);
         for (slot, &client_net) in self.slots.iter().enumerate() {
-            for entry in self
-                .machine
-                .nets
-                .iter()
-                .filter(|entry| nets.contains(&entry.net))
-            {
-                let Some(&own) = entry.routers.get(slot) else {
+            for (net, entry) in self.machine.nets.iter().enumerate() {
+                if !nets.contains(&entry.net) {
                     continue;
-                };
-                let mut order = self.siblings(own);
-                order.sort_by_key(|&router| router != own);
-                order.truncate(self.plan.choices().max(1));
-                let gateways = order.iter().map(|&router| {
+                }
+                let routers = self.ways.routers(net, slot).iter();
+                for (&router, priority) in routers.zip(self.priorities()) {
                     let id = self.machine.routers[usize::from(router)].id;
-                    self.scheme.server_nid(entry.net, id)
-                });
-                let gateways: Vec<Nid> = gateways.collect::<Result<_, _>>()?;
-                self.add_routes(&mut class, client_net, &gateways);
+                    let gateway = self.scheme.server_nid(entry.net, id)?;
+                    let priority = match self.scheme.form {
+                        Form::SlotNets => priority,
+                        Form::MultiRail => 0,
+                    };
+                    add_route(&mut class, client_net, gateway, priority);
+                }
+                if self.scheme.form == Form::MultiRail && !self.plan.is_shared() {
+                    class.rules.extend(self.rules_of_server(net)?);
+                }
             }
         }
         Ok(class)
     }
 
-    /// A class on these nets. Discovery is off: it would merge the nets of a peer, and with them the
-    /// slots (planning, section 3.2).
+    /// For each router of a net the rule that its clients are reached by it.
+    fn rules_of_server(&self, net: usize) -> Result<Vec<Rule>, SiteError> {
+        let mut clients: BTreeMap<u16, Vec<Nid>> = BTreeMap::new();
+        for (index, client) in self.machine.clients.iter().enumerate() {
+            let routers = self.plan.routers(self.plan.row_of(index), net);
+            if let Some(&primary) = routers.first() {
+                let nid = self.scheme.client_nid(self.scheme.client_net, client.id)?;
+                clients.entry(primary).or_default().push(nid);
+            }
+        }
+        let mut found = Vec::new();
+        for (router, nids) in clients {
+            let id = self.machine.routers[usize::from(router)].id;
+            let gateway = self.scheme.server_nid(self.machine.nets[net].net, id)?;
+            found.extend(rules::towards_nids(&nids, gateway));
+        }
+        Ok(found)
+    }
+
+    /// A class on these nets. Between slot nets discovery is off: it would merge the nets of a peer, and
+    /// with them the slots (planning, section 3.2).
     fn class(&self, role: NodeRole, index: usize, client: &[Net], server: &[Net]) -> Class {
         let on = |net: &Net, interface: &String| NetConfig {
             net: *net,
@@ -278,7 +300,7 @@ impl<'a> Builder<'a> {
             config: Config {
                 nets: client.chain(server).collect(),
                 globals: Globals {
-                    discovery: Some(false),
+                    discovery: Some(self.scheme.form == Form::MultiRail),
                     ..Globals::default()
                 },
                 ..Config::default()
@@ -286,38 +308,17 @@ impl<'a> Builder<'a> {
             rules: Vec::new(),
         }
     }
+}
 
-    /// Routes to `net`, best first, each one hop long: only then is the far side's state known
-    /// (planning, section 3.2).
-    fn add_routes(&self, class: &mut Class, net: Net, gateways: &[Nid]) {
-        let by_rule = self.scheme.preference == Preference::Rule;
-        for (choice, &gateway) in (0_u32..).zip(gateways) {
-            let priority = match self.scheme.backups {
-                _ if by_rule || (self.plan.is_shared() && class.role == NodeRole::Client) => 0,
-                BackupPriority::Equal => choice.min(1),
-                BackupPriority::Ranked => choice,
-            };
-            class.config.routes.push(RouteConfig {
-                net,
-                gateway,
-                hop: Some(1),
-                priority,
-            });
-        }
-        if let Some(first) = gateways
-            .first()
-            .filter(|_| by_rule && !self.plan.is_shared())
-        {
-            let (dst, rte) = (net.to_string(), first.to_string());
-            let text = RuleText {
-                dst: Some(&dst),
-                rte: Some(&rte),
-                ..RuleText::default()
-            };
-            // Nets with unknown LND types, which have no rule, were refused before.
-            class.rules.extend(Rule::from_text(&text, Profile::Lustre));
-        }
-    }
+/// Every route is one hop long, and says so: only then is the far side's state known (planning, section
+/// 3.2).
+fn add_route(class: &mut Class, net: Net, gateway: Nid, priority: u32) {
+    class.config.routes.push(RouteConfig {
+        net,
+        gateway,
+        hop: Some(1),
+        priority,
+    });
 }
 
 /// Names become paths and columns, so they must stay in them, and tell nodes apart.

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   classes/client-001.yaml         for lnetctl import
-//!   classes/client-001.conf         for /etc/modprobe.d, where a kernel takes it
+//!   classes/client-001.conf         for /etc/modprobe.d instead of the document, where a kernel takes it
 //!   classes/client-001.udsp         selection rules as commands, where rules choose the routers
+//!   module.conf                     for /etc/modprobe.d beside the document: what no document can say
 //!   nodes.csv                       node,role,class,blade,nids
 //!   inventory.yaml                  for Ansible: a group for each role and class
 //! ```
@@ -54,7 +55,7 @@ impl Site {
         let mut refused = Vec::new();
         for class in &self.classes {
             files.push((format!("classes/{}.yaml", class.name), class.yaml()));
-            match class.modprobe() {
+            match class.modprobe(self.timing) {
                 Ok(text) => files.push((format!("classes/{}.conf", class.name), text)),
                 Err(why) => refused.push((class.name.as_str(), why)),
             }
@@ -63,6 +64,7 @@ impl Site {
                 files.push((path, class.udsp_commands()));
             }
         }
+        files.push(("module.conf".to_owned(), self.timing.module_options()));
         files.push(("nodes.csv".to_owned(), self.nodes_csv()));
         files.push(("inventory.yaml".to_owned(), self.inventory()));
         SiteFiles { files, refused }

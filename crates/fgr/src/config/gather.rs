@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use lnet_config::modprobe::{Dialect, ModuleOptions};
 use lnet_config::{Config, Globals, NetConfig};
-use lnet_policy::{Profile, Rule, RuleText};
+use lnet_policy::Rule;
 use lnet_types::{Net, Nid};
 
 use crate::config::files::NodeLine;
-use crate::config::{Class, NodeRole, Site, SiteNode};
-use crate::input::fits;
-use crate::problem::{InputError, Problems};
+use crate::config::text::{CHECK_INTERVAL, PING_TIMEOUT};
+use crate::config::{Class, NodeRole, Site, SiteNode, Timing};
+use crate::problem::{InputError, Problems, shown};
 
 /// What the files of a class say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,9 +72,9 @@ impl Site {
                     _ if config.nets.iter().any(|net| serves(net.net)) => NodeRole::Server,
                     _ => NodeRole::Client,
                 };
-                let (name, rules) = (name.clone(), Vec::new());
+                let rules = config.rules.rules().to_vec();
                 site.classes.push(Class {
-                    name,
+                    name: name.clone(),
                     role,
                     config,
                     rules,
@@ -122,6 +123,7 @@ fn what_routes(config: Config) -> Config {
     Config {
         nets: nets.collect(),
         routes,
+        rules: config.rules,
         routing: config.routing,
         globals: Globals {
             discovery: config.globals.discovery,
@@ -132,34 +134,34 @@ fn what_routes(config: Config) -> Config {
     }
 }
 
-/// Reads selection rules as commands: `lnetctl udsp add --dst NET --rte GATEWAY` a line.
+/// Reads how gateways are watched from the options of the `lnet` module; what they do not set has LNet's
+/// default.
 ///
 /// # Errors
 ///
-/// Every line that is another command, or makes no rule.
-pub fn read_udsp(file: &str, text: &str) -> Result<Vec<Rule>, InputError> {
-    const WANTED: &str = "lnetctl udsp add --dst NET --rte GATEWAY";
+/// A text that is no file of module options, and values that are no seconds.
+pub fn read_timing(file: &str, text: &str) -> Result<Timing, InputError> {
     let mut problems = Problems::new(file);
-    let mut rules = Vec::new();
-    let readable = fits(&mut problems, text);
-    for (line, content) in (1..).zip(text.lines()).take_while(|_| readable) {
-        let words: Vec<&str> = content.split_whitespace().collect();
-        let rule = match words[..] {
-            [] => continue,
-            ["lnetctl", "udsp", "add", "--dst", dst, "--rte", rte] => {
-                let text = RuleText {
-                    dst: Some(dst),
-                    rte: Some(rte),
-                    ..RuleText::default()
+    let mut timing = Timing::LNET;
+    match ModuleOptions::parse(text, Dialect::Kernel) {
+        Ok(options) => {
+            for option in options
+                .others
+                .iter()
+                .filter(|option| option.module == "lnet")
+            {
+                let place = match option.name.as_str() {
+                    CHECK_INTERVAL => &mut timing.check_interval,
+                    PING_TIMEOUT => &mut timing.ping_timeout,
+                    _ => continue,
                 };
-                Rule::from_text(&text, Profile::Lustre).ok()
+                match option.value.parse() {
+                    Ok(seconds) => *place = seconds,
+                    Err(_) => problems.value(1, &option.name, &shown(&option.value), "seconds"),
+                }
             }
-            _ => None,
-        };
-        match rule {
-            Some(rule) => rules.push(rule),
-            None => problems.value(line, "command", content, WANTED),
         }
+        Err(error) => problems.value(1, "options", &shown(&error.to_string()), "module options"),
     }
-    problems.into_result(rules)
+    problems.into_result(timing)
 }

@@ -1,25 +1,29 @@
 //! From a plan to the LNet configuration of every node.
 //!
 //! ```text
-//!   client ─ tcp101, tcp102, … ─▶ router of slot 1: own net tcp101, siblings' tcp102, tcp103
+//!   client ─ tcp101, tcp102, … ─▶ router of slot 3: tcp103, and the nets of slots it backs up
 //!              one net a slot         └─ o2ib201 ─▶ server
 //!
-//!   client:  o2ib201 by slot 3's router on tcp103, priority 0; backups by their own nets, 1
-//!   server:  tcp103 by slot 3's router on o2ib201, priority 0; its siblings, 1
+//!   client:  o2ib201 by slot 3's router on tcp103, priority 0; its backups on tcp103, too, 1 and 2
+//!   server:  tcp103 by slot 3's router on o2ib201, priority 0; the same backups, 1 and 2
 //! ```
 //!
 //! The slot of a router is its place among the routers of its net. A client has an interface on the
 //! net of every slot, so that the net of its source NID says which router brought the message, and the
-//! reply takes the same one (planning, section 3.1). Nodes with equal configurations are one
-//! [`Class`]; what differs between them is only who they are ([`SiteNode`]).
+//! reply takes the same one. A backup is used on the slot net of the primary: the client's source NID
+//! stays the same when the primary dies, so that servers still reach it (planning, section 3.1). In the
+//! Multi-Rail form there is one net of clients, and selection rules choose the router. Nodes with equal
+//! configurations are one [`Class`]; what differs between them is only who they are ([`SiteNode`]).
 //!
 //! Nothing here opens a file: the texts are returned.
 
 mod build;
 mod files;
 mod gather;
+mod rules;
 mod scheme;
 mod text;
+mod ways;
 
 use lnet_config::Config;
 use lnet_policy::Rule;
@@ -27,8 +31,9 @@ use lnet_types::{Net, Nid};
 use thiserror::Error;
 
 pub use files::{NodeLine, SiteFiles, read_nodes, read_servers};
-pub use gather::{ClassText, nids, read_udsp};
-pub use scheme::{BackupPriority, Preference, Scheme, Server};
+pub use gather::{ClassText, nids, read_timing};
+pub use rules::read_udsp;
+pub use scheme::{BackupPriority, Form, Scheme, Server, Timing};
 pub use text::ModprobeRefusal;
 
 /// What a node does.
@@ -95,6 +100,8 @@ pub struct Site {
     pub classes: Vec<Class>,
     /// The nodes.
     pub nodes: Vec<SiteNode>,
+    /// How all of them watch their gateways.
+    pub timing: Timing,
 }
 
 impl Site {
@@ -105,7 +112,7 @@ impl Site {
     }
 
     /// The configuration of one node with its NIDs instead of the names of interfaces, as a node
-    /// takes it whose addresses exist already, a user-space one for instance.
+    /// takes it whose addresses exist already, a user-space one for instance, and with its rules.
     #[must_use]
     pub fn node_config(&self, node: &SiteNode) -> Config {
         let mut config = self.class_of(node).config.clone();
@@ -114,6 +121,10 @@ impl Site {
                 ni.nid = Some(nid);
                 ni.interfaces.clear();
             }
+        }
+        for rule in &self.class_of(node).rules {
+            // A list that is full, and a rule that is there twice, add nothing.
+            let _added = config.rules.add(rule.clone(), None);
         }
         config
     }
@@ -165,6 +176,12 @@ pub enum SiteError {
     /// Two nodes with one name.
     #[error("two nodes have the name {0}")]
     NameTwice(String),
+    /// Gateways that are not checked, or a ping that may take longer than the time between two.
+    #[error(
+        "gateways every {} s, a ping within {} s: a ping takes 1 s at least, and ends before the next one",
+        .0.check_interval, .0.ping_timeout
+    )]
+    Timing(Timing),
     /// An LND type without a written form, which no file could hold.
     #[error("{0} cannot be written into a configuration")]
     NoName(Net),

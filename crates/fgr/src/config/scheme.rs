@@ -9,21 +9,62 @@ use crate::config::SiteError;
 /// Which of several backups is next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackupPriority {
-    /// All have priority 1 and share what the primary leaves (planning, section 3.4).
-    #[default]
-    Equal,
     /// 1, 2, … in the order of the plan.
+    #[default]
     Ranked,
+    /// All have priority 1 and share what the primary leaves (planning, section 3.4).
+    Equal,
 }
 
-/// What makes a route the primary one.
+/// How a configuration ties a client to its routers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Preference {
-    /// Its priority.
+pub enum Form {
+    /// Discovery off, and a net of clients for each slot: the net of a client's source NID names the
+    /// router that servers answer through.
     #[default]
-    Priority,
-    /// A user-defined selection rule; all routes have priority 0.
-    Rule,
+    SlotNets,
+    /// Discovery on, and one net of clients: selection rules prefer a router, on clients for each net
+    /// behind the routers, on servers for each client.
+    MultiRail,
+}
+
+/// How nodes watch their gateways. LNet takes both values as module parameters only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Seconds between two pings of a gateway: `alive_router_check_interval`.
+    pub check_interval: u32,
+    /// Seconds that a ping may take: `router_ping_timeout`.
+    pub ping_timeout: u32,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self::LNET
+    }
+}
+
+impl Timing {
+    /// What LNet uses where nothing is set (planning, section 3.2).
+    pub const LNET: Self = Self {
+        check_interval: 60,
+        ping_timeout: 50,
+    };
+
+    /// What `fgr config` writes. A hung router costs half a minute, and a router of Titan answers about
+    /// 230 pings a second.
+    pub const PLANNED: Self = Self {
+        check_interval: 20,
+        ping_timeout: 10,
+    };
+
+    /// The same seconds, if gateways are checked at all and a ping ends before the next one is due.
+    pub(super) fn checked(self) -> Result<Self, SiteError> {
+        match self.ping_timeout {
+            0 => Err(SiteError::Timing(self)),
+            timeout if timeout > self.check_interval => Err(SiteError::Timing(self)),
+            _ => Ok(self),
+        }
+    }
 }
 
 /// How nodes are addressed.
@@ -32,7 +73,8 @@ pub enum Preference {
 /// addresses are numbers, such as gni, it is the number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheme {
-    /// The net before that of slot 1: `gni100` makes `gni101`, `gni102`, …
+    /// The net before that of slot 1: `gni100` makes `gni101`, `gni102`, …; in the Multi-Rail form the
+    /// one net of clients.
     pub client_net: Net,
     /// The interface of clients, and of routers towards them.
     pub client_interface: String,
@@ -44,13 +86,23 @@ pub struct Scheme {
     pub server_addresses: Ipv4Addr,
     /// Which backup is next.
     pub backups: BackupPriority,
-    /// What makes a route the primary one.
-    pub preference: Preference,
+    /// How clients are tied to their routers.
+    pub form: Form,
+    /// How gateways are watched.
+    pub timing: Timing,
 }
 
 impl Scheme {
+    /// The nets of clients for so many slots.
+    pub(super) fn client_nets(&self, slots: usize) -> Result<Vec<Net>, SiteError> {
+        match self.form {
+            Form::SlotNets => (1..=slots).map(|slot| self.slot_net(slot)).collect(),
+            Form::MultiRail => Ok(vec![self.client_net]),
+        }
+    }
+
     /// The net of clients of a slot, from 1.
-    pub(super) fn slot_net(&self, slot: usize) -> Result<Net, SiteError> {
+    fn slot_net(&self, slot: usize) -> Result<Net, SiteError> {
         let number = u16::try_from(slot).ok();
         let number = number.and_then(|slot| self.client_net.number.checked_add(slot));
         match number {

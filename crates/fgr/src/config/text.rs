@@ -5,7 +5,30 @@ use std::fmt::Write;
 use lnet_config::{Config, Globals};
 use thiserror::Error;
 
-use crate::config::{Class, NodeRole};
+use crate::config::{Class, NodeRole, Timing};
+
+/// The module parameters of [`Timing`], which neither YAML nor `lnetctl set` has.
+pub(super) const CHECK_INTERVAL: &str = "alive_router_check_interval";
+pub(super) const PING_TIMEOUT: &str = "router_ping_timeout";
+
+impl Timing {
+    /// The options of the `lnet` module that set it.
+    #[must_use]
+    pub fn module_options(&self) -> String {
+        format!("options lnet {}\n", self.parameters().join(" "))
+    }
+
+    fn parameters(self) -> [String; 2] {
+        let Self {
+            check_interval,
+            ping_timeout,
+        } = self;
+        [
+            format!("{CHECK_INTERVAL}={check_interval}"),
+            format!("{PING_TIMEOUT}={ping_timeout}"),
+        ]
+    }
+}
 
 /// Why a class has no `modprobe.d` form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -42,7 +65,7 @@ impl Class {
     /// # Errors
     ///
     /// [`ModprobeRefusal`]: a parameter that no kernel takes, rules that no parameter holds.
-    pub fn modprobe(&self) -> Result<String, ModprobeRefusal> {
+    pub fn modprobe(&self, timing: Timing) -> Result<String, ModprobeRefusal> {
         if !self.rules.is_empty() {
             return Err(ModprobeRefusal::Rules);
         }
@@ -58,10 +81,9 @@ impl Class {
             let routes = fits("routes", routes(&self.config))?;
             let _ = writeln!(text, "options lnet routes=\"{routes}\"");
         }
-        let others = parameters(&self.config);
-        if !others.is_empty() {
-            let _ = writeln!(text, "options lnet {}", others.join(" "));
-        }
+        let mut others = parameters(&self.config);
+        others.extend(timing.parameters());
+        let _ = writeln!(text, "options lnet {}", others.join(" "));
         Ok(text)
     }
 

@@ -2,6 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::config::Timing;
 use crate::machine::{Machine, Origin, Role};
 use crate::metrics::data_modules;
 use crate::report::pictures::{self, PANELS_MAX, group_colour, module_count};
@@ -366,11 +367,16 @@ fn failures(machine: &Machine, study: &Study) -> Markup {
             .unwrap_or(std::cmp::Ordering::Equal)
     });
     let peak = |value: Option<f64>| value.map_or_else(String::new, |v| format!("{v:.1}"));
+    let timing = Timing::PLANNED;
     html! {
         section id="failures" {
             h2 { "Failures" }
             p {
-                "When a module dies, LNet goes on with the living gateway of best priority. Of " (study.failures.len())
+                "When a module dies, LNet goes on with the living gateway of best priority: the configurations of "
+                code { "fgr config" } " give backups the priorities 1, 2, … in the order of the plan. Until the failure is noticed, "
+                "its clients' messages are lost: at most " (timing.check_interval) " s when connections are refused, "
+                (timing.check_interval + timing.ping_timeout) " s when the module hangs, with the intervals that "
+                code { "fgr config" } " sets. Of " (study.failures.len())
                 " single-module failures the most that are lost is " (count(lost(study))) " pairs of a client and a net. The worst "
                 (worst.len().min(FAILURES)) ":"
             }

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use fgr::check::{Finding, Report, Rollout, check, rollout};
+use fgr::check::{Direction, FailureKind, Finding, Outage, Report, Rollout, check, rollout};
 use fgr::config::Site;
 use fgr::diff::differences;
 use lnet_types::expr::NetExpr;
 
-use super::site::{read_directory, read_files};
+use super::site::{read_directory, read_files, timing};
 use crate::common::{NOT_SO, print_bytes};
 
 /// Findings that are printed of each kind of list.
@@ -20,10 +20,11 @@ const SHOWN: usize = 50;
 /// Arguments of `finerail fgr check`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Every client reaches every net through a primary and a backup; a reply takes the gateway of its
-request, now and after any single router or blade failed; no gateway is dead; and there is an order
-of roll-out in which that holds all the time. Exit code 0 when this is so, 1 when it is not, 2 for
-inputs that are wrong.
+Every client reaches every net through a primary and a backup; what clients ask and what servers
+start arrives, now, after any single router, blade or adapter of a router failed, and when it
+returns; every route is up; and there is an order of roll-out in which nothing is lost. Exit code 0
+when this is so, 1 when it is not, 2 for inputs that are wrong. Then it says how long a failure goes
+unnoticed, and how many pairs of a client and a server lose messages meanwhile.
 
 Examples:
   finerail fgr config --machine synthetic:6x8x4:2x3x1 --client-net tcp100 -o conf
@@ -37,6 +38,10 @@ pub(crate) struct CheckArgs {
     /// Nets of the servers, when files are given: o2ib201 or o2ib[201-236]
     #[arg(long, value_name = "NETS", value_delimiter = ' ')]
     server_nets: Vec<NetExpr>,
+    /// How nodes watch their gateways, when files are given: their options of the lnet module; without
+    /// it LNet's defaults
+    #[arg(long, value_name = "FILE")]
+    module_options: Option<PathBuf>,
     /// Compare files with this plan as well: a directory that 'finerail fgr config' wrote
     #[arg(long, value_name = "DIR")]
     planned: Option<PathBuf>,
@@ -47,13 +52,16 @@ pub(crate) struct CheckArgs {
 
 /// Runs `finerail fgr check`.
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let site = match &args.paths[..] {
+    let mut site = match &args.paths[..] {
         [directory] if directory.is_dir() => read_directory(directory)?,
         _ if args.server_nets.is_empty() => {
             bail!("say which nets the servers are on: --server-nets 'o2ib[201-236]'")
         }
         files => read_files(files, &args.server_nets)?,
     };
+    if let Some(path) = &args.module_options {
+        site.timing = timing(path)?;
+    }
     let report = check(&site);
     let mut text = String::new();
     findings(&report, &mut text)?;
@@ -88,11 +96,52 @@ fn findings(report: &Report, out: &mut String) -> std::fmt::Result {
         return writeln!(out, "nothing proved: no client and server behind a router");
     }
     let verdict = if errors.is_empty() {
-        "proved: every reply takes its request's gateway, now and after any single failure"
+        "proved: requests and what servers start arrive, now and after any single failure"
     } else {
         "not proved"
     };
-    writeln!(out, "{verdict} ({pairs} pairs, {states} states of classes)")
+    writeln!(out, "{verdict} ({pairs} pairs, {states} states of classes)")?;
+    outages(report, out)
+}
+
+/// What failures cost until they are noticed.
+fn outages(report: &Report, out: &mut String) -> std::fmt::Result {
+    let (interval, timeout) = (report.timing.check_interval, report.timing.ping_timeout);
+    writeln!(
+        out,
+        "gateways are checked every {interval} s, a ping may take {timeout} s; lost by the worst failure:"
+    )?;
+    for kind in FailureKind::ALL {
+        for direction in Direction::ALL {
+            let mut outages = report.outages.iter();
+            let of =
+                |outage: &&Outage| (outage.failure.kind, outage.direction) == (kind, direction);
+            if let Some(outage) = outages.find(of) {
+                line(outage, out)?;
+            }
+        }
+    }
+    writeln!(
+        out,
+        "  a client, a server, or the adapter of one: its own messages until it is repaired"
+    )?;
+    writeln!(out, "what returns is used again within {interval} s")
+}
+
+fn line(outage: &Outage, out: &mut String) -> std::fmt::Result {
+    let (failure, direction, pairs) = (&outage.failure, outage.direction, outage.pairs);
+    write!(out, "  {failure}: {direction}, {pairs} pairs, ")?;
+    match outage.unnoticed {
+        Some(unnoticed) => {
+            let (shown, silent) = (unnoticed.shown, unnoticed.silent);
+            write!(out, "{shown} s, {silent} s when it fails in silence")?;
+            match outage.lasting {
+                0 => writeln!(out),
+                lasting => writeln!(out, "; {lasting} of them until it is repaired"),
+            }
+        }
+        None => writeln!(out, "until it is repaired"),
+    }
 }
 
 fn list(kind: &str, found: &[&Finding], out: &mut String) -> std::fmt::Result {

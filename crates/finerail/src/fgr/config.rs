@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use fgr::config::{
-    BackupPriority, ModprobeRefusal, Preference, Scheme, Server, Site, SiteFiles, read_servers,
+    BackupPriority, Form, ModprobeRefusal, Scheme, Server, Site, SiteFiles, Timing, read_servers,
 };
 use fgr::{Machine, Plan};
 use lnet_types::Net;
@@ -21,8 +21,10 @@ use super::output;
 /// Arguments of `finerail fgr config`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Writes classes/NAME.yaml (for lnetctl import), classes/NAME.conf (for modprobe.d, where a kernel
-takes it), nodes.csv (the class and the NIDs of every node) and inventory.yaml (for Ansible).
+Writes classes/NAME.yaml (for lnetctl import), module.conf (for modprobe.d, beside the YAML: how
+gateways are watched), classes/NAME.conf (for modprobe.d, instead of both, where a kernel takes it),
+nodes.csv (the class and the NIDs of every node) and inventory.yaml (for Ansible).
+docs/router-failures.md says what happens when a router fails, and what these options do to it.
 
 Example:
   finerail fgr config --machine synthetic:6x8x4:2x3x1 --client-net tcp100 --client-interface hsn0 \\
@@ -44,7 +46,8 @@ pub(crate) struct ConfigArgs {
 /// How nodes are addressed, and how routes are preferred.
 #[derive(clap::Args, Clone)]
 pub(crate) struct SchemeArgs {
-    /// The net before that of the first slot: gni100 makes gni101, gni102, ... for the clients
+    /// The net before that of the first slot: gni100 makes gni101, gni102, ... for the clients; the one
+    /// net of clients in the multi-rail form
     #[arg(long, value_name = "NET", default_value = "gni100")]
     client_net: Net,
     /// The interface of clients, and of routers towards them
@@ -68,20 +71,34 @@ pub(crate) struct SchemeArgs {
     /// Addresses of synthetic servers are counted from the one after this
     #[arg(long, value_name = "ADDRESS", default_value = "10.3.0.0")]
     server_addresses: Ipv4Addr,
+    /// How clients are tied to their routers
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = FormArg::SlotNets)]
+    form: FormArg,
     /// Priorities of backups
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Backups::Equal)]
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Backups::Ranked)]
     backup_priorities: Backups,
-    /// Choose the primary by a selection rule (lnetctl udsp) instead of route priorities
-    #[arg(long)]
-    udsp: bool,
+    /// Seconds between two pings of a gateway (alive_router_check_interval)
+    #[arg(long, value_name = "SECONDS", default_value_t = Timing::PLANNED.check_interval)]
+    check_interval: u32,
+    /// Seconds that such a ping may take (router_ping_timeout)
+    #[arg(long, value_name = "SECONDS", default_value_t = Timing::PLANNED.ping_timeout)]
+    ping_timeout: u32,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum FormArg {
+    /// Discovery off, a net of clients for each slot of routers
+    SlotNets,
+    /// Discovery on, one net of clients; selection rules (lnetctl udsp) choose the routers
+    MultiRail,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Backups {
-    /// 1 for all: they share what the primary leaves
-    Equal,
     /// 1, 2, ... in the order of the plan
     Ranked,
+    /// 1 for all: they share what the primary leaves
+    Equal,
 }
 
 impl SchemeArgs {
@@ -97,10 +114,13 @@ impl SchemeArgs {
                 Backups::Equal => BackupPriority::Equal,
                 Backups::Ranked => BackupPriority::Ranked,
             },
-            preference: if self.udsp {
-                Preference::Rule
-            } else {
-                Preference::Priority
+            form: match self.form {
+                FormArg::SlotNets => Form::SlotNets,
+                FormArg::MultiRail => Form::MultiRail,
+            },
+            timing: Timing {
+                check_interval: self.check_interval,
+                ping_timeout: self.ping_timeout,
             },
         };
         let servers = self.servers(machine)?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
-use fgr::config::{ClassText, Site, nids, read_nodes, read_udsp};
+use fgr::config::{ClassText, Site, Timing, nids, read_nodes, read_timing, read_udsp};
 use lnet_types::Net;
 use lnet_types::expr::NetExpr;
 
@@ -31,7 +31,17 @@ pub(super) fn read_directory(directory: &Path) -> anyhow::Result<Site> {
         };
         classes.insert(name.to_owned(), ClassText { config, rules });
     }
-    Ok(Site::from_lines(lines, &classes))
+    let mut site = Site::from_lines(lines, &classes);
+    let options = directory.join("module.conf");
+    if options.exists() {
+        site.timing = timing(&options)?;
+    }
+    Ok(site)
+}
+
+/// How gateways are watched, from a file of module options.
+pub(super) fn timing(path: &Path) -> anyhow::Result<Timing> {
+    Ok(read_timing(&path.display().to_string(), &read(path)?)?)
 }
 
 /// Configurations of nodes, a file each, named like the node.

@@ -59,6 +59,8 @@ struct Record {
     sends: u8,
     /// The response or its absence was told.
     answered: bool,
+    /// The response was told.
+    responded: bool,
     cancelled: bool,
     /// The last event of its descriptor was seen.
     ended: bool,
@@ -190,6 +192,8 @@ impl Checker {
             EventKind::Ack | EventKind::Reply | EventKind::Timeout
         );
         record.answered |= answers;
+        record.responded |=
+            matches!(event.kind, EventKind::Ack | EventKind::Reply) && event.status.is_ok();
         let late = answers
             && record
                 .started
@@ -216,6 +220,18 @@ impl Checker {
                 format!("operation {operation}: {kind:?} after its deadline"),
             );
         }
+    }
+
+    /// Operations that were begun and have had no response, of those that want one.
+    pub(crate) fn unanswered(&self, plan: &Plan) -> Vec<u32> {
+        let operations = (0_u32..).zip(self.records.iter().zip(&plan.operations));
+        let is_unanswered = |record: &Record, kind: OperationKind| {
+            record.started.is_some() && !record.responded && kind != OperationKind::Put
+        };
+        operations
+            .filter(|(_, (record, spec))| is_unanswered(record, spec.kind))
+            .map(|(index, _)| index)
+            .collect()
     }
 
     /// A core called a message of another one illegal.

@@ -189,6 +189,8 @@ fn add_group(
             nis,
             routing: group.routing,
             buffers: RouterBuffers::default(),
+            discovery: true,
+            drop_asym_route: false,
             routes: Vec::new(),
             rules: rules.clone(),
         });
@@ -423,6 +425,7 @@ impl Compiled {
                             .min(SPAN_MAX_NS),
                         from,
                         to,
+                        to_ni: 0,
                         kind: traffic.kind,
                         length: traffic.length,
                         cancel_after: 0,

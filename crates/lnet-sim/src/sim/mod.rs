@@ -227,6 +227,7 @@ impl Sim {
         Outcome {
             summary: self.tally.into_summary(),
             violation: self.checker.violation().cloned(),
+            unanswered: self.checker.unanswered(&self.plan),
             trace: self.trace.into_text(),
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use lnet_core::{
-    Core, CoreConfig, Entropy, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, MessageStatus,
-    NiConfig, NiId, Place, RouterBuffer, RxId, Transmit,
+    Core, CoreConfig, Entropy, Globals, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec,
+    MessageStatus, NiConfig, NiId, Place, RouterBuffer, RxId, Transmit,
 };
 use lnet_types::{Nid, ProcessId, Time};
 use rustc_hash::FxHashMap;
@@ -112,8 +112,12 @@ pub(super) fn places(plan: &Plan) -> FxHashMap<Nid, PortId> {
 pub(super) fn all(plan: &Plan, fabric: &mut Fabric) -> Vec<Node> {
     let places = places(plan);
     let mut peers: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); plan.world.nodes.len()];
+    let discovers = |node: u32| {
+        let spec = plan.world.nodes.get(node as usize);
+        spec.is_some_and(|spec| spec.discovery)
+    };
     let mut know = |a: u32, b: u32| {
-        if let Some(known) = peers.get_mut(a as usize).filter(|_| a != b) {
+        if let Some(known) = peers.get_mut(a as usize).filter(|_| a != b && discovers(a)) {
             known.insert(b);
         }
     };
@@ -236,7 +240,10 @@ fn core_of(plan: &Plan, spec: &NodeSpec, cookie: u64, now: Time) -> Core {
     let config = CoreConfig {
         entropy: Entropy::from_seed(plan.seed ^ cookie),
         seed: plan.seed ^ cookie,
-        globals: plan.world.globals,
+        globals: Globals {
+            drop_asym_route: spec.drop_asym_route,
+            ..plan.world.globals
+        },
         buffers: spec.buffers,
         routing: spec.routing,
         pid: 12345,

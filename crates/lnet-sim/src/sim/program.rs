@@ -23,7 +23,8 @@ impl Sim {
             return;
         };
         let target = plan.world.nodes.get(operation.to as usize);
-        let Some(target) = target.and_then(|node| node.nis.first()).map(|ni| ni.nid) else {
+        let target = target.and_then(|node| node.nis.get(usize::from(operation.to_ni)));
+        let Some(target) = target.map(|ni| ni.nid) else {
             return;
         };
         let now = self.time();

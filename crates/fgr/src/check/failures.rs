@@ -1,0 +1,223 @@
+//! What can fail at once, how long that goes unnoticed, and what is lost meanwhile.
+//!
+//! ```text
+//!   failure ──── unnoticed: messages still go there, and are lost ────▶ other routers ──▶ repaired
+//!            I: check interval, T: ping timeout
+//!            the sender's gateway refuses, or is known down:  at most I
+//!            it says nothing:                                 at most I + T
+//!            its far side says nothing:                       at most 2 I + T: the router finds its
+//!                                                             interface quiet, then the next ping tells
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
+
+use lnet_types::{LndType, Net, Nid};
+
+use crate::check::Direction;
+use crate::check::index::{Index, Router, State};
+use crate::check::passage::Conversation;
+use crate::config::Timing;
+
+/// The kinds of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FailureKind {
+    /// A router node.
+    Router,
+    /// A module: all router nodes of a blade.
+    Module,
+    /// A router's interface towards the clients.
+    ClientSide,
+    /// A router's interface towards the servers.
+    ServerSide,
+    /// A leaf switch: every interface on a net behind the routers.
+    Leaf,
+}
+
+impl FailureKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Router,
+        Self::Module,
+        Self::ClientSide,
+        Self::ServerSide,
+        Self::Leaf,
+    ];
+
+    /// The failure in words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Router => "router",
+            Self::Module => "module",
+            Self::ClientSide => "client side of router",
+            Self::ServerSide => "server side of router",
+            Self::Leaf => "leaf",
+        }
+    }
+
+    /// How long a failure goes unnoticed at most; `None`: no other router helps.
+    #[must_use]
+    pub fn unnoticed(self, direction: Direction, timing: Timing) -> Option<Unnoticed> {
+        let (interval, timeout) = (timing.check_interval, timing.ping_timeout);
+        let far = match (self, direction) {
+            (Self::Leaf, _) => return None,
+            (Self::Router | Self::Module, _)
+            | (Self::ClientSide, Direction::Requests)
+            | (Self::ServerSide, Direction::ServerStarted) => 0,
+            (Self::ClientSide, Direction::ServerStarted)
+            | (Self::ServerSide, Direction::Requests) => interval,
+        };
+        Some(Unnoticed {
+            shown: interval,
+            silent: interval.saturating_add(timeout).saturating_add(far),
+        })
+    }
+}
+
+/// Seconds until a failure is noticed, at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unnoticed {
+    /// When it shows: a connection is refused, or a link is known to be down.
+    pub shown: u32,
+    /// When it does not: a node hangs, packets vanish.
+    pub silent: u32,
+}
+
+/// One thing that can fail.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Failure {
+    /// What kind of thing.
+    pub kind: FailureKind,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.name(), self.name)
+    }
+}
+
+/// What the worst failure of a kind costs one direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// The failure that concerns most pairs.
+    pub failure: Failure,
+    /// Which direction.
+    pub direction: Direction,
+    /// Pairs of a client and a server that lose messages until the failure is noticed.
+    pub pairs: u64,
+    /// Of these, pairs that lose messages until it is repaired.
+    pub lasting: u64,
+    /// How long it goes unnoticed; `None`: it lasts until the repair.
+    pub unnoticed: Option<Unnoticed>,
+}
+
+/// Pairs that each failure concerns, while it is unnoticed and after.
+#[derive(Default)]
+pub(super) struct Tally(BTreeMap<(Failure, Direction), (u64, u64)>);
+
+impl Tally {
+    pub(super) fn add(&mut self, failure: &Failure, direction: Direction, pairs: u64, lasts: bool) {
+        let entry = self.0.entry((failure.clone(), direction)).or_default();
+        entry.0 += pairs;
+        entry.1 += if lasts { pairs } else { 0 };
+    }
+
+    /// The worst of each kind and direction.
+    pub(super) fn outages(self, timing: Timing) -> Vec<Outage> {
+        let mut worst: BTreeMap<(FailureKind, Direction), Outage> = BTreeMap::new();
+        for ((failure, direction), (pairs, lasting)) in self.0 {
+            let outage = Outage {
+                unnoticed: failure.kind.unnoticed(direction, timing),
+                failure,
+                direction,
+                pairs,
+                lasting,
+            };
+            let key = (outage.failure.kind, direction);
+            let known = worst.get(&key).map(|known| (known.lasting, known.pairs));
+            if known.is_none_or(|known| known < (lasting, pairs)) {
+                worst.insert(key, outage);
+            }
+        }
+        worst.into_values().collect()
+    }
+}
+
+/// Every single failure that can make a difference to a pair, with the state that it leaves.
+pub(super) fn failures(index: &Index<'_>, pair: &Conversation<'_>) -> Vec<(Failure, State)> {
+    let there = pair.client.routes(pair.net).iter();
+    let routes = there.chain(pair.server.routes(pair.session));
+    let routers = routes.filter_map(|route| index.router(route.gateway));
+    let numbers: BTreeSet<usize> = routers.map(|router| router.number).collect();
+    let mut found = Vec::new();
+    let mut blades: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    for router in index.routers(&numbers) {
+        found.push((
+            Failure {
+                kind: FailureKind::Router,
+                name: router.name.to_owned(),
+            },
+            State {
+                dead: BTreeSet::from([router.number]),
+                ..State::default()
+            },
+        ));
+        if let Some(blade) = router.blade {
+            blades.entry(blade).or_default().insert(router.number);
+        }
+        found.extend(sides(router, pair.net));
+    }
+    found.extend(blades.into_iter().map(|(blade, dead)| {
+        let failure = Failure {
+            kind: FailureKind::Module,
+            name: blade.to_owned(),
+        };
+        (
+            failure,
+            State {
+                dead,
+                ..State::default()
+            },
+        )
+    }));
+    found.push((
+        Failure {
+            kind: FailureKind::Leaf,
+            name: pair.net.to_string(),
+        },
+        State {
+            net: Some(pair.net),
+            ..State::default()
+        },
+    ));
+    found
+}
+
+/// The failures of a router's network adapters: NIDs of one LND with one address share one.
+fn sides(router: &Router<'_>, server_net: Net) -> Vec<(Failure, State)> {
+    let mut adapters: BTreeMap<(LndType, Option<IpAddr>, u32), BTreeSet<Nid>> = BTreeMap::new();
+    for &nid in router.nids {
+        let adapter = (nid.net().lnd, nid.ip(), nid.number());
+        adapters.entry(adapter).or_default().insert(nid);
+    }
+    let failures = adapters.into_values().map(|nids| {
+        let is_server_side = nids.iter().any(|nid| nid.net() == server_net);
+        let kind = match is_server_side {
+            true => FailureKind::ServerSide,
+            false => FailureKind::ClientSide,
+        };
+        let name = router.name.to_owned();
+        (
+            Failure { kind, name },
+            State {
+                nids,
+                ..State::default()
+            },
+        )
+    });
+    failures.collect()
+}

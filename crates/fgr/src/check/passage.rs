@@ -1,0 +1,109 @@
+//! What becomes of a message between a client and a server, given what is down and what the sender knows
+//! of that.
+//!
+//! ```text
+//!   sender ──route──▶ gateway's NI │ NI on the receiver's net ──▶ receiver
+//!     │                 works?     │        works?                  │ accepts it from this NI?
+//!     └ takes the best of the routes that it believes usable        └ answers the same way back
+//! ```
+//!
+//! The answer takes the router of the request (selection, section 2.4), so it comes back when the
+//! request came through: the interfaces are the same, and the sender has the route.
+
+use lnet_types::{Net, Nid};
+
+use crate::check::index::{Index, Party, State};
+use crate::check::{Direction, Loss};
+
+/// The ways that messages of one direction may take.
+pub(super) struct Passages {
+    /// The gateways; none when the sender knows no usable route.
+    pub(super) gateways: Vec<Nid>,
+    /// They are not on the net of the sender's usual source NID, which therefore becomes another one.
+    pub(super) moves: bool,
+}
+
+/// A client and a server that talk, and by which NIDs.
+pub(super) struct Conversation<'a> {
+    pub(super) client: &'a Party<'a>,
+    pub(super) server: &'a Party<'a>,
+    /// The server's net.
+    pub(super) net: Net,
+    /// The net of the client's source NID, by which the server knows it.
+    pub(super) session: Net,
+    /// Gateways that the client's rules prefer.
+    pub(super) by_client: &'a [Nid],
+    /// Gateways that the server's rules prefer.
+    pub(super) by_server: &'a [Nid],
+}
+
+impl Conversation<'_> {
+    /// Sender, receiver, the receiver's net, the sender's, and the gateways that the sender prefers.
+    fn ends(&self, direction: Direction) -> (&Party<'_>, &Party<'_>, Net, Net, &[Nid]) {
+        let (client, server) = (self.client, self.server);
+        match direction {
+            Direction::Requests => (client, server, self.net, self.session, self.by_client),
+            Direction::ServerStarted => (server, client, self.session, self.net, self.by_server),
+        }
+    }
+
+    /// The ways of messages when the sender believes this to be down.
+    pub(super) fn passages(
+        &self,
+        index: &Index<'_>,
+        direction: Direction,
+        view: &State,
+    ) -> Passages {
+        let (from, _, target, source, preferred) = self.ends(direction);
+        let best = |source| index.best(from, target, source, preferred, view);
+        let mut gateways = best(Some(source));
+        // What a server sends comes from the NID that the client asked, always.
+        let moves = gateways.is_empty() && direction == Direction::Requests;
+        if moves {
+            gateways = best(None);
+        }
+        Passages { gateways, moves }
+    }
+
+    /// Why messages are lost, at least those on some of the ways, when this is down.
+    pub(super) fn loss(
+        &self,
+        index: &Index<'_>,
+        direction: Direction,
+        passages: &Passages,
+        real: &State,
+    ) -> Option<Loss> {
+        let (_, to, target, _, _) = self.ends(direction);
+        if passages.gateways.is_empty() {
+            return Some(Loss::NoRoute);
+        }
+        let mut gateways = passages.gateways.iter();
+        gateways.find_map(|&gateway| loss(index, gateway, to, target, real))
+    }
+}
+
+fn loss(
+    index: &Index<'_>,
+    gateway: Nid,
+    to: &Party<'_>,
+    target: Net,
+    real: &State,
+) -> Option<Loss> {
+    let router = index.router(gateway)?;
+    let name = || router.name.to_owned();
+    let sender = router.nid_on(target);
+    let Some(sender) = sender.filter(|&nid| index.works(nid, real)) else {
+        return Some(Loss::NotForwarded { router: name() });
+    };
+    if !index.works(gateway, real) {
+        return Some(Loss::NotForwarded { router: name() });
+    }
+    if !index.accepts(to, gateway.net(), sender) {
+        return Some(Loss::Dropped {
+            by: to.class.name.clone(),
+            router: name(),
+            sender,
+        });
+    }
+    None
+}
