@@ -1,6 +1,6 @@
 //! The portals interface: match entries, descriptors, lazy portals (sections 5.2 and 5.4).
 
-use lnet_types::Time;
+use lnet_types::{Nid, Time};
 use lnet_wire::{LNET_MTU, LNET_PORTAL};
 use thiserror::Error;
 
@@ -178,6 +178,13 @@ impl Core {
         }
         self.cancel_landings(md);
         Ok(())
+    }
+
+    /// The next hop of the last operation that was sent from a descriptor, written or not, while its response is
+    /// awaited and tracked.
+    #[must_use]
+    pub fn next_hop(&self, md: MdHandle) -> Option<Nid> {
+        Some(self.mds.get(md)?.tracked.as_ref()?.next_hop)
     }
 
     /// Removes a match entry, and its descriptor as [`Core::md_unlink`] does.

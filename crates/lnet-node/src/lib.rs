@@ -46,7 +46,7 @@ mod stats;
 
 pub use lnet_core::{
     Errno, Event, EventKind, GetRequest, InsertPosition, MdHandle, MdOptions, PortalError,
-    PutRequest,
+    PutRequest, SendHints,
 };
 pub use lnet_tcp::{AcceptMode, SourcePorts};
 

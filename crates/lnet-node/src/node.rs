@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use lnet_config::Config;
 use lnet_core::{
     Core, GetRequest, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, PortalError, PutRequest,
+    SendHints,
 };
 use lnet_types::{Nid, ProcessId, Time};
 use mio::{Events, Poll, Token, Waker};
@@ -299,8 +300,24 @@ impl Node {
     ///
     /// The descriptor is unknown or exhausted. What happens to the message comes as events.
     pub fn put(&self, put: PutRequest) -> Result<(), NodeError> {
+        self.put_hinted(put, SendHints::default())
+    }
+
+    /// As [`Node::put`], with hints for the choice of the path.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn put_hinted(&self, put: PutRequest, hints: SendHints) -> Result<(), NodeError> {
         self.shared
-            .with_engine(|engine, now| Ok(engine.side.core.put(put, now)?))
+            .with_engine(|engine, now| Ok(engine.side.core.hinted_put(put, hints, now)?))
+    }
+
+    /// The next hop of what was sent from a descriptor, written or not, while its answer is awaited: what
+    /// [`SendHints::avoid`] takes when it does not come.
+    #[must_use]
+    pub fn next_hop(&self, md: MdHandle) -> Option<Nid> {
+        self.with_core(|core, _| core.next_hop(md))
     }
 
     /// Fetches into a bound descriptor's memory from a match entry of the target.
@@ -309,12 +326,21 @@ impl Node {
     ///
     /// The descriptor is unknown, exhausted, or not writable. What happens comes as events.
     pub fn get(&self, get: GetRequest) -> Result<(), NodeError> {
+        self.get_hinted(get, SendHints::default())
+    }
+
+    /// As [`Node::get`], with hints for the choice of the path.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn get_hinted(&self, get: GetRequest, hints: SendHints) -> Result<(), NodeError> {
         self.shared.with_engine(|engine, now| {
             let registered = engine.side.memory.registered(get.md);
             if registered.is_some_and(|registered| matches!(registered.memory, Memory::Source(_))) {
                 return Err(NodeError::NotWritable);
             }
-            Ok(engine.side.core.get(get, now)?)
+            Ok(engine.side.core.hinted_get(get, hints, now)?)
         })
     }
 

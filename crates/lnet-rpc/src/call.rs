@@ -9,8 +9,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use lnet_node::{EventKind, GetRequest, Md, MdHandle, Memory, NodeError, NodeEvent, PutRequest};
-use lnet_types::Time;
+use lnet_node::{
+    EventKind, GetRequest, Md, MdHandle, Memory, NodeError, NodeEvent, PutRequest, SendHints,
+};
+use lnet_types::{Nid, Time};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
@@ -229,14 +231,15 @@ impl<'a> Call<'a> {
                 .threshold(2)
                 .user(tag);
             let md = self.bind(transfer, md, tag, piece, EventKind::Reply)?;
-            self.shared.node.get(GetRequest {
+            let get = GetRequest {
                 md,
                 source: self.address.local,
                 target: self.address.process,
                 portal: BULK_PORTAL,
                 match_bits: self.address.bulk_bits,
                 offset: piece.offset,
-            })?;
+            };
+            self.shared.node.get_hinted(get, self.hints())?;
             tag = self.shared.next_tag();
         }
         Ok(())
@@ -277,7 +280,7 @@ impl<'a> Call<'a> {
         let md = Md::source(data).threshold(2).user(tag);
         let md = self.bind(transfer, md, tag, piece, EventKind::Ack)?;
         self.shared.counting.bulk_written.add(u64::from(piece.len));
-        self.shared.node.put(PutRequest {
+        let put = PutRequest {
             md,
             ack: true,
             source: self.address.local,
@@ -286,8 +289,18 @@ impl<'a> Call<'a> {
             match_bits: self.address.bulk_bits,
             offset: piece.offset,
             hdr_data: u64::from(piece.index),
-        })?;
+        };
+        self.shared.node.put_hinted(put, self.hints())?;
         Ok(())
+    }
+
+    fn hints(&self) -> SendHints {
+        self.shared.silent.hints(self.shared.clock.now())
+    }
+
+    fn note_silent(&self, hop: Nid) {
+        let (target, now) = (self.address.process.nid, self.shared.clock.now());
+        self.shared.silent.note(hop, target, now);
     }
 
     /// Binds a piece's descriptor so that its events come to this call's mail.
@@ -350,6 +363,13 @@ impl<'a> Call<'a> {
             return;
         }
         self.address = address;
+        // The client heard nothing for as long as it gives an attempt: the oldest piece hangs. Later ones may
+        // only have missed the client's match entry, which goes with its attempt. Tags count up.
+        let hanging = transfer.flights.iter().filter(|(_, it)| !it.has_moved);
+        let oldest = hanging.min_by_key(|&(&tag, _)| tag);
+        if let Some(hop) = oldest.and_then(|(_, oldest)| self.shared.node.next_hop(oldest.md)) {
+            self.note_silent(hop);
+        }
         self.abandon(transfer);
         transfer.flights.clear();
         transfer.window.restart();
@@ -369,16 +389,19 @@ impl<'a> Call<'a> {
         if has_moved {
             transfer.window.done(tag).map(|piece| (piece, memory))
         } else {
+            if matches!(event.event.kind, EventKind::Send | EventKind::Timeout) {
+                self.note_silent(event.event.sender);
+            }
             transfer.window.failed(tag);
             None
         }
     }
 
-    /// Lets go of what is under way; its memory is freed when the node gives it back.
+    /// Lets go of what is under way, arriving or not; its memory is freed when the node gives it back.
     fn abandon(&self, transfer: &Transfer) {
         for flight in transfer.flights.values() {
             // Refused when its last event is on its way already.
-            let _going = self.shared.node.unlink(flight.md);
+            let _going = self.shared.node.cancel(flight.md);
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::entropy::{Entropy, MatchBits};
 use crate::exchange::{Exchange, Question};
 use crate::proto::{ClientId, OPCODE_CONNECT, OPCODE_GOODBYE, REQUEST_BODY_MAX, RESERVED_OPCODES};
 use crate::retry::{Idempotence, Schedule};
+use crate::silent::SilentGateway;
 
 /// Options of a client.
 #[derive(Clone, Debug)]
@@ -151,6 +152,7 @@ pub(crate) struct Shared {
     pub(crate) bits: MatchBits,
     pub(crate) clock: Clock,
     pub(crate) counting: ClientCounting,
+    pub(crate) silent: SilentGateway,
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -192,6 +194,7 @@ impl Client {
             bits: MatchBits::new(entropy),
             clock: Clock::start(),
             counting: ClientCounting::default(),
+            silent: SilentGateway::default(),
             state: Mutex::new(state),
             ended: Condvar::new(),
         };

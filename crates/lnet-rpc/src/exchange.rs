@@ -6,7 +6,7 @@
 //!     │  attach reply ME (bits r1), bulk ME (bits b1)       │
 //!     │── PUT request {xid, attempt 1, r1, b1} ───────────▶│ executes
 //!     │◀────────────────── GET or PUT pieces at b1 ────────│
-//!     ✕  nothing heard: unlink b1, take the memory back     │
+//!     ✕  nothing heard: cancel b1, take the memory back     │
 //!     │  attach r2, b2; r1 stays                            │
 //!     │── PUT request {xid, attempt 2, r2, b2} ───────────▶│ same call: pieces not yet
 //!     │◀────────────────── pieces at b2 ───────────────────│ acknowledged go on at b2
@@ -17,6 +17,9 @@
 //! acknowledged, stays where it is, and the server never sends it again; what comes late at match bits
 //! that are gone matches nothing and is dropped by LNet.
 //!
+//! A router that hangs in the middle of a piece keeps nothing: cancelling cuts the piece off. A request that
+//! nobody acknowledged takes another gateway the next time, while there is one.
+//!
 //! A call keeps to the session that its first attempt named. Were it to adopt a session that another
 //! thread opened meanwhile, a call that may run once could run again in the server's next life.
 
@@ -25,7 +28,7 @@ use lnet_node::{
     Errno, EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Memory, NodeError,
     NodeEvent, PutRequest, WaitError,
 };
-use lnet_types::{ProcessId, Time};
+use lnet_types::{Nid, ProcessId, Time};
 use tracing::debug;
 
 use crate::client::{Bulk, CallError, Request, Response, Session, Shared};
@@ -141,7 +144,7 @@ impl<'a> Exchange<'a> {
             match self.state.next(self.shared.clock.now(), has_memory) {
                 Step::End(end) => return Ok(end),
                 Step::Send(attempt) => self.send(attempt)?,
-                Step::Reclaim => self.unlink_where(|attached| attached.role == Role::Bulk),
+                Step::Reclaim => self.cancel_bulk(),
                 Step::Wait(until) => self.wait(until)?,
                 Step::Connect => self.change_session(reconnect)?,
             }
@@ -175,6 +178,7 @@ impl<'a> Exchange<'a> {
 
     fn send(&mut self, attempt: u32) -> Result<(), CallError> {
         self.shared.counting.attempts.one();
+        self.note_silent_gateway();
         let reply_bits = self.shared.bits.draw();
         let bulk_bits = self.shared.bits.draw();
         let reply = Md::sink(vec![0; MESSAGE_MAX])
@@ -206,7 +210,7 @@ impl<'a> Exchange<'a> {
             role: Role::Request,
             attempt,
         });
-        self.shared.node.put(PutRequest {
+        let put = PutRequest {
             md,
             ack: true,
             source: None,
@@ -215,8 +219,25 @@ impl<'a> Exchange<'a> {
             match_bits: REQUEST_MATCH_BITS,
             offset: 0,
             hdr_data: 0,
-        })?;
+        };
+        let hints = self.shared.silent.hints(self.shared.clock.now());
+        self.shared.node.put_hinted(put, hints)?;
         Ok(())
+    }
+
+    /// The last request, written or not, went through it, and the server did not acknowledge it.
+    fn note_silent_gateway(&self) {
+        let last = self.attached.iter().rev();
+        let mut requests = last.filter(|attached| attached.role == Role::Request);
+        let request = requests.next();
+        if let Some(hop) = request.and_then(|request| self.shared.node.next_hop(request.md)) {
+            self.note_silent(hop);
+        }
+    }
+
+    fn note_silent(&self, hop: Nid) {
+        let now = self.shared.clock.now();
+        self.shared.silent.note(hop, self.shared.server, now);
     }
 
     fn attach(
@@ -286,6 +307,10 @@ impl<'a> Exchange<'a> {
 
     fn request_event(&mut self, event: &NodeEvent, attempt: u32) {
         let now = self.shared.clock.now();
+        let is_lost = event.event.status.is_err() || event.event.kind == EventKind::Timeout;
+        if is_lost && attempt == self.state.attempts() {
+            self.note_silent(event.event.sender);
+        }
         match (event.event.kind, event.event.status) {
             (EventKind::Send, Err(errno)) => {
                 self.failure = Some(errno);
@@ -307,7 +332,8 @@ impl<'a> Exchange<'a> {
     }
 
     fn bulk_event(&mut self, event: NodeEvent, attempt: u32) {
-        if matches!(event.event.kind, EventKind::Put | EventKind::Get) {
+        let has_moved = matches!(event.event.kind, EventKind::Put | EventKind::Get);
+        if has_moved && event.event.status.is_ok() {
             self.state.alive(attempt, self.shared.clock.now());
         }
         if let (CallMemory::Receive(memory @ None), Some(Memory::Sink(room))) =
@@ -383,7 +409,7 @@ impl<'a> Exchange<'a> {
     /// The received bulk. The server has answered, so every piece is acknowledged and nothing holds the
     /// memory for long.
     fn reclaim(&mut self) -> Result<Vec<u8>, CallError> {
-        self.unlink_where(|attached| attached.role == Role::Bulk);
+        self.cancel_bulk();
         while let CallMemory::Receive(None) = self.memory {
             if self.shared.clock.now() >= self.question.deadline {
                 return Err(self.no_answer());
@@ -393,6 +419,15 @@ impl<'a> Exchange<'a> {
         match &mut self.memory {
             CallMemory::Receive(memory) => Ok(memory.take().unwrap_or_default()),
             CallMemory::None | CallMemory::Send(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Takes the bulk memory back, from a piece that is arriving too.
+    fn cancel_bulk(&self) {
+        let bulk = |attached: &&Attached| attached.role == Role::Bulk;
+        for attached in self.attached.iter().filter(bulk) {
+            // Refused when it is going anyway; its last event then comes by itself.
+            let _going = self.shared.node.cancel(attached.md);
         }
     }
 

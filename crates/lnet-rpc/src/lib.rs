@@ -31,6 +31,7 @@ mod jobs;
 pub mod proto;
 mod retry;
 mod server;
+mod silent;
 #[cfg(test)]
 mod simulation_tests;
 mod table;

@@ -24,7 +24,7 @@ use lnet_node::{
     EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Node, NodeError, NodeEvent,
     PutRequest, WaitError,
 };
-use lnet_types::Time;
+use lnet_types::{Nid, Time};
 use rustc_hash::{FxHashMap, FxHashSet};
 use thiserror::Error;
 use tracing::{debug, info, warn};
@@ -39,6 +39,7 @@ use crate::proto::{
     self, ClientId, MESSAGE_MAX, Outcome, REPLY_BODY_MAX, REPLY_PORTAL, REQUEST_MATCH_BITS,
     REQUEST_PORTAL, ReplyHeader, RequestHeader,
 };
+use crate::silent::SilentGateway;
 use crate::table::{Address, Admission, Limits, Table};
 
 /// Options of a server.
@@ -169,6 +170,7 @@ pub(crate) struct Shared {
     pub(crate) counting: ServerCounting,
     pub(crate) clock: Clock,
     pub(crate) buffers: Buffers,
+    pub(crate) silent: SilentGateway,
     incarnation: u64,
     tags: AtomicU64,
     is_stopping: AtomicBool,
@@ -204,6 +206,8 @@ enum Route {
         client: ClientId,
         xid: u64,
         acknowledged: bool,
+        /// Its next hop and its target, once it has been written.
+        hop: Option<(Nid, Nid)>,
     },
     /// An answer that nobody keeps account of.
     Answer,
@@ -339,6 +343,7 @@ impl Shared {
             options,
             counting: ServerCounting::default(),
             clock: Clock::start(),
+            silent: SilentGateway::default(),
             incarnation,
             tags: AtomicU64::new(REQUEST_TAG + 1),
             is_stopping: AtomicBool::new(false),
@@ -473,7 +478,11 @@ impl Shared {
                 client,
                 xid,
                 acknowledged,
+                hop,
             }) => {
+                if event.event.kind == EventKind::Send {
+                    *hop = Some((event.event.sender, event.event.target.nid));
+                }
                 *acknowledged |= event.event.kind == EventKind::Ack && event.event.status.is_ok();
                 match (*acknowledged, unlinked) {
                     (true, _) => table.delivered(*client, *xid),
@@ -530,6 +539,7 @@ impl Shared {
             }
             Admission::Replay(reply) => {
                 self.counting.replayed.one();
+                self.note_silent_gateway(header.client, header.xid, now);
                 self.send_reply(header.client, header.xid, address, reply);
             }
             Admission::Connected(session) => {
@@ -672,8 +682,23 @@ impl Shared {
                 client,
                 xid,
                 acknowledged: false,
+                hop: None,
             },
         );
+    }
+
+    /// A reply that the client asks for again, and did not acknowledge, went through it.
+    fn note_silent_gateway(&self, asked: ClientId, for_xid: u64, now: Time) {
+        let state = self.state();
+        let lost = state.routes.values().find_map(|route| match *route {
+            Route::Reply {
+                client, xid, hop, ..
+            } if client == asked && xid == for_xid => hop,
+            _ => None,
+        });
+        if let Some((hop, target)) = lost {
+            self.silent.note(hop, target, now);
+        }
     }
 
     fn send(&self, reply: Bytes, address: Address, route: Route) {
@@ -683,7 +708,7 @@ impl Shared {
             .node
             .bind(&self.queue, Md::source(reply).threshold(2).user(tag));
         let sent = bound.and_then(|md| {
-            self.node.put(PutRequest {
+            let put = PutRequest {
                 md,
                 ack: true,
                 source: address.local,
@@ -692,7 +717,9 @@ impl Shared {
                 match_bits: address.reply_bits,
                 offset: 0,
                 hdr_data: 0,
-            })
+            };
+            let hints = self.silent.hints(self.clock.now());
+            self.node.put_hinted(put, hints)
         });
         if let Err(error) = sent {
             self.unroute(tag);

@@ -16,8 +16,8 @@ pub(crate) fn nid(text: &str) -> Nid {
     text.parse().unwrap()
 }
 
-/// Starts a node with these interfaces and further sections of configuration.
-pub(crate) fn start(port: u16, nids: &[&str], more: &str) -> Node {
+/// A configuration of these interfaces and further sections.
+pub(crate) fn configuration(nids: &[&str], more: &str) -> lnet_config::Config {
     let mut yaml = String::from("net:\n");
     for nid in nids {
         let (_, net) = nid.split_once('@').unwrap();
@@ -26,14 +26,18 @@ pub(crate) fn start(port: u16, nids: &[&str], more: &str) -> Node {
         ));
     }
     yaml.push_str(more);
-    let config = lnet_config::parse(&yaml).unwrap();
+    lnet_config::parse(&yaml).unwrap()
+}
+
+/// Starts a node with these interfaces and further sections of configuration.
+pub(crate) fn start(port: u16, nids: &[&str], more: &str) -> Node {
     let options = NodeOptions {
         port,
         // Routers die in these tests.
         router_check_interval: Some(Duration::from_secs(1)),
         ..NodeOptions::default()
     };
-    Node::start(&config, options).unwrap()
+    Node::start(&configuration(nids, more), options).unwrap()
 }
 
 /// A client that loses patience quickly.
