@@ -83,8 +83,7 @@ const DEFECTS: [Defect; 9] = [
 struct Drawn {
     site: Site,
     defect: Defect,
-    /// The nets of clients by the address of the router whose own one it is, for each net of servers.
-    own: BTreeMap<(Net, u32), Net>,
+    /// What was drawn.
     words: String,
 }
 
@@ -166,7 +165,6 @@ fn draw(seed: u64) -> Drawn {
     Drawn {
         site,
         defect,
-        own,
         words,
     }
 }
@@ -510,39 +508,28 @@ struct Compared {
     lost: usize,
 }
 
-/// Runs a site through some of its failures, and compares.
-fn compare(seed: u64, failures_max: usize) -> Compared {
-    let Drawn {
-        site,
-        defect,
-        own,
-        words,
-    } = draw(seed);
-    assert!(!own.is_empty());
-    let mut random = Random::stream(seed, 78);
-    let world = world(&site);
-    let mut left = failures(&site, &world, &mut random);
+/// What fails when, and what is asked meanwhile: in health, when each failure must have been noticed, right
+/// after its end, and when all is as before.
+fn schedule(
+    drawn: &Drawn,
+    mut left: Vec<(Failure, Vec<Trouble>)>,
+    failures_max: usize,
+    random: &mut Random,
+) -> (Asked, Vec<Fault>) {
+    let site = &drawn.site;
     let mut faults = Vec::new();
     let mut asked = Asked {
         operations: Vec::new(),
         questions: Vec::new(),
     };
     let mut second = SETTLED;
-    asked.ask(&site, second, &When::Now);
+    asked.ask(site, second, &When::Now);
     second += ANSWERED;
     for _ in 0..failures_max.min(left.len()) {
         let (failure, troubles) = left.remove(random.below(left.len() as u64) as usize);
         let begin = second;
-        // What the check states, at most.
-        let unnoticed = failure.kind.unnoticed(Direction::Requests, TIMING);
-        let other = failure.kind.unnoticed(Direction::ServerStarted, TIMING);
-        let longest = [unnoticed, other]
-            .into_iter()
-            .flatten()
-            .map(|time| time.silent)
-            .max();
-        second += u64::from(longest.unwrap_or(TIMING.check_interval)) + 1;
-        asked.ask(&site, second, &When::After(failure.clone()));
+        second += unnoticed(failure.kind) + 1;
+        asked.ask(site, second, &When::After(failure.clone()));
         second += ANSWERED;
         let end = second;
         faults.extend(troubles.into_iter().map(|what| Fault {
@@ -550,16 +537,34 @@ fn compare(seed: u64, failures_max: usize) -> Compared {
             until: end * 1_000_000_000,
             what,
         }));
-        if defect == Defect::None && failure.kind != FailureKind::Leaf {
+        if drawn.defect == Defect::None && failure.kind != FailureKind::Leaf {
             for after in [1, 2, 5, 9] {
-                asked.ask(&site, end + after, &When::OnReturn(failure.clone()));
+                asked.ask(site, end + after, &When::OnReturn(failure.clone()));
             }
         }
         second = end + SETTLED + ANSWERED;
-        asked.ask(&site, second, &When::Now);
+        asked.ask(site, second, &When::Now);
         second += ANSWERED;
     }
-    let expected = foretold(&site, &asked);
+    (asked, faults)
+}
+
+/// Seconds that a failure goes unnoticed, as the check states them, at most.
+fn unnoticed(kind: FailureKind) -> u64 {
+    let times = Direction::ALL.map(|direction| kind.unnoticed(direction, TIMING));
+    let longest = times.into_iter().flatten().map(|time| time.silent).max();
+    longest.unwrap_or(TIMING.check_interval).into()
+}
+
+/// Runs a site through some of its failures, and compares.
+fn compare(seed: u64, failures_max: usize) -> Compared {
+    let drawn = draw(seed);
+    let Drawn { site, words, .. } = &drawn;
+    let mut random = Random::stream(seed, 78);
+    let world = world(site);
+    let possible = failures(site, &world, &mut random);
+    let (asked, faults) = schedule(&drawn, possible, failures_max, &mut random);
+    let expected = foretold(site, &asked);
     let plan = Plan {
         seed,
         world,

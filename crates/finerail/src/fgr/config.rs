@@ -142,11 +142,12 @@ impl SchemeArgs {
 }
 
 /// What this command writes.
-pub(super) const WRITTEN: [&str; 6] = [
+pub(super) const WRITTEN: [&str; 7] = [
     "classes/*.yaml",
     "classes/*.conf",
     "classes/*.udsp",
     "nodes/*.yaml",
+    "module.conf",
     "nodes.csv",
     "inventory.yaml",
 ];
