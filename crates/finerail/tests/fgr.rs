@@ -210,7 +210,7 @@ fn the_time_without_service_follows_from_the_written_intervals() {
     let check = || fgr(&["check", conf.to_str().unwrap()]).expect_code(0).out;
     let text = check();
     assert!(
-        text.contains(" requests, 128 pairs, 6 s, 10 s when it fails in silence"),
+        text.contains(" requests, 384 pairs, 6 s, 10 s when it fails in silence"),
         "{text}"
     );
     fs::remove_file(options).unwrap();
