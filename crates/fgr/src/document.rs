@@ -54,7 +54,7 @@ pub fn write_yaml(machine: &Machine, plan: &Plan, out: &mut impl Write) -> fmt::
 }
 
 /// Text in double quotes, as YAML reads it back.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
         match character {

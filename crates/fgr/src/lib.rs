@@ -19,6 +19,7 @@ mod csv;
 pub mod diff;
 mod document;
 pub mod evaluate;
+pub mod import;
 mod input;
 pub mod job;
 mod machine;

@@ -44,6 +44,11 @@ impl Site {
         };
         builder.clients(&mut site)?;
         builder.routers(&mut site)?;
+        let mut ids = BTreeSet::new();
+        if machine.routers.iter().any(|router| !ids.insert(router.id)) {
+            // A router of several nets was made once for each of them.
+            site = Self::join(&[site])?;
+        }
         builder.servers(&mut site, servers)?;
         check_names(scheme, &site)?;
         Ok(site)

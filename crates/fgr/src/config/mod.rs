@@ -20,6 +20,7 @@
 mod build;
 mod files;
 mod gather;
+mod join;
 mod rules;
 mod scheme;
 mod text;
@@ -32,6 +33,7 @@ use thiserror::Error;
 
 pub use files::{NodeLine, SiteFiles, read_nodes, read_servers};
 pub use gather::{ClassText, nids, read_timing};
+pub use join::JoinError;
 pub use rules::read_udsp;
 pub use scheme::{BackupPriority, Form, Scheme, Server, Timing};
 pub use text::ModprobeRefusal;
@@ -173,6 +175,9 @@ pub enum SiteError {
         /// The name, cut to 60 characters.
         name: String,
     },
+    /// A router whose nets contradict each other.
+    #[error(transparent)]
+    Join(#[from] JoinError),
     /// Two nodes with one name.
     #[error("two nodes have the name {0}")]
     NameTwice(String),

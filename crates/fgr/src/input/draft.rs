@@ -135,8 +135,18 @@ impl Check {
         let clients = draft.clients.iter();
         let clients = clients.map(|c| (c.client.id, c.client.vertex, &c.place));
         let nodes = draft.modules.iter().flat_map(|module| {
-            let nodes = module.nodes.iter();
-            nodes.map(|node| (node.id, node.vertex, &module.place))
+            // A node of several nets is there once for each of them.
+            let again = |at: usize, node: &NodeDraft| {
+                let same =
+                    |o: &NodeDraft| (o.id, o.vertex) == (node.id, node.vertex) && o.net != node.net;
+                module.nodes[..at].iter().any(same)
+            };
+            let nodes = module
+                .nodes
+                .iter()
+                .enumerate()
+                .filter(move |(at, node)| !again(*at, node));
+            nodes.map(|(_, node)| (node.id, node.vertex, &module.place))
         });
         for (id, vertex, place) in clients.chain(nodes) {
             if vertex.0 >= draft.fabric.vertices() {

@@ -17,6 +17,7 @@
 //!   list:
 //!     - {id: 0, name: n0, at: [0, 0, 0]}
 //! footprint: 2                    # planes of the windowed dimension that a module takes (default: by its nodes)
+//!                                 # or, for a router of several nets, nodes: [{id: 1001, nets: [o2ib201, o2ib202]}]
 //! down: [a1, 1042]                # nodes, blades, cabinets, nets that do not work now (see names.rs)
 //! groups:
 //!   - name: A
@@ -429,17 +430,21 @@ fn module(
     let ids = fields.required("nodes", problems);
     fields.finish(problems);
     let (ids, home) = (items(ids?, "nodes", problems), home?);
-    if head.nets.len() != 1 && head.nets.len() != ids.len() {
+    let mut nodes = Vec::new();
+    for (place, node) in ids.iter().enumerate() {
+        let net = match &head.nets[..] {
+            [net] => Some(*net),
+            nets => nets.get(place).copied().filter(|_| nets.len() == ids.len()),
+        };
+        nodes.push(router(node, net, &head.nets, home, fabric, problems));
+    }
+    let nodes: Option<Vec<Vec<NodeDraft>>> = nodes.into_iter().collect();
+    let nodes = nodes?;
+    if nodes.iter().any(Vec::is_empty) {
         let (nodes, nets) = (ids.len(), head.nets.len());
         problems.add(node.line, Reason::NodesForNets { nodes, nets });
         return None;
     }
-    let nets = head.nets.iter().cycle();
-    let nodes: Vec<Option<NodeDraft>> = ids
-        .iter()
-        .zip(nets)
-        .map(|(node, &net)| router(node, net, home, fabric, problems))
-        .collect();
     Some(ModuleDraft {
         group: head.name.clone(),
         role: head.role,
@@ -447,33 +452,43 @@ fn module(
         index,
         cabinet: cabinet.or_else(|| blade.clone())?,
         blade: blade?,
-        nodes: nodes.into_iter().collect::<Option<_>>()?,
+        nodes: nodes.into_iter().flatten().collect(),
         place: problems.place(node.line),
     })
 }
 
-/// A node of a module: its number, at the module's place unless it says another.
+/// A node of a module: its number, at the module's place unless it says another, once for each of its
+/// nets: those that it names, or the one that its place in the module gives it, if any.
 fn router(
     node: &Node<'_>,
-    net: Net,
+    net: Option<Net>,
+    known: &[Net],
     home: Vertex,
     fabric: &Fabric,
     problems: &mut Problems,
-) -> Option<NodeDraft> {
+) -> Option<Vec<NodeDraft>> {
+    let mut nets: Vec<Net> = net.into_iter().collect();
     let (id, vertex) = match &node.value {
         Value::Mapping(_) => {
             let mut fields = Fields::of(node, "node", problems);
             let id = fields.parsed("id", "a number", problems);
-            let at = fields.required("at", problems);
-            let vertex = at.and_then(|node| vertex(node, fabric, problems));
+            let at = fields.optional("at");
+            let vertex = at.map_or(Some(home), |node| vertex(node, fabric, problems));
+            if let Some(list) = fields.optional("nets") {
+                nets = read_nets(list, problems)?;
+                for net in nets.iter().filter(|net| !known.contains(net)) {
+                    problems.value(list.line, "nets", &net.to_string(), "a net of the group");
+                }
+            }
             fields.finish(problems);
             (id, vertex)
         }
         _ => (parse(node, "nodes", "a number", problems), Some(home)),
     };
-    Some(NodeDraft {
-        id: id?,
-        vertex: vertex?,
-        net,
-    })
+    let (id, vertex) = (id?, vertex?);
+    Some(
+        nets.into_iter()
+            .map(|net| NodeDraft { id, vertex, net })
+            .collect(),
+    )
 }

@@ -12,6 +12,7 @@
 //! after an error, so that one pass finds all of them. What has been read becomes a [`Draft`], and
 //! [`Draft::check`] looks for contradictions between the parts.
 
+mod csv_table;
 mod draft;
 mod fields;
 mod hostlist;
@@ -27,6 +28,9 @@ pub use machine_file::read_machine;
 pub use plan_file::read_plan;
 pub use synthetic::{Synthetic, synthetic};
 pub use tables::{MapNode, read_map, read_modules, read_node_table, synthetic_metadata, titan};
+
+pub(crate) use csv_table::Table;
+pub(crate) use tables::net;
 
 use crate::problem::{Problems, Reason};
 

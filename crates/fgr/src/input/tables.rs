@@ -15,6 +15,7 @@ use lnet_types::Net;
 use topology::titan::NodeName;
 use topology::{Fabric, Grid, Tie, Vertex};
 
+use crate::input::csv_table::Table;
 use crate::input::draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
 use crate::input::fits;
 use crate::machine::{Client, Machine, Origin, Role};
@@ -166,7 +167,10 @@ fn map_node(
     })
 }
 
-/// The columns of the modules table.
+/// The header of the modules table.
+const HEADER: &str = "group,subgroup,index,slot,blade,x,y0,z,nid_n0,nid_n1,nid_n2,nid_n3,net_n0,net_n2,net_n1,net_n3";
+
+/// Its columns.
 const COLUMNS: [&str; 16] = [
     "group", "subgroup", "index", "slot", "blade", "x", "y0", "z", "nid_n0", "nid_n1", "nid_n2",
     "nid_n3", "net_n0", "net_n2", "net_n1", "net_n3",
@@ -187,27 +191,9 @@ pub fn read_modules(
 ) -> Result<Vec<ModuleDraft>, InputError> {
     let mut problems = Problems::new(file);
     let mut modules = Vec::new();
-    let readable = fits(&mut problems, text);
-    for (line, content) in (1..).zip(text.lines()).take_while(|_| readable) {
-        let fields: Vec<&str> = content.split(',').map(str::trim).collect();
-        if line == 1 {
-            if fields != COLUMNS {
-                problems.value(1, "header", content, &COLUMNS.join(","));
-            }
-        } else if fields.len() != COLUMNS.len() {
-            let (found, expected) = (fields.len(), COLUMNS.len());
-            let layout = "those of the header";
-            problems.add(
-                line,
-                Reason::Columns {
-                    found,
-                    expected,
-                    layout,
-                },
-            );
-        } else if let Some(module) = module(&mut problems, line, &fields, grid, role) {
-            modules.push(module);
-        }
+    for (line, fields) in Table::read(&mut problems, text, &[HEADER]).rows {
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        modules.extend(module(&mut problems, line, &fields, grid, role));
     }
     problems.into_result(modules)
 }
@@ -280,7 +266,7 @@ fn node(
     })
 }
 
-pub(super) fn net(problems: &mut Problems, line: u32, key: &str, text: &str) -> Option<Net> {
+pub(crate) fn net(problems: &mut Problems, line: u32, key: &str, text: &str) -> Option<Net> {
     let net = text.parse().ok();
     if net.is_none_or(|net| net == Net::ANY || net == Net::LO) {
         problems.value(line, key, text, "a net such as o2ib201");
