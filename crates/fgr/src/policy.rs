@@ -97,8 +97,10 @@ impl Policy {
     };
 
     /// Each policy once, with its default parameters.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::STRICT,
+        Self::Slices { cap: 50, run: 1 },
+        Self::Cool { limit: 0 },
         Self::Nearest { by: Metric::Cost },
         Self::Balanced { by: Metric::Cost },
         Self::SPREAD,

@@ -138,7 +138,7 @@ fn a_plan_document_of_another_machine_is_refused_with_every_reason() {
         lines.join("\n")
     };
     assert!(refused("\"mini\"", "\"maxi\"").contains("'maxi' is not mini"));
-    assert!(refused("nearest", "guess").contains("'guess' is not one of strict, nearest"));
+    assert!(refused("nearest", "guess").contains("'guess' is not one of strict, slices"));
     assert!(refused("o2ib201", "o2ib209").contains("'o2ib209' is not a net of the machine"));
     assert!(refused("[10", "[90").contains("is not a router on o2ib201, once"));
     assert!(refused("clients: \"0", "clients: \"4294967295,9").contains("4294967295"));
