@@ -504,25 +504,87 @@ fn what_a_killed_client_left_does_not_keep_a_file_from_being_fetched() {
     assert_eq!(fs::read(local).unwrap(), b"x");
 }
 
+/// Set where this program is the one whose system calls are looked at; its value is the directory to serve.
+const TRACED: &str = "FINERAIL_TEST_TRACED";
+
+/// What the test below looks at; nothing to do otherwise.
 #[test]
-fn flushed_files_are_stored_like_others() {
+fn traced_service() {
+    let Ok(served) = std::env::var(TRACED) else {
+        return;
+    };
     let port = testkit::port();
     let near = start(port, &["127.0.0.1@tcp"], "");
     let far = start(port, &["127.0.0.2@tcp"], "");
-    let served = TempDir::new().unwrap();
     let entropy = Entropy::new([1; 32]);
     let options = ServiceOptions {
         sync: Sync::All,
         ..ServiceOptions::default()
     };
-    let service = Service::open(served.path(), entropy.clone(), options).unwrap();
+    let service = Service::open(Path::new(&served), entropy.clone(), options).unwrap();
     let _server = Server::start(far, service, &entropy, ServerOptions::default()).unwrap();
     let store = Store::new(quick_client(&near, "127.0.0.2@tcp", 9), PATIENCE);
     let (made, moved) = (name("a/b/c"), name("d/e"));
     store.put(&made, 0o600, Bytes::from_static(b"x")).unwrap();
     store.rename(&made, &moved).unwrap();
-    assert_eq!(fs::read(served.path().join("d/e")).unwrap(), b"x");
     store.remove(&moved).unwrap();
+}
+
+#[test]
+fn with_sync_a_file_is_flushed_before_it_has_its_name_and_the_directories_after() {
+    if !testkit::require("strace") {
+        return;
+    }
+    let served = TempDir::new().unwrap();
+    let trace = served.path().with_extension("trace");
+    let calls = "trace=fsync,renameat,renameat2,unlinkat";
+    let ran = std::process::Command::new("strace")
+        .args(["-f", "-qq", "-y", "-e", calls, "-o"])
+        .arg(&trace)
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "traced_service"])
+        .env(TRACED, served.path())
+        .output()
+        .unwrap();
+    let traced = fs::read_to_string(&trace).unwrap();
+    fs::remove_file(&trace).unwrap();
+    assert!(ran.status.success(), "{ran:?}\n{traced}");
+    // Each call as its name and the last part of the path that it is made on.
+    let calls: Vec<(&str, &str)> = traced.lines().filter_map(call).collect();
+    let root = served.path().file_name().unwrap().to_str().unwrap();
+    let expected = [
+        ("fsync", ".finerail"),
+        ("renameat", "b"),
+        ("fsync", root),
+        ("fsync", "a"),
+        ("fsync", "b"),
+        // The rename: the way to the new name, then to the old one.
+        ("renameat", "b"),
+        ("fsync", root),
+        ("fsync", "d"),
+        ("fsync", root),
+        ("fsync", "a"),
+        ("fsync", "b"),
+        ("unlinkat", "d"),
+        ("fsync", root),
+        ("fsync", "d"),
+    ];
+    assert_eq!(calls, expected, "{traced}");
+}
+
+/// `1234 fsync(5</tmp/served/a>) = 0` as `("fsync", "a")`; `None` for what ends a call that was cut in two.
+fn call(line: &str) -> Option<(&str, &str)> {
+    let (name, arguments) = line.split_once(' ')?.1.trim_start().split_once('(')?;
+    let (_, path) = arguments.split_once('<')?;
+    let last = path.split_once('>')?.0.rsplit('/').next()?;
+    let temporary = last.starts_with(".finerail");
+    let known = ["fsync", "renameat", "renameat2", "unlinkat"].contains(&name);
+    let name = if name == "renameat2" {
+        "renameat"
+    } else {
+        name
+    };
+    known.then_some((name, if temporary { ".finerail" } else { last }))
 }
 
 #[test]
