@@ -49,6 +49,10 @@ impl Bmi {
             if let Some(completion) = self.ops.collect(op) {
                 return Ok(Some(completion));
             }
+            if self.ops.method_of(op).is_none() {
+                // Another thread's test of a whole context has collected it.
+                return Err(Error::Inval);
+            }
             let Some(left) = turns.next() else {
                 return Ok(None);
             };
@@ -70,19 +74,19 @@ impl Bmi {
         wait: Duration,
     ) -> Result<Vec<(usize, Completion)>, Error> {
         self.check_open()?;
-        let sets = self.by_method(ops);
-        if sets.is_empty() {
-            return if ops.is_empty() {
-                Ok(Vec::new())
-            } else {
-                Err(Error::Inval)
-            };
+        if ops.is_empty() {
+            return Ok(Vec::new());
         }
         let mut turns = Turns::new(wait);
         loop {
             let done = self.collect_some(ops);
             if !done.is_empty() {
                 return Ok(done);
+            }
+            // Each time: another thread's test of a whole context may have collected some of them.
+            let sets = self.by_method(ops);
+            if sets.is_empty() {
+                return Err(Error::Inval);
             }
             let Some(left) = turns.next() else {
                 return Ok(Vec::new());

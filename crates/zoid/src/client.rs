@@ -458,6 +458,7 @@ impl Client {
 
     /// Others of the key may be attempted, if there are any.
     fn note_removed(&self, mut state: MutexGuard<'_, State>, key: Key) {
+        state.completed += 1;
         if state.queue.has(key) {
             state.queued += 1;
             self.stir(&state);

@@ -69,6 +69,8 @@ counters! {
     tests,
     /// Refusals of sends and receives that may succeed later.
     not_now,
+    /// Tests that slept for a fixed time, because nothing announces what they wait for.
+    fixed_pauses,
     /// Messages that a client let the daemon copy out of or into its memory.
     memory_shown,
     /// PING frames that a client sent.

@@ -12,7 +12,7 @@
 //! | `peers` | clients |
 //! | `post`, `test` | what the names say |
 //!
-//! Locks: `attachment`, `ops`, `waiting`, `peers`, the pool, the gate of sleepers, the reply slots.
+//! Locks: `attachment`, `ops`, `named`, `waiting`, `peers`, the pool, the gate of sleepers, the reply slots.
 //! None is taken while another of these is held, except `ops` and the pool's under `waiting`, and
 //! reply slots' descriptors by a call under the gate; and none is held while a command is answered,
 //! while memory is released, or while the interface is told of a completion.
@@ -28,7 +28,7 @@ mod test;
 mod waiting;
 mod watch;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -77,6 +77,8 @@ pub(crate) struct Server {
     /// Something changed that a thread without a daemon may wait for.
     changed: Event,
     ops: Mutex<Ops>,
+    /// Operations that tests wait for by their ids, and how many tests do.
+    named: Mutex<BTreeMap<OpId, usize>>,
     waiting: Mutex<Waiting>,
     /// A thread looks through those that wait for memory; another one asked it to look again.
     walking: AtomicBool,
@@ -151,6 +153,7 @@ impl Server {
             attachment: Mutex::default(),
             changed: Event::default(),
             ops: Mutex::default(),
+            named: Mutex::default(),
             waiting: Mutex::default(),
             walking: AtomicBool::new(false),
             walk_again: AtomicBool::new(false),

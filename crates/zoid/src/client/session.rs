@@ -66,6 +66,8 @@ pub(super) struct State {
     pub(super) wakes: u64,
     /// How often an operation was queued.
     pub(super) queued: u64,
+    /// How often an operation completed.
+    pub(super) completed: u64,
     /// Messages that may be sent without asking.
     pub(super) credits: u32,
     /// The last server died, so the next one cannot know what was posted.
@@ -226,6 +228,7 @@ impl State {
             inside: 0,
             wakes: 0,
             queued: 0,
+            completed: 0,
             credits: 0,
             server_died: false,
             fallen: Vec::new(),

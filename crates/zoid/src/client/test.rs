@@ -16,7 +16,8 @@ use super::attempt::Outcome;
 use super::queue::{Asked, Key, Op, Waits};
 use super::session::{Answer, Signals, header, next_answer};
 
-/// How long a test waits before it asks again, when what was ready no longer is.
+/// How long a test waits before it asks again, when what was ready has been refused twice and nothing
+/// completed in between. Such a daemon or server would be asked without end.
 const BACK_OFF: Duration = Duration::from_millis(1);
 
 /// How long a test waits before it asks again, when there is no daemon.
@@ -42,6 +43,27 @@ enum Reply {
     Lost,
 }
 
+/// What a test does before it asks again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    /// Nothing.
+    No,
+    /// It sleeps so long: nobody announces what it waits for.
+    For(Duration),
+    /// It sleeps until the queue has changed from this count: another thread attempts what is ready.
+    Change(u64),
+}
+
+/// What became of the operations that the daemon called ready.
+enum Tried {
+    /// At least one completed.
+    Completed,
+    /// Those that were attempted were refused.
+    Refused,
+    /// Other threads attempt them; `queued` was this count then.
+    Elsewhere(u64),
+}
+
 impl Client {
     pub(super) fn run_test(&self, wanted: &Wanted<'_>, wait: Duration) -> Result<(), Error> {
         let deadline = Instant::now().checked_add(wait);
@@ -50,6 +72,7 @@ impl Client {
             // A test that does not wait brings them on, too.
             self.look_in();
         }
+        let mut refused_at = None;
         loop {
             let met = wanted.is_met();
             let left = match deadline {
@@ -61,22 +84,41 @@ impl Client {
                 return Ok(());
             };
             let pause = match self.ask(&plan, wanted, left)? {
-                Reply::Ready(ready) if self.satisfy(&ready) => Duration::ZERO,
-                Reply::Ready(_) => BACK_OFF,
-                Reply::Nothing => Duration::ZERO,
-                Reply::Lost => NO_DAEMON,
+                Reply::Ready(ready) => self.satisfy(&ready, &mut refused_at),
+                Reply::Nothing => Pause::No,
+                Reply::Lost => Pause::For(NO_DAEMON),
             };
             let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
             if met || over || left.is_zero() || wanted.is_met() {
                 return Ok(());
             }
-            if !pause.is_zero() {
-                let until = Instant::now() + pause.min(left);
-                self.sleep(None, Some(until), Signals::End, |state| {
-                    (state.wakes != wakes).then_some(())
-                })?;
-            }
+            self.pause(pause, left, wakes, wanted)?;
         }
+    }
+
+    /// Sleeps as a pause says, `left` at most. A wake ends it, and so does what the test waits for.
+    fn pause(
+        &self,
+        pause: Pause,
+        left: Duration,
+        wakes: u64,
+        wanted: &Wanted<'_>,
+    ) -> Result<(), Error> {
+        let (time, queued) = match pause {
+            Pause::No => return Ok(()),
+            Pause::For(time) => (time.min(left), None),
+            Pause::Change(queued) => (left, Some(queued)),
+        };
+        let until = Instant::now().checked_add(time);
+        let ended = |state: &mut super::session::State| {
+            let changed = queued.is_some_and(|queued| state.queued != queued);
+            (changed || state.wakes != wakes || wanted.is_met()).then_some(())
+        };
+        let ended = self.sleep(None, until, Signals::End, ended)?;
+        if ended.is_none() && queued.is_none() {
+            self.counters.fixed_pauses().up();
+        }
+        Ok(())
     }
 
     /// None when the interface wants all tests to end.
@@ -162,21 +204,45 @@ impl Client {
         }
     }
 
-    /// Attempts what is ready, oldest first within each key. Says whether anything completed.
-    fn satisfy(&self, ready: &[(Key, usize)]) -> bool {
-        let mut any = false;
-        for &(key, count) in ready {
-            for _ in 0..count {
-                let Some(op) = self.lock().queue.begin(key) else {
-                    break;
-                };
-                if !self.retry(op) {
-                    break;
+    /// Attempts what is ready. `refused_at` keeps how many operations had completed when the last
+    /// attempt was refused.
+    fn satisfy(&self, ready: &[(Key, usize)], refused_at: &mut Option<u64>) -> Pause {
+        match self.attempt_ready(ready) {
+            Tried::Completed => Pause::No,
+            Tried::Elsewhere(queued) => Pause::Change(queued),
+            Tried::Refused => {
+                let completed = self.lock().completed;
+                match refused_at.replace(completed) == Some(completed) {
+                    true => Pause::For(BACK_OFF),
+                    false => Pause::No,
                 }
-                any = true;
             }
         }
-        any
+    }
+
+    /// Attempts what is ready, oldest first within each key.
+    fn attempt_ready(&self, ready: &[(Key, usize)]) -> Tried {
+        let (mut completed, mut refused, mut elsewhere) = (false, false, None);
+        for &(key, count) in ready {
+            for _ in 0..count {
+                let mut state = self.lock();
+                let Some(op) = state.queue.begin(key) else {
+                    elsewhere.get_or_insert(state.queued);
+                    break;
+                };
+                drop(state);
+                if !self.retry(op) {
+                    refused = true;
+                    break;
+                }
+                completed = true;
+            }
+        }
+        match elsewhere {
+            _ if completed => Tried::Completed,
+            Some(queued) if !refused => Tried::Elsewhere(queued),
+            _ => Tried::Refused,
+        }
     }
 
     /// Attempts a queued operation. Says whether it completed.
@@ -217,6 +283,7 @@ impl Client {
         let mut state = self.lock();
         // Others of its key may be attempted now, and somebody may wait for this one.
         state.queued += 1;
+        state.completed += 1;
         self.stir(&state);
         true
     }

@@ -4,6 +4,7 @@
 //! collect never reaches the plugin. A test without operation ids is the plugin's own: it reports
 //! whatever is done, for whichever thread asks.
 
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -26,8 +27,29 @@ use crate::error::of_status;
 /// How long a test without a daemon sleeps before it looks for one.
 const NO_DAEMON: Duration = Duration::from_millis(50);
 
-/// How long a test waits for what another thread is about to report.
-const BACK_OFF: Duration = Duration::from_millis(1);
+/// The operations that a test names, for as long as it waits.
+struct Named<'a> {
+    server: &'a Server,
+    ids: &'a [OpId],
+}
+
+impl Drop for Named<'_> {
+    fn drop(&mut self) {
+        let mut named = lock(&self.server.named);
+        for id in self.ids {
+            if let Entry::Occupied(mut count) = named.entry(*id) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
+            }
+        }
+    }
+}
+
+/// How long a test waits for what another thread is about to report. That thread's report ends the
+/// wait; the limit is for an answer that was lost on its way to that thread.
+const REPORT: Duration = Duration::from_millis(50);
 
 impl Server {
     pub(super) fn test(self: &Arc<Self>, wanted: &Wanted<'_>, wait: Duration) -> Result<(), Error> {
@@ -36,6 +58,8 @@ impl Server {
             return self.pause(wait.min(NO_DAEMON), wakes, || wanted.is_met());
         };
         attachment.report(&self.counters);
+        // Before the look at what is complete: whoever completes one later sees its name here.
+        let _named = self.name(wanted.which());
         let asleep = attachment.wakes();
         if self.wakes.load(Ordering::SeqCst) != wakes || wanted.is_met() {
             return Ok(());
@@ -65,14 +89,28 @@ impl Server {
             wake_on_unexpected: wanted.unexpected_ends_wait(),
             selection,
         });
-        let tested = self.ask_test(&attachment, &command, asleep);
+        let tested = self.ask_test(&attachment, &command, wanted.which(), asleep);
         match self.judge(&attachment, tested) {
             // The interface finds what has become of the operations.
             Err(Error::NetReset | Error::NetDown) if !self.is_closed() => Ok(()),
             // All ids were unknown: another thread has just been told of their end.
-            Err(Error::Inval) => self.pause(BACK_OFF.min(wait), wakes, || wanted.is_met()),
+            Err(Error::Inval) => self.pause(REPORT.min(wait), wakes, || wanted.is_met()),
             other => other,
         }
+    }
+
+    /// Notes which operations a test waits for by their ids.
+    fn name<'a>(&'a self, which: Which<'a>) -> Named<'a> {
+        let ids = match which {
+            Which::Any { .. } => &[],
+            Which::These(ids) => ids,
+        };
+        let mut named = lock(&self.named);
+        for id in ids {
+            *named.entry(*id).or_default() += 1;
+        }
+        drop(named);
+        Named { server: self, ids }
     }
 
     fn is_closed(&self) -> bool {
@@ -83,6 +121,7 @@ impl Server {
         &self,
         attachment: &Arc<Attachment>,
         command: &Command<'_>,
+        which: Which<'_>,
         asleep: u64,
     ) -> Result<(), Error> {
         let Some((answer, end)) = attachment.sleep(command, asleep, self.interruptible())? else {
@@ -94,14 +133,21 @@ impl Server {
         if reply.unexpected_pending {
             attachment.note_told();
         }
-        let mut any = false;
+        let (mut any, mut named) = (false, false);
         for completion in reply.completions.iter() {
             any = true;
             let number = i64::try_from(completion.bmi_id).ok();
             match number.and_then(OpId::from_number) {
-                Some(id) => self.finish(id, completion.outcome.map_err(of_status)),
+                Some(id) => {
+                    self.finish(id, completion.outcome.map_err(of_status));
+                    named |= lock(&self.named).contains_key(&id);
+                }
                 None => self.counters.protocol_errors().up(),
             }
+        }
+        if named && matches!(which, Which::Any { .. }) {
+            // A test of another thread sleeps at the plugin for what this one was told of.
+            attachment.wake();
         }
         if any {
             // Others may wait for one of these by its id.

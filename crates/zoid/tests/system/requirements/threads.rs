@@ -1,11 +1,11 @@
 //! Requirements about threads: of a client, of the server, all at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bmi::{Class, Error, Post};
+use bmi::{Class, Error, Post, Tag};
 
 use crate::bed::{Bed, End, LIMIT, pattern, pending};
 
@@ -39,6 +39,76 @@ fn r09_eight_threads_of_one_client_do_not_mind_one_another() {
         }
     });
     assert_eq!(client.counters.read().protocol_errors, 0);
+}
+
+/// Echoes messages of one tag until `total` have come, with `lanes` receives posted.
+fn echo(server: &End, tag: i32, lanes: usize, total: usize) {
+    let mut receives: VecDeque<_> = (0..lanes).map(|_| server.receive_into(tag, 64)).collect();
+    for echoed in 0..total {
+        let (len, payload) = server.finish(receives.pop_front().unwrap());
+        let mut bytes = payload.into_buffer().to_vec();
+        bytes.truncate(len.unwrap());
+        let sent = server.send(tag, bytes);
+        if echoed + lanes < total {
+            receives.push_back(server.receive_into(tag, 64));
+        }
+        assert_eq!(server.finish(sent).0, Ok(8));
+    }
+}
+
+#[test]
+fn r36_threads_of_one_client_with_one_tag_wait_for_each_other_without_a_timer() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    let (threads, rounds) = (4, 100);
+    std::thread::scope(|scope| {
+        scope.spawn(|| echo(&server, 5, threads, threads * rounds));
+        for _ in 0..threads {
+            scope.spawn(|| {
+                for _ in 0..rounds {
+                    assert_eq!(client.finish(client.send(5, vec![1; 8])).0, Ok(8));
+                    assert_eq!(client.finish(client.receive_into(5, 64)).0, Ok(8));
+                }
+            });
+        }
+    });
+    let counts = client.counters.read();
+    assert_eq!(counts.fixed_pauses, 0, "{counts:?}");
+}
+
+#[test]
+fn r64_a_test_by_id_ends_when_a_test_of_all_was_told_of_its_operation() {
+    let bed = Bed::new();
+    let (server, client) = bed.meet();
+    let op = pending(server.receive_into(1, 8));
+    std::thread::scope(|scope| {
+        let commands = || server.counters.read().commands;
+        let before = commands();
+        // The first to sleep is the first to be told.
+        let of_all = scope.spawn(|| server.bmi.test_context(server.context, 1, LIMIT).unwrap());
+        while commands() == before {
+            std::thread::yield_now();
+        }
+        let before = commands();
+        let began = Instant::now();
+        let by_id = scope.spawn(|| server.bmi.test(op, LIMIT));
+        while commands() == before {
+            std::thread::yield_now();
+        }
+        assert_eq!(client.finish(client.send(1, vec![1; 8])).0, Ok(8));
+        // One of them collects it; the other has nothing left to wait for.
+        match by_id.join().unwrap() {
+            Ok(done) => assert!(done.is_some()),
+            Err(error) => assert_eq!(error, Error::Inval),
+        }
+        assert!(began.elapsed() < LIMIT);
+        server
+            .bmi
+            .post_receive(server.context, server.peer, server.memory(8), Tag(2), 0)
+            .unwrap();
+        assert_eq!(client.finish(client.send(2, vec![1; 8])).0, Ok(8));
+        assert_eq!(of_all.join().unwrap().len(), 1);
+    });
 }
 
 #[test]
