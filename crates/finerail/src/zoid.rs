@@ -120,9 +120,13 @@ pub(crate) struct DaemonArgs {
     #[arg(long, value_name = "SWITCH")]
     trust_clients: Option<String>,
     /// Copy messages from 64k out of and into the memory of clients of this machine, where the
-    /// system allows it: on, auto (on, and no warning where it does not) or off [default: off]
+    /// system allows it: on, auto (on, and no warning where it does not) or off [default: auto]
     #[arg(long, value_name = "WHEN")]
     client_memory: Option<String>,
+    /// Microseconds that the daemon looks for work before it sleeps: for a daemon that has a core of
+    /// its own [default: 0]
+    #[arg(long, value_name = "US")]
+    spin_us: Option<String>,
     /// Most of the unexpected memory that one client may hold [default: 100]
     #[arg(long, value_name = "PERCENT")]
     unexp_share: Option<String>,
@@ -178,7 +182,7 @@ impl DaemonArgs {
     }
 
     /// The flags that are settings.
-    fn flags(&self) -> [(&'static str, &Option<String>); 22] {
+    fn flags(&self) -> [(&'static str, &Option<String>); 23] {
         [
             ("instance", &self.instance),
             ("directory", &self.directory),
@@ -199,6 +203,7 @@ impl DaemonArgs {
             ("bulk-slots", &self.bulk_slots),
             ("credits", &self.credits),
             ("trust-clients", &self.trust_clients),
+            ("spin-us", &self.spin_us),
             ("client-memory", &self.client_memory),
             ("unexp-share", &self.unexp_share),
             ("job-weights", &self.job_weights),

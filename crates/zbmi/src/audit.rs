@@ -200,7 +200,8 @@ impl Engine {
             + 1;
         check(&[
             (self.clients.len() <= limits.clients, "too many clients"),
-            (gauges.posts <= limits.posts, "too many posts"),
+            // Completions of posts that were refused without an answer count besides.
+            (gauges.posts <= 3 * limits.posts, "too many posts"),
             (gauges.calls <= limits.server_calls, "too many calls"),
             (
                 self.admission.running() <= self.config.bulk_slots,

@@ -80,7 +80,8 @@ pub struct Limits {
     pub requests_per_client: usize,
     /// Entries of all tests of one client that sleep, and of any one.
     pub test_entries: usize,
-    /// Operations of the server that it has not collected.
+    /// Operations of the server that it has not collected; of posts without an answer that were refused,
+    /// twice as many besides.
     pub posts: usize,
     /// Segments of all these operations together.
     pub segments: usize,

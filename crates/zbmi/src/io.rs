@@ -107,6 +107,9 @@ pub enum Errno {
     /// ECANCEL: cancelled by the server.
     #[error("operation cancelled")]
     Canceled,
+    /// ENOMEM: the table of posts is full.
+    #[error("no memory")]
+    NoMemory,
 }
 
 /// A client that wants to attach.

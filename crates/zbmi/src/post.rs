@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::Engine;
 use crate::client::Key;
 use crate::counters::Refusal;
-use crate::io::{Answer, CallId, Errno, PluginId, Post, Segment, Session};
+use crate::finish::Place;
+use crate::io::{Answer, BmiId, CallId, Completion, Errno, PluginId, Post, Segment, Session};
 use crate::server::{Call, PostStage, ServerPost};
 use crate::time::Time;
 
@@ -17,33 +18,10 @@ impl Engine {
         if !self.accepts_call(session, call) {
             return;
         }
-        let segments = match self.check_post(&post) {
-            Ok(segments) => segments,
-            Err((reason, answer)) => {
-                self.counters.refuse(reason);
-                return self.answer(call, answer);
-            }
+        let plugin = match self.admit_post(now, &post) {
+            Ok(plugin) => plugin,
+            Err(answer) => return self.answer(call, answer),
         };
-        self.counters.posts += 1;
-        let plugin = self.next_plugin;
-        self.next_plugin = PluginId(plugin.0 + 1);
-        self.kept_segments += segments.len();
-        self.posts.insert(
-            plugin,
-            ServerPost {
-                bmi: post.bmi,
-                peer: post.peer,
-                key: Key {
-                    direction: post.direction,
-                    tag: post.tag,
-                },
-                segments,
-                total: post.total,
-                stage: PostStage::Registered,
-                posted: now,
-                cancel_wanted: false,
-            },
-        );
         if post.not_immediate {
             self.register(plugin, Some(call));
             if !self.claim_waiter(now, plugin, None) {
@@ -52,6 +30,68 @@ impl Engine {
         } else {
             self.try_immediate(now, plugin, call);
         }
+    }
+
+    /// POST without an answer: the operation is registered under the server's own name, and what is
+    /// wrong with it is its completion.
+    pub fn announce(&mut self, now: Time, session: Session, post: Post) {
+        if !self.is_session(session) {
+            return self.counters.refuse(Refusal::UnknownSession);
+        }
+        match self.admit_post(now, &post) {
+            Ok(plugin) => {
+                self.register(plugin, None);
+                if !self.claim_waiter(now, plugin, None) {
+                    self.flag_tests_of(plugin);
+                }
+            }
+            Err(Answer::Failed(errno)) => self.refuse_announced(session, post.bmi, errno),
+            Err(_) => self.refuse_announced(session, post.bmi, Errno::NoMemory),
+        }
+    }
+
+    /// The completion of a post without an answer that could not be registered. Where a server lets
+    /// twice as many of them pile up as it may have posts, it is not told of more.
+    pub fn refuse_announced(&mut self, session: Session, bmi: BmiId, errno: Errno) {
+        let piled_up = self.server.as_ref().map_or(0, |server| server.done.len());
+        if !self.is_session(session) || piled_up >= 2 * self.config.limits.posts {
+            return self.counters.refuse(Refusal::PostLimit);
+        }
+        let plugin = self.next_plugin;
+        self.next_plugin = PluginId(plugin.0 + 1);
+        let completion = Completion {
+            bmi,
+            plugin,
+            result: Err(errno),
+        };
+        self.report(completion, Place::Last);
+    }
+
+    /// Checks a post and takes it in.
+    fn admit_post(&mut self, now: Time, post: &Post) -> Result<PluginId, Answer> {
+        let segments = self.check_post(post).map_err(|(reason, answer)| {
+            self.counters.refuse(reason);
+            answer
+        })?;
+        self.counters.posts += 1;
+        let plugin = self.next_plugin;
+        self.next_plugin = PluginId(plugin.0 + 1);
+        self.kept_segments += segments.len();
+        let taken_in = ServerPost {
+            bmi: post.bmi,
+            peer: post.peer,
+            key: Key {
+                direction: post.direction,
+                tag: post.tag,
+            },
+            segments,
+            total: post.total,
+            stage: PostStage::Registered,
+            posted: now,
+            cancel_wanted: false,
+        };
+        self.posts.insert(plugin, taken_in);
+        Ok(plugin)
     }
 
     /// A post that may be answered with its result, if a client is there for it (R57).

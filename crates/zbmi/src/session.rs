@@ -4,7 +4,7 @@ use crate::Engine;
 use crate::counters::Refusal;
 use crate::finish::Place;
 use crate::io::{
-    Answer, CallId, Departure, Errno, Output, Pid, PluginId, Selection, ServerTest, Session,
+    Answer, BmiId, CallId, Departure, Errno, Output, Pid, PluginId, Selection, ServerTest, Session,
 };
 use crate::server::{Call, PostStage, Server, Wanted};
 use crate::time::Time;
@@ -123,6 +123,16 @@ impl Engine {
         }
         self.counters.cancels_honoured += 1;
         self.end_post(now, plugin, Err(Errno::Canceled));
+    }
+
+    /// CANCEL of an operation that was posted without an answer, by the server's name for it.
+    pub fn recall(&mut self, now: Time, session: Session, bmi: BmiId) {
+        let named = self.posts.iter().find(|(_, post)| post.bmi == bmi);
+        match named.map(|(&plugin, _)| plugin) {
+            Some(plugin) => self.cancel(now, session, plugin),
+            None if self.is_session(session) => self.counters.cancels_unknown += 1,
+            None => self.counters.refuse(Refusal::UnknownSession),
+        }
     }
 
     /// DROP_PEER: the server forgot this client's address, so the pid of a client that is gone may be

@@ -5,6 +5,7 @@
 //!  +--------+----+--------+-----+-------+-------+-------+-----+----+------+----------+--------+-----+----+
 //!  | magic  | v. | header |total|unexp. |max un.|max ex.|epoch|pid |state |heartbeat |session |ready|regs|
 //!  +--------+----+--------+-----+-------+-------+-------+-----+----+------+----------+--------+-----+----+
+//!  88: what the daemon understands beyond version 1, u32 (SegmentHeader::CAPS_AT)
 //!  2048: the server's statistics, u64 each ... 4096: the unexpected region ... 4096 + unexpected: the
 //!  expected region
 //! ```
@@ -164,6 +165,10 @@ impl SegmentHeader {
     pub const SESSION_AT: usize = 72;
     /// Offset of [`unexpected_ready`](Self::unexpected_ready), u32.
     pub const UNEXPECTED_READY_AT: usize = 80;
+    /// Offset of what the daemon understands beyond version 1, u32.
+    pub const CAPS_AT: usize = 88;
+    /// In that word: a post without a reply slot is registered, and RECALL is understood.
+    pub const UNANSWERED_POSTS: u32 = 1;
     /// Offset of the statistics, u64 each.
     pub const STATISTICS_AT: usize = 128;
 

@@ -101,4 +101,4 @@ mod spans;
 
 pub use counters::{Counters, Counts};
 pub use factory::Zoid;
-pub use options::{ClientMemory, Options};
+pub use options::{ClientMemory, Options, SPIN_MAX};

@@ -24,6 +24,7 @@ use zoid_proto::Instance;
 /// | `ZOID_JOB` | number of the job, for fairness between jobs | 0 |
 /// | `ZOID_CLIENT_MEMORY` | `off`: the daemon may not copy out of and into this process's memory; `allow`: it may, and the kernel is told so | `on`: it may where the kernel allows it |
 /// | `ZOID_PIPELINED` | `1`: posts do not wait for their outcome | off |
+/// | `ZOID_SPIN_US` | how long a wait tries again and again before it sleeps, in microseconds | 0 |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The daemon's instance.
@@ -57,6 +58,9 @@ pub struct Options {
     /// the transfer. Off, a client's post is an attempt whose outcome it returns, and a server's may
     /// complete at once.
     pub pipelined: bool,
+    /// How long a wait tries again and again before it sleeps, at most [`SPIN_MAX`]. It saves a wake-up
+    /// where the daemon has another core, and takes the core from it where it has not.
+    pub spin: Duration,
     /// Whether a daemon that wants to may copy messages out of and into this process's memory.
     pub client_memory: ClientMemory,
 }
@@ -90,10 +94,15 @@ impl Default for Options {
             interruptible: false,
             job: 0,
             pipelined: false,
+            spin: Duration::ZERO,
             client_memory: ClientMemory::default(),
         }
     }
 }
+
+/// The longest time that a wait may spin: a tenth of a heartbeat of the server's daemon, so that
+/// nothing that is looked at between waits is late.
+pub const SPIN_MAX: Duration = Duration::from_millis(10);
 
 impl Options {
     /// The defaults, changed by what the environment says. A variable that makes no sense is
@@ -122,6 +131,10 @@ impl Options {
         options.guards = is_on("ZOID_GUARDS");
         options.extended_addresses = is_on("ZOID_EXTENDED_ADDR");
         options.pipelined = is_on("ZOID_PIPELINED");
+        let spin = number("ZOID_SPIN_US", variable("ZOID_SPIN_US"));
+        options.spin = spin
+            .map_or(Duration::ZERO, Duration::from_micros)
+            .min(SPIN_MAX);
         options.interruptible = is_on("ZOID_INTERRUPTIBLE");
         options.keep_on_server_restart = keeps(variable("ZOID_ON_SERVER_RESTART"));
         match variable("ZOID_CLIENT_MEMORY").as_deref() {
@@ -176,6 +189,7 @@ mod tests {
                 "ZOID_SINGLE_THREAD" | "ZOID_GUARDS" => "1",
                 "ZOID_ON_SERVER_RESTART" => "keep",
                 "ZOID_CLIENT_MEMORY" => "allow",
+                "ZOID_SPIN_US" => "99000000",
                 _ => return None,
             };
             Some(value.to_owned())
@@ -187,6 +201,7 @@ mod tests {
         assert!(options.extended_addresses && options.interruptible);
         assert!(options.single_thread && options.guards && options.keep_on_server_restart);
         assert_eq!(options.client_memory, ClientMemory::Allow);
+        assert_eq!(options.spin, SPIN_MAX);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use std::io;
 
 use sys::span::{self, Span};
 use zbmi::{Peer, Time};
-use zoid_proto::fwd::Data;
+use zoid_proto::fwd::{Data, INLINE_WINDOW, inline_cost};
 
 pub(crate) use input::Input;
 pub(crate) use memory::{Failed, Failure, Memory, Message, Moved, Named, Obstacle, Way};
@@ -103,6 +103,10 @@ pub(crate) struct Client {
     incoming: BTreeMap<u64, Incoming>,
     /// Messages that it has not acknowledged, and the requests that they answer.
     outgoing: BTreeMap<u64, u32>,
+    /// Short messages that came with their requests, until these are answered.
+    inline: BTreeMap<u32, Vec<u8>>,
+    /// What they cost, at most [`INLINE_WINDOW`].
+    inline_cost: usize,
     /// Transfers whose rest, should it come, is not wanted any more: the newest few.
     stopped: VecDeque<u64>,
     payload: Option<Payload>,
@@ -183,6 +187,8 @@ impl Client {
             requests: BTreeMap::new(),
             incoming: BTreeMap::new(),
             outgoing: BTreeMap::new(),
+            inline: BTreeMap::new(),
+            inline_cost: 0,
             stopped: VecDeque::new(),
             payload: None,
         }
@@ -306,7 +312,7 @@ impl Client {
     /// # Errors
     ///
     /// As [`data`](Self::data).
-    pub(crate) fn inline(
+    pub(crate) fn credited(
         &mut self,
         request: u32,
         len: u64,
@@ -357,6 +363,34 @@ impl Client {
                 moved,
             });
         }
+    }
+
+    /// Keeps a short message until its request is answered.
+    ///
+    /// # Errors
+    ///
+    /// The client has more of them under way than it may.
+    pub(crate) fn keep_inline(&mut self, request: u32, message: &[u8]) -> Result<(), Violation> {
+        let cost = self.inline_cost + inline_cost(message.len());
+        if cost > INLINE_WINDOW {
+            return Err(Violation::Payload);
+        }
+        self.inline_cost = cost;
+        self.inline.insert(request, message.to_vec());
+        Ok(())
+    }
+
+    /// The message that came with a request.
+    pub(crate) fn inline_message(&self, request: u32) -> Option<&[u8]> {
+        self.inline.get(&request).map(Vec::as_slice)
+    }
+
+    /// A request is answered; its kind.
+    pub(crate) fn answered(&mut self, request: u32) -> Option<Kind> {
+        if let Some(message) = self.inline.remove(&request) {
+            self.inline_cost -= inline_cost(message.len());
+        }
+        self.requests.remove(&request)
     }
 
     /// The engine granted a transfer to the segment.
@@ -424,7 +458,7 @@ impl Client {
             return Err(Violation::Grant);
         }
         let request = self.outgoing.remove(&grant).ok_or(Violation::Grant)?;
-        self.requests.remove(&request);
+        self.answered(request);
         Ok(true)
     }
 

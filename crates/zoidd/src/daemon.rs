@@ -70,6 +70,8 @@ pub struct Daemon {
     waker: Arc<Waker>,
     stop: Arc<AtomicBool>,
     start: Instant,
+    /// The last wait ended with something to do.
+    lively: bool,
     beaten: Time,
     checked: Time,
     /// Clients lost before the last check.
@@ -177,6 +179,7 @@ impl Daemon {
             waker: names.waker,
             stop: Arc::default(),
             start: Instant::now(),
+            lively: false,
             beaten: Time::ZERO,
             checked: Time::ZERO,
             lost_before: 0,
@@ -267,13 +270,7 @@ impl Daemon {
     }
 
     fn turn(&mut self, events: &mut Events) -> Result<(), Error> {
-        let limit = self.patience();
-        match self.poll.poll(events, Some(limit)) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                return Err(Error::system("epoll_wait")(error));
-            }
-            _ => {}
-        }
+        self.await_events(events)?;
         for event in events.iter() {
             self.event(event);
         }
@@ -292,6 +289,31 @@ impl Daemon {
             }
         }
         self.upkeep()
+    }
+
+    /// Waits for something to do. After a turn that had something, it first looks for more without
+    /// sleeping, for as long as the option says.
+    fn await_events(&mut self, events: &mut Events) -> Result<(), Error> {
+        let patience = self.patience();
+        let spin = match self.lively {
+            true => self.options.spin.min(patience),
+            false => Duration::ZERO,
+        };
+        let began = Instant::now();
+        loop {
+            let spins = began.elapsed() < spin;
+            let limit = if spins { Duration::ZERO } else { patience };
+            match self.poll.poll(events, Some(limit)) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    return Err(Error::system("epoll_wait")(error));
+                }
+                _ => {}
+            }
+            self.lively = !events.is_empty();
+            if self.lively || !spins {
+                return Ok(());
+            }
+        }
     }
 
     /// How long the next poll may sleep.

@@ -29,7 +29,7 @@ use crate::failpoint::Failpoints;
 use crate::size::{parse_milliseconds, parse_size};
 
 /// Every setting: its name, and what it means in a line.
-pub const SETTINGS: [(&str, &str); 22] = [
+pub const SETTINGS: [(&str, &str); 23] = [
     ("instance", "name of this daemon and its pset"),
     ("directory", "where lock, journal and sockets are"),
     ("socket", "path of the clients' Unix socket"),
@@ -80,6 +80,10 @@ pub const SETTINGS: [(&str, &str); 22] = [
         "on or off: clients of this machine may map the segment and copy in and out of it",
     ),
     (
+        "spin-us",
+        "microseconds that the daemon looks for work before it sleeps, where it has a core of its own",
+    ),
+    (
         "client-memory",
         "on, auto or off: copy large messages out of and into the memory of clients of this machine",
     ),
@@ -94,7 +98,8 @@ pub const SETTINGS: [(&str, &str); 22] = [
 ];
 
 /// Environment variables that are settings.
-pub const VARIABLES: [(&str, &str); 7] = [
+pub const VARIABLES: [(&str, &str); 8] = [
+    ("ZOID_SPIN_US", "spin-us"),
     ("ZBMI_SHM_SIZE_TOTAL", "total"),
     ("ZBMI_SHM_SIZE_UNEXP", "unexp"),
     ("ZOID_MAX_UNEXPECTED_MSG", "max-unexpected"),
@@ -132,9 +137,9 @@ impl Prefault {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ClientMemory {
     /// They come and go by the stream.
-    #[default]
     Off,
     /// As [`ClientMemory::On`], but a client where that does not work is nothing to warn of.
+    #[default]
     Auto,
     /// Where the system allows it; elsewhere by the stream, with the reason in the log once.
     On,
@@ -198,6 +203,8 @@ pub struct Options {
     pub credits: u32,
     /// Whether local clients that ask get the segment, which they can then write as a whole.
     pub trust_clients: bool,
+    /// How long the daemon looks for work before it sleeps, 10 ms at most.
+    pub spin: Duration,
     /// Whether messages are copied out of and into local clients' memory.
     pub client_memory: ClientMemory,
     /// Percent of the unexpected memory for one client, 1 to 100.
@@ -231,7 +238,8 @@ impl Default for Options {
             bulk_slots: 2,
             credits: 0,
             trust_clients: false,
-            client_memory: ClientMemory::Off,
+            spin: Duration::ZERO,
+            client_memory: ClientMemory::default(),
             unexpected_share: 100,
             job_weights: BTreeMap::new(),
             failpoints: Failpoints::default(),
@@ -324,6 +332,7 @@ impl Options {
             "bulk-slots" => self.bulk_slots = number(value)?,
             "credits" => self.credits = number(value)?,
             "trust-clients" => self.trust_clients = switch(value)?,
+            "spin-us" => self.spin = Duration::from_micros(number(value)?).min(SPIN_MAX),
             "client-memory" => self.client_memory = client_memory(value)?,
             "job-weights" => self.job_weights = job_weights(value)?,
             _ => self.unexpected_share = number(value)?,
@@ -512,6 +521,9 @@ fn job_weights(value: &str) -> Result<BTreeMap<u32, u32>, String> {
     }
     Ok(weights)
 }
+
+/// The longest time that the daemon spins: a tenth of what its server takes for a sign of life.
+const SPIN_MAX: Duration = Duration::from_millis(10);
 
 fn client_memory(value: &str) -> Result<ClientMemory, String> {
     match value {

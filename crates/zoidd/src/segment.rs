@@ -105,7 +105,31 @@ impl Segment {
     fn write_header(&self) -> io::Result<()> {
         let mut page = [0; SegmentHeader::LEN];
         self.header.encode(&mut page).map_err(io::Error::other)?;
-        self.object.write_at(0, &page)
+        self.object.write_at(0, &page)?;
+        let caps = SegmentHeader::UNANSWERED_POSTS.to_le_bytes();
+        self.object.write_at(SegmentHeader::CAPS_AT as u64, &caps)
+    }
+
+    /// Whether [`write`](Self::write) works: objects of huge pages cannot be written by a call.
+    pub(crate) fn takes_writes(&self) -> bool {
+        self.regions.is_none()
+    }
+
+    /// Writes a short message to its places, whose bytes are as many.
+    ///
+    /// # Errors
+    ///
+    /// Those of `pwrite(2)`.
+    pub(crate) fn write(&self, places: &[zbmi::Segment], message: &[u8]) -> io::Result<()> {
+        let mut left = message;
+        for place in places {
+            let len = usize::try_from(place.len).unwrap_or(usize::MAX);
+            let (piece, rest) = left.split_at_checked(len).unwrap_or((left, &[]));
+            let offset = place.offset + SEGMENT_HEADER_LEN as u64;
+            self.object.write_at(offset, piece)?;
+            left = rest;
+        }
+        Ok(())
     }
 
     /// Transparent huge pages are advice, and early touching is the business of a thread that ends

@@ -1,5 +1,6 @@
 //! The engine's rules, one by one, and all together against a model of plain queues.
 
+mod announce;
 mod deaths;
 mod drain;
 mod fairness;

@@ -213,6 +213,12 @@ impl Rig {
         call
     }
 
+    /// A post that is not answered.
+    pub(super) fn announce(&mut self, post: Post) {
+        self.engine.announce(self.now, self.session, post);
+        self.settle();
+    }
+
     /// A receive of the server.
     pub(super) fn post_recv(&mut self, peer: Peer, tag: i32, total: u64) -> CallId {
         self.post_with(post(Direction::ToServer, peer, tag, total))

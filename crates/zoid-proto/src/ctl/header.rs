@@ -41,6 +41,10 @@ impl Opcode {
     pub const DROP_PEER: Self = Self(10);
     /// End every sleeping test of the session.
     pub const WAKE: Self = Self(11);
+    /// Unregister an operation that was posted without a reply slot, by the server's own name for it.
+    pub const RECALL: Self = Self(12);
+    /// The last command that there is.
+    pub const LAST: Self = Self::RECALL;
 
     const fn name(self) -> Option<&'static str> {
         Some(match self {
@@ -55,6 +59,7 @@ impl Opcode {
             Self::STAT => "STAT",
             Self::DROP_PEER => "DROP_PEER",
             Self::WAKE => "WAKE",
+            Self::RECALL => "RECALL",
             _ => return None,
         })
     }

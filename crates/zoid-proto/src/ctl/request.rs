@@ -56,6 +56,11 @@ pub enum Request<'a> {
     },
     /// End every sleeping test of the session. No answer.
     Wake,
+    /// RECALL: unregister an operation that was posted without a reply slot.
+    Recall {
+        /// The server's own name for it.
+        bmi_id: u64,
+    },
 }
 
 /// A server that attaches.
@@ -151,6 +156,7 @@ impl<'a> Request<'a> {
             Self::Stat { .. } => Opcode::STAT,
             Self::DropPeer { .. } => Opcode::DROP_PEER,
             Self::Wake => Opcode::WAKE,
+            Self::Recall { .. } => Opcode::RECALL,
         }
     }
 
@@ -159,7 +165,7 @@ impl<'a> Request<'a> {
     pub const fn is_answered(&self) -> bool {
         !matches!(
             self,
-            Self::UnexpectedFree { .. } | Self::Cancel { .. } | Self::Wake
+            Self::UnexpectedFree { .. } | Self::Cancel { .. } | Self::Wake | Self::Recall { .. }
         )
     }
 
@@ -183,6 +189,7 @@ impl<'a> Request<'a> {
             Opcode::STAT => one_u32(&reader).map(|first| Self::Stat { first }),
             Opcode::DROP_PEER => decode_drop_peer(&reader),
             Opcode::WAKE => nothing(&reader).map(|()| Self::Wake),
+            Opcode::RECALL => one_u64(&reader).map(|bmi_id| Self::Recall { bmi_id }),
             Opcode(value) => {
                 let value = value.into();
                 let field = "opcode";
@@ -198,7 +205,7 @@ impl<'a> Request<'a> {
             + match self {
                 Self::Init(init) => 14 + init.reply_queue.len(),
                 Self::UnexpectedTest(_) => 12,
-                Self::UnexpectedFree { .. } | Self::Cancel { .. } => 8,
+                Self::UnexpectedFree { .. } | Self::Cancel { .. } | Self::Recall { .. } => 8,
                 Self::PostSend(post) | Self::PostRecv(post) => 32 + post.segments.encoded_len(),
                 Self::Test(test) => 16 + test.selection.encoded_len(),
                 Self::DropPeer { .. } => 8,
@@ -248,7 +255,9 @@ impl<'a> Request<'a> {
         match self {
             Self::Init(init) => init.encode(body),
             Self::UnexpectedTest(test) => test.encode(body),
-            Self::UnexpectedFree { offset: value } | Self::Cancel { plugin_id: value } => {
+            Self::UnexpectedFree { offset: value }
+            | Self::Cancel { plugin_id: value }
+            | Self::Recall { bmi_id: value } => {
                 Writer::new(body, len)?.u64(*value);
                 Ok(())
             }

@@ -4,7 +4,7 @@ use super::header::{FrameHeader, FrameType};
 use super::memory::Places;
 use super::session::{Event, Hello, Welcome};
 use super::test::{Readiness, TestReq};
-use super::transfer::{Data, Grant, RecvReply, RecvReq, SendReq};
+use super::transfer::{Data, Grant, RecvReply, RecvReq, SendInline, SendReq};
 use crate::bytes::{Reader, Writer};
 use crate::error::{DecodeError, EncodeError, Problem};
 
@@ -53,6 +53,8 @@ pub enum Frame<'a> {
     Bye,
     /// Client: the message is in my memory, here.
     Places(Places<'a>),
+    /// SEND_INLINE.
+    SendInline(SendInline<'a>),
 }
 
 impl<'a> Frame<'a> {
@@ -78,6 +80,7 @@ impl<'a> Frame<'a> {
             Self::Pong => FrameType::PONG,
             Self::Bye => FrameType::BYE,
             Self::Places(_) => FrameType::PLACES,
+            Self::SendInline(_) => FrameType::SEND_INLINE,
         }
     }
 
@@ -110,6 +113,7 @@ impl<'a> Frame<'a> {
             FrameType::PONG => nothing(Self::Pong),
             FrameType::BYE => nothing(Self::Bye),
             FrameType::PLACES => Places::decode(&reader).map(Self::Places),
+            FrameType::SEND_INLINE => SendInline::decode(&reader).map(Self::SendInline),
             FrameType(value) => {
                 let (field, value) = ("frame type", value.into());
                 Err(reader.error(0, Problem::UnknownValue { field, value }))
@@ -133,6 +137,7 @@ impl<'a> Frame<'a> {
             Self::TestReply(readiness) => readiness.encoded_len(),
             Self::Event(_) => Event::LEN,
             Self::Places(places) => places.encoded_len(),
+            Self::SendInline(send) => send.encoded_len(),
             Self::SendDone | Self::Wake | Self::Ping | Self::Pong | Self::Bye => 0,
         }
     }
@@ -183,6 +188,7 @@ impl<'a> Frame<'a> {
             Self::TestReply(readiness) => readiness.encode(body),
             Self::Event(event) => event.encode(body),
             Self::Places(places) => places.encode(body),
+            Self::SendInline(send) => send.encode(body),
             Self::SendDone | Self::Wake | Self::Ping | Self::Pong | Self::Bye => Ok(()),
         }
     }

@@ -55,6 +55,8 @@ impl FrameType {
     pub const BYE: Self = Self(17);
     /// Client: the message is in my memory, here.
     pub const PLACES: Self = Self(18);
+    /// Client: may I send this message? Here it is, because it is short.
+    pub const SEND_INLINE: Self = Self(19);
 
     const fn name(self) -> Option<&'static str> {
         Some(match self {
@@ -76,6 +78,7 @@ impl FrameType {
             Self::PONG => "PONG",
             Self::BYE => "BYE",
             Self::PLACES => "PLACES",
+            Self::SEND_INLINE => "SEND_INLINE",
             _ => return None,
         })
     }

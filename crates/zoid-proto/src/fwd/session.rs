@@ -39,6 +39,8 @@ bitflags! {
         /// Grants may ask where in the client's memory the message is, for the daemon to copy. In
         /// WELCOME: EVENT 5 follows at once.
         const CLIENT_MEMORY = 32;
+        /// SEND_INLINE is understood: the daemon keeps memory for the short messages of this client.
+        const INLINE = 64;
         const _ = !0;
     }
 }

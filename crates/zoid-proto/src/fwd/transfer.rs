@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  SEND_REQ    kind u8, class u8, 0 u16, tag i32, total u64, timeout ms i32, 0 u32, order u64
+//!  SEND_INLINE what SEND_REQ has, the message
 //!  RECV_REQ    tag i32, 0 u32, capacity u64, timeout ms i32, 0 u32, order u64
 //!  GRANT       grant u64, mode u8, 0 [3], count u32, {offset u64, length u64} of the segment ...
 //!              modes: 0 stream, 1 segment, 2 the client's memory (see PLACES)
@@ -9,7 +10,7 @@
 //!  DATA        grant u64, offset u64; payload
 //! ```
 
-use super::MAX_BODY;
+use super::{INLINE_MAX, MAX_BODY};
 use crate::bytes::{Reader, Writer, at_most, check_milliseconds, in_range};
 use crate::error::{DecodeError, EncodeError, Problem};
 use crate::list::List;
@@ -63,6 +64,10 @@ impl SendReq {
 
     pub(crate) fn decode(reader: &Reader<'_>) -> Result<Self, DecodeError> {
         reader.require_exactly(Self::LEN)?;
+        Self::decode_fixed(reader)
+    }
+
+    fn decode_fixed(reader: &Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             kind: Kind::decode(reader, 0)?,
             class: reader.u8(1)?,
@@ -85,6 +90,48 @@ impl SendReq {
             .reserved(4)
             .u64(self.order);
         Ok(())
+    }
+}
+
+/// "May I send this message? Here it is."
+///
+/// It goes into the buffer that waits for it, or into memory that the daemon keeps for the short
+/// messages of this client until there is a buffer. The answer is SEND_DONE, never GRANT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendInline<'a> {
+    /// What SEND_REQ says.
+    pub request: SendReq,
+    /// The whole message, at most [`INLINE_MAX`] bytes.
+    pub message: &'a [u8],
+}
+
+impl<'a> SendInline<'a> {
+    pub(crate) fn decode(reader: &Reader<'a>) -> Result<Self, DecodeError> {
+        let request = SendReq::decode_fixed(reader)?;
+        let message = reader.tail(SendReq::LEN);
+        let found = message.len() as u64;
+        in_range(reader, 8, "total", request.total, (0, INLINE_MAX as u64))?;
+        if found != request.total {
+            let (field, said) = ("total", request.total);
+            return Err(reader.error(8, Problem::Contradiction { field, said, found }));
+        }
+        Ok(Self { request, message })
+    }
+
+    pub(crate) fn encode(&self, body: &mut [u8]) -> Result<(), EncodeError> {
+        at_most(
+            "message length",
+            self.message.len() as u64,
+            INLINE_MAX as u64,
+        )?;
+        let (fixed, rest) = body.split_at_mut_checked(SendReq::LEN).unwrap_or_default();
+        self.request.encode(fixed)?;
+        Writer::new(rest, self.message.len())?.bytes(self.message);
+        Ok(())
+    }
+
+    pub(crate) const fn encoded_len(&self) -> usize {
+        SendReq::LEN + self.message.len()
     }
 }
 

@@ -8,7 +8,7 @@ use zoid_proto::ctl::{
 };
 use zoid_proto::fwd::{
     Caps, Data, Event, Frame, FrameHeader, FrameType, Grant, Hello, Kind, MAX_CHUNK, MemoryPart,
-    Place, Places, Readiness, RecvReply, RecvReq, SendReq, TestEntry, TestReq, Welcome,
+    Place, Places, Readiness, RecvReply, RecvReq, SendInline, SendReq, TestEntry, TestReq, Welcome,
 };
 use zoid_proto::{Array, DecodeError, EncodeError, Extent, List, Status};
 
@@ -66,6 +66,7 @@ fn commands() -> Vec<Vec<u8>> {
             disconnect: false,
         },
         Request::Wake,
+        Request::Recall { bmi_id: 1 },
     ]
     .iter()
     .map(command)
@@ -120,6 +121,15 @@ fn replies() -> Vec<Vec<u8>> {
     ]
 }
 
+const SEND: SendReq = SendReq {
+    kind: Kind::Expected,
+    class: 0,
+    tag: 0,
+    total: 0,
+    timeout_ms: 0,
+    order: 0,
+};
+
 fn frames() -> Vec<Vec<u8>> {
     let entries = [TestEntry::Recv {
         tag: 1,
@@ -136,14 +146,6 @@ fn frames() -> Vec<Vec<u8>> {
         previous_pid: -1,
         job: 0,
     };
-    let send = SendReq {
-        kind: Kind::Expected,
-        class: 0,
-        tag: 0,
-        total: 0,
-        timeout_ms: 0,
-        order: 0,
-    };
     let recv = RecvReq {
         tag: 0,
         capacity: 0,
@@ -153,7 +155,7 @@ fn frames() -> Vec<Vec<u8>> {
     [
         Frame::Hello(hello),
         Frame::Welcome(Welcome::default()),
-        Frame::SendReq(send),
+        Frame::SendReq(SEND),
         Frame::Grant(Grant {
             grant: 1,
             place: shared,
@@ -184,6 +186,10 @@ fn frames() -> Vec<Vec<u8>> {
         Frame::Places(Places {
             grant: 1,
             parts: List::new(&[MemoryPart { address: 8, len: 4 }]),
+        }),
+        Frame::SendInline(SendInline {
+            request: SendReq { total: 3, ..SEND },
+            message: b"abc",
         }),
     ]
     .iter()
@@ -256,13 +262,13 @@ fn bad_headers_of_commands_are_refused_where_they_are_bad() {
     check(refused(&with(&good, 0, [0xFF])), 0, "bad magic");
     check(refused(&with(&good, 4, [2])), 4, "unknown version 2");
     check(refused(&with(&good, 8, [41])), 8, "length 41");
-    check(refused(&with(&good, 6, [12])), 6, "unknown opcode 0xc");
+    check(refused(&with(&good, 6, [13])), 6, "unknown opcode 0xd");
     let mut long = good.clone();
     long.resize(CTL_MESSAGE_LEN + 1, 0);
     relength(&mut long);
     check(refused(&long), CTL_MESSAGE_LEN, "1 bytes too many");
-    let header = RequestHeader::decode(&with(&good, 6, [12])).unwrap();
-    assert_eq!(header.opcode.to_string(), "opcode 12");
+    let header = RequestHeader::decode(&with(&good, 6, [13])).unwrap();
+    assert_eq!(header.opcode.to_string(), "opcode 13");
 }
 
 #[test]

@@ -266,6 +266,12 @@ fn r51_the_small_commands() {
         "ffffffff 01000000",
     );
     check_command(&Request::Wake, "0b00 28000000 ffffffff", NO_FLAGS, "");
+    check_command(
+        &Request::Recall { bmi_id: 7 },
+        "0c00 30000000 ffffffff",
+        NO_FLAGS,
+        "0700000000000000",
+    );
     check_reply(Opcode::FINI, &Reply::Empty, "0880 28000000", "");
     check_reply(Opcode::DROP_PEER, &Reply::Empty, "0a80 28000000", "");
     let stat = Reply::Stat {

@@ -2,7 +2,7 @@
 
 use zoid_proto::fwd::{
     Caps, Data, Event, Frame, FrameFlags, FrameHeader, FrameType, Grant, Hello, Kind, MemoryPart,
-    Place, Places, Readiness, RecvReply, RecvReq, SendReq, TestEntry, TestReq, Welcome,
+    Place, Places, Readiness, RecvReply, RecvReq, SendInline, SendReq, TestEntry, TestReq, Welcome,
 };
 use zoid_proto::{Extent, List, Status};
 
@@ -277,6 +277,26 @@ fn r51_the_frames_of_a_copy_by_the_daemon() {
         "12",
         "20000000",
         "0700000000000000 01000000 00000000 0010000000700000 2c01000000000000",
+    );
+}
+
+#[test]
+fn section_4_6_a_short_message_comes_with_its_request() {
+    let request = SendReq {
+        kind: Kind::Expected,
+        class: 0,
+        tag: -2,
+        total: 3,
+        timeout_ms: 500,
+        order: 9,
+    };
+    let message = b"abc";
+    check(
+        &Frame::SendInline(SendInline { request, message }),
+        Status::NONE,
+        "13",
+        "23000000",
+        "00 00 0000 feffffff 0300000000000000 f4010000 00000000 0900000000000000 616263",
     );
 }
 

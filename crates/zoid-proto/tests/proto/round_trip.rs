@@ -7,7 +7,7 @@ use zoid_proto::ctl::{
 };
 use zoid_proto::fwd::{
     Caps, Data, Event, Frame, Grant, Hello, Kind, MemoryPart, Place, Places, Readiness, RecvReply,
-    RecvReq, SendReq, TestEntry, TestReq, Welcome,
+    RecvReq, SendInline, SendReq, TestEntry, TestReq, Welcome,
 };
 use zoid_proto::{Array, Extent, List, Status};
 
@@ -179,6 +179,10 @@ proptest! {
     ) {
         check_frame(&Frame::SendReq(SendReq { kind, class, tag, total, timeout_ms, order }), status);
         check_frame(&Frame::RecvReq(RecvReq { tag, capacity: total, timeout_ms, order }), status);
+        let message = vec![7; (total % 4097) as usize];
+        let request = SendReq { kind, class, tag, total: total % 4097, timeout_ms, order };
+        let inline = SendInline { request, message: &message };
+        check_frame(&Frame::SendInline(inline), status);
         check_frame(&Frame::Data(Data { grant, offset }), status);
         for place in [Place::Stream, Place::Shared(List::new(&segments)), Place::Memory] {
             check_frame(&Frame::Grant(Grant { grant, place }), status);

@@ -7,14 +7,18 @@
 //!            ◀─ SEND_DONE
 //! ```
 //!
-//! Payload moves only after a GRANT or against a credit. Until the first byte of it has moved, an
+//! A short send is one frame with its message, SEND_INLINE, answered by SEND_DONE.
+//!
+//! Payload moves only after a GRANT, against a credit, or into the window that the daemon keeps for
+//! short messages. Until the first byte of it has moved, an
 //! attempt that loses the connection has changed nothing and may be repeated. After that nobody
 //! knows (section 3.4): a daemon that has kept this client's place recognises the repetition of a
 //! send by its order and says how it ended; without such a daemon the operation fails.
 
 use bmi::{Error, Kind};
 use zoid_proto::fwd::{
-    Data, Frame, FrameFlags, FrameHeader, FrameType, Kind as WireKind, MAX_CHUNK, RecvReq, SendReq,
+    Data, Frame, FrameFlags, FrameHeader, FrameType, INLINE_MAX, Kind as WireKind, MAX_CHUNK,
+    RecvReq, SendInline, SendReq,
 };
 use zoid_proto::{Extent, SEGMENT_HEADER_LEN, Status};
 
@@ -42,6 +46,8 @@ pub(super) enum Outcome {
 /// What an attempt waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
+    /// What becomes of a request that came with its message.
+    Inline,
     /// A send: for a buffer.
     Grant,
     /// A send whose bytes are on their way: for the word that they were taken.
@@ -53,9 +59,18 @@ pub(super) enum Step {
 }
 
 impl Step {
+    /// The step after the request was said, or was not: a daemon takes no part of a frame, so a message
+    /// whose frame is not whole has not arrived, and the attempt may be repeated.
+    pub(super) fn unless_unsaid(self, said: &Result<(), Error>) -> Self {
+        match (self, said) {
+            (Self::Inline, Err(_)) => Self::Grant,
+            (step, _) => step,
+        }
+    }
+
     /// Whether the daemon still looks for a counterpart.
     pub(super) const fn is_asking(self) -> bool {
-        matches!(self, Self::Grant | Self::Message)
+        matches!(self, Self::Inline | Self::Grant | Self::Message)
     }
 }
 
@@ -135,6 +150,7 @@ impl Client {
         let mut step = self.first_step(&calling.ticket, op, repeats);
         // What is said on a connection that is lost is answered all the same: with the loss.
         let mut said = self.say_request(&calling.ticket, op, step, timeout_ms);
+        step = step.unless_unsaid(&said);
         loop {
             let answer = said.and_then(|()| match step.is_asking() && timeout_ms > 0 {
                 true => self.first_answer(&calling),
@@ -156,8 +172,9 @@ impl Client {
     pub(super) fn first_step(&self, ticket: &Ticket, op: &Op, repeats: bool) -> Step {
         match op.kind {
             Kind::Receive => Step::Message,
-            Kind::SendUnexpected(_) if repeats => Step::Grant,
+            Kind::Send | Kind::SendUnexpected(_) if repeats => Step::Grant,
             Kind::SendUnexpected(_) if self.take_credit(ticket) => Step::Taken,
+            Kind::Send | Kind::SendUnexpected(_) if self.take_window(ticket, op) => Step::Inline,
             Kind::Send | Kind::SendUnexpected(_) => Step::Grant,
         }
     }
@@ -187,14 +204,18 @@ impl Client {
             Kind::Send => (WireKind::Expected, 0),
             Kind::SendUnexpected(class) => (WireKind::Unexpected, class.0),
         };
-        let request = Frame::SendReq(SendReq {
+        let request = SendReq {
             kind,
             class,
             tag: op.tag.0,
             total: op.total as u64,
             timeout_ms,
             order: op.order,
-        });
+        };
+        if step == Step::Inline {
+            return self.say_inline(ticket, request, op);
+        }
+        let request = Frame::SendReq(request);
         if step != Step::Taken {
             return self.say(ticket, &request, header(FrameType::SEND_REQ), &[]);
         }
@@ -230,10 +251,12 @@ impl Client {
             (Step::Taken, Answer::Granted(grant, None)) => {
                 return self.stream_granted(ticket, op, grant);
             }
-            // In answer to a repetition: the first has arrived.
-            (Step::Grant | Step::Taken, Answer::Done(Status::DONE)) => Outcome::Done(op.total),
+            // With `Step::Grant` in answer to a repetition: the first has arrived.
+            (Step::Inline | Step::Grant | Step::Taken, Answer::Done(Status::DONE)) => {
+                Outcome::Done(op.total)
+            }
             (Step::Message, Answer::Done(Status::NONE)) => Outcome::NotNow,
-            (Step::Grant | Step::Taken | Step::Message, Answer::Done(status)) => refused(status),
+            (_, Answer::Done(status)) if !matches!(step, Step::Rest { .. }) => refused(status),
             (Step::Message, Answer::Coming(grant, total, None)) => {
                 return Progress::Waits(Step::Rest { grant, total });
             }
@@ -250,8 +273,10 @@ impl Client {
             (Step::Rest { grant, total }, answer) => {
                 self.acknowledge(ticket, grant, last_byte(&answer).map(|()| total))
             }
-            (Step::Taken, Answer::Lost(Error::NetDown)) => Outcome::Failed(Error::NetDown),
-            (Step::Taken, Answer::Lost(_)) => Outcome::Unknown(ticket.stay),
+            (Step::Inline | Step::Taken, Answer::Lost(Error::NetDown)) => {
+                Outcome::Failed(Error::NetDown)
+            }
+            (Step::Inline | Step::Taken, Answer::Lost(_)) => Outcome::Unknown(ticket.stay),
             (Step::Grant | Step::Message, Answer::Lost(error)) => Outcome::Lost(error),
             _ => Outcome::Failed(Error::Proto),
         };
@@ -271,6 +296,19 @@ impl Client {
         let credit = state.credits > 0 && state.is_current(ticket);
         state.credits -= u32::from(credit);
         credit
+    }
+
+    /// Takes a part of the daemon's memory for short messages, if the message is one and there is room.
+    fn take_window(&self, ticket: &Ticket, op: &Op) -> bool {
+        op.total <= INLINE_MAX && self.lock().take_window(ticket, op.total)
+    }
+
+    fn say_inline(&self, ticket: &Ticket, request: SendReq, op: &Op) -> Result<(), Error> {
+        let mut bytes = [0; INLINE_MAX];
+        let len = sys::span::gather(&op.segments, 0, &mut bytes);
+        let message = bytes.get(..len).unwrap_or_default();
+        let frame = Frame::SendInline(SendInline { request, message });
+        self.say(ticket, &frame, header(FrameType::SEND_INLINE), &[])
     }
 
     /// Sends the message in pieces; a message of no bytes is one empty piece.

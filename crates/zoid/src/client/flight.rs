@@ -113,7 +113,7 @@ impl Client {
         let ticket = calling.ticket.clone();
         let step = self.first_step(&ticket, &op, doubt.is_some());
         // A connection that is lost has answered every call.
-        let _answered = self.say_request(&ticket, &op, step, timeout_ms);
+        let step = step.unless_unsaid(&self.say_request(&ticket, &op, step, timeout_ms));
         calling.detach(Flight {
             op,
             step,

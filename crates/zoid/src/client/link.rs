@@ -360,11 +360,11 @@ impl Link {
     pub(super) fn pump(
         &self,
         alarm: &Alarm,
-        limit: Duration,
+        (limit, spin): (Duration, Duration),
         receive: &mut dyn FnMut(Event<'_>) -> io::Result<Verdict>,
     ) -> io::Result<bool> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        match alarm.wait_or_signal(&self.stream, limit)? {
+        match self.spin_or_wait(alarm, limit, spin)? {
             Woken::Ready => {}
             Woken::Rung | Woken::Late => return Ok(false),
             Woken::Signal => return Ok(true),
@@ -372,6 +372,18 @@ impl Link {
         self.fill(&mut reader)?;
         while self.next_frame(&mut reader, receive)? {}
         Ok(false)
+    }
+
+    /// Waits for bytes, a ring or a signal, without sleeping for as long as `spin` says.
+    fn spin_or_wait(&self, alarm: &Alarm, limit: Duration, spin: Duration) -> io::Result<Woken> {
+        let began = Instant::now();
+        while began.elapsed() < spin.min(limit) {
+            match alarm.wait_or_signal(&self.stream, Duration::ZERO)? {
+                Woken::Late => std::hint::spin_loop(),
+                woken => return Ok(woken),
+            }
+        }
+        alarm.wait_or_signal(&self.stream, limit.saturating_sub(spin))
     }
 
     /// Takes one frame out of the buffer. `false` when there is no whole one.

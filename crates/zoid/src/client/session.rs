@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use bmi::{Error, OpId};
 use sys::{Event as Turn, Mapping, Waited};
-use zoid_proto::fwd::{Frame, FrameHeader, FrameType, Welcome};
+use zoid_proto::fwd::{Frame, FrameHeader, FrameType, INLINE_WINDOW, Welcome, inline_cost};
 use zoid_proto::{Extent, Status};
 
 use self::dispatch::nonsense;
@@ -70,6 +70,9 @@ pub(super) struct State {
     pub(super) completed: u64,
     /// Messages that may be sent without asking.
     pub(super) credits: u32,
+    /// How much of the daemon's memory for short messages those under way take; none where it keeps
+    /// none.
+    window: Option<usize>,
     /// The last server died, so the next one cannot know what was posted.
     server_died: bool,
     /// Operations that failed while the lock was held.
@@ -121,6 +124,8 @@ struct Follower {
 struct Call {
     answers: VecDeque<Answer>,
     sink: Option<Sink>,
+    /// What its short message takes of the daemon's memory.
+    inline: usize,
     /// The daemon may be copying its message, as long as this connection has two ends.
     exposed: Option<Arc<Link>>,
 }
@@ -230,6 +235,7 @@ impl State {
             queued: 0,
             completed: 0,
             credits: 0,
+            window: None,
             server_died: false,
             fallen: Vec::new(),
             filling: None,
@@ -295,6 +301,31 @@ impl State {
         self.calls.clear();
     }
 
+    /// Takes memory of the daemon's for the short message of a call, if there is room.
+    pub(super) fn take_window(&mut self, ticket: &Ticket, bytes: usize) -> bool {
+        let cost = inline_cost(bytes);
+        let (true, Some(used)) = (self.is_current(ticket), self.window) else {
+            return false;
+        };
+        let Some(call) = self.calls.get_mut(&ticket.request) else {
+            return false;
+        };
+        let fits = used + cost <= INLINE_WINDOW;
+        if fits {
+            (self.window, call.inline) = (Some(used + cost), cost);
+        }
+        fits
+    }
+
+    /// A call is answered: what its message took is free.
+    fn leave_window(&mut self, request: u32) {
+        if let Some(call) = self.calls.get_mut(&request)
+            && let Some(used) = &mut self.window
+        {
+            *used = used.saturating_sub(std::mem::take(&mut call.inline));
+        }
+    }
+
     /// Whether a call goes over the connection that there is.
     pub(super) fn is_current(&self, ticket: &Ticket) -> bool {
         matches!(&self.connection, Connection::Up(link) if Arc::ptr_eq(link, &ticket.link))
@@ -338,12 +369,14 @@ impl State {
         };
         self.segment = None;
         self.credits = 0;
+        self.window = None;
         let sends = self.calls.values().filter(|call| call.sink.is_none());
         if sends.count() > REMEMBERED_SENDS {
             // The daemon may have forgotten how some of them ended.
             self.end_stay();
         }
         for (&request, call) in &mut self.calls {
+            call.inline = 0;
             call.answers.push_back(Answer::Lost(error));
             self.flights.note_answer(request);
         }
@@ -471,7 +504,8 @@ impl Client {
         state.reading = true;
         let heartbeat = state.heartbeat();
         drop(state);
-        let pumped = link.pump(&self.alarm, limit, &mut |event| self.receive(link, event));
+        let times = (limit, self.options.spin);
+        let pumped = link.pump(&self.alarm, times, &mut |event| self.receive(link, event));
         let signal = matches!(pumped, Ok(true));
         let mut result = pumped.map(drop);
         let silence = link.heard().max(began).elapsed();

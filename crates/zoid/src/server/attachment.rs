@@ -39,6 +39,8 @@ pub(super) struct Attachment {
     pub(super) epoch: u64,
     pub(super) max_expected: u64,
     pub(super) max_unexpected: u64,
+    /// The daemon registers posts that it is not to answer.
+    pub(super) unanswered_posts: bool,
     control: Control,
     /// The header page; the regions may be in another object.
     page: Mapping,
@@ -105,7 +107,8 @@ impl Attachment {
         let unexpected = region(header.unexpected_region())?;
         let instance = &options.instance;
         journal::announce(options, process);
-        let control = Control::open(instance, process, group, Arc::clone(counters));
+        let manner = (group, options.spin);
+        let control = Control::open(instance, process, manner, Arc::clone(counters));
         let control = control.inspect_err(|error| {
             if let Some(why) = explain_queue_error(error) {
                 tracing::error!(%error, "no reply queue for this server: {why}");
@@ -125,6 +128,9 @@ impl Attachment {
             epoch: init.epoch,
             max_expected: init.max_expected,
             max_unexpected: init.max_unexpected,
+            unanswered_posts: page
+                .load_u32(SegmentHeader::CAPS_AT)
+                .is_some_and(|caps| caps & SegmentHeader::UNANSWERED_POSTS != 0),
             control,
             watch,
             pool: Pool::new(expected.clone(), options.guards, Arc::clone(counters)),

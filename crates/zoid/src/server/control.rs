@@ -38,6 +38,8 @@ pub(super) struct Control {
     mark: ForkMark,
     /// Who may open the reply queues besides this user: the daemon may be another one's.
     group: Option<u32>,
+    /// How long an answer is looked for before the wait for it sleeps.
+    spin: Duration,
     counters: Arc<Counters>,
     slots: Mutex<Slots>,
     released: Condvar,
@@ -131,7 +133,7 @@ impl Control {
     pub(super) fn open(
         instance: &Instance,
         process: u32,
-        group: Option<u32>,
+        (group, spin): (Option<u32>, Duration),
         counters: Arc<Counters>,
     ) -> io::Result<Self> {
         let control = Self {
@@ -140,6 +142,7 @@ impl Control {
             process,
             mark: ForkMark::new(),
             group,
+            spin,
             counters,
             slots: Mutex::new(Slots {
                 free: Vec::new(),
@@ -374,12 +377,17 @@ impl Call<'_> {
     ) -> Result<Answer, Error> {
         let began = Instant::now();
         let mut bytes = Box::new([0; CTL_MESSAGE_LEN]);
+        let mut spin = self.slot.control.spin;
         loop {
             let left = limit.saturating_sub(began.elapsed());
             let Some(slot) = &mut self.slot.slot else {
                 return Err(Error::Proto);
             };
-            match receive(&slot.queue, &mut bytes[..], SLICE.min(left)) {
+            // Once: what comes later than that is not worth the core.
+            let spun = spin_for(&slot.queue, &mut bytes[..], std::mem::take(&mut spin));
+            let received =
+                spun.unwrap_or_else(|| receive(&slot.queue, &mut bytes[..], SLICE.min(left)));
+            match received {
                 Ok(len) => {
                     let message = bytes.get(..len).unwrap_or_default();
                     match ReplyHeader::decode(message) {
@@ -413,4 +421,16 @@ impl Call<'_> {
         header.sequence == self.sequence
             && (header.opcode == self.opcode || header.status != Status::NONE)
     }
+}
+
+/// Looks for a message without sleeping; none when the time is over.
+fn spin_for(queue: &MessageQueue, bytes: &mut [u8], time: Duration) -> Option<io::Result<usize>> {
+    let began = Instant::now();
+    while !time.is_zero() && began.elapsed() < time {
+        match queue.try_receive(bytes) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+            received => return Some(received),
+        }
+    }
+    None
 }

@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 
 use bmi::{OpId, Peer, Segments};
+use zoid_proto::ctl::Request as Command;
 
 use super::pool::Piece;
 use super::waiting::Key;
@@ -62,6 +63,8 @@ pub(super) enum State {
     Posting { cancelled: bool },
     /// Under the plugin's id.
     Registered(u64),
+    /// The plugin was told and does not answer; it goes by the server's own id.
+    Announced,
 }
 
 impl Op {
@@ -72,20 +75,23 @@ impl Op {
     pub(super) fn plugin_id(&self) -> Option<u64> {
         match self.state {
             State::Registered(id) => Some(id),
-            State::Waiting | State::Posting { .. } => None,
+            State::Waiting | State::Posting { .. } | State::Announced => None,
         }
     }
 
     /// Somebody wants it to end, and it does not wait for memory any more, or is just leaving that
-    /// queue. Returns the plugin's id if the plugin is to be told now; otherwise whoever registers
-    /// it tells.
-    pub(super) fn cancel_posted(&mut self) -> Option<u64> {
+    /// queue. Returns what the plugin is to be told now, if anything; otherwise whoever registers it
+    /// tells.
+    pub(super) fn cancel_posted(&mut self, id: OpId) -> Option<Command<'static>> {
         match self.state {
             State::Waiting | State::Posting { .. } => {
                 self.state = State::Posting { cancelled: true };
                 None
             }
-            State::Registered(plugin_id) => Some(plugin_id),
+            State::Registered(plugin_id) => Some(Command::Cancel { plugin_id }),
+            State::Announced => Some(Command::Recall {
+                bmi_id: id.number().unsigned_abs(),
+            }),
         }
     }
 
@@ -183,7 +189,8 @@ mod tests {
     #[test]
     fn r61_a_cancel_that_saw_an_operation_wait_does_not_lose_the_id_of_its_registration() {
         let mut registered = op(State::Registered(7));
-        assert_eq!(registered.cancel_posted(), Some(7));
+        let cancel = registered.cancel_posted(OpId::from_number(3).unwrap());
+        assert_eq!(cancel, Some(Command::Cancel { plugin_id: 7 }));
         assert_eq!(registered.plugin_id(), Some(7));
     }
 
@@ -191,7 +198,7 @@ mod tests {
     fn r61_a_cancel_before_the_registration_is_left_to_who_registers() {
         for state in [State::Waiting, State::Posting { cancelled: false }] {
             let mut early = op(state);
-            assert_eq!(early.cancel_posted(), None);
+            assert_eq!(early.cancel_posted(OpId::from_number(3).unwrap()), None);
             assert_eq!(early.state, State::Posting { cancelled: true });
         }
     }

@@ -113,8 +113,12 @@ impl Server {
         }
         lock(&self.ops).insert(id, op);
         // A post that may complete at once returns when its transfer is over, and not before.
-        let not_immediate = self.pipelined.load(Ordering::Relaxed);
-        match self.register(id, attachment, not_immediate) {
+        let pipelined = self.pipelined.load(Ordering::Relaxed);
+        let registered = match pipelined && attachment.unanswered_posts {
+            true => self.announce(id, attachment),
+            false => self.register(id, attachment, pipelined),
+        };
+        match registered {
             Outcome::Immediate(len) => Ok(Posted::Immediate(len)),
             Outcome::Registered => Ok(Posted::Pending),
             Outcome::Failed(error) => Err(error),
@@ -131,6 +135,33 @@ impl Server {
             }
             Ok(PostOutcome::Immediate { len }) => self.finish_at_once(id, len),
             Ok(PostOutcome::NoMemory) => self.unregistered(id, Error::NoMem),
+            Err(error) => self.unregistered(id, error),
+        }
+    }
+
+    /// Posts to the plugin without waiting for its answer: it goes by the server's own id there, and
+    /// what is wrong with it comes as its completion.
+    fn announce(&self, id: OpId, attachment: &Arc<Attachment>) -> Outcome {
+        let mut ops = lock(&self.ops);
+        match ops.get_mut(id) {
+            // The plugin's answer says when memory for a list may be used again.
+            Some(op) if matches!(op.need, Need::List(_)) => {
+                drop(ops);
+                return self.register(id, attachment, true);
+            }
+            // Before it is told: a test may report the end at once.
+            Some(op) => op.state = State::Announced,
+            None => return Outcome::Registered,
+        }
+        drop(ops);
+        let told = self
+            .descriptor(id, attachment)
+            .and_then(|(extents, post, receives)| {
+                let segments = Array::inline(&extents);
+                attachment.tell(&command(Post { segments, ..post }, receives))
+            });
+        match self.judge(attachment, told) {
+            Ok(()) => Outcome::Registered,
             Err(error) => self.unregistered(id, error),
         }
     }
@@ -180,11 +211,7 @@ impl Server {
             }
             None => Array::inline(&extents),
         };
-        let command = if receives {
-            Command::PostRecv(post)
-        } else {
-            Command::PostSend(post)
-        };
+        let command = command(post, receives);
         let answer = attachment.call(&command)?;
         match answer.reply()? {
             Reply::Post(outcome) => Ok(outcome),
@@ -277,9 +304,11 @@ impl Server {
             }
         }
         // It is with the plugin, or its turn for memory has just come.
-        let plugin_id = lock(&self.ops).get_mut(id).and_then(Op::cancel_posted);
-        if let (Some(plugin_id), Ok(attachment)) = (plugin_id, self.attached()) {
-            let told = attachment.tell(&Command::Cancel { plugin_id });
+        let command = lock(&self.ops)
+            .get_mut(id)
+            .and_then(|op| op.cancel_posted(id));
+        if let (Some(command), Ok(attachment)) = (command, self.attached()) {
+            let told = attachment.tell(&command);
             let _judged = self.judge(&attachment, told);
         }
     }
@@ -389,6 +418,13 @@ impl Server {
 /// The longest list of segments that the plugin reads; a longer one is copied like memory outside
 /// the segment.
 const LIST_MAX: usize = 1 << 20;
+
+const fn command(post: Post<'_>, receives: bool) -> Command<'_> {
+    match receives {
+        true => Command::PostRecv(post),
+        false => Command::PostSend(post),
+    }
+}
 
 /// What an operation needs of the pool (section 3.1.6: room for a long list is like a temporary
 /// buffer).

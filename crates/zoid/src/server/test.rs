@@ -18,6 +18,7 @@ use zoid_proto::ctl::{
 use zoid_proto::{Array, Extent, List};
 
 use super::attachment::Attachment;
+use super::ops::State;
 use super::peers::Client;
 use super::pool::Piece;
 use super::post::write_list;
@@ -26,6 +27,18 @@ use crate::error::of_status;
 
 /// How long a test without a daemon sleeps before it looks for one.
 const NO_DAEMON: Duration = Duration::from_millis(50);
+
+/// What the plugin knows the operations of a test by.
+enum Known {
+    /// It reports whatever is done.
+    All,
+    /// Its own ids for them.
+    These(Vec<u64>),
+}
+
+fn which_names(which: Which<'_>, id: OpId) -> bool {
+    matches!(which, Which::These(ids) if ids.contains(&id))
+}
 
 /// The operations that a test names, for as long as it waits.
 struct Named<'a> {
@@ -64,26 +77,17 @@ impl Server {
         if self.wakes.load(Ordering::SeqCst) != wakes || wanted.is_met() {
             return Ok(());
         }
-        let ids = match wanted.which() {
-            Which::Any { .. } => Vec::new(),
-            Which::These(ids) => {
-                let ops = lock(&self.ops);
-                let plugin_id = |id: &OpId| ops.get(*id)?.plugin_id();
-                let mut known: Vec<u64> = ids.iter().filter_map(plugin_id).collect();
-                // A program may name one twice; the plugin reports it once.
-                known.sort_unstable();
-                known.dedup();
-                known
-            }
-        };
-        let scratch = match (wanted.which(), ids.len()) {
-            (Which::Any { .. }, _) => None,
+        let known = self.known(wanted.which());
+        let scratch = match &known {
+            Known::All => None,
             // None is known to the plugin yet: somebody's freeing of memory will say more.
-            (Which::These(_), 0) => return self.pause(wait, wakes, || wanted.is_met()),
-            (Which::These(_), 1..=INLINE_IDS) => None,
-            (Which::These(_), _) => write_list(&List::new(&ids), &attachment).ok(),
+            Known::These(ids) if ids.is_empty() => {
+                return self.pause(wait, wakes, || wanted.is_met());
+            }
+            Known::These(ids) if ids.len() <= INLINE_IDS => None,
+            Known::These(ids) => write_list(&List::new(ids), &attachment).ok(),
         };
-        let selection = select(wanted.which(), &ids, scratch.as_ref(), &attachment);
+        let selection = select(wanted.which(), &known, scratch.as_ref(), &attachment);
         let command = Command::Test(Test {
             timeout_ms: milliseconds(wait),
             wake_on_unexpected: wanted.unexpected_ends_wait(),
@@ -97,6 +101,25 @@ impl Server {
             Err(Error::Inval) => self.pause(REPORT.min(wait), wakes, || wanted.is_met()),
             other => other,
         }
+    }
+
+    /// What the plugin knows the operations of a test by.
+    fn known(&self, which: Which<'_>) -> Known {
+        let Which::These(ids) = which else {
+            return Known::All;
+        };
+        let ops = lock(&self.ops);
+        let mut known = Vec::new();
+        for op in ids.iter().filter_map(|id| ops.get(*id)) {
+            if op.state == State::Announced {
+                return Known::All;
+            }
+            known.extend(op.plugin_id());
+        }
+        // A program may name one twice; the plugin reports it once.
+        known.sort_unstable();
+        known.dedup();
+        Known::These(known)
     }
 
     /// Notes which operations a test waits for by their ids.
@@ -140,12 +163,12 @@ impl Server {
             match number.and_then(OpId::from_number) {
                 Some(id) => {
                     self.finish(id, completion.outcome.map_err(of_status));
-                    named |= lock(&self.named).contains_key(&id);
+                    named |= lock(&self.named).contains_key(&id) && !which_names(which, id);
                 }
                 None => self.counters.protocol_errors().up(),
             }
         }
-        if named && matches!(which, Which::Any { .. }) {
+        if named {
             // A test of another thread sleeps at the plugin for what this one was told of.
             attachment.wake();
         }
@@ -277,22 +300,27 @@ impl Drop for Outstanding {
 
 fn select<'a>(
     which: Which<'_>,
-    ids: &'a [u64],
+    known: &'a Known,
     scratch: Option<&Piece>,
     attachment: &Attachment,
 ) -> TestSelection<'a> {
-    let capacity = match which {
+    let capacity = match (which, known) {
         // At most what one reply holds.
-        Which::Any { capacity } => capacity.clamp(1, COMPLETIONS_PER_REPLY),
-        // Without memory to name all of them, any is asked for: a completion that another test
-        // wants waits for that test at the interface.
-        Which::These(_) if scratch.is_none() && ids.len() > INLINE_IDS => COMPLETIONS_PER_REPLY,
-        Which::These(_) => {
-            return TestSelection::These(match scratch {
-                Some(piece) => Array::Spilled(attachment.extent_of_piece(piece, piece.len)),
-                None => Array::inline(ids),
-            });
+        (Which::Any { capacity }, _) => capacity.clamp(1, COMPLETIONS_PER_REPLY),
+        (Which::These(_), Known::These(ids)) => {
+            if let Some(piece) = scratch {
+                let place = attachment.extent_of_piece(piece, piece.len);
+                return TestSelection::These(Array::Spilled(place));
+            }
+            if ids.len() <= INLINE_IDS {
+                return TestSelection::These(Array::inline(ids));
+            }
+            COMPLETIONS_PER_REPLY
         }
+        // One that the plugin does not answer for cannot be named to it. Nor can all where there is no
+        // memory for their names. Then any is asked for: a completion that another test wants waits
+        // for that test at the interface.
+        (Which::These(_), Known::All) => COMPLETIONS_PER_REPLY,
     };
     TestSelection::Any {
         capacity: capacity as u32,

@@ -55,6 +55,8 @@ impl Bed {
             total: 160 << 20,
             // Nobody misses one because the machine is busy with something else.
             heartbeat: LIMIT,
+            // Long messages take the stream; the tests of copying say that they do not.
+            client_memory: zoidd::ClientMemory::Off,
             ..zoidd::Options::default()
         };
         change(&mut options);
@@ -86,6 +88,12 @@ impl Bed {
     /// Both sides with posts that do not wait.
     pub(crate) fn pipelined(mut self) -> Bed {
         self.options.pipelined = true;
+        self
+    }
+
+    /// Both sides look for news for so long before they sleep.
+    pub(crate) fn spinning(mut self, time: Duration) -> Bed {
+        self.options.spin = time;
         self
     }
 

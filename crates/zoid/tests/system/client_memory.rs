@@ -18,6 +18,16 @@ fn copies(bed: &Bed) -> f64 {
     bed.metric("zoidd_client_memory_copies_total")
 }
 
+#[test]
+fn section_4_7_the_daemon_copies_unless_it_is_told_not_to() {
+    let default = zoidd::Options::default().client_memory;
+    assert_eq!(default, Wish::Auto);
+    let bed = Bed::with(|options| options.client_memory = default);
+    let (server, client) = bed.meet();
+    both_ways(&server, &client, &[SHORTEST]);
+    assert!(copies(&bed) > 0.0);
+}
+
 /// A message of each size each way, against a post that waits and before one.
 fn both_ways(server: &End, client: &End, sizes: &[usize]) {
     for (at, &len) in sizes.iter().enumerate() {

@@ -14,7 +14,7 @@ use zbmi::{
 use zoid_proto::Status;
 use zoid_proto::fwd::{
     self, Caps, Frame, FrameFlags, FrameHeader, FrameType, Hello, PROTOCOL_VERSION, RecvReq,
-    SendReq, TestReq, Welcome,
+    SendInline, SendReq, TestReq, Welcome,
 };
 
 use super::{CLIENTS, Daemon};
@@ -33,7 +33,7 @@ const SPARE: usize = 64;
 /// The payload that follows a frame.
 enum Payload {
     Data(fwd::Data),
-    Inline(u32),
+    Credited(u32),
     None,
 }
 
@@ -324,7 +324,7 @@ impl Daemon {
         let received = match payload {
             Payload::None => None,
             Payload::Data(data) => client.data(data, len, input).map_err(in_frame)?,
-            Payload::Inline(request) => client.inline(request, len, input).map_err(in_frame)?,
+            Payload::Credited(request) => client.credited(request, len, input).map_err(in_frame)?,
         };
         if let Some(received) = received {
             self.received(key, received);
@@ -352,6 +352,7 @@ impl Daemon {
         let now = self.now();
         match frame {
             Frame::SendReq(send) => return self.send_request(key, peer, header, send),
+            Frame::SendInline(send) => self.send_inline(key, peer, header, send)?,
             Frame::Data(data) => return Ok(Payload::Data(*data)),
             Frame::RecvReq(recv) => self.recv_request(key, peer, header, recv)?,
             Frame::TestReq(test) => self.test_request(key, peer, header, test)?,
@@ -444,6 +445,7 @@ impl Daemon {
         client.credits = attached.credits > 0;
         client.quiet = hello.caps.contains(Caps::QUIET);
         let mut caps = Caps::MULTIPLEX | Caps::QUIET;
+        caps.set(Caps::INLINE, self.segment.takes_writes());
         caps.set(Caps::SHARED_MEMORY, client.shared);
         caps.set(Caps::CLIENT_MEMORY, mark.is_some());
         caps.set(Caps::REATTACH, !self.options.reattach.is_zero());
@@ -520,18 +522,38 @@ impl Daemon {
                 inline,
             },
         };
-        let send = SendRequest {
-            kind,
-            tag: Tag(send.tag),
-            total: send.total,
-            timeout: Duration::from_millis(send.timeout_ms.into()),
-            order: send.order,
-        };
-        self.engine.send(self.now(), peer, request, send);
+        self.engine
+            .send(self.now(), peer, request, send_of(kind, send));
         Ok(match inline {
-            true => Payload::Inline(header.request),
+            true => Payload::Credited(header.request),
             false => Payload::None,
         })
+    }
+
+    /// A request with its message: the engine treats it as any other, and is told that the message has
+    /// arrived as soon as it has a place for it.
+    fn send_inline(
+        &mut self,
+        key: usize,
+        peer: Peer,
+        header: &FrameHeader,
+        send: &SendInline<'_>,
+    ) -> Result<(), Violation> {
+        let request = self.request(key, header, Kind::Send)?;
+        if let Some(client) = self.clients.get_mut(key) {
+            client.keep_inline(header.request, send.message)?;
+        }
+        let send = &send.request;
+        let kind = match send.kind {
+            fwd::Kind::Expected => SendKind::Expected,
+            fwd::Kind::Unexpected => SendKind::Unexpected {
+                class: Class(send.class),
+                inline: false,
+            },
+        };
+        self.engine
+            .send(self.now(), peer, request, send_of(kind, send));
+        Ok(())
     }
 
     fn recv_request(
@@ -666,6 +688,16 @@ fn acknowledged(status: Status) -> Result<(), Errno> {
         Status::MESSAGE_SIZE => Err(Errno::MessageSize),
         Status::PROTOCOL => Err(Errno::Protocol),
         _ => Err(Errno::ConnectionReset),
+    }
+}
+
+const fn send_of(kind: SendKind, send: &SendReq) -> SendRequest {
+    SendRequest {
+        kind,
+        tag: Tag(send.tag),
+        total: send.total,
+        timeout: Duration::from_millis(send.timeout_ms as u64),
+        order: send.order,
     }
 }
 

@@ -12,8 +12,8 @@ use mio::{Interest, Token};
 use sys::{MessageQueue, QueueAccess};
 use tracing::{debug, info, warn};
 use zbmi::{
-    Answer, BmiId, CallId, Class, Departure, Direction, Pid, PluginId, Post, Segment, Selection,
-    ServerTest, Session, Tag, UnexpTest,
+    Answer, BmiId, CallId, Class, Departure, Direction, Errno, Pid, PluginId, Post, Segment,
+    Selection, ServerTest, Session, Tag, UnexpTest,
 };
 use zoid_proto::ctl::{
     self, COMPLETIONS_PER_REPLY, COUNTERS_PER_REPLY, CTL_MESSAGE_LEN, Init, InitReply, Opcode,
@@ -79,10 +79,16 @@ impl Daemon {
         }
         match request {
             Ok(request) if !request.is_answered() => self.unanswered(&header, &request),
+            Ok(Request::PostSend(post)) if header.slot.is_none() => {
+                self.announced(&header, Direction::ToClient, &post);
+            }
+            Ok(Request::PostRecv(post)) if header.slot.is_none() => {
+                self.announced(&header, Direction::ToServer, &post);
+            }
             Ok(request) => self.call(&header, &request),
             Err(error) => {
                 self.bad_command(&error);
-                let known = (1..=Opcode::WAKE.0).contains(&header.opcode.0);
+                let known = (1..=Opcode::LAST.0).contains(&header.opcode.0);
                 let status = if known {
                     Status::INVALID
                 } else {
@@ -107,6 +113,7 @@ impl Daemon {
             Request::Cancel { plugin_id } => {
                 self.engine.cancel(now, session, PluginId(*plugin_id));
             }
+            Request::Recall { bmi_id } => self.engine.recall(now, session, BmiId(*bmi_id)),
             _ => self.engine.server_wake(session),
         }
     }
@@ -162,14 +169,30 @@ impl Daemon {
     }
 
     fn post(&mut self, session: Session, call: CallId, direction: Direction, post: &ctl::Post<'_>) {
-        let Some(bytes) = self.list(&post.segments) else {
-            return self.refuse(call, Status::INVALID);
-        };
+        match self.read_post(direction, post) {
+            Ok(post) => self.engine.post(self.now(), session, call, post),
+            Err(errno) => self.refuse(call, status(errno)),
+        }
+    }
+
+    /// A post that nobody waits for an answer of: what is wrong with it is told as its completion.
+    fn announced(&mut self, header: &RequestHeader, direction: Direction, post: &ctl::Post<'_>) {
+        let (now, session) = (self.now(), Session(header.session));
+        match self.read_post(direction, post) {
+            Ok(post) => self.engine.announce(now, session, post),
+            Err(errno) => self
+                .engine
+                .refuse_announced(session, BmiId(post.bmi_id), errno),
+        }
+    }
+
+    fn read_post(&self, direction: Direction, post: &ctl::Post<'_>) -> Result<Post, Errno> {
+        let bytes = self.list(&post.segments).ok_or(Errno::Invalid)?;
         let extents = match (&post.segments, &bytes) {
             (Array::Inline(list), _) => *list,
             (Array::Spilled(_), bytes) => match List::<Extent>::decode("POST", bytes) {
                 Ok(list) if post.check_total(&list).is_ok() => list,
-                _ => return self.refuse(call, Status::INVALID),
+                _ => return Err(Errno::Invalid),
             },
         };
         let segments = extents.iter().map(|extent| Segment {
@@ -177,19 +200,16 @@ impl Daemon {
             len: extent.len,
         });
         let peer = u32::try_from(post.peer).ok();
-        let Some(peer) = peer.and_then(|pid| self.engine.peer(Pid(pid))) else {
-            return self.refuse(call, Status::CONNECTION_RESET);
-        };
-        let post = Post {
+        let peer = peer.and_then(|pid| self.engine.peer(Pid(pid)));
+        Ok(Post {
             direction,
             bmi: BmiId(post.bmi_id),
-            peer,
+            peer: peer.ok_or(Errno::ConnectionReset)?,
             tag: Tag(post.tag),
             segments: segments.collect(),
             total: post.total,
             not_immediate: post.not_immediate,
-        };
-        self.engine.post(self.now(), session, call, post);
+        })
     }
 
     fn server_test(&mut self, session: Session, call: CallId, test: &ctl::Test<'_>) {

@@ -60,6 +60,9 @@ impl Daemon {
         if transfer.inline {
             return;
         }
+        if client.inline_message(transfer.request.0).is_some() {
+            return self.place_inline(key, transfer);
+        }
         let extents = extents(transfer);
         let copied = client.is_copied(transfer.total);
         client.ask_places(grant, copied);
@@ -71,6 +74,29 @@ impl Daemon {
         self.options.failpoints.pass(failpoint::Place::BeforeGrant);
         let header = FrameHeader::new(FrameType::GRANT, transfer.request.0);
         self.push(key, header, &Frame::Grant(Grant { grant, place }));
+    }
+
+    /// Puts a message that came with its request where the engine has found a place for it.
+    fn place_inline(&mut self, key: usize, transfer: &Transfer) {
+        self.options.failpoints.pass(failpoint::Place::BeforeGrant);
+        self.options.failpoints.pass(failpoint::Place::AmidArrival);
+        let now = self.now();
+        let Some(client) = self.clients.get_mut(key) else {
+            return;
+        };
+        let message = client
+            .inline_message(transfer.request.0)
+            .unwrap_or_default();
+        let written = self.segment.write(&transfer.segments, message);
+        client.copied(transfer.grant.0);
+        match written {
+            Ok(()) => self.engine.transfer_arrived(now, transfer.grant),
+            Err(error) => {
+                error!(%error, "cannot write a message to the segment; the connection ends instead");
+                client.closing = true;
+                self.enqueue(key);
+            }
+        }
     }
 
     fn deliver(&mut self, transfer: &Transfer) {
@@ -148,7 +174,7 @@ impl Daemon {
         let Some(client) = self.clients.get_mut(key) else {
             return;
         };
-        let kind = client.requests.remove(&request.0).unwrap_or(Kind::Send);
+        let kind = client.answered(request.0).unwrap_or(Kind::Send);
         let faulty = client.faulty == Some(request.0);
         let status = match &reply {
             Reply::Sent => {
@@ -223,5 +249,6 @@ pub(super) const fn status(errno: Errno) -> Status {
         Errno::NetDown => Status::NET_DOWN,
         Errno::TryAgain => Status::TRY_AGAIN,
         Errno::Canceled => Status::CANCELLED,
+        Errno::NoMemory => Status::NO_MEMORY,
     }
 }

@@ -26,6 +26,17 @@ fn r02_to_r05_the_defaults_are_the_designs() {
 }
 
 #[test]
+fn the_daemon_spins_for_as_long_as_it_is_told_but_not_past_its_signs_of_life() {
+    let mut options = Options::default();
+    assert_eq!(options.spin, Duration::ZERO);
+    options.set("--spin-us", "spin-us", "50").unwrap();
+    assert_eq!(options.spin, Duration::from_micros(50));
+    options.set("--spin-us", "spin-us", "5000000").unwrap();
+    assert_eq!(options.spin, SPIN_MAX);
+    assert!(options.set("--spin-us", "spin-us", "-1").is_err());
+}
+
+#[test]
 fn later_sources_win_over_earlier_ones() {
     let mut options = Options::default();
     let file = file("# ours\ntotal = 64M\nunexp = 2M # two\n\nmax-expected=1M\n");

@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream;
 
 use zoid_proto::Status;
 use zoid_proto::fwd::{
-    Caps, Data, Frame, FrameFlags, FrameHeader, FrameType, Hello, Kind, RecvReq, SendReq,
-    TestEntry, TestReq, Welcome,
+    Caps, Data, Frame, FrameFlags, FrameHeader, FrameType, Hello, Kind, RecvReq, SendInline,
+    SendReq, TestEntry, TestReq, Welcome,
 };
 
 use super::{LONG, Process};
@@ -251,6 +251,29 @@ impl Client {
         };
         self.say(header, &Frame::SendReq(send), payload);
         self.send_done()
+    }
+
+    /// A message with its request, of either kind.
+    pub fn ask_inline(&mut self, kind: Kind, tag: i32, message: &[u8], timeout_ms: u32) -> u32 {
+        let request = self.number();
+        let send = SendReq {
+            kind,
+            class: 0,
+            tag,
+            total: message.len() as u64,
+            timeout_ms,
+            order: u64::from(request),
+        };
+        let frame = Frame::SendInline(SendInline {
+            request: send,
+            message,
+        });
+        self.say(
+            FrameHeader::new(FrameType::SEND_INLINE, request),
+            &frame,
+            &[],
+        );
+        request
     }
 
     pub fn ask_recv(&mut self, tag: i32, capacity: u64, timeout_ms: u32) -> u32 {

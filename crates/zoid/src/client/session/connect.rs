@@ -149,6 +149,7 @@ impl Client {
         let before = state.welcome;
         state.welcome = welcome;
         state.credits = welcome.credits;
+        state.window = welcome.caps.contains(Caps::INLINE).then_some(0);
         state.segment = segment;
         state.server_died = false;
         state.connection = Connection::Up(Arc::clone(&link));
@@ -218,7 +219,7 @@ impl Client {
         let many = !self.options.single_thread || self.pipelined.load(Ordering::Relaxed);
         caps.set(Caps::MULTIPLEX, many);
         caps.set(Caps::QUIET, self.options.single_thread);
-        caps.insert(Caps::REATTACH | Caps::REATTACHED);
+        caps.insert(Caps::REATTACH | Caps::REATTACHED | Caps::INLINE);
         let local = matches!(state.place, Place::Unix(_));
         caps.set(Caps::SHARED_MEMORY, local);
         let offers = self.options.client_memory != ClientMemory::Refuse;

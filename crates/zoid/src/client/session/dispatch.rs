@@ -30,6 +30,7 @@ impl State {
             }
             Frame::SendDone => {
                 self.conceal(request);
+                self.leave_window(request);
                 self.answer(request, Answer::Done(header.status));
             }
             Frame::RecvReply(_) if header.status != Status::DONE => {

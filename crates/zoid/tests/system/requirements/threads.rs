@@ -41,6 +41,32 @@ fn r09_eight_threads_of_one_client_do_not_mind_one_another() {
     assert_eq!(client.counters.read().protocol_errors, 0);
 }
 
+#[test]
+fn parties_that_spin_exchange_messages_and_sleep_when_there_are_none() {
+    let spin = Duration::from_millis(1);
+    let bed = Bed::with(|options| options.spin = spin).spinning(spin);
+    let (server, client) = bed.meet();
+    std::thread::scope(|scope| {
+        scope.spawn(|| echo(&server, 5, 1, 50));
+        for _ in 0..50 {
+            assert_eq!(client.finish(client.send(5, vec![1; 8])).0, Ok(8));
+            assert_eq!(client.finish(client.receive_into(5, 64)).0, Ok(8));
+        }
+    });
+    // Each of these outlasts the spinning by far.
+    let idle = pending(client.receive_into(6, 8));
+    let (tests, wait) = (client.counters.read().tests, 20 * spin);
+    assert!(client.bmi.test(idle, wait).unwrap().is_none());
+    assert!(
+        server
+            .bmi
+            .test_context(server.context, 1, wait)
+            .unwrap()
+            .is_empty()
+    );
+    assert_eq!(client.counters.read().tests, tests + 1);
+}
+
 /// Echoes messages of one tag until `total` have come, with `lanes` receives posted.
 fn echo(server: &End, tag: i32, lanes: usize, total: usize) {
     let mut receives: VecDeque<_> = (0..lanes).map(|_| server.receive_into(tag, 64)).collect();
