@@ -49,6 +49,10 @@ pub(super) fn fronts(study: &Study) -> Vec<Picture> {
     vec![jobs, hot]
 }
 
+/// Most clients of a router over the mean of a policy that is for use: the algorithm as printed, which
+/// is not, would squeeze all others together.
+const BALANCE_MAX: f64 = 2.0;
+
 /// A point of a front.
 struct Dot<'a> {
     row: &'a Comparison,
@@ -69,7 +73,8 @@ fn front(
     let dots = study.comparisons().iter().filter_map(|row| {
         let (e, _) = row.result.as_ref().ok()?;
         let (cost, value) = (e.cost.mean, value(row)?);
-        (cost > 0.0 && value > 0.0 && e.unserved == 0).then_some(Dot { row, cost, value })
+        let is_usable = e.unserved == 0 && e.balance() < BALANCE_MAX;
+        (cost > 0.0 && value > 0.0 && is_usable).then_some(Dot { row, cost, value })
     });
     let mut dots: Vec<Dot<'_>> = dots.collect();
     dots.sort_by(|a, b| a.cost.total_cmp(&b.cost));

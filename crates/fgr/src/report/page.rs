@@ -123,12 +123,12 @@ fn cards(study: &Study) -> Markup {
         (
             format!("{:.1}", e.write.max),
             "hottest link, write",
-            utilisation_floor(study),
+            "units per GB/s".to_owned(),
         ),
         (
             format!("{:.1}", e.read.max),
             "hottest link, read",
-            utilisation_floor(study),
+            "units per GB/s".to_owned(),
         ),
         (
             jobs.map_or_else(String::new, |j| format!("{:.0} %", j * 100.0)),
@@ -152,13 +152,6 @@ fn cards(study: &Study) -> Markup {
                 div.card { b { (figure) } (name) span { (bound) } }
             }
         }
-    }
-}
-
-fn utilisation_floor(study: &Study) -> String {
-    match study.floors.utilisation {
-        floor if floor > 0.0 => format!("units per GB/s; not below {floor:.1}"),
-        _ => "units per GB/s".to_owned(),
     }
 }
 
@@ -199,8 +192,7 @@ fn policies(study: &Study) -> Markup {
                             td { (format!("{:.3}", floors.cost.0)) }
                             td { (floors.cost.1) }
                             td { "1.000" }
-                            @for _ in 0..2 { td { @if floors.utilisation > 0.0 { (format!("{:.1}", floors.utilisation)) } } }
-                            @for _ in 0..3 { td {} }
+                            @for _ in 0..7 { td {} }
                         }
                     }
                 }

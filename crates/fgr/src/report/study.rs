@@ -45,8 +45,6 @@ pub(super) struct Floors {
     pub cost: (f64, f64),
     /// Mean cost with equal loads and whole modules, where that could be computed.
     pub balanced_cost: Option<f64>,
-    /// Either utilisation with these modules where they stand; 0 where there is no bound.
-    pub utilisation: f64,
 }
 
 /// What a report says about a plan.
@@ -178,11 +176,9 @@ fn floors(machine: &Machine, comparisons: &[Comparison]) -> Floors {
         let result = row.and_then(|row| row.result.as_ref().ok());
         result.map_or((0.0, 0.0), |(evaluation, _)| value(evaluation))
     };
-    let cuts = bounds::cuts(machine);
     Floors {
         hops: of("nearest by hops", |e| (e.hops.mean, e.hops.max)),
         cost: of("nearest by cost", |e| (e.cost.mean, e.cost.max)),
         balanced_cost: bounds::by_module(machine, Metric::Cost, true),
-        utilisation: cuts.iter().map(|cut| cut.any).fold(0.0, f64::max),
     }
 }
