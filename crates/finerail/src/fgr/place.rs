@@ -26,14 +26,14 @@ use crate::common::print_bytes;
 #[derive(clap::Args)]
 #[command(after_help = "\
 The search begins where the modules stand and keeps every placement that no other one beats in mean
-cost, balance, and the hottest link of writes and of reads together. Ctrl-C ends it with what it has;
-with --state a later search goes on from there as if it had not ended. Equal seeds and numbers of
-candidates find equal placements, with any number of threads. Cable lengths are not looked at.
+cost, balance, and the hottest link of writes and of reads together. Ctrl-C ends it with what it
+has; with --state a later search goes on from there. Equal seeds and numbers of candidates find
+equal placements, with any number of threads. Cable lengths are not looked at.
 
 Examples:
   finerail fgr place --machine titan.map --modules modules.csv
   finerail fgr place --machine titan.map --modules modules.csv --anywhere -o placements
-  finerail fgr place --machine titan.map --modules modules.csv --anywhere --seconds 30 --state found.json
+  finerail fgr place --machine titan.map --modules modules.csv --seconds 30 --state found.json
   finerail fgr place --machine machine.yaml --sites blades.csv --candidates 2000
 ")]
 pub(crate) struct PlaceArgs {
