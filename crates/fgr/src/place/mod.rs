@@ -21,6 +21,7 @@ mod board;
 mod floor;
 mod goal;
 mod search;
+mod shape;
 mod sites;
 
 pub use floor::proved_floor;
