@@ -4,29 +4,13 @@
 //! The core never touches payload. It says where payload is to be put ([`Landing`]) or taken from
 //! ([`Payload`]) in terms of a [`Place`]; the caller owns the memory behind most places.
 
+pub use lnd::{NiId, RxId, TxId};
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::Header;
 
 use crate::event::Event;
 use crate::md::MdHandle;
 use crate::status::{DropReason, ProtocolError};
-
-/// A local network interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NiId(pub u32);
-
-impl NiId {
-    /// The loopback interface, which every core has.
-    pub const LOOPBACK: Self = Self(0);
-}
-
-/// A message being received, from [`Verdict`] until it is reported as arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RxId(pub u64);
-
-/// A message being sent, from [`Output::Transmit`] until it is reported as sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TxId(pub u64);
 
 /// A buffer of one of the router pools. The caller allocates its memory when it first sees the index
 /// and keeps it for the next message that is given the same buffer.

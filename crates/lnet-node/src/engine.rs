@@ -1,23 +1,26 @@
 //! The engine: core, LND and memory behind the node's one lock.
 //!
-//! [`Engine::settle`] is the heart: it carries the core's outputs to the LND, the queues and loopback and
-//! writes what is queued. Everything that may make the core produce outputs ends with it. It ends after
-//! so many outputs, however many there are: what is left is another turn, behind whoever waits.
+//! [`Engine::decide`] is the heart: it carries the core's outputs to the LND, the queues and loopback.
+//! Everything that may make the core produce outputs ends with it. It ends after so many outputs, however
+//! many there are: what is left is another turn, behind whoever waits. Bytes move between
+//! [`Engine::next_job`] and [`Engine::finish`], when nobody has the lock.
 
 use std::collections::BTreeMap;
+use std::net::TcpStream;
 use std::ops::Range;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use lnd::{Disposition, Failure, NiId, RxId, TxId, Upper};
 use lnet_config::NiConfig;
 use lnet_core::{
-    Core, Event, Landing, MessageStatus, NiId, Output, Payload, Place, RxId, Transmit, TxId,
-    Verdict,
+    Core, CoreBuffer, Event, Landing, MessageStatus, Output, Payload, Place, Transmit, Verdict,
 };
-use lnet_tcp::{Disposition, Failure, NiKey, RxToken, SendRequest, Socklnd, TxToken, Upper};
+use lnet_tcp::{Job, SendRequest, Socklnd, Source, Staging};
 use lnet_types::{ProcessId, Time};
 use lnet_wire::Header;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
+use sys::span::Span;
 use tracing::{debug, info};
 
 use crate::clock::Clock;
@@ -59,10 +62,8 @@ pub(crate) struct Side {
     pub(crate) delivered: bool,
     /// Events that were lost because their queue was full.
     pub(crate) events_lost: u64,
-    landings: FxHashMap<RxId, Landing>,
-    /// Messages that the LND holds until the core resumes them.
-    held: FxHashSet<RxId>,
-    payloads: FxHashMap<TxId, Payload>,
+    /// What is received for a buffer of the core's, which is copied there when it is whole.
+    for_core: FxHashMap<RxId, (CoreBuffer, Span)>,
 }
 
 impl Engine {
@@ -80,9 +81,7 @@ impl Engine {
             queues: Vec::new(),
             delivered: false,
             events_lost: 0,
-            landings: FxHashMap::default(),
-            held: FxHashSet::default(),
-            payloads: FxHashMap::default(),
+            for_core: FxHashMap::default(),
         };
         Self {
             lnd,
@@ -105,45 +104,25 @@ impl Engine {
         now
     }
 
-    /// Carries out what the core wants and writes what is queued, for one turn. True when something is
-    /// left for the next one.
-    pub(crate) fn settle(&mut self, now: Time) -> bool {
-        let mut budget = OUTPUTS_PER_TURN;
-        loop {
-            self.carry_out_within(&mut budget, now);
-            if !self.lnd.write_out(now, &mut self.side) {
-                break;
-            }
-            // What left may let other messages go.
-            if budget == 0 || !self.carry_out_within(&mut budget, now) {
-                break;
-            }
-        }
-        self.carry_out_within(&mut budget, now);
-        budget == 0 || self.lnd.has_work()
-    }
-
-    /// Reads on where a turn of reading was over.
-    pub(crate) fn read_on(&mut self, now: Time) {
-        self.lnd.read_on(now, &mut self.side);
-    }
-
-    /// Carries out what the core wants, for one turn, and leaves what is queued at the sockets to the
-    /// next [`Engine::settle`].
-    pub(crate) fn carry_out_turn(&mut self, now: Time) {
-        self.carry_out_within(&mut { OUTPUTS_PER_TURN }, now);
-    }
-
-    /// Carries out at most `budget` outputs; true when there was one.
-    fn carry_out_within(&mut self, budget: &mut u32, now: Time) -> bool {
-        let before = *budget;
-        while *budget > 0
-            && let Some(output) = self.side.core.poll_output()
-        {
-            *budget -= 1;
+    /// Carries out what the core wants, for one turn. True when something is left for the next one.
+    pub(crate) fn decide(&mut self, now: Time) -> bool {
+        for _ in 0..OUTPUTS_PER_TURN {
+            let Some(output) = self.side.core.poll_output() else {
+                return false;
+            };
             self.carry_out(output, now);
         }
-        *budget < before
+        true
+    }
+
+    /// The next bytes to be moved, without the node's lock; then comes [`Engine::finish`].
+    pub(crate) fn next_job(&mut self, now: Time) -> Option<Job<TcpStream>> {
+        self.lnd.next_job(now, &mut self.side)
+    }
+
+    /// Takes note of the bytes that were moved.
+    pub(crate) fn finish(&mut self, job: Job<TcpStream>, staging: &mut Staging, now: Time) {
+        self.lnd.finish(job, staging, now, &mut self.side);
     }
 
     /// Runs what is due.
@@ -170,7 +149,7 @@ impl Engine {
             }
             Output::Transmit(transmit) => self.transmit(&transmit, now),
             Output::Resume { rx, landing } => self.resume(rx, landing, now),
-            Output::Cancel { rx } => self.lnd.cancel(RxToken(rx.0), now, &mut self.side),
+            Output::Cancel { rx } => self.lnd.cancel(rx, now, &mut self.side),
             Output::Event(event) => self.side.deliver(event),
             Output::Gateway { nid, alive: true } => info!(gateway = %nid, "gateway is alive"),
             Output::Gateway { nid, alive: false } => info!(gateway = %nid, "gateway is dead"),
@@ -178,14 +157,14 @@ impl Engine {
     }
 
     fn transmit(&mut self, transmit: &Transmit, now: Time) {
-        if let Some(payload) = transmit.payload {
-            self.side.payloads.insert(transmit.tx, payload);
-        }
         let request = SendRequest {
-            tx: TxToken(transmit.tx.0),
-            ni: NiKey(transmit.ni.0),
+            tx: transmit.tx,
+            ni: transmit.ni,
             to: transmit.to,
             header: transmit.header,
+            payload: transmit
+                .payload
+                .and_then(|payload| self.side.source(payload)),
             deadline: transmit.deadline,
         };
         self.lnd.send(request, now, &mut self.side);
@@ -195,50 +174,61 @@ impl Engine {
         if loopback::resume(&mut self.side, rx, landing, now) {
             return;
         }
+        let landing = landing.and_then(|landing| self.side.landing(rx, landing));
         // The connection may have gone before the core's decision was carried out.
-        if !self.side.held.remove(&rx) {
-            return;
+        if !self.lnd.resume(rx, landing, now) {
+            self.side.for_core.remove(&rx);
         }
-        if let Some(landing) = landing {
-            self.side.landings.insert(rx, landing);
-        }
-        let wanted = landing.map(|landing| landing.length);
-        self.lnd.resume(RxToken(rx.0), wanted, now, &mut self.side);
     }
 }
 
 impl Side {
-    /// The bytes of a payload, without copying them where they are shared.
-    pub(crate) fn shared(&self, payload: Payload) -> Bytes {
-        match payload.place {
-            Place::Md(md) => self
-                .memory
-                .shared(md, range(payload.offset, payload.length)),
-            Place::Router(_) | Place::Core(_) => Bytes::copy_from_slice(self.bytes(payload)),
+    /// The memory of a payload; `None` when there are no bytes.
+    pub(crate) fn source(&mut self, payload: Payload) -> Option<Source> {
+        let range = range(payload.offset, payload.length);
+        if range.is_empty() {
+            return None;
         }
+        let source = match payload.place {
+            Place::Md(md) => self.memory.source(md, range),
+            Place::Router(buffer) => self.memory.router(buffer, range).map(Source::Span),
+            Place::Core(buffer) => {
+                let bytes = self.core.core_buffer(buffer).get(range);
+                bytes.map(|bytes| Source::Shared(Bytes::copy_from_slice(bytes)))
+            }
+        };
+        debug_assert!(source.is_some(), "no memory for {payload:?}");
+        source
     }
 
-    /// The room that a landing names; shorter only if the core's and the memory's tables disagree.
-    pub(crate) fn room(&mut self, landing: Landing) -> &mut [u8] {
-        let whole = match landing.place {
-            Place::Md(md) => self.memory.descriptor_mut(md),
-            Place::Router(buffer) => self.memory.router_mut(buffer),
-            Place::Core(buffer) => self.core.core_buffer_mut(buffer),
+    /// The memory of a landing; `None` when nothing is wanted.
+    pub(crate) fn landing(&mut self, rx: RxId, landing: Landing) -> Option<Span> {
+        let range = range(landing.offset, landing.length);
+        if range.is_empty() {
+            return None;
+        }
+        let span = match landing.place {
+            Place::Md(md) => self.memory.landing(md, range),
+            Place::Router(buffer) => self.memory.router(buffer, range),
+            Place::Core(buffer) => {
+                // The core's landings begin with their buffer.
+                let span = Span::from(vec![0; range.len()]);
+                self.for_core.insert(rx, (buffer, span.clone()));
+                Some(span)
+            }
         };
-        whole
-            .get_mut(range(landing.offset, landing.length))
-            .unwrap_or_default()
+        debug_assert!(span.is_some(), "no memory for {landing:?}");
+        span
     }
 
-    fn bytes(&self, payload: Payload) -> &[u8] {
-        let whole = match payload.place {
-            Place::Md(md) => self.memory.descriptor(md),
-            Place::Router(buffer) => self.memory.router(buffer),
-            Place::Core(buffer) => self.core.core_buffer(buffer),
-        };
-        whole
-            .get(range(payload.offset, payload.length))
-            .unwrap_or_default()
+    /// Tells the core that a message is where it wanted it, or failed.
+    pub(crate) fn arrived(&mut self, rx: RxId, result: Result<(), MessageStatus>, now: Time) {
+        if let Some((buffer, span)) = self.for_core.remove(&rx)
+            && result.is_ok()
+        {
+            span.copy_out(self.core.core_buffer_mut(buffer));
+        }
+        self.core.arrived(rx, result, now);
     }
 
     fn deliver(&mut self, event: Event) {
@@ -246,8 +236,9 @@ impl Side {
         let md = event.md;
         let taken = if event.unlinked {
             self.memory.release(md).is_none_or(|registered| {
-                let memory = Some(registered.memory);
-                registered.queue.push(NodeEvent { event, memory })
+                let queue = Arc::clone(&registered.queue);
+                let memory = Some(registered.into_memory());
+                queue.push(NodeEvent { event, memory })
             })
         } else {
             self.memory.registered(md).is_none_or(|registered| {
@@ -262,21 +253,28 @@ impl Side {
 }
 
 impl Upper for Side {
-    fn header(&mut self, ni: NiKey, peer: ProcessId, header: &Header, now: Time) -> Disposition {
-        match self.core.header(NiId(ni.0), peer, header, now) {
+    type Landing = Span;
+    type Payload = Source;
+
+    fn header(
+        &mut self,
+        ni: NiId,
+        peer: ProcessId,
+        header: &Header,
+        now: Time,
+    ) -> Disposition<Span> {
+        match self.core.header(ni, peer, header, now) {
             Verdict::Receive { rx, landing } => {
-                if landing.length > 0 {
-                    self.landings.insert(rx, landing);
+                let wanted = landing.length > 0;
+                let landing = self.landing(rx, landing);
+                if wanted && landing.is_none() {
+                    // The tables of the core and of the memory disagree: the message is lost, not more.
+                    self.core.arrived(rx, Err(MessageStatus::LocalError), now);
+                    return Disposition::Discard;
                 }
-                Disposition::Receive {
-                    rx: RxToken(rx.0),
-                    wanted: landing.length,
-                }
+                Disposition::Receive { rx, landing }
             }
-            Verdict::Hold { rx } => {
-                self.held.insert(rx);
-                Disposition::Hold(RxToken(rx.0))
-            }
+            Verdict::Hold { rx } => Disposition::Hold(rx),
             Verdict::Discard(reason) => {
                 debug!(?reason, %peer, ?header, "message dropped");
                 Disposition::Discard
@@ -285,38 +283,19 @@ impl Upper for Side {
         }
     }
 
-    fn landing(&mut self, rx: RxToken) -> &mut [u8] {
-        match self.landings.get(&RxId(rx.0)) {
-            Some(&landing) => self.room(landing),
-            None => &mut [],
-        }
+    fn received(&mut self, rx: RxId, result: Result<(), Failure>, now: Time) {
+        self.arrived(rx, result.map_err(status), now);
     }
 
-    fn received(&mut self, rx: RxToken, result: Result<(), Failure>, now: Time) {
-        let rx = RxId(rx.0);
-        self.landings.remove(&rx);
-        self.held.remove(&rx);
-        self.core.arrived(rx, result.map_err(status), now);
-    }
-
-    fn payload(&self, tx: TxToken) -> &[u8] {
-        match self.payloads.get(&TxId(tx.0)) {
-            Some(&payload) => self.bytes(payload),
-            None => &[],
-        }
-    }
-
-    fn sent(&mut self, tx: TxToken, result: Result<(), Failure>, now: Time) {
-        let tx = TxId(tx.0);
-        self.payloads.remove(&tx);
+    fn sent(&mut self, tx: TxId, result: Result<(), Failure>, now: Time) {
         let status = result.map_or_else(status, |()| MessageStatus::Ok);
         self.core.sent(tx, status, now);
     }
 
-    fn peer_changed(&mut self, ni: NiKey, peer: ProcessId, alive: bool, now: Time) {
+    fn peer_changed(&mut self, ni: NiId, peer: ProcessId, alive: bool, now: Time) {
         // A tool that presents itself as a user-space process comes and goes without its node.
         if !peer.is_userspace() {
-            self.core.peer_notify(NiId(ni.0), peer.nid, alive, now);
+            self.core.peer_notify(ni, peer.nid, alive, now);
         }
     }
 }

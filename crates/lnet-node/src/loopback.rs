@@ -1,6 +1,7 @@
 //! The loopback LND: a message to this node never leaves it (section 5.9).
 
 use lnet_core::{Landing, MessageStatus, NiId, RxId, Transmit, Verdict};
+use lnet_tcp::Source;
 use lnet_types::{Nid, ProcessId, Time};
 use rustc_hash::FxHashMap;
 
@@ -38,14 +39,16 @@ pub(crate) fn resume(side: &mut Side, rx: RxId, landing: Option<Landing>, now: T
     true
 }
 
-/// Memory to memory is the one copy that cannot be saved: both ends are buffers of this node.
+/// Memory to memory is a copy that cannot be saved: both ends are buffers of this node.
 fn deliver(side: &mut Side, rx: RxId, landing: Option<Landing>, transmit: &Transmit, now: Time) {
-    if let (Some(landing), Some(payload)) = (landing, transmit.payload) {
-        let bytes = side.shared(payload);
-        let room = side.room(landing);
-        let wanted = room.len().min(bytes.len());
-        room[..wanted].copy_from_slice(&bytes[..wanted]);
+    let landing = landing.and_then(|landing| side.landing(rx, landing));
+    let source = transmit.payload.and_then(|payload| side.source(payload));
+    if let (Some(landing), Some(source)) = (landing, source) {
+        match source {
+            Source::Shared(bytes) => landing.copy_in(&bytes),
+            Source::Span(span) => span.copy_to(&landing),
+        };
     }
-    side.core.arrived(rx, Ok(()), now);
+    side.arrived(rx, Ok(()), now);
     side.core.sent(transmit.tx, MessageStatus::Ok, now);
 }

@@ -1,14 +1,17 @@
 //! The memory behind memory descriptors and router buffers.
 //!
-//! The core knows descriptors only as lengths; here are the bytes. Payload goes from the socket straight
-//! into this memory and from it straight into the socket.
+//! The core knows descriptors only as lengths; here are the bytes. While a descriptor has it, memory is
+//! only named, by spans: whoever moves bytes holds one, and needs no lock. A vector that a program lends
+//! comes back as the same vector, when nobody moves bytes of it any more.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use lnet_core::{MdHandle, MdOptions, RouterBuffer, RouterPool};
+use lnet_tcp::Source;
 use rustc_hash::FxHashMap;
+use sys::span::Span;
 
 use crate::queue::QueueState;
 
@@ -117,10 +120,39 @@ impl Md {
     }
 }
 
+/// Memory while a descriptor has it.
+enum Lent {
+    Source(Bytes),
+    Sink(Span),
+}
+
 /// A registered descriptor: its memory, and the queue for its events.
 pub(crate) struct Registered {
-    pub(crate) memory: Memory,
+    memory: Lent,
     pub(crate) queue: Arc<QueueState>,
+}
+
+impl Registered {
+    pub(crate) fn new(memory: Memory, queue: Arc<QueueState>) -> Self {
+        let memory = match memory {
+            Memory::Source(bytes) => Lent::Source(bytes),
+            Memory::Sink(vector) => Lent::Sink(vector.into()),
+        };
+        Self { memory, queue }
+    }
+
+    /// Gives the memory back to the program.
+    pub(crate) fn into_memory(self) -> Memory {
+        match self.memory {
+            Lent::Source(bytes) => Memory::Source(bytes),
+            Lent::Sink(span) => Memory::Sink(span.into_vec()),
+        }
+    }
+
+    /// True when nothing can be received into it.
+    pub(crate) fn is_source(&self) -> bool {
+        matches!(self.memory, Lent::Source(_))
+    }
 }
 
 /// All memory the engine may move payload into or out of, except the core's own buffers.
@@ -143,45 +175,29 @@ impl MemoryTable {
         self.descriptors.remove(&md)
     }
 
-    /// The bytes of a source without copying them; those of a sink copied.
-    pub(crate) fn shared(&self, md: MdHandle, range: Range<usize>) -> Bytes {
-        match self
-            .descriptors
-            .get(&md)
-            .map(|registered| &registered.memory)
-        {
-            Some(Memory::Source(bytes)) if range.end <= bytes.len() => bytes.slice(range),
-            Some(memory) => {
-                Bytes::copy_from_slice(memory.as_slice().get(range).unwrap_or_default())
+    /// What is sent of a descriptor; `None` when it has no such bytes.
+    pub(crate) fn source(&self, md: MdHandle, range: Range<usize>) -> Option<Source> {
+        match &self.descriptors.get(&md)?.memory {
+            Lent::Source(bytes) if range.end <= bytes.len() => {
+                Some(Source::Shared(bytes.slice(range)))
             }
-            None => Bytes::new(),
+            Lent::Source(_) => None,
+            Lent::Sink(span) => span.part(range).map(Source::Span),
         }
     }
 
-    pub(crate) fn descriptor(&self, md: MdHandle) -> &[u8] {
-        self.descriptors
-            .get(&md)
-            .map_or(&[], |registered| registered.memory.as_slice())
-    }
-
-    pub(crate) fn descriptor_mut(&mut self, md: MdHandle) -> &mut [u8] {
-        match self
-            .descriptors
-            .get_mut(&md)
-            .map(|registered| &mut registered.memory)
-        {
-            Some(Memory::Sink(vector)) => vector,
+    /// Where something is received in a descriptor; `None` when it has no such bytes.
+    pub(crate) fn landing(&self, md: MdHandle, range: Range<usize>) -> Option<Span> {
+        match &self.descriptors.get(&md)?.memory {
+            Lent::Sink(span) => span.part(range),
             // The engine refuses descriptors whose options would need a source to be written.
-            Some(Memory::Source(_)) | None => &mut [],
+            Lent::Source(_) => None,
         }
     }
 
-    pub(crate) fn router(&self, buffer: RouterBuffer) -> &[u8] {
-        self.router.slice(buffer)
-    }
-
-    pub(crate) fn router_mut(&mut self, buffer: RouterBuffer) -> &mut [u8] {
-        self.router.slice_mut(buffer)
+    /// A part of a router buffer; `None` when it is not that long.
+    pub(crate) fn router(&mut self, buffer: RouterBuffer, range: Range<usize>) -> Option<Span> {
+        self.router.buffer(buffer)?.part(range)
     }
 
     /// Bytes of router buffers allocated so far.
@@ -194,33 +210,25 @@ impl MemoryTable {
 /// a router that forwards little stays small (kernel routers take more than 1 GB at once, section 17).
 #[derive(Default)]
 struct RouterMemory {
-    small: Vec<Box<[u8]>>,
-    large: Vec<Box<[u8]>>,
+    small: Vec<Span>,
+    large: Vec<Span>,
     allocated: u64,
 }
 
 impl RouterMemory {
-    fn slice(&self, buffer: RouterBuffer) -> &[u8] {
+    /// `None` for a buffer without bytes.
+    fn buffer(&mut self, buffer: RouterBuffer) -> Option<&Span> {
         let pool = match buffer.pool {
-            RouterPool::Tiny => return &[],
-            RouterPool::Small => &self.small,
-            RouterPool::Large => &self.large,
-        };
-        pool.get(buffer.index as usize).map_or(&[], |bytes| bytes)
-    }
-
-    fn slice_mut(&mut self, buffer: RouterBuffer) -> &mut [u8] {
-        let pool = match buffer.pool {
-            RouterPool::Tiny => return &mut [],
+            RouterPool::Tiny => return None,
             RouterPool::Small => &mut self.small,
             RouterPool::Large => &mut self.large,
         };
         let index = buffer.index as usize;
         // Lowest free index first, so the pool grows by one buffer at a time.
         while pool.len() <= index {
-            pool.push(vec![0; buffer.pool.buffer_len()].into_boxed_slice());
+            pool.push(vec![0; buffer.pool.buffer_len()].into());
             self.allocated += buffer.pool.buffer_len() as u64;
         }
-        &mut pool[index]
+        pool.get(index)
     }
 }

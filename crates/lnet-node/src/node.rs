@@ -13,6 +13,7 @@ use lnet_core::{
     Core, GetRequest, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, PortalError, PutRequest,
     SendHints,
 };
+use lnet_tcp::{Sockets, Staging};
 use lnet_types::{Nid, ProcessId, Time};
 use mio::{Events, Poll, Token, Waker};
 use thiserror::Error;
@@ -118,6 +119,7 @@ pub(crate) struct Shared {
 pub(crate) struct Driver {
     poll: Poll,
     events: Events,
+    staging: Staging,
 }
 
 /// Ends the driver thread when the last handle goes.
@@ -133,6 +135,12 @@ pub(crate) const FIRST_LND_TOKEN: usize = 2;
 
 /// Readiness events taken in one turn: enough to batch, few enough that a turn stays short.
 const EVENTS_PER_TURN: usize = 256;
+
+/// Reads and writes between two looks at the sockets: each is at most a megabyte or so.
+const JOBS_PER_TURN: usize = 64;
+
+/// Writes that a program's call does itself before the rest is left to the driver.
+const JOBS_PER_CALL: usize = 4;
 
 /// Calls whose messages may wait for the next flush. A page each fills a socket's buffer halfway.
 const DEFERRED_CALLS_MAX: u32 = 32;
@@ -164,6 +172,7 @@ impl Node {
             driver: Mutex::new(Driver {
                 poll,
                 events: Events::with_capacity(EVENTS_PER_TURN),
+                staging: Staging::default(),
             }),
             waker,
             clock,
@@ -337,7 +346,7 @@ impl Node {
     pub fn get_hinted(&self, get: GetRequest, hints: SendHints) -> Result<(), NodeError> {
         self.shared.with_engine(|engine, now| {
             let registered = engine.side.memory.registered(get.md);
-            if registered.is_some_and(|registered| matches!(registered.memory, Memory::Source(_))) {
+            if registered.is_some_and(Registered::is_source) {
                 return Err(NodeError::NotWritable);
             }
             Ok(engine.side.core.hinted_get(get, hints, now)?)
@@ -434,12 +443,24 @@ impl Shared {
         let mut engine = self.engine();
         let now = engine.now();
         let result = call(&mut engine, now);
+        let mut more = engine.decide(now);
         if self.may_defer() {
-            engine.carry_out_turn(now);
             return result;
         }
-        let more = engine.settle(now);
         self.deferred.store(0, Ordering::Relaxed);
+        for _ in 0..JOBS_PER_CALL {
+            let Some(mut job) = engine.lnd.next_write() else {
+                break;
+            };
+            drop(engine);
+            let mut staging = Staging::default();
+            job.run(&mut staging);
+            engine = self.engine();
+            let now = engine.now();
+            engine.finish(job, &mut staging, now);
+            more = engine.decide(now);
+        }
+        more |= engine.lnd.has_work();
         let next = engine.next_deadline().map_or(u64::MAX, Time::as_nanos);
         // A driver that is awake has the lock once more before it sleeps, and sees what is left.
         let wakes_at = self.wakes_at.load(Ordering::Acquire);
@@ -463,11 +484,18 @@ impl Shared {
         self.taken.fetch_add(1, Ordering::Relaxed) >= EVENTS_WITHOUT_TURN_MAX
     }
 
-    /// One turn of the loop: waits for sockets, timers or `limit`, and handles what there is.
+    /// One turn of the loop: moves what is queued, waits for sockets, timers or `limit`, and handles what
+    /// there is.
     fn turn(&self, mut driver: MutexGuard<'_, Driver>, limit: Option<Duration>) {
-        let Driver { poll, events } = &mut *driver;
+        let Driver {
+            poll,
+            events,
+            staging,
+        } = &mut *driver;
         self.taken.store(0, Ordering::Relaxed);
-        let sleep = self.prepare_sleep(limit);
+        let Some(sleep) = self.prepare_sleep(staging, limit) else {
+            return;
+        };
         if let Err(error) = poll.poll(events, Some(sleep))
             && error.kind() != std::io::ErrorKind::Interrupted
         {
@@ -483,14 +511,38 @@ impl Shared {
                 continue;
             }
             let Engine { lnd, side, .. } = &mut *engine;
-            lnd.ready(event, now, side);
+            if let Some((slot, readiness)) = Sockets::readiness(event, FIRST_LND_TOKEN) {
+                lnd.ready(slot, readiness, now, side);
+            }
         }
-        engine = self.hand_over(engine);
-        let now = engine.now();
-        engine.read_on(now);
-        engine.settle(now);
+        let (mut engine, _) = self.move_bytes(engine, staging);
         // Whoever drives looks at its queue now; what is delivered from here on must keep it awake.
         engine.side.delivered = false;
+    }
+
+    /// Carries out what the core wants and moves bytes, in turns of the lock, until nothing can move or
+    /// it is time to look at the sockets. True when there is more.
+    fn move_bytes<'s>(
+        &'s self,
+        mut engine: MutexGuard<'s, Engine>,
+        staging: &mut Staging,
+    ) -> (MutexGuard<'s, Engine>, bool) {
+        for _ in 0..JOBS_PER_TURN {
+            let now = engine.now();
+            let more = engine.decide(now);
+            let Some(mut job) = engine.next_job(now) else {
+                let more = engine.decide(now) || more || engine.lnd.has_work();
+                return (engine, more);
+            };
+            drop(engine);
+            job.run(staging);
+            engine = self.engine();
+            let now = engine.now();
+            engine.finish(job, staging, now);
+        }
+        let now = engine.now();
+        engine.decide(now);
+        (engine, true)
     }
 
     /// Lets a thread that waits for the engine have it in between.
@@ -536,16 +588,22 @@ impl Shared {
         }
     }
 
-    /// Runs what is due and says how long the driver may sleep.
-    fn prepare_sleep(&self, limit: Option<Duration>) -> Duration {
+    /// Runs what is due and says how long the driver may sleep; `None` when a caller that drives has got
+    /// an event, maybe its own.
+    fn prepare_sleep(&self, staging: &mut Staging, limit: Option<Duration>) -> Option<Duration> {
         let mut engine = self.engine();
         let now = engine.now();
         self.deferred.store(0, Ordering::Relaxed);
         engine.tick(now);
-        // Who waits for an event that was just delivered must not sleep before it is seen.
-        if engine.settle(now) || engine.side.delivered {
-            return Duration::ZERO;
+        let (mut engine, more) = self.move_bytes(engine, staging);
+        if more {
+            return Some(Duration::ZERO);
         }
+        let delivered = std::mem::take(&mut engine.side.delivered);
+        if delivered && self.is_driven_by_callers() && limit != Some(Duration::ZERO) {
+            return None;
+        }
+        let now = engine.now();
         let until_deadline = engine
             .next_deadline()
             .map(|deadline| deadline.saturating_since(now));
@@ -556,7 +614,7 @@ impl Shared {
         // Set under the engine's lock: a call that comes later sees it and wakes the driver.
         self.wakes_at
             .store((now + sleep).as_nanos(), Ordering::Release);
-        sleep
+        Some(sleep)
     }
 
     fn wake(&self) {
@@ -601,7 +659,7 @@ impl Shared {
         let Engine { lnd, side, .. } = &mut *engine;
         lnd.close_all(now, side);
         // Nothing is under way any more, so that this ends.
-        while engine.settle(now) {}
+        while engine.decide(now) {}
         for queue in engine
             .side
             .queues
@@ -651,10 +709,7 @@ impl Drop for DriverThread {
 }
 
 fn registered(queue: &EventQueue, memory: Memory) -> Registered {
-    Registered {
-        memory,
-        queue: Arc::clone(queue.state()),
-    }
+    Registered::new(memory, Arc::clone(queue.state()))
 }
 
 fn me_spec(entry: MatchEntry) -> MeSpec {

@@ -9,7 +9,7 @@ use lnet_config::{
 };
 use lnet_core::{Core, CoreConfig, Entropy, Globals, NiId, Route, RouterBuffers, Tunables};
 use lnet_tcp::{
-    AcceptMode, AddNiError, LndNi, NiKey, NiTuning, Socklnd, SocklndConfig, SourcePorts,
+    AcceptMode, AddNiError, LndNi, NiTuning, Sockets, Socklnd, SocklndConfig, SourcePorts,
 };
 use lnet_types::{LndType, Net, Nid, Time};
 use mio::Registry;
@@ -125,7 +125,7 @@ fn bare_engine(
         pid: lnet_types::ProcessId::LUSTRE_PID,
     };
     let lnd = socklnd_config(options, &globals);
-    let socklnd = Socklnd::new(lnd, registry, FIRST_LND_TOKEN, options.seed);
+    let socklnd = Socklnd::new(lnd, Sockets::new(registry, FIRST_LND_TOKEN), options.seed);
     let core = Core::new(core, now);
     let mut engine = Engine::new(socklnd, core, incarnation, options.clone(), clock);
     engine.kept = KeptGlobals::of(&config.globals);
@@ -196,7 +196,7 @@ pub(crate) fn tune(engine: &mut Engine, id: NiId, mut lnd: LndTunables) {
     lnd.timeout = timeout.and(lnd.timeout);
     // One that is not there any more has no settings.
     let _gone = core.set_ni_lnd_timeout(id, timeout);
-    engine.lnd.tune(NiKey(id.0), tuning(&lnd));
+    engine.lnd.tune(id, tuning(&lnd));
     if let Some(configured) = engine.configured.get_mut(&id) {
         configured.lnd_tunables = lnd;
     }
@@ -215,7 +215,7 @@ fn tuning(lnd: &LndTunables) -> NiTuning {
 /// Takes an interface out of use and closes its connections.
 pub(crate) fn remove_ni(engine: &mut Engine, id: NiId, now: Time) {
     let Engine { lnd, side, .. } = engine;
-    lnd.remove_ni(NiKey(id.0), now, side);
+    lnd.remove_ni(id, now, side);
     // One that the core does not have is gone already.
     let _gone = side.core.remove_ni(id, now);
     engine.links.remove(id);
@@ -248,7 +248,7 @@ fn add_interface(
     };
     let id = engine.side.core.add_ni(added, now)?;
     let serving = engine.lnd.add_ni(LndNi {
-        ni: NiKey(id.0),
+        ni: id,
         nid,
         tuning: tuning(&ni.lnd_tunables),
         incarnation: engine.incarnation,

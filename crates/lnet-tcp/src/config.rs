@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use lnd::NiId;
 use lnet_types::Nid;
-
-use crate::upper::NiKey;
 
 /// Which dialling peers are listened to (section 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -131,7 +130,7 @@ pub struct NiTuning {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LndNi {
     /// The upper side's name for it.
-    pub ni: NiKey,
+    pub ni: NiId,
     /// Its NID, on a network of type `tcp`; the address is bound.
     pub nid: Nid,
     /// What may change during its life.

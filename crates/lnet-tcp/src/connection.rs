@@ -1,19 +1,23 @@
 //! An established connection: a stream, its two halves and what is known of its health.
 //!
-//! Reading and writing live in [`Receiver`] and [`Transmitter`], which know no sockets; this file
-//! connects them with the stream and watches that both go on (sections 3.3, 3.7 and 3.8).
+//! Reading and writing live in [`Receiver`] and [`Transmitter`], which know no streams; this file makes
+//! jobs of what they want, takes what became of these, and watches that both go on (sections 3.3, 3.7 and
+//! 3.8).
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use lnd::NiId;
 use lnet_types::{ProcessId, Time};
 use lnet_wire::{ByteOrder, Ctype, HelloVersion};
-use mio::net::TcpStream;
 
-use crate::receive::{Paused, Receiver, Surroundings};
+use crate::job::{Above, Outcome, Piece, Room, Staging, Work};
+use crate::network::{Readiness, Stream};
+use crate::receive::{Paused, Receiver, Surroundings, read_failure};
 use crate::stats::{CloseReason, SocklndStats};
-use crate::transmit::{Departed, Transmitter, Written};
-use crate::upper::{NiKey, Upper};
+use crate::transmit::{Departed, Transmitter, write_failure};
 use crate::view::ConnectionView;
 
 /// What a handshake settles about a connection.
@@ -21,7 +25,7 @@ use crate::view::ConnectionView;
 pub(crate) struct Terms {
     /// Index of the peer.
     pub(crate) peer: usize,
-    pub(crate) ni: NiKey,
+    pub(crate) ni: NiId,
     pub(crate) id: ProcessId,
     /// In our naming.
     pub(crate) ctype: Ctype,
@@ -36,13 +40,13 @@ pub(crate) struct Terms {
 
 /// An established connection.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    pub(crate) stream: TcpStream,
+pub(crate) struct Connection<S> {
+    pub(crate) stream: Arc<S>,
+    /// No other connection of this LND has it.
+    pub(crate) serial: u64,
     pub(crate) terms: Terms,
     pub(crate) rx: Receiver,
     pub(crate) tx: Transmitter,
-    /// The socket took everything that was offered since it last said that it can be written.
-    pub(crate) writable: bool,
     /// The peer has closed its side, as readiness told; reads go on to the end of the stream.
     pub(crate) peer_closed: bool,
     /// Reading waits until acknowledgements are written.
@@ -53,6 +57,16 @@ pub(crate) struct Connection {
     pub(crate) in_reads: bool,
     /// A number that grows with each use.
     pub(crate) last_use: u64,
+    /// What was read waits for the end of a pause.
+    pub(crate) paused: bool,
+    /// A read is under way.
+    reading: bool,
+    /// Readiness was told meanwhile: the read may have been too early for it.
+    more_to_read: bool,
+    /// The stream took everything that was offered since it last said that it can be written.
+    writable: bool,
+    /// It said so while a write was under way, which may have been too early for it.
+    writable_again: bool,
     read_at: Time,
     sending: Sending,
 }
@@ -66,19 +80,26 @@ struct Sending {
     moved_at: Time,
 }
 
-impl Connection {
-    pub(crate) fn new(stream: TcpStream, terms: Terms, now: Time) -> Self {
+impl<S: Stream> Connection<S> {
+    pub(crate) fn new(stream: Arc<S>, serial: u64, terms: Terms, now: Time) -> Self {
+        // Small messages have connections of this type to themselves.
+        let is_small = terms.ctype == Ctype::CONTROL;
         Self {
             stream,
+            serial,
             terms,
-            rx: Receiver::new(terms.version, terms.order),
+            rx: Receiver::new(terms.version, terms.order, is_small),
             tx: Transmitter::default(),
-            writable: true,
             peer_closed: false,
             choked: false,
             in_writes: false,
             in_reads: false,
             last_use: 0,
+            paused: false,
+            reading: false,
+            more_to_read: false,
+            writable: true,
+            writable_again: false,
             read_at: now,
             sending: Sending {
                 written: 0,
@@ -88,57 +109,123 @@ impl Connection {
         }
     }
 
-    /// Reads for one turn.
-    pub(crate) fn read(
+    /// Takes note of readiness.
+    pub(crate) fn note(&mut self, readiness: Readiness) {
+        self.peer_closed |= readiness.closed;
+        if readiness.writable {
+            self.writable = true;
+            self.writable_again = self.tx.is_lent();
+        }
+    }
+
+    /// A read may begin; where one is under way, another one will follow.
+    pub(crate) fn may_read(&mut self) -> bool {
+        self.more_to_read |= self.reading;
+        !self.reading
+    }
+
+    /// A write may begin, and there is something to write.
+    pub(crate) fn may_write(&self) -> bool {
+        self.writable && !self.tx.is_lent() && !self.tx.is_empty()
+    }
+
+    /// The next read.
+    pub(crate) fn read(&mut self) -> Work {
+        self.reading = true;
+        Work::Read(self.rx.room())
+    }
+
+    /// The next write.
+    pub(crate) fn write(&mut self, mut pieces: Vec<Piece>) -> Work {
+        self.writable_again = false;
+        let skip = self.tx.lend(&mut pieces);
+        Work::Write { pieces, skip }
+    }
+
+    /// Goes on with what was read before a pause.
+    pub(crate) fn go_on(
         &mut self,
-        scratch: &mut [u8],
         stats: &mut SocklndStats,
         now: Time,
-        upper: &mut impl Upper,
-    ) -> Result<Paused, CloseReason> {
-        let before = stats.bytes_in;
+        upper: &mut impl Above,
+    ) -> Result<Option<Paused>, CloseReason> {
         let mut around = Surroundings {
             ni: self.terms.ni,
             peer: self.terms.id,
-            scratch,
             stats,
             now,
         };
-        let mut socket = &self.stream;
-        let result = self.rx.read(
-            &mut socket,
-            self.peer_closed,
-            &mut self.tx,
-            &mut around,
-            upper,
-        );
-        if stats.bytes_in > before {
-            self.read_at = now;
-        }
-        self.choked = result == Ok(Paused::Choked);
-        result
+        let paused = self.rx.go_on(&mut self.tx, &mut around, upper)?;
+        self.pause(paused);
+        Ok(paused)
     }
 
-    /// Writes for one turn.
-    pub(crate) fn write<U: Upper>(
+    /// A read has ended. True when there may be more to read.
+    pub(crate) fn has_read(
         &mut self,
+        outcome: Outcome,
+        room: &Room,
+        staging: &mut Staging,
         stats: &mut SocklndStats,
         now: Time,
-        upper: &mut U,
-        departed: &mut impl FnMut(&mut U, Departed),
-    ) -> Result<Written, CloseReason> {
-        let before = stats.bytes_out;
-        let mut socket = &self.stream;
-        let result = self.tx.write(&mut socket, upper, stats, departed);
-        let written = stats.bytes_out - before;
-        if written > 0 {
-            self.sending.written += written;
+        upper: &mut impl Above,
+    ) -> Result<(Option<Paused>, bool), CloseReason> {
+        self.reading = false;
+        let told = std::mem::take(&mut self.more_to_read);
+        let count = match outcome.moved {
+            Ok(0) => return Err(self.rx.end()),
+            Ok(count) => count,
+            Err(ErrorKind::WouldBlock) => return Ok((None, told)),
+            Err(kind) => return Err(read_failure(kind)),
+        };
+        self.read_at = now;
+        stats.reads += 1;
+        stats.bytes_in += count as u64;
+        let mut around = Surroundings {
+            ni: self.terms.ni,
+            peer: self.terms.id,
+            stats,
+            now,
+        };
+        let paused = self
+            .rx
+            .absorb(count, room, staging, &mut self.tx, &mut around, upper)?;
+        self.pause(paused);
+        // A short read is no sign of an empty stream once the peer has closed its side, which no further
+        // readiness will tell.
+        let more = told || self.peer_closed || !outcome.is_short();
+        Ok((paused, more && paused.is_none()))
+    }
+
+    fn pause(&mut self, paused: Option<Paused>) {
+        self.paused = paused.is_some();
+        self.choked = paused == Some(Paused::Choked);
+    }
+
+    /// A write has ended.
+    pub(crate) fn has_written(
+        &mut self,
+        outcome: Outcome,
+        stats: &mut SocklndStats,
+        now: Time,
+        departed: &mut impl FnMut(Departed),
+    ) -> Result<(), CloseReason> {
+        if outcome.is_short() {
+            self.writable = self.writable_again;
+        }
+        let taken = match outcome.moved {
+            Ok(taken) => taken,
+            Err(ErrorKind::WouldBlock) => 0,
+            Err(kind) => return Err(write_failure(kind)),
+        };
+        if taken > 0 {
+            stats.writes += 1;
+            stats.bytes_out += taken as u64;
+            self.sending.written += taken as u64;
             self.sending.moved_at = now;
         }
-        if result == Ok(Written::Full) {
-            self.writable = false;
-        }
-        result
+        stats.frames_out += self.tx.written(taken, departed);
+        Ok(())
     }
 
     /// To be called before a frame is queued: an idle connection begins to owe progress now.
@@ -177,9 +264,11 @@ impl Connection {
         if self.sending.acked == self.sending.written {
             return;
         }
-        // A socket that cannot tell is one whose failure reading and writing will show.
-        let unacked = sys::bytes_unacked(&self.stream).unwrap_or(0) as u64;
-        let acked = self.sending.written.saturating_sub(unacked);
+        // Bytes of a write under way may be in the stream already, and not counted as written.
+        let acked = self
+            .sending
+            .written
+            .saturating_sub(self.stream.unacknowledged());
         if acked > self.sending.acked {
             self.sending.acked = acked;
             self.sending.moved_at = now;

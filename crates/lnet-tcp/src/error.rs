@@ -3,10 +3,9 @@
 use std::io;
 use std::net::IpAddr;
 
+use lnd::NiId;
 use lnet_types::Nid;
 use thiserror::Error;
-
-use crate::upper::NiKey;
 
 /// Why an interface cannot be added. Each message says what to do about it.
 #[derive(Debug, Error)]
@@ -19,7 +18,7 @@ pub enum AddNiError {
     #[error("{nid} (interface {}) is already configured", .ni.0)]
     Duplicate {
         /// The key that was given.
-        ni: NiKey,
+        ni: NiId,
         /// The NID that was given.
         nid: Nid,
     },

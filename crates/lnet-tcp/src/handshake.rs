@@ -9,15 +9,16 @@
 //!
 //! What we send here is less than a fresh socket buffer always takes, so that it goes out in one write.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::io::{ErrorKind, Read};
+use std::net::SocketAddr;
+use std::sync::Arc;
 
+use lnd::NiId;
 use lnet_types::Time;
 use lnet_wire::{Ctype, HelloVersion};
-use mio::net::TcpStream;
 
+use crate::network::{Bytes, Stream, send_whole};
 use crate::reader::HandshakeReader;
-use crate::upper::NiKey;
 
 /// What a peer may still send after it was refused, before it is cut off.
 const FAREWELL_BYTES: usize = 64 << 10;
@@ -32,7 +33,7 @@ pub(crate) enum Stage {
     /// The peer dialled; its connection request is to come.
     Request,
     /// The peer dialled this interface; its HELLO is to come.
-    Hello(NiKey),
+    Hello(NiId),
     /// A refusal is sent. Closing with unread bytes would reset the connection, and the peer might lose
     /// the refusal; so we wait until it closes.
     Farewell {
@@ -62,8 +63,8 @@ pub(crate) enum Role {
 
 /// A connection that is not yet one.
 #[derive(Debug)]
-pub(crate) struct Handshake {
-    pub(crate) stream: TcpStream,
+pub(crate) struct Handshake<S> {
+    pub(crate) stream: Arc<S>,
     pub(crate) role: Role,
     pub(crate) stage: Stage,
     pub(crate) reader: HandshakeReader,
@@ -73,22 +74,13 @@ pub(crate) struct Handshake {
     pub(crate) peer_closed: bool,
 }
 
-impl Handshake {
-    /// Sends `bytes` as a whole.
-    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut socket = &self.stream;
-        match socket.write(bytes)? {
-            count if count == bytes.len() => Ok(()),
-            _ => Err(ErrorKind::WriteZero.into()),
-        }
-    }
-
+impl<S: Stream> Handshake<S> {
     /// Sends a refusal and begins to wait for the peer to close. False when there is nothing to wait for.
     pub(crate) fn refuse(&mut self, bytes: &[u8]) -> bool {
         self.stage = Stage::Farewell {
             allowance: FAREWELL_BYTES,
         };
-        self.send(bytes).is_ok() && self.stream.shutdown(Shutdown::Write).is_ok()
+        send_whole(&*self.stream, bytes).is_ok() && self.stream.end_writing().is_ok()
     }
 
     /// Throws away what a refused peer still sends; false when it is gone, or sent too much.
@@ -96,7 +88,7 @@ impl Handshake {
         let Stage::Farewell { allowance } = &mut self.stage else {
             return true;
         };
-        let mut socket = &self.stream;
+        let mut socket = Bytes(&*self.stream);
         loop {
             match socket.read(scratch) {
                 Ok(0) => return false,

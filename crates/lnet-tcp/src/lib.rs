@@ -1,20 +1,20 @@
 //! The socket LND: handshake, typed connections, framing, zero-copy acknowledgements.
 //!
 //! ```text
-//!             the node above: Upper                      payload memory
-//!   send, resume |          ^ header, received, sent        |    ^
-//!                v          | peer_changed                  |    |
-//!   +--------------------- Socklnd ---------------------+   |    |
-//!   | peers: connections, dialling, waiting messages    |   |    |
-//!   | handshakes: connreq and HELLO in both roles       |   |    |
-//!   | connections: CONTROL, BULK_IN, BULK_OUT           |   |    |
-//!   +--- readiness from mio ---- time from the caller --+   |    |
-//!                |                                          v    |
-//!                +------------------- sockets: writev from, readv into
+//!        the node above: Upper          threads that move bytes
+//!   send, resume |      ^ header,        |            ^
+//!                |      | received,      | Staging    | Job: a read or a write,
+//!                v      | sent           v            | with the memory it needs
+//!   +------------------ Socklnd --------------------------------+
+//!   | peers: connections, dialling, waiting messages             |
+//!   | handshakes: connreq and HELLO in both roles                |
+//!   | connections: CONTROL, BULK_IN, BULK_OUT                    |
+//!   +--- readiness --- time from the caller --- Network ---------+
+//!                          Sockets, or streams of a simulation
 //! ```
 //!
-//! [`Socklnd`] is one object without a thread of its own: its documentation says how a node drives it.
-//! Payload is written from and read into memory of the node above, and is copied nowhere.
+//! [`Socklnd`] decides and [`Job`]s move: its documentation says how a node drives both. Large payloads
+//! are written from and read into the node's memory; small ones are read in bulk, and copied once.
 //!
 //! Peers are believed what their HELLO says: NID and process id. As with kernel nodes, only the source
 //! port vouches for them, where [`AcceptMode::Secure`] demands a privileged one (section 2.4).
@@ -30,22 +30,29 @@ mod connection;
 mod dialling;
 mod error;
 mod handshake;
+mod job;
 mod limit;
+mod network;
 mod peer;
 mod reader;
 mod receive;
-mod socket;
+mod sockets;
 mod socklnd;
 mod stats;
 #[cfg(test)]
 mod stream_tests;
 mod transmit;
-mod upper;
 mod view;
 
 pub use config::{AcceptMode, Limits, LndNi, NiTuning, SocklndConfig, SourcePorts};
 pub use error::AddNiError;
+pub use job::{Above, Job, Source, Staging};
+pub use lnd::{Disposition, Failure, NiId, RxId, TxId, Upper};
+pub use network::{Network, Readiness, Stream};
+pub use sockets::Sockets;
 pub use socklnd::Socklnd;
 pub use stats::{CloseReason, Counts, DialFailure, ProtocolError, Refusal, SocklndStats, Unsent};
-pub use upper::{Disposition, Failure, NiKey, RxToken, SendRequest, TxToken, Upper};
 pub use view::ConnectionView;
+
+/// A message for [`Socklnd::send`].
+pub type SendRequest = lnd::SendRequest<Source>;

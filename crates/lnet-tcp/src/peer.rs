@@ -3,17 +3,18 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use lnd::{NiId, SendRequest};
 use lnet_types::{ProcessId, Time};
 use smallvec::SmallVec;
 
 use crate::dialling::Dialler;
+use crate::job::Source;
 use crate::stats::DialFailure;
-use crate::upper::{NiKey, SendRequest};
 
 /// What a peer is known by (section 2.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PeerKey {
-    pub(crate) ni: NiKey,
+    pub(crate) ni: NiId,
     pub(crate) id: ProcessId,
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct Peer {
     /// needs itself, and is dialled only when that is not enough (section 2.9).
     pub(crate) is_dialled: bool,
     /// Messages that wait for a connection.
-    pub(crate) waiting: VecDeque<SendRequest>,
+    pub(crate) waiting: VecDeque<SendRequest<Source>>,
     /// No later than the first deadline among them.
     pub(crate) waiting_until: Time,
     /// Messages of this peer that wait anywhere.
@@ -75,7 +76,7 @@ impl Peer {
     }
 
     /// A message waits for a connection, at most until `deadline`.
-    pub(crate) fn wait(&mut self, request: SendRequest, deadline: Time) {
+    pub(crate) fn wait(&mut self, request: SendRequest<Source>, deadline: Time) {
         self.waiting_until = self.waiting_until.min(deadline);
         self.waiting.push_back(SendRequest {
             deadline,
@@ -84,18 +85,18 @@ impl Peer {
     }
 
     /// The messages whose time is up.
-    pub(crate) fn take_expired(&mut self, now: Time) -> Vec<SendRequest> {
+    pub(crate) fn take_expired(&mut self, now: Time) -> Vec<SendRequest<Source>> {
         if self.waiting_until > now {
             return Vec::new();
         }
         let mut expired = Vec::new();
-        self.waiting.retain(|request| {
-            let keep = request.deadline > now;
-            if !keep {
-                expired.push(*request);
+        for request in std::mem::take(&mut self.waiting) {
+            if request.deadline > now {
+                self.waiting.push_back(request);
+            } else {
+                expired.push(request);
             }
-            keep
-        });
+        }
         self.waiting_until = self
             .waiting
             .iter()
@@ -106,7 +107,7 @@ impl Peer {
     }
 
     /// All messages that wait for a connection.
-    pub(crate) fn take_waiting(&mut self) -> VecDeque<SendRequest> {
+    pub(crate) fn take_waiting(&mut self) -> VecDeque<SendRequest<Source>> {
         self.waiting_until = NEVER;
         std::mem::take(&mut self.waiting)
     }

@@ -10,42 +10,41 @@
 //!           +------------------------------------------------------------------------------+
 //! ```
 //!
-//! The header window is exactly as long as the headers of an LNET frame. A NOOP is shorter, and what
-//! follows it are headers again, so that a full window read at a frame boundary never holds a payload
-//! byte. One read takes the rest of the payload, straight into the upper side's memory, and the window
-//! behind it: a steady stream costs one system call a message and copies nothing.
-//!
-//! A read that gives less than was asked for has emptied the socket: the next one waits for readiness.
+//! Bytes come in two ways. The payload of a large message is read where it belongs, and the headers
+//! behind it in the same call: a steady stream costs one system call a message and copies nothing. Where
+//! messages are small, a read takes as many frames as there are into staging memory, and their payload
+//! is copied to where it belongs, once: that costs a tenth of a system call. The message before says
+//! which of the two is to be expected; the first large message behind small ones finds its beginning
+//! staged.
 
-use std::io::{ErrorKind, IoSliceMut, Read};
+use std::io::ErrorKind;
 
+use lnd::{Disposition, Failure, NiId, RxId};
 use lnet_types::{ProcessId, Time};
 use lnet_wire::{
     ByteOrder, FrameChecksum, FrameType, Header, HeaderForm, HelloVersion, KsockHeader, ZcAck,
 };
+use sys::span::Span;
 
+use crate::job::{Above, Room, STAGED_MAX, Staging};
 use crate::stats::{CloseReason, ProtocolError, SocklndStats};
 use crate::transmit::Transmitter;
-use crate::upper::{Disposition, Failure, NiKey, RxToken, Upper};
 
 /// The longest header window: frame header and the 96-byte LNet header.
 pub(crate) const WINDOW_MAX: usize = KsockHeader::LEN + HeaderForm::Nid16.len();
 
-/// What one connection may read before the others have their turn.
-const TURN_BYTES: usize = 4 << 20;
+/// Behind a message with at most this much payload, reads take as many frames as there are. Copying so
+/// much takes less time than a system call.
+const COPIED_PAYLOAD_MAX: usize = 16 << 10;
 
-/// Reads of one turn; small messages make many.
-const TURN_READS: usize = 64;
+/// Bytes of a landing that are looked at together for a checksum.
+const CHECKSUM_STEP: usize = 4096;
 
-/// How a turn of reading ended.
+/// Why nothing more is to be read for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paused {
-    /// The socket is empty.
-    Drained,
-    /// There may be more, after the others had their turn.
-    TurnOver,
     /// The upper side holds this message.
-    Held(RxToken),
+    Held(RxId),
     /// Too many acknowledgements wait to be written.
     Choked,
 }
@@ -53,11 +52,9 @@ pub(crate) enum Paused {
 /// What the receiver works with; the same for all connections but for the names.
 pub(crate) struct Surroundings<'a> {
     /// The interface of the connection.
-    pub(crate) ni: NiKey,
+    pub(crate) ni: NiId,
     /// The peer of the connection.
     pub(crate) peer: ProcessId,
-    /// Memory for bytes that nobody wants.
-    pub(crate) scratch: &'a mut [u8],
     pub(crate) stats: &'a mut SocklndStats,
     pub(crate) now: Time,
 }
@@ -70,25 +67,62 @@ struct Completion {
     checksum: Option<(u32, FrameChecksum)>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum State {
     Header,
     Held {
-        rx: RxToken,
+        rx: RxId,
         length: usize,
         completion: Completion,
     },
-    Payload {
-        /// `None` when the message is thrown away.
-        rx: Option<RxToken>,
-        wanted: usize,
-        got: usize,
-        slop: usize,
-        completion: Completion,
-    },
+    Payload(Payload),
     Slop {
         left: usize,
     },
+}
+
+/// A payload that is coming in.
+#[derive(Debug)]
+struct Payload {
+    /// `None` when the message is thrown away.
+    rx: Option<RxId>,
+    /// `None` when nothing is wanted.
+    landing: Option<Span>,
+    got: usize,
+    /// Bytes behind the wanted ones.
+    slop: usize,
+    completion: Completion,
+}
+
+impl Payload {
+    fn new(
+        rx: Option<RxId>,
+        landing: Option<Span>,
+        length: usize,
+        mut completion: Completion,
+    ) -> Self {
+        let landing = landing.and_then(|span| span.part(0..span.len().min(length)));
+        let wanted = landing.as_ref().map_or(0, Span::len);
+        if wanted < length || rx.is_none() {
+            // Bytes that nobody wants are not looked at, so that there is nothing to compare.
+            completion.checksum = None;
+        }
+        Self {
+            rx,
+            landing,
+            got: 0,
+            slop: length - wanted,
+            completion,
+        }
+    }
+
+    /// What is still to be filled of the landing.
+    fn missing(&self) -> Option<Span> {
+        let landing = self.landing.as_ref()?;
+        landing
+            .part(self.got..landing.len())
+            .filter(|missing| !missing.is_empty())
+    }
 }
 
 /// The receiving state of one connection.
@@ -97,22 +131,25 @@ pub(crate) struct Receiver {
     version: HelloVersion,
     order: ByteOrder,
     state: State,
-    /// Bytes of the window that are filled.
-    have: usize,
-    window: [u8; WINDOW_MAX],
+    /// Bytes that are read and not processed: less than the headers of a frame, or more while there is a
+    /// reason to pause.
+    rest: Vec<u8>,
+    /// Small messages are to be expected.
+    in_bulk: bool,
     /// The rest of a failed message's text, for the log.
     complaint: Option<&'static str>,
 }
 
 impl Receiver {
-    /// The state behind the HELLO of a connection; `order` is the peer's.
-    pub(crate) fn new(version: HelloVersion, order: ByteOrder) -> Self {
+    /// The state behind the HELLO of a connection; `order` is the peer's, `in_bulk` says that its first
+    /// messages will be small.
+    pub(crate) fn new(version: HelloVersion, order: ByteOrder, in_bulk: bool) -> Self {
         Self {
             version,
             order,
             state: State::Header,
-            have: 0,
-            window: [0; WINDOW_MAX],
+            rest: Vec::new(),
+            in_bulk,
             complaint: None,
         }
     }
@@ -125,9 +162,9 @@ impl Receiver {
     /// True between the first and the last byte of a frame, unless we are the ones who wait.
     pub(crate) fn is_waiting_for_bytes(&self) -> bool {
         match self.state {
-            State::Header => self.have > 0,
+            State::Header => !self.rest.is_empty(),
             State::Held { .. } => false,
-            State::Payload { .. } | State::Slop { .. } => true,
+            State::Payload(_) | State::Slop { .. } => true,
         }
     }
 
@@ -136,132 +173,185 @@ impl Receiver {
     }
 
     /// The message that the upper side still waits for, of a connection that is closed.
-    pub(crate) fn abandon(&mut self) -> Option<RxToken> {
+    pub(crate) fn abandon(&mut self) -> Option<RxId> {
         match std::mem::replace(&mut self.state, State::Header) {
             State::Held { rx, .. } => Some(rx),
-            State::Payload { rx, .. } => rx,
+            State::Payload(payload) => payload.rx,
             State::Header | State::Slop { .. } => None,
         }
     }
 
     /// Goes on with the held message: into its landing, or to nowhere.
-    pub(crate) fn resume(&mut self, wanted: Option<u32>) {
+    pub(crate) fn resume(&mut self, landing: Option<Span>) {
         if let State::Held {
             rx,
             length,
             completion,
         } = self.state
         {
-            self.state = payload(Some(rx), wanted.unwrap_or(0), length, completion);
+            self.state = State::Payload(Payload::new(Some(rx), landing, length, completion));
         }
     }
 
     /// Reads the rest of this message into nowhere; false when it is not the one that is being read.
-    pub(crate) fn cancel(&mut self, unwanted: RxToken) -> bool {
-        let State::Payload {
-            rx: Some(rx),
-            wanted,
-            got,
-            slop,
-            completion,
-        } = self.state
-        else {
+    pub(crate) fn cancel(&mut self, unwanted: RxId) -> bool {
+        let State::Payload(payload) = &mut self.state else {
             return false;
         };
-        if rx == unwanted {
-            self.state = payload(None, 0, wanted - got + slop, completion);
+        if payload.rx != Some(unwanted) {
+            return false;
         }
-        rx == unwanted
+        payload.slop += payload.missing().map_or(0, |missing| missing.len());
+        payload.rx = None;
+        payload.landing = None;
+        payload.completion.checksum = None;
+        true
     }
 
-    /// Reads until the socket is empty, the turn is over or there is a reason to pause. With
-    /// `to_the_end` a short read is no sign of an empty socket: the peer has closed its side, which no
-    /// further readiness will tell.
-    pub(crate) fn read(
+    /// What the next read is to fill.
+    pub(crate) fn room(&self) -> Room {
+        let (landing, slop) = match &self.state {
+            State::Payload(payload) => (payload.missing(), payload.slop),
+            State::Slop { left } => (None, *left),
+            State::Header | State::Held { .. } => (None, 0),
+        };
+        let lead = self.rest.len();
+        let staged = if self.in_bulk {
+            STAGED_MAX
+        } else {
+            // Not a byte of a payload that has a place of its own.
+            (slop + self.window_len()).min(STAGED_MAX) - lead
+        };
+        Room {
+            landing,
+            lead,
+            staged,
+        }
+    }
+
+    /// Takes the `count` bytes that a read into `room` gave.
+    pub(crate) fn absorb(
         &mut self,
-        socket: &mut impl Read,
-        to_the_end: bool,
+        count: usize,
+        room: &Room,
+        staging: &mut Staging,
         tx: &mut Transmitter,
         around: &mut Surroundings<'_>,
-        upper: &mut impl Upper,
-    ) -> Result<Paused, CloseReason> {
-        let mut turn = 0;
-        for _ in 0..TURN_READS {
-            if let Some(paused) = self.process(tx, around, upper)? {
-                return Ok(paused);
+        upper: &mut impl Above,
+    ) -> Result<Option<Paused>, CloseReason> {
+        let landed = count.min(room.landed_max());
+        match &mut self.state {
+            State::Payload(payload) if payload.landing.is_some() => payload.got += landed,
+            // Cancelled while the read was under way.
+            State::Payload(payload) => {
+                payload.slop -= landed;
+                around.stats.discarded_payload_bytes += landed as u64;
             }
-            if turn >= TURN_BYTES {
-                break;
-            }
-            let (asked, got) = match self.fill(socket, around, upper) {
-                Ok(read) => read,
-                Err(Stop::Empty) => return Ok(Paused::Drained),
-                Err(Stop::Close(reason)) => return Err(reason),
-            };
-            turn += got;
-            if got < asked && !to_the_end {
-                // What is complete is delivered at once, not when more arrives.
-                return Ok(self.process(tx, around, upper)?.unwrap_or(Paused::Drained));
-            }
+            State::Header | State::Held { .. } | State::Slop { .. } => {}
         }
-        Ok(Paused::TurnOver)
+        let rest = std::mem::take(&mut self.rest);
+        let bytes = staging.with_lead(&rest, count - landed);
+        self.process(bytes, tx, around, upper)
+    }
+
+    /// Goes on with what was read before a pause.
+    pub(crate) fn go_on(
+        &mut self,
+        tx: &mut Transmitter,
+        around: &mut Surroundings<'_>,
+        upper: &mut impl Above,
+    ) -> Result<Option<Paused>, CloseReason> {
+        let rest = std::mem::take(&mut self.rest);
+        self.process(&rest, tx, around, upper)
+    }
+
+    fn process(
+        &mut self,
+        mut bytes: &[u8],
+        tx: &mut Transmitter,
+        around: &mut Surroundings<'_>,
+        upper: &mut impl Above,
+    ) -> Result<Option<Paused>, CloseReason> {
+        let paused = self.consume(&mut bytes, tx, around, upper)?;
+        self.rest.extend_from_slice(bytes);
+        Ok(paused)
     }
 
     /// Does everything that needs no further byte.
-    fn process(
+    fn consume(
         &mut self,
+        bytes: &mut &[u8],
         tx: &mut Transmitter,
         around: &mut Surroundings<'_>,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) -> Result<Option<Paused>, CloseReason> {
         loop {
             if tx.is_choked() {
                 return Ok(Some(Paused::Choked));
             }
-            match self.state {
-                State::Held { rx, .. } => return Ok(Some(Paused::Held(rx))),
-                State::Header => {
-                    if !self.process_window(around, upper)? {
-                        return Ok(None);
+            let went_on = match &mut self.state {
+                State::Held { rx, .. } => return Ok(Some(Paused::Held(*rx))),
+                State::Header => self.take_frame(bytes, around, upper)?,
+                State::Payload(payload) => {
+                    fill(payload, bytes, around.stats);
+                    let is_whole = payload.missing().is_none();
+                    if is_whole {
+                        self.finish_payload(tx, around, upper)?;
                     }
+                    is_whole
                 }
-                State::Payload {
-                    rx,
-                    wanted,
-                    got,
-                    slop,
-                    completion,
-                } if got == wanted => {
-                    self.state = State::Slop { left: slop };
-                    deliver(rx, wanted, completion, tx, around, upper)?;
+                State::Slop { left } => {
+                    let wasted = take(bytes, *left).len();
+                    *left -= wasted;
+                    around.stats.discarded_payload_bytes += wasted as u64;
+                    let is_over = *left == 0;
+                    if is_over {
+                        self.state = State::Header;
+                    }
+                    is_over
                 }
-                State::Slop { left: 0 } => self.state = State::Header,
-                State::Payload { .. } | State::Slop { .. } => return Ok(None),
+            };
+            if !went_on {
+                return Ok(None);
             }
         }
     }
 
-    /// Takes the next frame off the window; false when it is not complete.
-    fn process_window(
+    fn finish_payload(
         &mut self,
+        tx: &mut Transmitter,
         around: &mut Surroundings<'_>,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
+    ) -> Result<(), CloseReason> {
+        if let State::Payload(payload) = std::mem::replace(&mut self.state, State::Header) {
+            self.state = State::Slop { left: payload.slop };
+            deliver(&payload, tx, around, upper)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the next frame's headers; false when they are not complete.
+    fn take_frame(
+        &mut self,
+        bytes: &mut &[u8],
+        around: &mut Surroundings<'_>,
+        upper: &mut impl Above,
     ) -> Result<bool, CloseReason> {
-        if self.have < KsockHeader::LEN {
+        if bytes.len() < KsockHeader::LEN {
             return Ok(false);
         }
-        let frame = KsockHeader::decode(self.order, &self.window[..self.have])
+        let frame = KsockHeader::decode(self.order, bytes)
             .map_err(|_| CloseReason::Protocol(ProtocolError::FrameType))?;
         match frame.frame_type {
             FrameType::Noop => {
-                self.process_noop(&frame, around.stats)?;
-                self.window.copy_within(KsockHeader::LEN..self.have, 0);
-                self.have -= KsockHeader::LEN;
+                let window = take(bytes, KsockHeader::LEN);
+                self.process_noop(&frame, window, around.stats)?;
                 Ok(true)
             }
-            FrameType::Lnet if self.have == self.window_len() => {
+            FrameType::Lnet if bytes.len() >= self.window_len() => {
+                let window = take(bytes, self.window_len());
                 check_acks(&frame, around.stats)?;
-                self.process_message(&frame, around, upper)?;
+                self.process_message(&frame, window, around, upper)?;
                 Ok(true)
             }
             FrameType::Lnet => Ok(false),
@@ -271,10 +361,11 @@ impl Receiver {
     fn process_noop(
         &self,
         frame: &KsockHeader,
+        window: &[u8],
         stats: &mut SocklndStats,
     ) -> Result<(), CloseReason> {
         stats.frames_in += 1;
-        if let Some((expected, checksum)) = self.checksum(frame)
+        if let Some((expected, checksum)) = self.checksum(frame, window)
             && checksum.finish() != expected
         {
             return Err(CloseReason::Protocol(ProtocolError::Checksum));
@@ -285,13 +376,14 @@ impl Receiver {
     fn process_message(
         &mut self,
         frame: &KsockHeader,
+        window: &[u8],
         around: &mut Surroundings<'_>,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) -> Result<(), CloseReason> {
-        let lnet_header = &self.window[KsockHeader::LEN..self.have];
+        let lnet_header = &window[KsockHeader::LEN..];
         let header = Header::decode(self.version.header_form(), lnet_header)
             .map_err(|_| CloseReason::Protocol(ProtocolError::LnetHeader))?;
-        let mut checksum = self.checksum(frame);
+        let mut checksum = self.checksum(frame, window);
         if let Some((_, checksum)) = &mut checksum {
             checksum.update(lnet_header);
         }
@@ -301,15 +393,19 @@ impl Receiver {
         };
         let length = header.payload_length as usize;
         around.stats.frames_in += 1;
-        self.have = 0;
+        if length > 0 {
+            self.in_bulk = length <= COPIED_PAYLOAD_MAX;
+        }
         self.state = match upper.header(around.ni, around.peer, &header, around.now) {
-            Disposition::Receive { rx, wanted } => payload(Some(rx), wanted, length, completion),
+            Disposition::Receive { rx, landing } => {
+                State::Payload(Payload::new(Some(rx), landing, length, completion))
+            }
             Disposition::Hold(rx) => State::Held {
                 rx,
                 length,
                 completion,
             },
-            Disposition::Discard => payload(None, 0, length, completion),
+            Disposition::Discard => State::Payload(Payload::new(None, None, length, completion)),
             Disposition::Refuse(complaint) => {
                 self.complaint = Some(complaint);
                 return Err(CloseReason::Protocol(ProtocolError::Refused));
@@ -319,11 +415,11 @@ impl Receiver {
     }
 
     /// Only version 2 says what a checksum covers in a way that all releases agree on (section 3.2).
-    fn checksum(&self, frame: &KsockHeader) -> Option<(u32, FrameChecksum)> {
+    fn checksum(&self, frame: &KsockHeader, window: &[u8]) -> Option<(u32, FrameChecksum)> {
         if self.version != HelloVersion::V2 || frame.csum == 0 {
             return None;
         }
-        let bytes = self.window.first_chunk()?;
+        let bytes = window.first_chunk()?;
         Some((frame.csum, FrameChecksum::new(bytes)))
     }
 
@@ -331,85 +427,8 @@ impl Receiver {
         KsockHeader::LEN + self.version.header_form().len()
     }
 
-    /// Reads once. Returns the bytes asked for and those that came.
-    fn fill(
-        &mut self,
-        socket: &mut impl Read,
-        around: &mut Surroundings<'_>,
-        upper: &mut impl Upper,
-    ) -> Result<(usize, usize), Stop> {
-        let window_len = self.window_len();
-        let (landing, slop) = self.expected(upper)?;
-        let landing_len = landing.len();
-        let scratch_len = slop.min(around.scratch.len());
-        // The next headers may follow in the same read only where nothing unwanted is left before them.
-        let window_end = if scratch_len == slop {
-            window_len
-        } else {
-            self.have
-        };
-        let mut slices = [
-            IoSliceMut::new(landing),
-            IoSliceMut::new(&mut around.scratch[..scratch_len]),
-            IoSliceMut::new(&mut self.window[self.have..window_end]),
-        ];
-        let asked = slices.iter().map(|slice| slice.len()).sum();
-        let got = read_vectored(socket, &mut slices)?;
-        around.stats.reads += 1;
-        around.stats.bytes_in += got as u64;
-        if got == 0 {
-            return Err(Stop::Close(self.end()));
-        }
-        self.account(got, landing_len, scratch_len, around.stats);
-        Ok((asked, got))
-    }
-
-    /// The landing that is still to be filled, and the bytes behind it that nobody wants.
-    fn expected<'u>(&self, upper: &'u mut impl Upper) -> Result<(&'u mut [u8], usize), Stop> {
-        match self.state {
-            State::Payload {
-                rx: Some(rx),
-                wanted,
-                got,
-                slop,
-                ..
-            } if wanted > 0 => {
-                let landing = upper.landing(rx);
-                if landing.len() != wanted {
-                    return Err(Stop::Close(CloseReason::UpperLength));
-                }
-                Ok((&mut landing[got..], slop))
-            }
-            State::Payload { slop, .. } => Ok((&mut [], slop)),
-            State::Slop { left } => Ok((&mut [], left)),
-            State::Header | State::Held { .. } => Ok((&mut [], 0)),
-        }
-    }
-
-    /// Divides `count` bytes that were read among landing, waste and window.
-    fn account(
-        &mut self,
-        count: usize,
-        landing_len: usize,
-        scratch_len: usize,
-        stats: &mut SocklndStats,
-    ) {
-        let landed = count.min(landing_len);
-        let wasted = (count - landed).min(scratch_len);
-        stats.discarded_payload_bytes += wasted as u64;
-        match &mut self.state {
-            State::Payload { got, slop, .. } => {
-                *got += landed;
-                *slop -= wasted;
-            }
-            State::Slop { left } => *left -= wasted,
-            State::Header | State::Held { .. } => {}
-        }
-        self.have += count - landed - wasted;
-    }
-
     /// What the end of the stream means here.
-    fn end(&self) -> CloseReason {
+    pub(crate) fn end(&self) -> CloseReason {
         if self.is_waiting_for_bytes() {
             CloseReason::Protocol(ProtocolError::Truncated)
         } else {
@@ -418,71 +437,64 @@ impl Receiver {
     }
 }
 
-/// Why a read gave nothing.
-enum Stop {
-    Empty,
-    Close(CloseReason),
-}
-
-fn read_vectored(socket: &mut impl Read, slices: &mut [IoSliceMut<'_>]) -> Result<usize, Stop> {
-    loop {
-        match socket.read_vectored(slices) {
-            Ok(count) => return Ok(count),
-            Err(error) => match error.kind() {
-                ErrorKind::Interrupted => {}
-                ErrorKind::WouldBlock => return Err(Stop::Empty),
-                ErrorKind::TimedOut => return Err(Stop::Close(CloseReason::ReadTimedOut)),
-                ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted => {
-                    return Err(Stop::Close(CloseReason::Reset));
-                }
-                _ => return Err(Stop::Close(CloseReason::ReadFailed)),
-            },
-        }
+/// What a failed read means.
+pub(crate) fn read_failure(kind: ErrorKind) -> CloseReason {
+    match kind {
+        ErrorKind::TimedOut => CloseReason::ReadTimedOut,
+        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted => CloseReason::Reset,
+        _ => CloseReason::ReadFailed,
     }
 }
 
-fn payload(rx: Option<RxToken>, wanted: u32, length: usize, mut completion: Completion) -> State {
-    let wanted = (wanted as usize).min(length);
-    if wanted < length || rx.is_none() {
-        // Bytes that nobody wants are not looked at, so that there is nothing to compare.
-        completion.checksum = None;
-    }
-    State::Payload {
-        rx,
-        wanted,
-        got: 0,
-        slop: length - wanted,
-        completion,
+/// The next `count` bytes, or as many as there are.
+fn take<'a>(bytes: &mut &'a [u8], count: usize) -> &'a [u8] {
+    let (taken, rest) = bytes.split_at(count.min(bytes.len()));
+    *bytes = rest;
+    taken
+}
+
+/// Copies what is staged to where it belongs: the one place that copies payload.
+fn fill(payload: &mut Payload, bytes: &mut &[u8], stats: &mut SocklndStats) {
+    if let Some(missing) = payload.missing() {
+        let copied = missing.copy_in(take(bytes, missing.len()));
+        payload.got += copied;
+        stats.copied_payload_bytes += copied as u64;
     }
 }
 
 /// The wanted payload is in place: checks it, acknowledges it and hands it over, in this order
 /// (section 3.3).
 fn deliver(
-    rx: Option<RxToken>,
-    wanted: usize,
-    completion: Completion,
+    payload: &Payload,
     tx: &mut Transmitter,
     around: &mut Surroundings<'_>,
-    upper: &mut impl Upper,
+    upper: &mut impl Above,
 ) -> Result<(), CloseReason> {
-    if let (Some(rx), Some((expected, mut checksum))) = (rx, completion.checksum) {
-        if wanted > 0 {
-            checksum.update(upper.landing(rx));
-        }
-        if checksum.finish() != expected {
-            upper.received(rx, Err(Failure::RemoteError), around.now);
-            return Err(CloseReason::Protocol(ProtocolError::Checksum));
-        }
+    if let (Some(rx), Some((expected, checksum))) = (payload.rx, payload.completion.checksum)
+        && sum(checksum, payload.landing.as_ref()) != expected
+    {
+        upper.received(rx, Err(Failure::RemoteError), around.now);
+        return Err(CloseReason::Protocol(ProtocolError::Checksum));
     }
-    if let Some(cookie) = completion.zc_request {
+    if let Some(cookie) = payload.completion.zc_request {
         around.stats.zc_acks += 1;
         tx.push_noop(&KsockHeader::ack(cookie));
     }
-    if let Some(rx) = rx {
+    if let Some(rx) = payload.rx {
         upper.received(rx, Ok(()), around.now);
     }
     Ok(())
+}
+
+fn sum(mut checksum: FrameChecksum, landing: Option<&Span>) -> u32 {
+    let len = landing.map_or(0, Span::len);
+    let mut step = [0; CHECKSUM_STEP];
+    for start in (0..len).step_by(CHECKSUM_STEP) {
+        let part = landing.and_then(|span| span.part(start..len));
+        let count = part.map_or(0, |part| part.copy_out(&mut step));
+        checksum.update(&step[..count]);
+    }
+    checksum.finish()
 }
 
 /// We never ask for acknowledgements, so that every one but the keepalive is unknown (section 3.4).

@@ -1,6 +1,7 @@
 //! What is counted: every frame and byte, and every refusal, failure and close by its reason.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 
 /// Numbers by reason. Reasons that never occurred have no entry and count as 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +145,24 @@ pub enum DialFailure {
     System,
 }
 
+impl DialFailure {
+    /// What a failed connection attempt means.
+    #[must_use]
+    pub const fn of(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::ConnectionRefused => Self::Refused,
+            ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
+                Self::Unreachable
+            }
+            ErrorKind::TimedOut => Self::TimedOut,
+            ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => {
+                Self::Disconnected
+            }
+            _ => Self::System,
+        }
+    }
+}
+
 /// How a peer broke the protocol on an established connection (section 12.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -194,8 +213,6 @@ pub enum CloseReason {
     Sibling,
     /// The interface went away.
     Shutdown,
-    /// The node above gave memory of another length than it had said.
-    UpperLength,
 }
 
 /// Why a message that was given to `send` was not sent.
@@ -212,7 +229,7 @@ pub enum Unsent {
     Expired,
     /// Too much waits for this peer.
     QueueFull,
-    /// Its NIDs cannot be written in the connection's version.
+    /// Its NIDs cannot be written in the connection's version, or its payload is not as long as its header says.
     NotEncodable,
     /// The connection closed.
     Closed,
@@ -237,8 +254,8 @@ pub struct SocklndStats {
     pub writes: u64,
     /// Payload bytes that were read to be thrown away.
     pub discarded_payload_bytes: u64,
-    /// Payload bytes that were copied between buffers of this process: always 0, because payload is
-    /// read into the upper side's memory and written from it.
+    /// Payload bytes that were copied between buffers of this process: those of small messages that were
+    /// read in bulk, and what such a read took of the first large message behind them.
     pub copied_payload_bytes: u64,
     /// Zero-copy acknowledgements queued.
     pub zc_acks: u64,

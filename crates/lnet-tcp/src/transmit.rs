@@ -8,29 +8,27 @@
 //!   `written` bytes of the front frame are in the socket
 //! ```
 //!
-//! Headers are encoded when a frame is queued; payload stays in the upper side's memory and is looked up
-//! each time it is written. Acknowledgements overtake messages, because a peer closes the connection
-//! when one takes too long (section 3.4), but never split one. Many frames go out in one system call.
+//! Headers are encoded when a frame is queued; payload stays where it is. Acknowledgements overtake
+//! messages, because a peer closes the connection when one takes too long (section 3.4), but never split
+//! one. Many frames go out in one system call: they are lent to the write that takes them, and stay in
+//! the queue until it has ended.
 
 use std::collections::VecDeque;
-use std::io::{ErrorKind, IoSlice, Write};
+use std::io::ErrorKind;
 
+use lnd::{SendRequest, TxId};
 use lnet_types::Time;
 use lnet_wire::{EncodeError, HelloVersion, KsockHeader};
-use smallvec::SmallVec;
 
+use crate::job::{Piece, Source};
 use crate::receive::WINDOW_MAX;
-use crate::stats::{CloseReason, SocklndStats};
-use crate::upper::{SendRequest, TxToken, Upper};
+use crate::stats::CloseReason;
 
-/// Slices of one write: two a frame with payload. Linux takes at most 1024.
-const SLICES_MAX: usize = 128;
+/// Frames of one write: each has two parts at most.
+const FRAMES_MAX: usize = sys::span::PARTS_MAX / 2;
 
 /// No more frames are gathered for one write when they have this many bytes: about what a socket takes.
 const GATHER_BYTES: usize = 1 << 20;
-
-/// What one connection may write before the others have their turn.
-const TURN_BYTES: usize = 8 << 20;
 
 /// Acknowledgements that may wait before the connection is read no further: a peer that sends and never
 /// reads must not make us hold ever more of them.
@@ -43,7 +41,7 @@ const IDLE_CAPACITY: usize = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Departed {
     /// The message.
-    pub(crate) tx: TxToken,
+    pub(crate) tx: TxId,
     /// What it counted for among the peer's queued bytes.
     pub(crate) cost: u64,
 }
@@ -54,24 +52,21 @@ pub(crate) fn cost(payload_length: u32) -> u64 {
     WINDOW_MAX as u64 + u64::from(payload_length)
 }
 
-/// How a turn of writing ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
-    /// Nothing waits.
-    All,
-    /// The socket is full.
-    Full,
-    /// There is more, after the others had their turn.
-    TurnOver,
+/// Why a message cannot be queued.
+#[derive(Debug)]
+pub(crate) struct NotEncodable;
+
+impl From<EncodeError> for NotEncodable {
+    fn from(_: EncodeError) -> Self {
+        Self
+    }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Frame {
-    head: [u8; WINDOW_MAX],
-    head_len: usize,
-    payload_len: u32,
+    piece: Piece,
     /// `None` for a NOOP.
-    tx: Option<TxToken>,
+    tx: Option<TxId>,
     deadline: Time,
 }
 
@@ -80,30 +75,42 @@ impl Frame {
         let mut head = [0; WINDOW_MAX];
         head[..KsockHeader::LEN].copy_from_slice(&header.to_bytes());
         Self {
-            head,
-            head_len: KsockHeader::LEN,
-            payload_len: 0,
+            piece: Piece {
+                head,
+                head_len: KsockHeader::LEN,
+                payload: None,
+            },
             tx: None,
             deadline: Time::from_nanos(u64::MAX),
         }
     }
 
-    fn message(version: HelloVersion, request: &SendRequest) -> Result<Self, EncodeError> {
+    fn message(version: HelloVersion, request: &SendRequest<Source>) -> Result<Self, NotEncodable> {
+        let payload_len = request.payload.as_ref().map_or(0, Source::len);
+        if payload_len != request.header.payload_length as usize {
+            return Err(NotEncodable);
+        }
         let mut head = [0; WINDOW_MAX];
         let (frame_header, lnet_header) = head.split_at_mut(KsockHeader::LEN);
         frame_header.copy_from_slice(&KsockHeader::LNET.to_bytes());
         let len = request.header.encode(version.header_form(), lnet_header)?;
         Ok(Self {
-            head,
-            head_len: KsockHeader::LEN + len,
-            payload_len: request.header.payload_length,
+            piece: Piece {
+                head,
+                head_len: KsockHeader::LEN + len,
+                payload: request.payload.clone(),
+            },
             tx: Some(request.tx),
             deadline: request.deadline,
         })
     }
 
+    fn payload_len(&self) -> usize {
+        self.piece.payload.as_ref().map_or(0, Source::len)
+    }
+
     fn len(&self) -> usize {
-        self.head_len + self.payload_len as usize
+        self.piece.head_len + self.payload_len()
     }
 }
 
@@ -113,6 +120,8 @@ pub(crate) struct Transmitter {
     frames: VecDeque<Frame>,
     /// Bytes of the front frame that are in the socket.
     written: usize,
+    /// Leading frames that a write has under way.
+    lent: usize,
     /// Leading frames that acknowledgements must not overtake.
     urgent: usize,
     acks: usize,
@@ -124,19 +133,17 @@ impl Transmitter {
     pub(crate) fn push(
         &mut self,
         version: HelloVersion,
-        request: &SendRequest,
-    ) -> Result<(), EncodeError> {
+        request: &SendRequest<Source>,
+    ) -> Result<(), NotEncodable> {
         let frame = Frame::message(version, request)?;
         self.bytes += frame.len() as u64;
         self.frames.push_back(frame);
         Ok(())
     }
 
-    /// Queues a NOOP in front of every message that is not partly written.
+    /// Queues a NOOP in front of every message that is not partly written or under way.
     pub(crate) fn push_noop(&mut self, header: &KsockHeader) {
-        if self.urgent == 0 && self.written > 0 {
-            self.urgent = 1;
-        }
+        self.urgent = self.urgent.max(self.begun());
         let frame = Frame::noop(header);
         self.bytes += frame.len() as u64;
         self.frames.insert(self.urgent, frame);
@@ -163,68 +170,35 @@ impl Transmitter {
         self.acks >= ACKS_MAX
     }
 
-    /// Writes until nothing waits, the socket is full or the turn is over. Every message that is in the
-    /// socket as a whole is reported to `departed`.
-    pub(crate) fn write<U: Upper>(
-        &mut self,
-        socket: &mut impl Write,
-        upper: &mut U,
-        stats: &mut SocklndStats,
-        departed: &mut impl FnMut(&mut U, Departed),
-    ) -> Result<Written, CloseReason> {
-        let mut turn = 0;
-        while !self.frames.is_empty() {
-            if turn >= TURN_BYTES {
-                return Ok(Written::TurnOver);
-            }
-            let (offered, taken) = {
-                let slices = self.gather(upper).ok_or(CloseReason::UpperLength)?;
-                let offered: usize = slices.iter().map(|slice| slice.len()).sum();
-                match socket.write_vectored(&slices) {
-                    Ok(taken) => (offered, taken),
-                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        return Ok(Written::Full);
-                    }
-                    Err(error) => return Err(write_failure(error.kind())),
-                }
-            };
-            stats.writes += 1;
-            stats.bytes_out += taken as u64;
-            turn += taken;
-            stats.frames_out += self.advance(taken, &mut |gone| departed(upper, gone));
-            if taken < offered {
-                return Ok(Written::Full);
-            }
-        }
-        Ok(Written::All)
+    /// Leading frames that must stay where they are.
+    fn begun(&self) -> usize {
+        self.lent.max(usize::from(self.written > 0))
     }
 
-    /// The next bytes to write; `None` when the upper side's payload is not as long as it said.
-    fn gather<'a, U: Upper>(&'a self, upper: &'a U) -> Option<SmallVec<[IoSlice<'a>; SLICES_MAX]>> {
-        let mut slices = SmallVec::new();
-        let mut skip = self.written;
+    /// True when a write has frames under way.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.lent > 0
+    }
+
+    /// Lends the next frames to a write, into `pieces`. Returns how much of the first is written already.
+    pub(crate) fn lend(&mut self, pieces: &mut Vec<Piece>) -> usize {
         let mut bytes = 0;
-        for frame in &self.frames {
-            if slices.len() + 2 > SLICES_MAX || bytes >= GATHER_BYTES {
+        for frame in self.frames.iter().take(FRAMES_MAX) {
+            if bytes >= GATHER_BYTES {
                 break;
             }
-            if skip < frame.head_len {
-                slices.push(IoSlice::new(&frame.head[skip..frame.head_len]));
-            }
-            if let Some(tx) = frame.tx.filter(|_| frame.payload_len > 0) {
-                let payload = upper.payload(tx);
-                if payload.len() != frame.payload_len as usize {
-                    return None;
-                }
-                slices.push(IoSlice::new(
-                    &payload[skip.saturating_sub(frame.head_len)..],
-                ));
-            }
-            bytes += frame.len() - skip;
-            skip = 0;
+            bytes += frame.len();
+            pieces.push(frame.piece.clone());
         }
-        Some(slices)
+        self.lent = pieces.len();
+        self.written
+    }
+
+    /// The write has ended and `taken` bytes are in the socket. Every message that is there as a whole is
+    /// reported to `departed`; returns how many frames were completed.
+    pub(crate) fn written(&mut self, taken: usize, departed: &mut impl FnMut(Departed)) -> u64 {
+        self.lent = 0;
+        self.advance(taken, departed)
     }
 
     /// Takes note that `taken` more bytes are in the socket; returns how many frames that completed.
@@ -254,13 +228,14 @@ impl Transmitter {
         departure(&frame)
     }
 
-    /// Removes the messages whose deadline has passed and of which nothing is written.
+    /// Removes the messages whose deadline has passed and of which nothing is written or under way.
     pub(crate) fn expire(&mut self, now: Time, expired: &mut impl FnMut(Departed)) {
-        let mut begun = self.written > 0;
+        let mut begun = self.begun();
         let bytes = &mut self.bytes;
         // `urgent` stays right: what it counts is acknowledgements and a message that has begun.
         self.frames.retain(|frame| {
-            let keep = std::mem::take(&mut begun) || frame.deadline > now;
+            let keep = begun > 0 || frame.deadline > now;
+            begun = begun.saturating_sub(1);
             if let Some(gone) = departure(frame).filter(|_| !keep) {
                 *bytes -= frame.len() as u64;
                 expired(gone);
@@ -273,6 +248,7 @@ impl Transmitter {
     /// the socket.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Departed> {
         self.written = 0;
+        self.lent = 0;
         self.urgent = 0;
         self.acks = 0;
         self.bytes = 0;
@@ -292,11 +268,13 @@ impl Transmitter {
 fn departure(frame: &Frame) -> Option<Departed> {
     frame.tx.map(|tx| Departed {
         tx,
-        cost: cost(frame.payload_len),
+        // As long as the header's field for it says.
+        cost: cost(frame.payload_len() as u32),
     })
 }
 
-fn write_failure(kind: ErrorKind) -> CloseReason {
+/// What a failed write means.
+pub(crate) fn write_failure(kind: ErrorKind) -> CloseReason {
     match kind {
         ErrorKind::TimedOut => CloseReason::WriteTimedOut,
         ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => {

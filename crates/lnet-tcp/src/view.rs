@@ -2,16 +2,15 @@
 
 use std::net::SocketAddr;
 
+use lnd::NiId;
 use lnet_types::ProcessId;
 use lnet_wire::{Ctype, HelloVersion};
-
-use crate::upper::NiKey;
 
 /// What is to be said of an established connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionView {
     /// The local interface.
-    pub ni: NiKey,
+    pub ni: NiId,
     /// The peer.
     pub peer: ProcessId,
     /// The connection's type, in our naming.

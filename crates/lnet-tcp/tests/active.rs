@@ -8,8 +8,8 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use lnet_tcp::{
-    AcceptMode, AddNiError, CloseReason, DialFailure, Failure, LndNi, NiKey, NiTuning, Refusal,
-    SocklndConfig, SourcePorts, TxToken,
+    AcceptMode, AddNiError, CloseReason, DialFailure, Failure, LndNi, NiId, NiTuning, Refusal,
+    SocklndConfig, SourcePorts, TxId,
 };
 use lnet_types::{Net, Nid, ProcessId};
 use lnet_wire::{Connreq, Ctype, Hello, HelloVersion};
@@ -21,7 +21,7 @@ struct Dial {
     node: Node,
     listener: TcpListener,
     peer: Nid,
-    tx: TxToken,
+    tx: TxId,
 }
 
 impl Dial {
@@ -314,20 +314,21 @@ fn a_large_nid_cannot_travel_on_a_version_3_connection() {
     let _raw = Raw::establish(&mut node, &hello);
     let header = put(node.nid, "fd00::1@tcp".parse().unwrap(), 0);
     let request = lnet_tcp::SendRequest {
-        tx: TxToken(9),
+        tx: TxId(9),
         ni: common::NI,
         to: ProcessId::lustre(hello.src_nid),
         header,
+        payload: None,
         deadline: node.now + Duration::from_secs(1),
     };
     node.lnd.send(request, node.now, &mut node.upper);
-    assert_eq!(node.result(TxToken(9)), Some(Err(Failure::LocalError)));
+    assert_eq!(node.result(TxId(9)), Some(Err(Failure::LocalError)));
     assert_eq!(node.open(), 1);
 }
 
 fn add(node: &mut Node, nid: &str) -> AddNiError {
     let ni = LndNi {
-        ni: NiKey(9),
+        ni: NiId(9),
         nid: nid.parse().unwrap(),
         tuning: NiTuning::default(),
         incarnation: 1,
@@ -382,10 +383,10 @@ fn an_unknown_congestion_control_is_refused() {
     };
     let poll = mio::Poll::new().unwrap();
     let registry = poll.registry().try_clone().unwrap();
-    let mut lnd = lnet_tcp::Socklnd::new(odd, registry, 1, 1);
+    let mut lnd = lnet_tcp::Socklnd::new(odd, lnet_tcp::Sockets::new(registry, 1), 1);
     let nid = Nid::from_ip(Net::tcp(0), common::address());
     let ni = LndNi {
-        ni: NiKey(1),
+        ni: NiId(1),
         nid,
         tuning: NiTuning::default(),
         incarnation: 1,

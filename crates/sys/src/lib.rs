@@ -19,6 +19,7 @@
 //! | How does one thread end another's wait? | [`Alarm`], [`Event`] |
 //! | How does a wait end when a signal comes? | [`Alarm::wait_or_signal`], [`MessageQueue::receive_or_signal`], [`Event`], [`block_signals`] |
 //! | Where is the memory of a message, and who keeps it alive? | [`span`] |
+//! | Which memory does one vectored call write from, or read into? | [`Gather`], [`Scatter`] |
 //!
 //! This crate knows of sockets, interfaces and CPUs. It may never know of a protocol: no NID, no
 //! net, no LNet port number appears here. It holds no state and starts no thread.
@@ -43,6 +44,7 @@ mod process;
 mod shm;
 pub mod span;
 mod tcp;
+mod vectored;
 mod wait;
 
 pub use alarm::{Alarm, Woken};
@@ -66,4 +68,5 @@ pub use privilege::{may_bind_port, unprivileged_port_start};
 pub use process::{ProcessHandle, block_signals, process_start};
 pub use shm::{PageSize, SharedMemory, unlink_shared_memory};
 pub use tcp::{bytes_unacked, congestion_control, set_congestion_control};
+pub use vectored::{Gather, Scatter};
 pub use wait::{Readiness, wait_until_ready};

@@ -5,6 +5,7 @@
 //!  Span ──────────────▶████████████████████████████████
 //!    └─ owner
 //!        ├ Exclusive(Arc)   a heap allocation, or a lease of a region: reachable through it alone
+//!        ├ Vector(Arc)      the same, of memory that was a vector and can be one again
 //!        ├ Shared(Arc)      a mapping that other processes, or other spans, reach too
 //!        └ Foreign          a C caller's; it promised to keep the memory
 //! ```
@@ -48,6 +49,8 @@ pub struct Span {
 #[derive(Clone)]
 enum Owner {
     Exclusive(Arc<dyn Send + Sync>),
+    /// As `Exclusive`, of memory that can become a vector (again).
+    Vector(Arc<Heap>),
     Shared(#[expect(dead_code, reason = "kept for its drop")] Arc<dyn Send + Sync>),
     Foreign,
 }
@@ -217,6 +220,26 @@ impl Span {
         bytes
     }
 
+    /// Its bytes as a vector: without copying when it was made of a vector and is the whole and the only
+    /// span of it.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<u8> {
+        let is_whole = |heap: &Heap| heap.start == self.start && heap.len == self.len;
+        match &self.owner {
+            Owner::Vector(heap) if is_whole(heap) && Arc::strong_count(heap) == 1 => {}
+            _ => return self.to_vec(),
+        }
+        let len = self.len;
+        let Owner::Vector(heap) = self.owner else {
+            return Vec::new();
+        };
+        match Arc::try_unwrap(heap) {
+            Ok(heap) => heap.into_vec(),
+            // Nobody else had it above, and only its clones can be cloned.
+            Err(_) => vec![0; len],
+        }
+    }
+
     /// The address `offset` bytes on; `offset` must not exceed the length.
     fn at(&self, offset: usize) -> NonNull<u8> {
         debug_assert!(offset <= self.len);
@@ -229,7 +252,7 @@ impl Span {
 impl fmt::Debug for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let owner = match &self.owner {
-            Owner::Exclusive(_) => "exclusive",
+            Owner::Exclusive(_) | Owner::Vector(_) => "exclusive",
             Owner::Shared(_) => "shared",
             Owner::Foreign => "foreign",
         };
@@ -245,7 +268,7 @@ impl From<Vec<u8>> for Span {
         Span {
             start: heap.start,
             len: heap.len,
-            owner: Owner::Exclusive(Arc::new(heap)),
+            owner: Owner::Vector(Arc::new(heap)),
         }
     }
 }
@@ -274,6 +297,7 @@ impl Exclusive {
     pub fn reclaim(mut span: Span) -> Exclusive {
         let sole = match &mut span.owner {
             Owner::Exclusive(owner) => Arc::get_mut(owner).is_some(),
+            Owner::Vector(owner) => Arc::get_mut(owner).is_some(),
             Owner::Shared(_) | Owner::Foreign => false,
         };
         if !sole {
@@ -557,6 +581,14 @@ impl Parts {
         self.used
     }
 
+    pub(crate) fn list(&self) -> &[libc::iovec] {
+        &self.list[..self.used]
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.list().iter().map(|part| part.iov_len).sum()
+    }
+
     fn count(&self) -> libc::c_int {
         // At most PARTS_MAX, which any C int holds.
         self.used as libc::c_int
@@ -596,6 +628,19 @@ impl From<Vec<u8>> for Heap {
             start: NonNull::new(bytes.as_mut_ptr()).unwrap_or(NonNull::dangling()),
             len: bytes.len(),
             layout,
+        }
+    }
+}
+
+impl Heap {
+    /// Only for memory that came from a vector.
+    fn into_vec(self) -> Vec<u8> {
+        let heap = ManuallyDrop::new(self);
+        #[expect(unsafe_code, reason = "the counterpart of taking a vector apart")]
+        // SAFETY: `start`, `len` and the size of the layout are the pointer, length and capacity of the
+        // vector that this was made of, whose bytes are initialised, and which was forgotten then.
+        unsafe {
+            Vec::from_raw_parts(heap.start.as_ptr(), heap.len, heap.layout.size())
         }
     }
 }

@@ -208,3 +208,20 @@ fn bytes_are_scattered_and_gathered_across_borders() {
     assert_eq!(gather(&spans, 2, &mut some), 3);
     assert_eq!(&some, b"cde");
 }
+
+#[test]
+fn a_vector_comes_back_without_a_copy_unless_somebody_still_has_a_part_of_it() {
+    let mut bytes = Vec::with_capacity(100);
+    bytes.extend_from_slice(b"vector");
+    let start = bytes.as_ptr();
+    let span = Span::from(bytes);
+    let part = span.part(0..3).unwrap();
+    let copy = span.clone().into_vec();
+    assert_eq!(copy, b"vector");
+    assert_ne!(copy.as_ptr(), start, "the part is alive");
+    drop(part);
+    let bytes = span.into_vec();
+    assert_eq!(bytes, b"vector");
+    assert_eq!((bytes.as_ptr(), bytes.capacity()), (start, 100));
+    assert_eq!(Span::from(Vec::new()).into_vec(), b"");
+}

@@ -23,12 +23,20 @@ const EDGES: [(&str, &[&str]); 31] = [
         "fgr",
         &["topology", "lnet-config", "lnet-policy", "lnet-types"],
     ),
-    ("lnet-core", &["lnet-policy", "lnet-wire", "lnet-types"]),
-    ("lnet-tcp", &["lnet-wire", "lnet-types", "finerail-sys"]),
+    ("lnd", &["lnet-wire", "lnet-types"]),
+    (
+        "lnet-core",
+        &["lnd", "lnet-policy", "lnet-wire", "lnet-types"],
+    ),
+    (
+        "lnet-tcp",
+        &["lnd", "lnet-wire", "lnet-types", "finerail-sys"],
+    ),
     ("lnet-capture", &["lnet-wire", "lnet-types"]),
     (
         "lnet-node",
         &[
+            "lnd",
             "lnet-control",
             "lnet-policy",
             "lnet-core",

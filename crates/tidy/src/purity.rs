@@ -11,7 +11,8 @@ use crate::source::{Source, Token};
 use crate::workspace::Workspace;
 
 /// The packages that hold no I/O, no clock and no chance.
-const PURE: [&str; 11] = [
+const PURE: [&str; 12] = [
+    "lnd",
     "lnet-config",
     "lnet-control",
     "lnet-core",

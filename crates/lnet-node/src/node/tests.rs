@@ -74,7 +74,7 @@ fn a_turn_ends_however_much_the_core_wants() {
         engine.side.core.put(put, now).unwrap();
     }
     let mut turns = 1;
-    while engine.settle(now) {
+    while engine.decide(now) {
         turns += 1;
     }
     assert!(

@@ -5,12 +5,12 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use lnd::NiId;
 use lnet_types::{ProcessId, Time};
 use lnet_wire::{ByteOrder, Connreq, Ctype, DecodeError, Hello, HelloVersion, Problem};
-use mio::net::TcpStream;
-use mio::{Interest, Token};
 use tracing::{info, warn};
 
 use super::clock::Timer;
@@ -18,11 +18,11 @@ use super::{Slot, Socklnd};
 use crate::admit::{Admission, Inquiry, admit};
 use crate::config::AcceptMode;
 use crate::handshake::{Handshake, Role, Stage};
+use crate::job::Above;
+use crate::network::{Bytes, Network, send_whole};
 use crate::peer::PeerKey;
 use crate::reader::{HandshakeReader, ReadError};
-use crate::socket;
 use crate::stats::{CloseReason, Refusal};
-use crate::upper::{NiKey, Upper};
 
 /// The highest port that takes privilege to use (section 2.3).
 const PRIVILEGED_PORT_MAX: u16 = 1023;
@@ -33,14 +33,14 @@ const TURN_ACCEPTS: usize = 64;
 /// How long accepting pauses when the system is short of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-impl Socklnd {
+impl<N: Network> Socklnd<N> {
     /// Accepts what waits at a listener.
-    pub(super) fn accept(&mut self, slot: usize, now: Time, upper: &mut impl Upper) {
+    pub(super) fn accept(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
         for _ in 0..TURN_ACCEPTS {
             let Some(Slot::Listener(listener)) = self.slots.get_mut(slot) else {
                 return;
             };
-            match listener.socket.accept() {
+            match self.network.accept(&listener.socket) {
                 Ok((stream, remote)) => self.take_in(stream, remote, now, upper),
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return,
@@ -79,10 +79,10 @@ impl Socklnd {
 
     fn take_in(
         &mut self,
-        mut stream: TcpStream,
+        stream: N::Stream,
         remote: SocketAddr,
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         if self.config.accept == AcceptMode::Secure && remote.port() > PRIVILEGED_PORT_MAX {
             return self.count_refusal(remote, Refusal::SourcePort, None, now);
@@ -93,20 +93,13 @@ impl Socklnd {
         self.make_room(now);
         let entry = self.slots.vacant_entry();
         let slot = entry.key();
-        let token = Token(self.first_token + slot);
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        if self
-            .registry
-            .register(&mut stream, token, interest)
-            .is_err()
-            || socket::set_options(&stream).is_err()
-        {
+        if self.network.admit(slot, &stream).is_err() {
             return self.count_refusal(remote, Refusal::System, None, now);
         }
         let sequence = self.next_sequence;
         let deadline = now + self.config.accept_timeout;
         entry.insert(Slot::Handshake(Box::new(Handshake {
-            stream,
+            stream: Arc::new(stream),
             role: Role::Passive { sequence },
             stage: Stage::Request,
             reader: HandshakeReader::new(),
@@ -139,7 +132,7 @@ impl Socklnd {
     }
 
     /// Goes on with a handshake of either role.
-    pub(super) fn advance_handshake(&mut self, slot: usize, now: Time, upper: &mut impl Upper) {
+    pub(super) fn advance_handshake(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
         let Some(handshake) = self.handshake_mut(slot) else {
             return;
         };
@@ -161,7 +154,7 @@ impl Socklnd {
         let Some(Slot::Handshake(handshake)) = self.slots.get_mut(slot) else {
             return false;
         };
-        let mut socket = &handshake.stream;
+        let mut socket = Bytes(&*handshake.stream);
         let request = match handshake.reader.read(&mut socket, Connreq::needed) {
             Ok(None) => return false,
             Ok(Some(bytes)) => Connreq::decode(bytes),
@@ -174,7 +167,7 @@ impl Socklnd {
         match request.map(|request| self.ni_by_nid.get(&request.target).copied()) {
             Ok(Some(ni)) => {
                 let tos = self.nis.get(&ni).and_then(|known| known.tuning.tos);
-                if socket::set_tos(&handshake.stream, tos).is_err() {
+                if self.network.set_tos(&handshake.stream, tos).is_err() {
                     self.fail_passive(slot, Refusal::System, now);
                     return false;
                 }
@@ -206,11 +199,11 @@ impl Socklnd {
         }
     }
 
-    fn read_hello(&mut self, slot: usize, ni: NiKey, now: Time, upper: &mut impl Upper) {
+    fn read_hello(&mut self, slot: usize, ni: NiId, now: Time, upper: &mut impl Above) {
         let Some(handshake) = self.handshake_mut(slot) else {
             return;
         };
-        let mut socket = &handshake.stream;
+        let mut socket = Bytes(&*handshake.stream);
         let result = match handshake.reader.read(&mut socket, Hello::needed) {
             Ok(None) => return,
             Ok(Some(bytes)) => Hello::decode(bytes).map(|it| (it.hello, it.order)),
@@ -233,7 +226,7 @@ impl Socklnd {
 
     /// Answers a HELLO of an unknown version with one of ours, and `NONE`. The peer's NID cannot be
     /// known; kernels write their own in its place.
-    fn refuse_version(&mut self, slot: usize, ni: NiKey, error: DecodeError, now: Time) {
+    fn refuse_version(&mut self, slot: usize, ni: NiId, error: DecodeError, now: Time) {
         let Some(ni) = self.nis.get(&ni) else {
             return self.fail_passive(slot, Refusal::Shutdown, now);
         };
@@ -244,11 +237,11 @@ impl Socklnd {
     fn take_hello(
         &mut self,
         slot: usize,
-        ni: NiKey,
+        ni: NiId,
         hello: &Hello,
         order: ByteOrder,
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         let Some(ctype) = hello.ctype.inverse() else {
             return self.fail_passive(slot, Refusal::HelloType, now);
@@ -331,7 +324,7 @@ impl Socklnd {
             return false;
         };
         self.handshake_mut(slot)
-            .is_some_and(|it| it.send(&bytes[..len]).is_ok())
+            .is_some_and(|it| send_whole(&*it.stream, &bytes[..len]).is_ok())
     }
 
     fn refuse_hello(
@@ -424,15 +417,14 @@ impl Socklnd {
 
     /// Removes a handshake and closes its stream.
     pub(super) fn drop_handshake(&mut self, slot: usize) {
-        if let Some(mut handshake) = self.take_handshake(slot) {
-            // A stream that cannot be deregistered is closed a moment later, which does the same.
-            let _ = self.registry.deregister(&mut handshake.stream);
+        if let Some(handshake) = self.take_handshake(slot) {
+            self.network.forget(&handshake.stream);
             self.slots.remove(slot);
         }
     }
 
     /// Takes a handshake out of its slot, which is left for what comes of it.
-    pub(super) fn take_handshake(&mut self, slot: usize) -> Option<Handshake> {
+    pub(super) fn take_handshake(&mut self, slot: usize) -> Option<Handshake<N::Stream>> {
         self.handshake_mut(slot)?;
         let Slot::Handshake(handshake) = std::mem::replace(&mut self.slots[slot], Slot::Changing)
         else {

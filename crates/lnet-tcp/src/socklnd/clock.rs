@@ -5,12 +5,14 @@
 
 use std::time::Duration;
 
+use lnd::Failure;
 use lnet_types::Time;
 use lnet_wire::{Ctype, HelloVersion, KsockHeader};
 
 use super::{Slot, Socklnd};
+use crate::job::Above;
+use crate::network::Network;
 use crate::stats::{DialFailure, Refusal, Unsent};
-use crate::upper::{Failure, Upper};
 
 /// The peer of a timer is looked after at most this often, so that no mistake can make a busy loop.
 const PEER_STEP: Duration = Duration::from_millis(1);
@@ -32,9 +34,9 @@ pub(super) enum Timer {
     Peer(usize),
 }
 
-impl Socklnd {
+impl<N: Network> Socklnd<N> {
     /// Does what is due.
-    pub fn tick(&mut self, now: Time, upper: &mut impl Upper) {
+    pub fn tick(&mut self, now: Time, upper: &mut impl Above) {
         while let Some((_, timer)) = self.timers.first().copied().filter(|due| due.0 <= now) {
             self.timers.pop_first();
             match timer {
@@ -86,11 +88,11 @@ impl Socklnd {
         of_ni.unwrap_or(self.config.sock_timeout)
     }
 
-    fn handshake_is_late(&mut self, slot: usize, now: Time, upper: &mut impl Upper) {
+    fn handshake_is_late(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
         self.end_handshake(slot, Refusal::TooSlow, DialFailure::TimedOut, now, upper);
     }
 
-    fn tend(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+    fn tend(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         self.expire_waiting(peer, now, upper);
         if self
             .peers
@@ -110,7 +112,7 @@ impl Socklnd {
         self.forget_if_idle(peer, now);
     }
 
-    fn expire_waiting(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+    fn expire_waiting(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let Some(it) = self.peers.get_mut(peer) else {
             return;
         };
@@ -120,7 +122,7 @@ impl Socklnd {
         }
     }
 
-    fn check_connections(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+    fn check_connections(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let interval = self.check_interval(peer);
         let timeout = self.timeout(peer);
         let Some(it) = self.peers.get_mut(peer) else {
@@ -140,7 +142,7 @@ impl Socklnd {
         self.keep_alive(peer, now);
     }
 
-    fn expire_queued(&mut self, slot: usize, now: Time, upper: &mut impl Upper) {
+    fn expire_queued(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
         let Self {
             slots,
             peers,

@@ -2,6 +2,7 @@
 //!
 //! Whatever waited on what is closed is reported before the call returns, each message once.
 
+use lnd::{Failure, NiId};
 use lnet_types::Time;
 use tracing::{debug, info, warn};
 
@@ -9,9 +10,10 @@ use super::traffic::settle;
 use super::{Slot, Socklnd};
 use crate::config::AcceptMode;
 use crate::connection::Connection;
+use crate::job::Above;
+use crate::network::Network;
 use crate::peer::Peer;
 use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
-use crate::upper::{Failure, NiKey, Upper};
 
 /// What a close means for the messages that waited (section 3.8).
 fn flushed(reason: CloseReason) -> Failure {
@@ -28,8 +30,7 @@ fn flushed(reason: CloseReason) -> Failure {
         | CloseReason::WriteFailed
         | CloseReason::Protocol(_)
         | CloseReason::Sibling
-        | CloseReason::Shutdown
-        | CloseReason::UpperLength => Failure::LocalError,
+        | CloseReason::Shutdown => Failure::LocalError,
     }
 }
 
@@ -42,7 +43,7 @@ fn being_written(reason: CloseReason) -> Failure {
     }
 }
 
-impl Socklnd {
+impl<N: Network> Socklnd<N> {
     /// Closes a connection, and every other one of the same peer to the same address: kernels expect
     /// them to go together.
     pub(super) fn close(
@@ -50,7 +51,7 @@ impl Socklnd {
         slot: usize,
         reason: CloseReason,
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         let Some(connection) = self.connection(slot) else {
             return;
@@ -65,7 +66,7 @@ impl Socklnd {
             .map(|it| it.links.clone())
             .unwrap_or_default();
         for sibling in links {
-            let is_sibling = |it: &Connection| it.terms.remote.ip() == address;
+            let is_sibling = |it: &Connection<N::Stream>| it.terms.remote.ip() == address;
             if self.connection(sibling).is_some_and(is_sibling) {
                 self.close_one(sibling, CloseReason::Sibling, reason, now, upper);
             }
@@ -79,7 +80,7 @@ impl Socklnd {
         peer: usize,
         reason: CloseReason,
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         let links = self
             .peers
@@ -99,7 +100,7 @@ impl Socklnd {
         counted: CloseReason,
         cause: CloseReason,
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         if self.connection(slot).is_none() {
             return;
@@ -107,8 +108,7 @@ impl Socklnd {
         let Slot::Connection(mut connection) = self.slots.remove(slot) else {
             return;
         };
-        // A stream that cannot be deregistered is closed a moment later, which does the same.
-        let _ = self.registry.deregister(&mut connection.stream);
+        self.network.forget(&connection.stream);
         self.stats.closed.add(counted);
         self.stats.connections_open -= 1;
         if let Some(rx) = connection.rx.abandon() {
@@ -137,7 +137,7 @@ impl Socklnd {
         }
     }
 
-    fn after_close(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+    fn after_close(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let Some(it) = self.peers.get_mut(peer) else {
             return;
         };
@@ -152,7 +152,7 @@ impl Socklnd {
 
     /// Closes everything that belongs to an interface and forgets it. The address is listened on for as
     /// long as another interface has it.
-    pub fn remove_ni(&mut self, ni: NiKey, now: Time, upper: &mut impl Upper) {
+    pub fn remove_ni(&mut self, ni: NiId, now: Time, upper: &mut impl Above) {
         let Some(gone) = self.nis.remove(&ni) else {
             return;
         };
@@ -166,9 +166,9 @@ impl Socklnd {
         if self.config.accept != AcceptMode::None
             && !self.nis.values().any(|other| other.nid.ip() == address)
             && let Some(slot) = address.and_then(|address| self.listeners.remove(&address))
-            && let Some(Slot::Listener(mut listener)) = self.slots.try_remove(slot)
+            && let Some(Slot::Listener(listener)) = self.slots.try_remove(slot)
         {
-            let _ = self.registry.deregister(&mut listener.socket);
+            self.network.close(listener.socket);
             self.timers
                 .retain(|(_, timer)| *timer != super::clock::Timer::Listener(slot));
         }
@@ -176,8 +176,8 @@ impl Socklnd {
 
     /// Closes everything. Every message that is under way in either direction is reported, and nothing
     /// is listened on or dialled any more.
-    pub fn close_all(&mut self, now: Time, upper: &mut impl Upper) {
-        let nis: Vec<NiKey> = self.nis.keys().copied().collect();
+    pub fn close_all(&mut self, now: Time, upper: &mut impl Above) {
+        let nis: Vec<NiId> = self.nis.keys().copied().collect();
         for ni in nis {
             self.remove_ni(ni, now, upper);
         }
@@ -189,7 +189,7 @@ impl Socklnd {
         self.writes.clear();
     }
 
-    fn shut_down_peer(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+    fn shut_down_peer(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let Some(it) = self.peers.get_mut(peer) else {
             return;
         };
@@ -215,7 +215,7 @@ impl Socklnd {
         peer: usize,
         failed: (Unsent, Failure),
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         let waiting = self
             .peers

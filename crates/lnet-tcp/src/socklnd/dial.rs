@@ -1,10 +1,11 @@
 //! Dialling: passes over the types that are missing, and handshakes that we began (sections 2.9, 2.13).
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use lnd::Failure;
 use lnet_types::{ProcessId, Time};
 use lnet_wire::{ByteOrder, Connreq, Ctype, Hello, HelloVersion};
-use mio::{Interest, Token};
 use tracing::{info, warn};
 
 use super::clock::Timer;
@@ -12,10 +13,10 @@ use super::{Slot, Socklnd};
 use crate::connection::{Connection, Terms};
 use crate::dialling::{AfterRefusal, TypeCounts};
 use crate::handshake::{Handshake, Role, Stage};
+use crate::job::Above;
+use crate::network::{Bytes, Network, Stream, send_whole};
 use crate::reader::{HandshakeReader, ReadError};
-use crate::socket;
 use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
-use crate::upper::{Failure, Upper};
 
 /// What a failed pass means for the messages that waited (section 3.8).
 fn failure_of(why: DialFailure) -> Failure {
@@ -36,9 +37,9 @@ struct Reply {
     order: ByteOrder,
 }
 
-impl Socklnd {
+impl<N: Network> Socklnd<N> {
     /// Begins a dialling pass, where the peer is one that we dial and a type is missing.
-    pub(super) fn dial_what_is_missing(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+    pub(super) fn dial_what_is_missing(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let timeout = self.timeout(peer);
         let Some(it) = self.peers.get_mut(peer) else {
             return;
@@ -75,7 +76,7 @@ impl Socklnd {
     }
 
     /// Opens the next connection of a pass, or ends it when nothing is missing.
-    pub(super) fn pursue(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+    pub(super) fn pursue(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let missing = self.missing(peer);
         let Some(it) = self.peers.get_mut(peer) else {
             return;
@@ -111,15 +112,13 @@ impl Socklnd {
         let usual = Hello::dial(ni.nid, it.key.id.nid, ni.incarnation, ctype).version;
         let version = it.dialler.version().unwrap_or(usual);
         let deadline = it.dialler.deadline();
-        let mut stream = socket::dial(local, remote, ni.tuning.tos, &self.config)?;
         let entry = self.slots.vacant_entry();
         let slot = entry.key();
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.registry
-            .register(&mut stream, Token(self.first_token + slot), interest)
-            .map_err(|_| DialFailure::System)?;
+        let stream = self
+            .network
+            .dial(slot, local, remote, ni.tuning.tos, &self.config)?;
         entry.insert(Slot::Handshake(Box::new(Handshake {
-            stream,
+            stream: Arc::new(stream),
             role: Role::Active {
                 peer,
                 ctype,
@@ -142,7 +141,7 @@ impl Socklnd {
         peer: usize,
         why: DialFailure,
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         self.stats.dial_failures.add(why);
         let (min, max) = (self.config.reconnect_min, self.config.reconnect_max);
@@ -164,12 +163,13 @@ impl Socklnd {
     }
 
     /// Goes on with a handshake that we began.
-    pub(super) fn advance_active(&mut self, slot: usize, now: Time, upper: &mut impl Upper) {
+    pub(super) fn advance_active(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
         let Some(handshake) = self.handshake_mut(slot) else {
             return;
         };
         if handshake.stage == Stage::Connecting {
-            match socket::connected(&handshake.stream) {
+            let stream = Arc::clone(&handshake.stream);
+            match self.network.connected(&stream) {
                 None => return,
                 Some(Err(why)) => return self.fail_active(slot, why, now, upper),
                 Some(Ok(())) => {}
@@ -202,9 +202,8 @@ impl Socklnd {
         let ni = self.nis.get(&key.ni).ok_or(DialFailure::Shutdown)?;
         let local = handshake
             .stream
-            .local_addr()
+            .local_address()
             .map_err(|_| DialFailure::System)?;
-        socket::set_options(&handshake.stream).map_err(|_| DialFailure::System)?;
         let mut hello = Hello::dial(ni.nid, key.id.nid, ni.incarnation, ctype);
         hello.version = version;
         if self.config.user_pid {
@@ -218,16 +217,15 @@ impl Socklnd {
             .encode(&mut bytes[request..])
             .map_err(|_| DialFailure::Version)?;
         handshake.stage = Stage::AwaitReply;
-        handshake
-            .send(&bytes[..request + len])
-            .map_err(|error| socket::dial_failure(error.kind()))
+        send_whole(&*handshake.stream, &bytes[..request + len])
+            .map_err(|error| DialFailure::of(error.kind()))
     }
 
     fn read_reply(&mut self, slot: usize) -> Result<Option<Reply>, DialFailure> {
         let Some(Slot::Handshake(handshake)) = self.slots.get_mut(slot) else {
             return Err(DialFailure::Shutdown);
         };
-        let mut socket = &handshake.stream;
+        let mut socket = Bytes(&*handshake.stream);
         match handshake.reader.read(&mut socket, Hello::needed) {
             Ok(None) => Ok(None),
             Ok(Some(bytes)) => {
@@ -242,7 +240,7 @@ impl Socklnd {
         }
     }
 
-    fn take_reply(&mut self, slot: usize, reply: Reply, now: Time, upper: &mut impl Upper) {
+    fn take_reply(&mut self, slot: usize, reply: Reply, now: Time, upper: &mut impl Above) {
         let Some(handshake) = self.handshake_mut(slot) else {
             return;
         };
@@ -287,7 +285,7 @@ impl Socklnd {
     }
 
     /// After a connection: the pass goes on, if it is ours and not over.
-    fn pursue_pass(&mut self, peer: usize, now: Time, upper: &mut impl Upper) {
+    fn pursue_pass(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         self.pursue(peer, now, upper);
         self.arm(peer, now);
     }
@@ -305,7 +303,7 @@ impl Socklnd {
         peer: usize,
         (version, spoken): (HelloVersion, HelloVersion),
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         self.stats.dial_failures.add(DialFailure::Declined);
         self.drop_handshake(slot);
@@ -330,7 +328,7 @@ impl Socklnd {
         slot: usize,
         why: DialFailure,
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         let Some(handshake) = self.handshake_mut(slot) else {
             return;
@@ -356,7 +354,7 @@ impl Socklnd {
         order: ByteOrder,
         hello: &Hello,
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         let Some(handshake) = self.take_handshake(slot) else {
             return;
@@ -372,7 +370,7 @@ impl Socklnd {
             ctype,
             version: hello.version,
             order,
-            local: handshake.stream.local_addr().unwrap_or(handshake.remote),
+            local: handshake.stream.local_address().unwrap_or(handshake.remote),
             remote: handshake.remote,
             dialled: matches!(handshake.role, Role::Active { .. }),
         };
@@ -380,7 +378,8 @@ impl Socklnd {
         it.incarnation = hello.src_incarnation;
         it.links.push(slot);
         it.last_failure = None;
-        let mut connection = Connection::new(handshake.stream, terms, now);
+        self.next_serial += 1;
+        let mut connection = Connection::new(handshake.stream, self.next_serial, terms, now);
         connection.peer_closed = handshake.peer_closed;
         self.slots[slot] = Slot::Connection(Box::new(connection));
         self.stats.connections_open += 1;
@@ -395,7 +394,7 @@ impl Socklnd {
         peer: usize,
         is_first: bool,
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         let check_at = now + self.check_interval(peer);
         let Some(it) = self.peers.get_mut(peer) else {
@@ -410,7 +409,8 @@ impl Socklnd {
                 Some(slot) => self.enqueue(slot, &request, now, upper),
                 None => {
                     if let Some(it) = self.peers.get_mut(peer) {
-                        it.wait(request, request.deadline);
+                        let deadline = request.deadline;
+                        it.wait(request, deadline);
                     }
                 }
             }
@@ -453,7 +453,7 @@ impl Socklnd {
         refusal: Refusal,
         failure: DialFailure,
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         match self.handshake_mut(slot).map(|it| it.role) {
             Some(Role::Active { .. }) => self.fail_active(slot, failure, now, upper),

@@ -8,7 +8,7 @@
 //! | `closing` | closing connections with their siblings, interfaces, everything |
 //! | `clock` | what is due when |
 //!
-//! The decisions are made in modules without sockets (`admit`, `choose`, `dialling`, `receive`,
+//! The decisions are made in modules without streams (`admit`, `choose`, `dialling`, `receive`,
 //! `transmit`); the files here carry them out.
 
 mod accept;
@@ -21,10 +21,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
+use lnd::{NiId, RxId};
 use lnet_types::{LndType, Nid, ProcessId, Time};
-use mio::event::Event;
-use mio::net::TcpListener;
-use mio::{Interest, Registry, Token};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
@@ -33,84 +31,91 @@ use crate::config::{AcceptMode, LndNi, NiTuning, SocklndConfig};
 use crate::connection::Connection;
 use crate::error::AddNiError;
 use crate::handshake::Handshake;
+use crate::job::{Above, Piece};
 use crate::limit::LogLimiter;
+use crate::network::{Network, Readiness};
 use crate::peer::{Peer, PeerKey};
-use crate::socket;
+use crate::sockets::Sockets;
 use crate::stats::{DialFailure, SocklndStats};
-use crate::upper::{NiKey, RxToken, Upper};
 use crate::view::ConnectionView;
 
-/// Where unwanted bytes go; shared by all connections.
-const SCRATCH_BYTES: usize = 64 << 10;
+/// Where the bytes of refused peers go.
+const SCRATCH_BYTES: usize = 4 << 10;
 
 /// The socket LND of one node: all its TCP interfaces, peers and connections.
 ///
-/// It reads no clock and waits for nothing. The node above polls the [`mio::Poll`] whose registry it
-/// gave, and drives the LND in turns, each with the time `now`:
+/// It reads no clock and waits for nothing, and of the established connections it moves no byte itself:
+/// it gives out [`crate::Job`]s. The node above waits for readiness and drives the LND in turns, each
+/// call with the time `now`:
 ///
-/// 1. [`ready`](Self::ready) for every event whose token is at least `first_token`;
+/// 1. [`ready`](Self::ready) for everything that is ready;
 /// 2. [`tick`](Self::tick) when [`next_deadline`](Self::next_deadline) has come;
 /// 3. [`send`](Self::send) and [`resume`](Self::resume) for whatever the node decided;
-/// 4. [`flush`](Self::flush), which writes what was queued: as many frames a system call as there are.
-///    When it returns true there is more to do at once, and the poll must not wait.
+/// 4. [`next_job`](Self::next_job), [`crate::Job::run`] and [`finish`](Self::finish) with the same
+///    [`crate::Staging`], as long as there are jobs. Each write takes as many frames as wait.
 ///
-/// What happens is told to the [`Upper`] that each call is given, from within the call. It must be the
-/// same one each time. Times must not go backwards.
+/// Jobs of several threads may run at the same time; everything else happens under one lock, which a
+/// running job does not need.
+///
+/// What happens is told to the [`crate::Upper`] that each call is given, from within the call. It must be
+/// the same one each time. Times must not go backwards.
 ///
 /// Work per message is constant, whatever the number of peers and connections.
-pub struct Socklnd {
+pub struct Socklnd<N: Network = Sockets> {
     config: SocklndConfig,
-    registry: Registry,
-    first_token: usize,
-    nis: FxHashMap<NiKey, LndNi>,
-    ni_by_nid: BTreeMap<Nid, NiKey>,
+    network: N,
+    nis: FxHashMap<NiId, LndNi>,
+    ni_by_nid: BTreeMap<Nid, NiId>,
     listeners: BTreeMap<IpAddr, usize>,
-    slots: Slab<Slot>,
+    slots: Slab<Slot<N>>,
     peers: Slab<Peer>,
     peer_by_key: FxHashMap<PeerKey, usize>,
     /// Accepted handshakes, oldest first.
     half_open: BTreeMap<u64, usize>,
     next_sequence: u64,
+    next_serial: u64,
     next_use: u64,
     timers: BTreeSet<(Time, Timer)>,
     /// Connections that have frames to write and can be written.
     writes: VecDeque<usize>,
     /// Connections, and listeners, that may have more to read.
     reads: VecDeque<usize>,
+    /// The last job was a read, or should have been.
+    has_read: bool,
     /// The connections of messages that the upper side holds.
-    held: FxHashMap<RxToken, usize>,
+    held: FxHashMap<RxId, usize>,
     scratch: Box<[u8]>,
+    /// The room of the last write, for the next one.
+    spare_pieces: Vec<Piece>,
     random: SplitMix64,
     log: LogLimiter,
     stats: SocklndStats,
 }
 
-/// What a token stands for. Boxes keep the table small when most slots are idle connections.
-enum Slot {
-    Listener(Listener),
-    Handshake(Box<Handshake>),
-    Connection(Box<Connection>),
+/// What is ready under this number. Boxes keep the table small when most slots are idle connections.
+enum Slot<N: Network> {
+    Listener(Listener<N::Listener>),
+    Handshake(Box<Handshake<N::Stream>>),
+    Connection(Box<Connection<N::Stream>>),
     /// Between handshake and connection.
     Changing,
 }
 
-struct Listener {
-    socket: TcpListener,
+struct Listener<L> {
+    socket: L,
     address: IpAddr,
     in_reads: bool,
     /// When accepting is tried again after the system was short of something.
     retry_at: Option<Time>,
 }
 
-impl Socklnd {
-    /// An LND without interfaces. It uses mio tokens from `first_token` upwards on `registry`; `seed`
-    /// spreads its retries.
+impl<N: Network> Socklnd<N> {
+    /// An LND without interfaces on a network; `seed` spreads its retries.
     #[must_use]
-    pub fn new(config: SocklndConfig, registry: Registry, first_token: usize, seed: u64) -> Self {
+    pub fn new(config: SocklndConfig, network: N, seed: u64) -> Self {
         Self {
             config,
-            registry,
-            first_token,
+            network,
             nis: FxHashMap::default(),
             ni_by_nid: BTreeMap::new(),
             listeners: BTreeMap::new(),
@@ -119,12 +124,15 @@ impl Socklnd {
             peer_by_key: FxHashMap::default(),
             half_open: BTreeMap::new(),
             next_sequence: 0,
+            next_serial: 0,
             next_use: 0,
             timers: BTreeSet::new(),
             writes: VecDeque::new(),
             reads: VecDeque::new(),
+            has_read: false,
             held: FxHashMap::default(),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            spare_pieces: Vec::new(),
             random: SplitMix64(seed),
             log: LogLimiter::default(),
             stats: SocklndStats::default(),
@@ -149,7 +157,7 @@ impl Socklnd {
             });
         }
         if self.config.accept == AcceptMode::None {
-            socket::probe(address, &self.config)?;
+            self.network.probe(address, &self.config)?;
         } else if !self.listeners.contains_key(&address) {
             self.listen(address)?;
         }
@@ -159,7 +167,7 @@ impl Socklnd {
     }
 
     /// Gives an interface other settings; its connections stay. False when there is no such interface.
-    pub fn tune(&mut self, ni: NiKey, tuning: NiTuning) -> bool {
+    pub fn tune(&mut self, ni: NiId, tuning: NiTuning) -> bool {
         let known = self.nis.get_mut(&ni);
         known.map(|known| known.tuning = tuning).is_some()
     }
@@ -170,17 +178,8 @@ impl Socklnd {
     }
 
     fn listen(&mut self, address: IpAddr) -> Result<(), AddNiError> {
-        let mut socket = socket::listen(address, &self.config)?;
         let entry = self.slots.vacant_entry();
-        let token = Token(self.first_token + entry.key());
-        let port = self.config.port;
-        self.registry
-            .register(&mut socket, token, Interest::READABLE)
-            .map_err(|source| AddNiError::Listen {
-                address,
-                port,
-                source,
-            })?;
+        let socket = self.network.listen(entry.key(), address, &self.config)?;
         self.listeners.insert(address, entry.key());
         entry.insert(Slot::Listener(Listener {
             socket,
@@ -191,26 +190,27 @@ impl Socklnd {
         Ok(())
     }
 
-    /// Takes a readiness event whose token is at least `first_token`. One that belongs to nothing (any
-    /// more) is ignored.
-    pub fn ready(&mut self, event: &Event, now: Time, upper: &mut impl Upper) {
-        let Some(slot) = event.token().0.checked_sub(self.first_token) else {
-            return;
-        };
+    /// The network, for those who drive it.
+    pub fn network(&mut self) -> &mut N {
+        &mut self.network
+    }
+
+    /// Takes the news that something may be done in a slot. News of a slot that holds nothing (any more)
+    /// are ignored.
+    pub fn ready(&mut self, slot: usize, readiness: Readiness, now: Time, upper: &mut impl Above) {
         match self.slots.get_mut(slot) {
             Some(Slot::Listener(_)) => self.accept(slot, now, upper),
             Some(Slot::Handshake(handshake)) => {
-                handshake.peer_closed |= event.is_read_closed() || event.is_error();
+                handshake.peer_closed |= readiness.closed;
                 self.advance_handshake(slot, now, upper);
             }
             Some(Slot::Connection(connection)) => {
-                connection.peer_closed |= event.is_read_closed() || event.is_error();
-                if event.is_writable() {
-                    connection.writable = true;
+                connection.note(readiness);
+                if readiness.writable {
                     self.want_write(slot);
                 }
-                if event.is_readable() || event.is_read_closed() || event.is_error() {
-                    self.read(slot, now, upper);
+                if readiness.readable || readiness.closed {
+                    self.want_read(slot);
                 }
             }
             Some(Slot::Changing) | None => {}
@@ -242,21 +242,21 @@ impl Socklnd {
         })
     }
 
-    fn connection(&self, slot: usize) -> Option<&Connection> {
+    fn connection(&self, slot: usize) -> Option<&Connection<N::Stream>> {
         match self.slots.get(slot) {
             Some(Slot::Connection(connection)) => Some(connection),
             _ => None,
         }
     }
 
-    fn connection_mut(&mut self, slot: usize) -> Option<&mut Connection> {
+    fn connection_mut(&mut self, slot: usize) -> Option<&mut Connection<N::Stream>> {
         match self.slots.get_mut(slot) {
             Some(Slot::Connection(connection)) => Some(connection),
             _ => None,
         }
     }
 
-    fn handshake_mut(&mut self, slot: usize) -> Option<&mut Handshake> {
+    fn handshake_mut(&mut self, slot: usize) -> Option<&mut Handshake<N::Stream>> {
         match self.slots.get_mut(slot) {
             Some(Slot::Handshake(handshake)) => Some(handshake),
             _ => None,

@@ -1,20 +1,24 @@
-//! Queueing, writing and reading on established connections.
+//! Queueing on established connections, and the jobs that write and read them.
 
+use lnd::{Failure, RxId};
 use lnet_types::Time;
 use lnet_wire::KsockHeader;
+use sys::span::Span;
 
 use super::{Slot, Socklnd};
+use crate::SendRequest;
 use crate::choose::{Candidate, choose, suits};
+use crate::job::{Above, Job, Outcome, Staging, Work};
+use crate::network::Network;
 use crate::peer::{Peer, PeerKey};
 use crate::receive::Paused;
-use crate::stats::Unsent;
-use crate::transmit::{Written, cost};
-use crate::upper::{Failure, RxToken, SendRequest, Upper};
+use crate::stats::{CloseReason, Unsent};
+use crate::transmit::cost;
 
-impl Socklnd {
-    /// Queues a message on a connection of its peer; where there is none, dials. Bytes move in
-    /// [`flush`](Self::flush). A message that cannot be sent is reported before this returns.
-    pub fn send(&mut self, request: SendRequest, now: Time, upper: &mut impl Upper) {
+impl<N: Network> Socklnd<N> {
+    /// Queues a message on a connection of its peer; where there is none, dials. Bytes move by
+    /// [`next_job`](Self::next_job). A message that cannot be sent is reported before this returns.
+    pub fn send(&mut self, request: SendRequest, now: Time, upper: &mut impl Above) {
         if !self.nis.contains_key(&request.ni) {
             self.stats.unsent.add(Unsent::NoSuchNi);
             upper.sent(request.tx, Err(Failure::LocalError), now);
@@ -53,7 +57,7 @@ impl Socklnd {
         peer: usize,
         request: SendRequest,
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         let timeout = self.timeout(peer);
         let it = &mut self.peers[peer];
@@ -69,7 +73,8 @@ impl Socklnd {
             self.forget_if_idle(peer, now);
             return;
         }
-        it.wait(request, request.deadline.min(now + timeout));
+        let deadline = request.deadline.min(now + timeout);
+        it.wait(request, deadline);
         it.is_dialled = true;
         self.dial_what_is_missing(peer, now, upper);
         self.arm(peer, now);
@@ -97,7 +102,7 @@ impl Socklnd {
         slot: usize,
         request: &SendRequest,
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         self.next_use += 1;
         let last_use = self.next_use;
@@ -123,7 +128,7 @@ impl Socklnd {
         request: &SendRequest,
         (why, failure): (Unsent, Failure),
         now: Time,
-        upper: &mut impl Upper,
+        upper: &mut impl Above,
     ) {
         if let Some(it) = self.peers.get_mut(peer) {
             settle(it, cost(request.header.payload_length));
@@ -132,25 +137,26 @@ impl Socklnd {
         upper.sent(request.tx, Err(failure), now);
     }
 
-    /// Goes on with a message that [`crate::Disposition::Hold`] stopped: `wanted` bytes are read into its
-    /// landing, or with `None` it is thrown away. Either way [`Upper::received`] follows, from the next
-    /// [`flush`](Self::flush) at the earliest. A message whose connection is gone is ignored: it was
+    /// Goes on with a message that [`crate::Disposition::Hold`] stopped: the start of its payload is read
+    /// into the landing, and with `None` all is thrown away. Either way [`crate::Upper::received`] follows,
+    /// from the next job at the earliest. False when the connection of the message is gone: it was
     /// reported then.
-    pub fn resume(&mut self, rx: RxToken, wanted: Option<u32>, now: Time, _upper: &mut impl Upper) {
+    pub fn resume(&mut self, rx: RxId, landing: Option<Span>, now: Time) -> bool {
         let Some(slot) = self.held.remove(&rx) else {
-            return;
+            return false;
         };
         if let Some(connection) = self.connection_mut(slot) {
-            connection.rx.resume(wanted);
+            connection.rx.resume(landing);
             connection.note_resuming(now);
             self.want_read(slot);
         }
+        true
     }
 
-    /// Gives up a message that is being read: nothing more is written into its landing, the rest of it is thrown away
-    /// as it comes, and it is reported as failed before this returns. A message that is not being read is ignored: it
-    /// was reported.
-    pub fn cancel(&mut self, rx: RxToken, now: Time, upper: &mut impl Upper) {
+    /// Gives up a message that is being read: the rest of it is thrown away as it comes, and it is reported
+    /// as failed before this returns. A read that is under way may still write to memory of the landing,
+    /// which it keeps alive. A message that is not being read is ignored: it was reported.
+    pub fn cancel(&mut self, rx: RxId, now: Time, upper: &mut impl Above) {
         let found = self.slots.iter_mut().any(|(_, slot)| match slot {
             Slot::Connection(connection) => connection.rx.cancel(rx),
             _ => false,
@@ -160,50 +166,176 @@ impl Socklnd {
         }
     }
 
-    /// Reads on where a turn was over, then writes what is queued wherever it can be written. True when
-    /// there is more to do at once.
-    pub fn flush(&mut self, now: Time, upper: &mut impl Upper) -> bool {
-        self.read_on(now, upper);
-        self.write_out(now, upper);
-        self.has_work()
-    }
-
-    /// Reads on where a turn was over, one turn each.
-    pub fn read_on(&mut self, now: Time, upper: &mut impl Upper) {
-        for _ in 0..self.reads.len() {
-            self.read_next(now, upper);
-        }
-    }
-
-    /// Writes what is queued wherever it can be written, one turn each. False when nothing was.
-    pub fn write_out(&mut self, now: Time, upper: &mut impl Upper) -> bool {
-        let listed = self.writes.len();
-        for _ in 0..listed {
-            self.write_next(now, upper);
-        }
-        listed > 0
-    }
-
     /// True when there is more to read or write at once.
     #[must_use]
     pub fn has_work(&self) -> bool {
         !self.reads.is_empty() || !self.writes.is_empty()
     }
 
-    fn read_next(&mut self, now: Time, upper: &mut impl Upper) {
-        let Some(slot) = self.reads.pop_front() else {
+    /// The next write or read that can be done at once: in turns, so that neither waits for the end of the
+    /// other. Connections have their turn one after the other.
+    pub fn next_job(&mut self, now: Time, upper: &mut impl Above) -> Option<Job<N::Stream>> {
+        self.has_read = !self.has_read;
+        let job = if self.has_read {
+            self.next_read(now, upper)
+        } else {
+            self.next_write()
+        };
+        match job {
+            None if self.has_read => self.next_write(),
+            None => self.next_read(now, upper),
+            some => some,
+        }
+    }
+
+    /// The next write that can be done at once.
+    pub fn next_write(&mut self) -> Option<Job<N::Stream>> {
+        while let Some(slot) = self.writes.pop_front() {
+            let pieces = std::mem::take(&mut self.spare_pieces);
+            let Some(Slot::Connection(connection)) = self.slots.get_mut(slot) else {
+                continue;
+            };
+            if !std::mem::take(&mut connection.in_writes) || !connection.may_write() {
+                continue;
+            }
+            let work = connection.write(pieces);
+            return self.job(slot, work);
+        }
+        None
+    }
+
+    /// The next read. Goes on with what a pause has left, which may be all that there is to do.
+    fn next_read(&mut self, now: Time, upper: &mut impl Above) -> Option<Job<N::Stream>> {
+        for _ in 0..self.reads.len() {
+            let slot = self.reads.pop_front()?;
+            match self.slots.get_mut(slot) {
+                Some(Slot::Listener(listener)) if listener.in_reads => {
+                    listener.in_reads = false;
+                    self.accept(slot, now, upper);
+                }
+                Some(Slot::Connection(connection)) if connection.in_reads => {
+                    connection.in_reads = false;
+                    if !connection.may_read() || !self.go_on(slot, now, upper) {
+                        continue;
+                    }
+                    if let Some(connection) = self.connection_mut(slot) {
+                        let work = connection.read();
+                        return self.job(slot, work);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn job(&self, slot: usize, work: Work) -> Option<Job<N::Stream>> {
+        let connection = self.connection(slot)?;
+        Some(Job {
+            slot,
+            serial: connection.serial,
+            stream: std::sync::Arc::clone(&connection.stream),
+            work,
+            outcome: Outcome::NONE,
+        })
+    }
+
+    /// Processes what a pause has left; false when nothing is to be read for now.
+    fn go_on(&mut self, slot: usize, now: Time, upper: &mut impl Above) -> bool {
+        let Self { slots, stats, .. } = self;
+        let Some(Slot::Connection(connection)) = slots.get_mut(slot) else {
+            return false;
+        };
+        if !connection.paused {
+            return true;
+        }
+        let result = connection.go_on(stats, now, upper);
+        matches!(self.note_read(slot, result, now, upper), Some(None))
+    }
+
+    /// Takes a job back that has run, with the staging that it ran with.
+    pub fn finish(
+        &mut self,
+        job: Job<N::Stream>,
+        staging: &mut Staging,
+        now: Time,
+        upper: &mut impl Above,
+    ) {
+        // Closed meanwhile: whatever waited on it has been reported.
+        let is_open = self
+            .connection(job.slot)
+            .is_some_and(|connection| connection.serial == job.serial);
+        match job.work {
+            Work::Write { mut pieces, .. } => {
+                pieces.clear();
+                self.spare_pieces = pieces;
+                if is_open {
+                    self.finish_write(job.slot, job.outcome, now, upper);
+                }
+            }
+            Work::Read(room) if is_open => {
+                let Self { slots, stats, .. } = self;
+                let Some(Slot::Connection(connection)) = slots.get_mut(job.slot) else {
+                    return;
+                };
+                let read = connection.has_read(job.outcome, &room, staging, stats, now, upper);
+                let more = matches!(read, Ok((_, true)));
+                self.note_read(job.slot, read.map(|(paused, _)| paused), now, upper);
+                if more {
+                    self.want_read(job.slot);
+                }
+            }
+            Work::Read(_) => {}
+        }
+    }
+
+    /// Takes note of how processing ended; `None` when the connection was closed.
+    fn note_read(
+        &mut self,
+        slot: usize,
+        result: Result<Option<Paused>, CloseReason>,
+        now: Time,
+        upper: &mut impl Above,
+    ) -> Option<Option<Paused>> {
+        match result {
+            Ok(paused) => {
+                if let Some(Paused::Held(rx)) = paused {
+                    self.held.insert(rx, slot);
+                }
+                self.want_write(slot);
+                Some(paused)
+            }
+            Err(reason) => {
+                self.close(slot, reason, now, upper);
+                None
+            }
+        }
+    }
+
+    fn finish_write(&mut self, slot: usize, outcome: Outcome, now: Time, upper: &mut impl Above) {
+        let Self {
+            slots,
+            peers,
+            stats,
+            ..
+        } = self;
+        let Some(Slot::Connection(connection)) = slots.get_mut(slot) else {
             return;
         };
-        match self.slots.get_mut(slot) {
-            Some(Slot::Connection(connection)) if connection.in_reads => {
-                connection.in_reads = false;
-                self.read(slot, now, upper);
-            }
-            Some(Slot::Listener(listener)) if listener.in_reads => {
-                listener.in_reads = false;
-                self.accept(slot, now, upper);
-            }
-            _ => {}
+        let Some(peer) = peers.get_mut(connection.terms.peer) else {
+            return;
+        };
+        let written = connection.has_written(outcome, stats, now, &mut |gone| {
+            settle(peer, gone.cost);
+            upper.sent(gone.tx, Ok(()), now);
+        });
+        let unchoked = connection.choked && !connection.tx.is_choked();
+        if let Err(reason) = written {
+            return self.close(slot, reason, now, upper);
+        }
+        self.want_write(slot);
+        if unchoked {
+            self.want_read(slot);
         }
     }
 
@@ -212,7 +344,7 @@ impl Socklnd {
         let Some(connection) = self.connection_mut(slot) else {
             return;
         };
-        if connection.writable && !connection.in_writes && !connection.tx.is_empty() {
+        if connection.may_write() && !connection.in_writes {
             connection.in_writes = true;
             self.writes.push_back(slot);
         }
@@ -229,66 +361,22 @@ impl Socklnd {
         }
     }
 
-    pub(super) fn read(&mut self, slot: usize, now: Time, upper: &mut impl Upper) {
-        let Self {
-            slots,
-            scratch,
-            stats,
-            ..
-        } = self;
-        let Some(Slot::Connection(connection)) = slots.get_mut(slot) else {
-            return;
-        };
-        match connection.read(scratch, stats, now, upper) {
-            Ok(Paused::Drained | Paused::Choked) => {}
-            Ok(Paused::TurnOver) => self.want_read(slot),
-            Ok(Paused::Held(rx)) => {
-                self.held.insert(rx, slot);
-            }
-            Err(reason) => {
-                self.close(slot, reason, now, upper);
-                return;
+    /// Runs every job that can be run now, once a connection: for those who have one thread. True when
+    /// there is more to do at once.
+    pub fn flush(&mut self, staging: &mut Staging, now: Time, upper: &mut impl Above) -> bool {
+        for _ in 0..self.reads.len() {
+            if let Some(mut job) = self.next_read(now, upper) {
+                job.run(staging);
+                self.finish(job, staging, now, upper);
             }
         }
-        self.want_write(slot);
-    }
-
-    fn write_next(&mut self, now: Time, upper: &mut impl Upper) {
-        let Some(slot) = self.writes.pop_front() else {
-            return;
-        };
-        let Self {
-            slots,
-            peers,
-            stats,
-            ..
-        } = self;
-        let Some(Slot::Connection(connection)) = slots.get_mut(slot) else {
-            return;
-        };
-        let Some(peer) = peers
-            .get_mut(connection.terms.peer)
-            .filter(|_| connection.in_writes)
-        else {
-            return;
-        };
-        connection.in_writes = false;
-        let written = connection.write(stats, now, upper, &mut |upper, gone| {
-            settle(peer, gone.cost);
-            upper.sent(gone.tx, Ok(()), now);
-        });
-        let unchoked = connection.choked && !connection.tx.is_choked();
-        match written {
-            Ok(Written::All | Written::Full) => {}
-            Ok(Written::TurnOver) => self.want_write(slot),
-            Err(reason) => {
-                self.close(slot, reason, now, upper);
-                return;
+        for _ in 0..self.writes.len() {
+            if let Some(mut job) = self.next_write() {
+                job.run(staging);
+                self.finish(job, staging, now, upper);
             }
         }
-        if unchoked {
-            self.want_read(slot);
-        }
+        self.has_work()
     }
 }
 

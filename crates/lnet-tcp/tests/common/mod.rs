@@ -14,12 +14,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use lnet_tcp::{
-    AcceptMode, Disposition, Failure, LndNi, NiKey, NiTuning, RxToken, SendRequest, Socklnd,
-    SocklndConfig, SourcePorts, TxToken, Upper,
+    AcceptMode, Disposition, Failure, LndNi, NiId, NiTuning, RxId, SendRequest, Sockets, Socklnd,
+    SocklndConfig, Source, SourcePorts, Staging, TxId, Upper,
 };
 use lnet_types::{Net, Nid, ProcessId, Time};
 use lnet_wire::{Body, Connreq, Ctype, Get, Handle, Header, HeaderForm, Hello, KsockHeader, Put};
 use mio::{Events, Poll};
+use sys::span::Span;
 
 /// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -58,11 +59,10 @@ pub struct TestUpper {
     pub policy: Policy,
     next_rx: u64,
     /// Every header, in order.
-    pub headers: Vec<(ProcessId, Header, RxToken)>,
-    landings: HashMap<RxToken, Vec<u8>>,
-    pub received: Vec<(RxToken, Result<(), Failure>)>,
-    pub payloads: HashMap<TxToken, Vec<u8>>,
-    pub sent: Vec<(TxToken, Result<(), Failure>)>,
+    pub headers: Vec<(ProcessId, Header, RxId)>,
+    landings: HashMap<RxId, Span>,
+    pub received: Vec<(RxId, Result<(), Failure>)>,
+    pub sent: Vec<(TxId, Result<(), Failure>)>,
     pub changes: Vec<(ProcessId, bool)>,
 }
 
@@ -74,24 +74,28 @@ impl TestUpper {
             headers: Vec::new(),
             landings: HashMap::new(),
             received: Vec::new(),
-            payloads: HashMap::new(),
             sent: Vec::new(),
             changes: Vec::new(),
         }
     }
 
-    pub fn landed(&self, rx: RxToken) -> &[u8] {
-        &self.landings[&rx]
+    pub fn landed(&self, rx: RxId) -> Vec<u8> {
+        self.landings[&rx].to_vec()
     }
 
-    pub fn set_landing(&mut self, rx: RxToken, bytes: usize) {
-        self.landings.insert(rx, vec![0; bytes]);
+    pub fn set_landing(&mut self, rx: RxId, bytes: usize) -> Option<Span> {
+        let landing = Span::zeroed(bytes).unwrap();
+        self.landings.insert(rx, landing.clone());
+        (bytes > 0).then_some(landing)
     }
 }
 
 impl Upper for TestUpper {
-    fn header(&mut self, _: NiKey, peer: ProcessId, header: &Header, _: Time) -> Disposition {
-        let rx = RxToken(self.next_rx);
+    type Landing = Span;
+    type Payload = Source;
+
+    fn header(&mut self, _: NiId, peer: ProcessId, header: &Header, _: Time) -> Disposition<Span> {
+        let rx = RxId(self.next_rx);
         self.next_rx += 1;
         self.headers.push((peer, *header, rx));
         let wanted = match self.policy {
@@ -101,27 +105,19 @@ impl Upper for TestUpper {
             Policy::Discard => return Disposition::Discard,
             Policy::Refuse => return Disposition::Refuse("the test says so"),
         };
-        self.set_landing(rx, wanted as usize);
-        Disposition::Receive { rx, wanted }
+        let landing = self.set_landing(rx, wanted as usize);
+        Disposition::Receive { rx, landing }
     }
 
-    fn landing(&mut self, rx: RxToken) -> &mut [u8] {
-        self.landings.get_mut(&rx).unwrap()
-    }
-
-    fn received(&mut self, rx: RxToken, result: Result<(), Failure>, _: Time) {
+    fn received(&mut self, rx: RxId, result: Result<(), Failure>, _: Time) {
         self.received.push((rx, result));
     }
 
-    fn payload(&self, tx: TxToken) -> &[u8] {
-        &self.payloads[&tx]
-    }
-
-    fn sent(&mut self, tx: TxToken, result: Result<(), Failure>, _: Time) {
+    fn sent(&mut self, tx: TxId, result: Result<(), Failure>, _: Time) {
         self.sent.push((tx, result));
     }
 
-    fn peer_changed(&mut self, _: NiKey, peer: ProcessId, alive: bool, _: Time) {
+    fn peer_changed(&mut self, _: NiId, peer: ProcessId, alive: bool, _: Time) {
         self.changes.push((peer, alive));
     }
 }
@@ -134,10 +130,11 @@ pub struct Node {
     pub now: Time,
     poll: Poll,
     events: Events,
+    staging: Staging,
     next_tx: u64,
 }
 
-pub const NI: NiKey = NiKey(7);
+pub const NI: NiId = NiId(7);
 const FIRST_TOKEN: usize = 100;
 
 impl Node {
@@ -148,7 +145,7 @@ impl Node {
     pub fn at(address: IpAddr, config: SocklndConfig, pairs: u8, incarnation: u64) -> Self {
         let poll = Poll::new().unwrap();
         let registry = poll.registry().try_clone().unwrap();
-        let mut lnd = Socklnd::new(config, registry, FIRST_TOKEN, 42);
+        let mut lnd = Socklnd::new(config, Sockets::new(registry, FIRST_TOKEN), 42);
         let nid = Nid::from_ip(Net::tcp(0), address);
         lnd.add_ni(LndNi {
             ni: NI,
@@ -167,6 +164,7 @@ impl Node {
             now: Time::from_secs(1000),
             poll,
             events: Events::with_capacity(256),
+            staging: Staging::default(),
             next_tx: 0,
         }
     }
@@ -185,10 +183,11 @@ impl Node {
             .poll(&mut self.events, Some(Duration::ZERO))
             .unwrap();
         for event in &self.events {
-            self.lnd.ready(event, self.now, &mut self.upper);
+            let (slot, readiness) = Sockets::readiness(event, FIRST_TOKEN).unwrap();
+            self.lnd.ready(slot, readiness, self.now, &mut self.upper);
         }
         self.lnd.tick(self.now, &mut self.upper);
-        while self.lnd.flush(self.now, &mut self.upper) {}
+        while self.lnd.flush(&mut self.staging, self.now, &mut self.upper) {}
     }
 
     /// Lets `span` pass, in the steps that the LND asks for.
@@ -202,28 +201,29 @@ impl Node {
         self.turn();
     }
 
-    pub fn send(&mut self, to: ProcessId, payload: Vec<u8>) -> TxToken {
+    pub fn send(&mut self, to: ProcessId, payload: Vec<u8>) -> TxId {
         let deadline = self.now + Duration::from_secs(1000);
         self.send_before(to, payload, deadline)
     }
 
-    pub fn send_before(&mut self, to: ProcessId, payload: Vec<u8>, deadline: Time) -> TxToken {
-        let tx = TxToken(self.next_tx);
+    pub fn send_before(&mut self, to: ProcessId, payload: Vec<u8>, deadline: Time) -> TxId {
+        let tx = TxId(self.next_tx);
         self.next_tx += 1;
         let header = put(self.nid, to.nid, payload.len());
-        self.upper.payloads.insert(tx, payload);
+        let payload = (!payload.is_empty()).then(|| Source::Shared(payload.into()));
         let request = SendRequest {
             tx,
             ni: NI,
             to,
             header,
+            payload,
             deadline,
         };
         self.lnd.send(request, self.now, &mut self.upper);
         tx
     }
 
-    pub fn result(&self, tx: TxToken) -> Option<Result<(), Failure>> {
+    pub fn result(&self, tx: TxId) -> Option<Result<(), Failure>> {
         self.upper
             .sent
             .iter()

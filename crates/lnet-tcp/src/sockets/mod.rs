@@ -1,16 +1,21 @@
-//! Making sockets: listening ones, dialling ones, and the options that every connection has.
+//! The network of TCP sockets: listening, dialling, and the options that every connection has.
 //!
 //! This file knows the operating system and nothing of the protocol.
 
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use mio::net::{TcpListener, TcpStream};
+use mio::event::Event;
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use sys::{Gather, Scatter};
 
 use crate::config::{SocklndConfig, SourcePorts};
 use crate::error::AddNiError;
+use crate::network::{Network, Readiness, Stream};
 use crate::stats::DialFailure;
 
 /// Ports that peers with `accept=secure` listen to, tried from the highest down (section 2.2).
@@ -21,8 +26,140 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_COUNT: u32 = 5;
 
+/// Sockets whose readiness one [`mio::Poll`] tells.
+#[derive(Debug)]
+pub struct Sockets {
+    registry: Registry,
+    first_token: usize,
+}
+
+impl Sockets {
+    /// Registers with `registry`, under tokens from `first_token` upwards.
+    #[must_use]
+    pub const fn new(registry: Registry, first_token: usize) -> Self {
+        Self {
+            registry,
+            first_token,
+        }
+    }
+
+    /// What an event says, for [`crate::Socklnd::ready`]; `None` when its token is below the first one.
+    #[must_use]
+    pub fn readiness(event: &Event, first_token: usize) -> Option<(usize, Readiness)> {
+        let slot = event.token().0.checked_sub(first_token)?;
+        let closed = event.is_read_closed() || event.is_error();
+        let readiness = Readiness {
+            readable: event.is_readable() || closed,
+            writable: event.is_writable(),
+            closed,
+        };
+        Some((slot, readiness))
+    }
+
+    fn register(&self, slot: usize, socket: &impl AsRawFd, interest: Interest) -> io::Result<()> {
+        let token = Token(self.first_token + slot);
+        self.registry
+            .register(&mut SourceFd(&socket.as_raw_fd()), token, interest)
+    }
+
+    fn deregister(&self, socket: &impl AsRawFd) {
+        // A socket that cannot be deregistered is closed a moment later, which does the same.
+        let _ = self.registry.deregister(&mut SourceFd(&socket.as_raw_fd()));
+    }
+}
+
+impl Network for Sockets {
+    type Stream = TcpStream;
+    type Listener = TcpListener;
+
+    fn listen(
+        &mut self,
+        slot: usize,
+        address: IpAddr,
+        config: &SocklndConfig,
+    ) -> Result<TcpListener, AddNiError> {
+        let listener = listen(address, config)?;
+        self.register(slot, &listener, Interest::READABLE)
+            .map_err(|source| AddNiError::Listen {
+                address,
+                port: config.port,
+                source,
+            })?;
+        Ok(listener)
+    }
+
+    fn probe(&mut self, address: IpAddr, config: &SocklndConfig) -> Result<(), AddNiError> {
+        probe(address, config)
+    }
+
+    fn accept(&mut self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, remote) = listener.accept()?;
+        stream.set_nonblocking(true)?;
+        Ok((stream, remote))
+    }
+
+    fn admit(&mut self, slot: usize, stream: &TcpStream) -> io::Result<()> {
+        set_options(stream)?;
+        self.register(slot, stream, Interest::READABLE | Interest::WRITABLE)
+    }
+
+    fn dial(
+        &mut self,
+        slot: usize,
+        local: IpAddr,
+        remote: SocketAddr,
+        tos: Option<u8>,
+        config: &SocklndConfig,
+    ) -> Result<TcpStream, DialFailure> {
+        let stream = dial(local, remote, tos, config)?;
+        self.register(slot, &stream, Interest::READABLE | Interest::WRITABLE)
+            .map_err(|_| DialFailure::System)?;
+        Ok(stream)
+    }
+
+    fn connected(&self, stream: &TcpStream) -> Option<Result<(), DialFailure>> {
+        let state = connected(stream)?;
+        Some(state.and_then(|()| set_options(stream).map_err(|_| DialFailure::System)))
+    }
+
+    fn set_tos(&self, stream: &TcpStream, tos: Option<u8>) -> io::Result<()> {
+        set_tos(stream, tos)
+    }
+
+    fn forget(&mut self, stream: &TcpStream) {
+        self.deregister(stream);
+    }
+
+    fn close(&mut self, listener: TcpListener) {
+        self.deregister(&listener);
+    }
+}
+
+impl Stream for TcpStream {
+    fn read(&self, room: &mut Scatter<'_>) -> io::Result<usize> {
+        room.receive(self)
+    }
+
+    fn write(&self, bytes: &Gather<'_>) -> io::Result<usize> {
+        bytes.send(self)
+    }
+
+    fn end_writing(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
+    }
+
+    fn unacknowledged(&self) -> u64 {
+        // A socket that cannot tell is one whose failure reading and writing will show.
+        sys::bytes_unacked(self).unwrap_or(0) as u64
+    }
+
+    fn local_address(&self) -> io::Result<SocketAddr> {
+        self.local_addr()
+    }
+}
+
 /// Listens on `address`, which shows too that the address is one of this machine.
-pub(crate) fn listen(address: IpAddr, config: &SocklndConfig) -> Result<TcpListener, AddNiError> {
+fn listen(address: IpAddr, config: &SocklndConfig) -> Result<TcpListener, AddNiError> {
     let port = config.port;
     let explain = |source: io::Error| match source.kind() {
         ErrorKind::AddrNotAvailable => AddNiError::AddressNotHere(address),
@@ -37,11 +174,11 @@ pub(crate) fn listen(address: IpAddr, config: &SocklndConfig) -> Result<TcpListe
     let socket = bound(SocketAddr::new(address, port)).map_err(explain)?;
     check_congestion(&socket, config)?;
     socket.listen(config.limits.backlog).map_err(explain)?;
-    Ok(TcpListener::from_std(socket.into()))
+    Ok(socket.into())
 }
 
 /// Shows that `address` is one of this machine, for an interface that does not listen.
-pub(crate) fn probe(address: IpAddr, config: &SocklndConfig) -> Result<(), AddNiError> {
+fn probe(address: IpAddr, config: &SocklndConfig) -> Result<(), AddNiError> {
     let socket = bound(SocketAddr::new(address, 0)).map_err(|source| match source.kind() {
         ErrorKind::AddrNotAvailable => AddNiError::AddressNotHere(address),
         _ => AddNiError::Listen {
@@ -83,7 +220,7 @@ fn bound(local: SocketAddr) -> io::Result<Socket> {
 }
 
 /// Begins to connect from `local` to `remote`; the stream is writable when that has ended.
-pub(crate) fn dial(
+fn dial(
     local: IpAddr,
     remote: SocketAddr,
     tos: Option<u8>,
@@ -91,7 +228,7 @@ pub(crate) fn dial(
 ) -> Result<TcpStream, DialFailure> {
     match config.source_ports {
         SourcePorts::Any => dial_from(SocketAddr::new(local, 0), remote, tos, config)
-            .map_err(|error| dial_failure(error.kind())),
+            .map_err(|error| DialFailure::of(error.kind())),
         SourcePorts::Privileged => dial_privileged(local, remote, tos, config),
     }
 }
@@ -108,7 +245,7 @@ fn dial_privileged(
             // The address pair is in use, or was until a moment ago: the next port makes another.
             Err(ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable) => {}
             Err(ErrorKind::PermissionDenied) => return Err(DialFailure::SourcePortPrivilege),
-            Err(kind) => return Err(dial_failure(kind)),
+            Err(kind) => return Err(DialFailure::of(kind)),
         }
     }
     Err(DialFailure::NoSourcePort)
@@ -132,42 +269,27 @@ fn dial_from(
         Err(error) if error.raw_os_error() == Some(EINPROGRESS) => {}
         Err(error) => return Err(error),
     }
-    Ok(TcpStream::from_std(socket.into()))
+    Ok(socket.into())
 }
 
 /// `ErrorKind::InProgress` is not stable.
 const EINPROGRESS: i32 = 115;
 
-/// What a failed connection attempt means.
-pub(crate) fn dial_failure(kind: ErrorKind) -> DialFailure {
-    match kind {
-        ErrorKind::ConnectionRefused => DialFailure::Refused,
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
-            DialFailure::Unreachable
-        }
-        ErrorKind::TimedOut => DialFailure::TimedOut,
-        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => {
-            DialFailure::Disconnected
-        }
-        _ => DialFailure::System,
-    }
-}
-
 /// Whether a connection that was being made is there: `None` while it is still being made.
-pub(crate) fn connected(stream: &TcpStream) -> Option<Result<(), DialFailure>> {
+fn connected(stream: &TcpStream) -> Option<Result<(), DialFailure>> {
     match stream.take_error() {
         Ok(None) => {}
-        Ok(Some(error)) | Err(error) => return Some(Err(dial_failure(error.kind()))),
+        Ok(Some(error)) | Err(error) => return Some(Err(DialFailure::of(error.kind()))),
     }
     match stream.peer_addr() {
         Ok(_) => Some(Ok(())),
         Err(error) if error.kind() == ErrorKind::NotConnected => None,
-        Err(error) => Some(Err(dial_failure(error.kind()))),
+        Err(error) => Some(Err(DialFailure::of(error.kind()))),
     }
 }
 
 /// Sets the type of service of an accepted connection, if one is wanted.
-pub(crate) fn set_tos(stream: &TcpStream, tos: Option<u8>) -> io::Result<()> {
+fn set_tos(stream: &TcpStream, tos: Option<u8>) -> io::Result<()> {
     let Some(tos) = tos else {
         return Ok(());
     };
@@ -185,7 +307,7 @@ fn choose_tos(socket: &SockRef<'_>, is_ipv4: bool, tos: u8) -> io::Result<()> {
 
 /// Sets the options of an established connection (section 2.10). Linger is off as sockets are made; what
 /// kernels set beyond it, `TCP_LINGER2`, only decides how long a closed socket waits for the peer's FIN.
-pub(crate) fn set_options(stream: &TcpStream) -> io::Result<()> {
+fn set_options(stream: &TcpStream) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;
     let keepalive = TcpKeepalive::new()
@@ -197,7 +319,7 @@ pub(crate) fn set_options(stream: &TcpStream) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, Ipv6Addr, TcpListener as StdListener};
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     use super::*;
 
@@ -207,7 +329,7 @@ mod tests {
             IpAddr::from(Ipv4Addr::LOCALHOST),
             Ipv6Addr::LOCALHOST.into(),
         ] {
-            let Ok(listener) = StdListener::bind((address, 0)) else {
+            let Ok(listener) = TcpListener::bind((address, 0)) else {
                 println!("skipped: this machine has no {address}");
                 continue;
             };
@@ -230,7 +352,6 @@ mod tests {
             assert_eq!(tos(&dialled).unwrap(), 104);
             let accepted = listener.accept().unwrap().0;
             accepted.set_nonblocking(true).unwrap();
-            let accepted = TcpStream::from_std(accepted);
             set_tos(&accepted, None).unwrap();
             assert_eq!(tos(&accepted).unwrap(), 0);
             set_tos(&accepted, Some(104)).unwrap();

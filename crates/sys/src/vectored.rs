@@ -1,0 +1,215 @@
+//! The memory of one vectored system call: slices and spans side by side.
+
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd};
+use std::ptr;
+
+use nix::libc;
+
+use crate::span::{Parts, Span, counted};
+
+/// Memory that is written from, in order. At most [`crate::span::PARTS_MAX`] parts.
+pub struct Gather<'a> {
+    parts: Parts,
+    _memory: PhantomData<&'a [u8]>,
+}
+
+impl Default for Gather<'_> {
+    fn default() -> Self {
+        Self {
+            parts: Parts::new(),
+            _memory: PhantomData,
+        }
+    }
+}
+
+impl<'a> Gather<'a> {
+    /// Appends `bytes`, unless there are as many parts as there may be.
+    pub fn add(&mut self, bytes: &'a [u8]) {
+        self.parts.add(bytes.as_ptr().cast_mut(), bytes.len());
+    }
+
+    /// Appends the bytes of a span from `skip` on, unless there are as many parts as there may be.
+    pub fn add_span(&mut self, span: &'a Span, skip: usize) {
+        self.parts.add_spans(std::slice::from_ref(span), skip);
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.parts.bytes()
+    }
+
+    /// True when it has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Writes it to a socket with one call, without raising `SIGPIPE`.
+    ///
+    /// # Errors
+    ///
+    /// What `sendmsg(2)` fails with.
+    pub fn send(&self, socket: &impl AsFd) -> io::Result<usize> {
+        let descriptor = socket.as_fd().as_raw_fd();
+        #[expect(unsafe_code, reason = "an all-zero msghdr is how C initialises it")]
+        // SAFETY: every field of msghdr is an integer or a pointer, for which zero is a value.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = self.parts.as_ptr().cast_mut();
+        message.msg_iovlen = self.parts.len();
+        #[expect(unsafe_code, reason = "the kernel reads memory without a reference")]
+        // SAFETY: the descriptor is open for as long as `socket` is borrowed. Every part lies in a
+        // slice or a span that is borrowed for as long as `self`, and is only read; the list of parts
+        // is not written by the call.
+        let count = unsafe { libc::sendmsg(descriptor, &raw const message, libc::MSG_NOSIGNAL) };
+        counted(count)
+    }
+
+    /// Copies its first `limit` bytes behind those of `target`, as a network in memory does. Returns how
+    /// many it had for that.
+    pub fn append_to(&self, target: &mut Vec<u8>, limit: usize) -> usize {
+        let mut left = limit;
+        for part in self.parts.list() {
+            let count = part.iov_len.min(left);
+            let end = target.len();
+            target.resize(end + count, 0);
+            #[expect(unsafe_code, reason = "no reference to a span's memory may exist")]
+            // SAFETY: `count` bytes are readable in the part, as for `send`, and writable behind the
+            // old end of the vector, which no part can overlap because it is borrowed exclusively.
+            unsafe {
+                ptr::copy(
+                    part.iov_base.cast::<u8>(),
+                    target[end..].as_mut_ptr(),
+                    count,
+                );
+            }
+            left -= count;
+        }
+        limit - left
+    }
+}
+
+/// Memory that is read into, in order. At most [`crate::span::PARTS_MAX`] parts.
+pub struct Scatter<'a> {
+    parts: Parts,
+    _memory: PhantomData<&'a mut [u8]>,
+}
+
+impl Default for Scatter<'_> {
+    fn default() -> Self {
+        Self {
+            parts: Parts::new(),
+            _memory: PhantomData,
+        }
+    }
+}
+
+impl<'a> Scatter<'a> {
+    /// Appends `room`, unless there are as many parts as there may be.
+    pub fn add(&mut self, room: &'a mut [u8]) {
+        self.parts.add(room.as_mut_ptr(), room.len());
+    }
+
+    /// Appends a span, unless there are as many parts as there may be.
+    pub fn add_span(&mut self, span: &'a Span) {
+        self.parts.add_spans(std::slice::from_ref(span), 0);
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.parts.bytes()
+    }
+
+    /// True when it has no room.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads from a socket with one call. A result of 0 is the end of the stream, unless there is no
+    /// room.
+    ///
+    /// # Errors
+    ///
+    /// What `readv(2)` fails with.
+    pub fn receive(&mut self, socket: &impl AsFd) -> io::Result<usize> {
+        let descriptor = socket.as_fd().as_raw_fd();
+        let count = libc::c_int::try_from(self.parts.len()).unwrap_or(0);
+        #[expect(
+            unsafe_code,
+            reason = "the kernel writes to memory without a reference"
+        )]
+        // SAFETY: the descriptor is open for as long as `socket` is borrowed. Every part lies in a
+        // span that is borrowed for as long as `self`, or in a slice that is borrowed exclusively.
+        let count = unsafe { libc::readv(descriptor, self.parts.as_ptr(), count) };
+        counted(count)
+    }
+
+    /// Copies the start of `bytes` into it, as a network in memory does. Returns how many there was room
+    /// for.
+    pub fn fill_from(&mut self, bytes: &[u8]) -> usize {
+        let mut done = 0;
+        for part in self.parts.list() {
+            let count = part.iov_len.min(bytes.len() - done);
+            #[expect(unsafe_code, reason = "no reference to a span's memory may exist")]
+            // SAFETY: `count` bytes are readable at `bytes[done..]` and writable in the part, as for
+            // `receive`.
+            unsafe {
+                ptr::copy(bytes[done..].as_ptr(), part.iov_base.cast::<u8>(), count);
+            }
+            done += count;
+        }
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn slices_and_spans_go_through_a_socket_in_order() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let payload = Span::from(b"xxpayload".to_vec());
+        let mut sent = Gather::default();
+        sent.add(b"head ");
+        sent.add_span(&payload, 2);
+        assert_eq!(sent.len(), 12);
+        assert_eq!(sent.send(&near).unwrap(), 12);
+
+        let landing = Span::zeroed(7).unwrap();
+        let mut tail = [0; 8];
+        let mut room = Scatter::default();
+        room.add_span(&landing);
+        room.add(&mut tail);
+        assert_eq!(room.len(), 15);
+        assert_eq!(room.receive(&far).unwrap(), 12);
+        assert_eq!(landing.to_vec(), b"head pa");
+        assert_eq!(&tail[..5], b"yload");
+    }
+
+    #[test]
+    fn a_network_in_memory_copies_what_a_socket_would_carry() {
+        let payload = Span::from(b"payload".to_vec());
+        let mut sent = Gather::default();
+        sent.add(b"head ");
+        sent.add_span(&payload, 0);
+        let mut wire = b"> ".to_vec();
+        assert_eq!(sent.append_to(&mut wire, 8), 8);
+        assert_eq!(wire, b"> head pay");
+
+        let landing = Span::zeroed(4).unwrap();
+        let mut tail = [0; 4];
+        let mut room = Scatter::default();
+        room.add_span(&landing);
+        room.add(&mut tail);
+        assert_eq!(room.fill_from(b"abcdef"), 6);
+        assert_eq!(landing.to_vec(), b"abcd");
+        assert_eq!(&tail, b"ef\0\0");
+    }
+}
