@@ -313,15 +313,20 @@ fn a_clean_shutdown_reports_what_is_queued_and_what_is_held() {
 #[test]
 fn interfaces_with_one_address_share_the_port() {
     let (mut a, mut b) = (Node::new(config()), Node::new(config()));
-    let second = Nid::from_ip(Net::tcp(5), b.nid.ip().unwrap());
-    let ni = LndNi {
-        ni: NiId(8),
-        nid: second,
-        tuning: NiTuning::default(),
-        incarnation: 1,
-    };
-    b.lnd.add_ni(ni).unwrap();
-    a.send(ProcessId::lustre(second), vec![1]);
+    let second = |node: &Node| Nid::from_ip(Net::tcp(5), node.nid.ip().unwrap());
+    let ni = NiId(8);
+    for node in [&mut a, &mut b] {
+        let added = LndNi {
+            ni,
+            nid: second(node),
+            tuning: NiTuning::default(),
+            incarnation: 1,
+        };
+        node.lnd.add_ni(added).unwrap();
+    }
+    let deadline = a.now + Duration::from_secs(1000);
+    let from = (ni, second(&a));
+    a.send_over(from, ProcessId::lustre(second(&b)), vec![1], deadline);
     run(&mut [&mut a, &mut b], |nodes| {
         nodes[1].upper.received.len() == 1
     });

@@ -207,13 +207,24 @@ impl Node {
     }
 
     pub fn send_before(&mut self, to: ProcessId, payload: Vec<u8>, deadline: Time) -> TxId {
+        self.send_over((NI, self.nid), to, payload, deadline)
+    }
+
+    /// Sends over the interface with this name and NID.
+    pub fn send_over(
+        &mut self,
+        (ni, nid): (NiId, Nid),
+        to: ProcessId,
+        payload: Vec<u8>,
+        deadline: Time,
+    ) -> TxId {
         let tx = TxId(self.next_tx);
         self.next_tx += 1;
-        let header = put(self.nid, to.nid, payload.len());
+        let header = put(nid, to.nid, payload.len());
         let payload = (!payload.is_empty()).then(|| Source::Shared(payload.into()));
         let request = SendRequest {
             tx,
-            ni: NI,
+            ni,
             to,
             header,
             payload,
