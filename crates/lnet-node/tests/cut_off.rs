@@ -1,7 +1,5 @@
 //! A peer that stops in the middle of a message keeps no memory of a program that wants it back.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 mod common;
 
 use std::io::Write;
