@@ -5,6 +5,7 @@
 
 use slab::Slab;
 
+use crate::Core;
 use crate::io::CoreBuffer;
 
 /// All buffers of the core.
@@ -46,19 +47,30 @@ impl Buffers {
         }
     }
 
-    pub(crate) fn release(&mut self, buffer: CoreBuffer) {
+    /// False when the buffer is not there.
+    pub(crate) fn release(&mut self, buffer: CoreBuffer) -> bool {
         let index = buffer.0 as usize;
         let Some(slot) = self.slots.get_mut(index) else {
-            return;
+            return false;
         };
         slot.users -= 1;
         if slot.users == 0 {
             self.slots.remove(index);
         }
+        true
     }
 
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
+    }
+}
+
+impl Core {
+    /// One user of a buffer less.
+    pub(crate) fn release_buffer(&mut self, buffer: CoreBuffer) {
+        if !self.buffers.release(buffer) {
+            self.broken("a buffer of the core that is released");
+        }
     }
 }
 
@@ -71,9 +83,10 @@ mod tests {
         let mut buffers = Buffers::default();
         let buffer = buffers.insert(vec![1, 2]);
         buffers.retain(buffer);
-        buffers.release(buffer);
+        assert!(buffers.release(buffer));
         assert_eq!(buffers.data(buffer), [1, 2]);
-        buffers.release(buffer);
+        assert!(buffers.release(buffer));
+        assert!(!buffers.release(buffer));
         assert!(buffers.data(buffer).is_empty());
         assert_eq!(buffers.len(), 0);
     }

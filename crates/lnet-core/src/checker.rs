@@ -87,7 +87,7 @@ impl Core {
         };
         let buffer = self.buffers.insert(vec![0; PING_BUFFER_MIN as usize]);
         let Ok(md) = self.bind_md(spec, Owner::Check(buffer, nid)) else {
-            return self.buffers.release(buffer);
+            return self.release_buffer(buffer);
         };
         if let Some(gateway) = self.routes.gateway_mut(nid) {
             gateway.ping = Some(md);

@@ -60,6 +60,9 @@ pub struct Globals {
     pub recovery_limit: Duration,
     /// The longest pause between two recovery pings.
     pub max_recovery_ping_interval: Duration,
+    /// The percentage of each router pool that messages for one next hop may hold, at least one buffer; 100: all, as
+    /// in the `lustre` profile.
+    pub next_hop_share: u8,
     /// Distances below this count as equal.
     pub numa_range: u32,
     /// Our own NIDs are at distance 0, not 1.
@@ -113,6 +116,7 @@ impl Default for Globals {
             gateway_sensitivity: 1,
             recovery_limit: Duration::ZERO,
             max_recovery_ping_interval: Duration::from_secs(900),
+            next_hop_share: 75,
             numa_range: 0,
             local_nid_dist_zero: true,
             own_nids_by_loopback: true,

@@ -10,7 +10,7 @@ use crate::config::{ConfigError, Globals, NiConfig, NiDevice, Route};
 use crate::event::Errno;
 use crate::io::NiId;
 use crate::status::DropReason;
-use crate::tx::End;
+use crate::tx::{End, Stage, Tx};
 
 impl Core {
     /// Adds an interface, and its net with the first one.
@@ -51,7 +51,8 @@ impl Core {
         Ok(id)
     }
 
-    /// Removes an interface. What is queued for it ends with [`Errno::ENODEV`].
+    /// Removes an interface. What is queued for it ends with [`Errno::ENODEV`]; what waits to be sent again takes another
+    /// one, if there is one.
     ///
     /// # Errors
     ///
@@ -66,7 +67,9 @@ impl Core {
             return Err(ConfigError::UnknownNi);
         }
         let end = End::Failed(Errno::ENODEV, DropReason::NoRoute);
-        self.abandon_where(|tx| tx.ni == ni, end, now);
+        // What waits to be sent again takes another interface, if there is one.
+        let queued = |tx: &Tx| tx.ni == ni && tx.stage != Stage::Resend;
+        self.abandon_where(queued, end, now);
         let watch = self.nis.net(net).and_then(|state| state.watch);
         self.nis.remove(ni);
         self.peers.disconnect(ni);

@@ -32,6 +32,8 @@ pub struct Counters {
     pub route_count: u64,
     /// Payload bytes forwarded.
     pub route_length: u64,
+    /// Routed messages that had to wait because others for the same next hop held its share of the router buffers.
+    pub next_hop_waits: u64,
     /// Messages dropped, for whatever reason.
     pub drop_count: u64,
     /// Payload bytes dropped.
@@ -54,6 +56,10 @@ pub struct Counters {
     pub stale_answers: u64,
     /// Messages refused because the peer broke the protocol.
     pub refused: u64,
+    /// Things that the core's own tables name and that are not there: errors of the core.
+    pub invariants_broken: u64,
+    /// The last of these errors, in words.
+    pub last_broken_invariant: Option<&'static str>,
     drops: [u64; DropReason::ALL.len()],
     statuses: [u64; MessageStatus::COUNT],
     resends: [u64; MessageStatus::COUNT],
@@ -83,9 +89,19 @@ impl Counters {
     pub(crate) fn reset(&mut self) {
         *self = Self {
             msgs_alloc: self.msgs_alloc,
+            invariants_broken: self.invariants_broken,
+            last_broken_invariant: self.last_broken_invariant,
             rst_alloc: self.rst_alloc,
             ..Self::default()
         };
+    }
+
+    /// A response is waited for no longer.
+    pub(crate) fn end_wait(&mut self) {
+        match self.rst_alloc.checked_sub(1) {
+            Some(left) => self.rst_alloc = left,
+            None => self.broken("a response that is waited for no longer was counted"),
+        }
     }
 
     pub(crate) fn begin_message(&mut self) {
@@ -94,7 +110,10 @@ impl Counters {
     }
 
     pub(crate) fn end_message(&mut self) {
-        self.msgs_alloc = self.msgs_alloc.saturating_sub(1);
+        match self.msgs_alloc.checked_sub(1) {
+            Some(left) => self.msgs_alloc = left,
+            None => self.broken("a message that ends was counted as begun"),
+        }
     }
 
     pub(crate) fn count_drop(&mut self, reason: DropReason, length: u32) {

@@ -1,18 +1,23 @@
 //! Forwarding: messages for other networks (sections 8.5 to 8.8).
 //!
 //! ```text
-//!  header ─▶ credit of the sender ─▶ buffer of the pool ─▶ payload arrives ─▶ sent on ─▶ both free
-//!                 │ none left             │ none left
-//!                 ▼                       ▼
-//!            waits in the sender's    waits in the pool's
-//!            queue (Hold)             queue (Hold)
+//!  header ─▶ credit of the sender ─▶ share of the next hop ─▶ buffer of the pool ─▶ payload arrives ─▶ sent on ─▶ all free
+//!                 │ none left             │ used up                │ none left
+//!                 ▼                       ▼                        ▼
+//!            waits in the sender's    waits in the hop's       waits in the pool's
+//!            queue (Hold)             queue (Hold)             queue (Hold)
 //! ```
 //!
 //! Store and forward: the message is whole in a buffer before its next hop is chosen. A message that
-//! waits holds its connection, which is the only back-pressure there is. Both queues are first in,
+//! waits holds its connection, which is the only back-pressure there is. All queues are first in,
 //! first out. Nothing in the header changes on the way.
+//!
+//! A message never goes on through the gateway that it came from. LNet counts no hops: two routers that take each other
+//! for the way to a net would pass a message to and fro until one of them fails.
 
-use lnet_types::{ProcessId, Time};
+use lnet_policy::Profile;
+use lnet_types::{Nid, ProcessId, Time};
+use lnet_wire::Header;
 
 use crate::Core;
 use crate::event::Errno;
@@ -22,6 +27,16 @@ use crate::rx::{Origin, Stage};
 use crate::select::{Send, Unobserved};
 use crate::status::{DropReason, MessageStatus};
 use crate::tx::{End, Outgoing, Tx, Work};
+
+/// On whose account a routed message holds a buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passage {
+    pool: RouterPool,
+    /// Who handed it to us.
+    sender: PeerNiId,
+    /// Its next hop when its header arrived, if there was one and its share is limited. The path is chosen anew when all of it is here.
+    hop: Option<Nid>,
+}
 
 impl Core {
     /// The header of a message for elsewhere has arrived.
@@ -41,7 +56,7 @@ impl Core {
         if !self.take_sender_credit(sender, rx) {
             return Verdict::Hold { rx };
         }
-        match self.take_buffer(pool, sender, rx) {
+        match self.enter(rx, sender) {
             Some(buffer) => Verdict::Receive {
                 rx,
                 landing: landing(buffer, length),
@@ -54,6 +69,7 @@ impl Core {
     fn take_sender_credit(&mut self, sender: PeerNiId, rx: RxId) -> bool {
         let limit = self.sender_limit(sender);
         let Some(peer_ni) = self.peers.get_mut(sender) else {
+            self.broken("the sender of a message that has just arrived");
             return false;
         };
         let free = peer_ni.buffer_queue.is_empty() && peer_ni.buffers_held < limit;
@@ -72,13 +88,51 @@ impl Core {
             .map_or(1, |t| t.router_credits())
     }
 
+    /// A message has its sender's credit. Gives it a buffer, or queues it for one.
+    fn enter(&mut self, id: RxId, sender: PeerNiId) -> Option<RouterBuffer> {
+        let Some(rx) = self.rx.get(id) else {
+            self.broken("a message that has its sender's credit");
+            return None;
+        };
+        let send = forwarding(&rx.header, rx.from.nid);
+        let pool = RouterPool::for_length(rx.header.payload_length);
+        let limit = self.hop_limit(pool);
+        let path = || self.view().path(&send, None, &mut Unobserved).ok();
+        // Where one next hop may hold every buffer there is nothing to count.
+        let counts = limit < self.pools.get(pool).total;
+        let hop = counts.then(path).flatten().map(|path| path.next_hop.nid);
+        let passage = Passage { pool, sender, hop };
+        if let Some(hop) = hop
+            && !self.hops.take(hop, pool, limit, id)
+        {
+            self.counters.next_hop_waits += 1;
+            self.set_rx_stage(id, Stage::HeldForHop(passage));
+            return None;
+        }
+        self.take_buffer(passage, id)
+    }
+
+    /// Buffers of a pool that messages for one next hop may hold.
+    fn hop_limit(&self, pool: RouterPool) -> u32 {
+        let total = u64::from(self.pools.get(pool).total);
+        let share = match self.config.globals.profile {
+            Profile::Lustre => 100,
+            Profile::Design => u64::from(self.config.globals.next_hop_share.min(100)),
+        };
+        // A part of a 32-bit number.
+        ((total * share / 100) as u32).max(1)
+    }
+
+    fn set_rx_stage(&mut self, id: RxId, stage: Stage) {
+        match self.rx.get_mut(id) {
+            Some(rx) => rx.stage = stage,
+            None => self.broken("a message that is being received"),
+        }
+    }
+
     /// Gives a message a buffer, or queues it behind the pool's others.
-    fn take_buffer(
-        &mut self,
-        pool: RouterPool,
-        sender: PeerNiId,
-        id: RxId,
-    ) -> Option<RouterBuffer> {
+    fn take_buffer(&mut self, passage: Passage, id: RxId) -> Option<RouterBuffer> {
+        let pool = passage.pool;
         let none_wait = self.pools.get(pool).waiting.is_empty();
         let buffer = if none_wait {
             self.pools.take(pool)
@@ -90,12 +144,11 @@ impl Core {
             entry.waiting.push_back(id);
             entry.note_demand();
         }
-        if let Some(rx) = self.rx.get_mut(id) {
-            rx.stage = match buffer {
-                Some(buffer) => Stage::Buffered(buffer, sender),
-                None => Stage::HeldForBuffer(pool, sender),
-            };
-        }
+        let stage = match buffer {
+            Some(buffer) => Stage::Buffered(buffer, passage),
+            None => Stage::HeldForBuffer(passage),
+        };
+        self.set_rx_stage(id, stage);
         buffer
     }
 
@@ -104,17 +157,17 @@ impl Core {
         &mut self,
         origin: &Origin,
         buffer: RouterBuffer,
-        sender: PeerNiId,
+        passage: Passage,
         result: Result<(), MessageStatus>,
         now: Time,
     ) {
         if result.is_err() {
-            return self.return_buffer(buffer, sender);
+            return self.return_buffer(buffer, passage);
         }
         self.count_received(origin.arrival());
-        if let Err(reason) = self.send_on(origin, buffer, sender, now) {
+        if let Err(reason) = self.send_on(origin, buffer, passage, now) {
             self.count_drop(origin.arrival(), reason);
-            self.return_buffer(buffer, sender);
+            self.return_buffer(buffer, passage);
         }
     }
 
@@ -122,37 +175,31 @@ impl Core {
         &mut self,
         origin: &Origin,
         buffer: RouterBuffer,
-        sender: PeerNiId,
+        passage: Passage,
         now: Time,
     ) -> Result<(), DropReason> {
         if !self.config.routing {
             return Err(DropReason::RoutingStopped);
         }
         let header = origin.header;
-        let user = ProcessId {
-            nid: header.dest_nid,
-            pid: header.dest_pid,
-        };
-        // A header may carry any pid; only one that stands for a dialled connection names a peer.
-        let target = if user.is_userspace() {
-            user
-        } else {
-            ProcessId::lustre(user.nid)
-        };
-        let send = Send::Forward {
-            origin: header.src_nid,
-            target,
-        };
+        let from = origin.from.nid;
+        let send = forwarding(&header, from);
         self.meet(&send, now);
         let path = self.view().path(&send, None, &mut Unobserved);
-        let path = path.map_err(|_| DropReason::NoRoute)?;
+        let path = path.map_err(|_| {
+            if self.view().leads_through(header.dest_nid.net(), from) {
+                DropReason::RoutingLoop
+            } else {
+                DropReason::NoRoute
+            }
+        })?;
         let length = header.payload_length;
         let payload = (length > 0).then_some(Payload {
             place: Place::Router(buffer),
             offset: 0,
             length,
         });
-        let work = Work::Forward(buffer, sender);
+        let work = Work::Forward(buffer, passage);
         self.dispatch(
             send,
             path,
@@ -167,11 +214,41 @@ impl Core {
         Ok(())
     }
 
-    /// A buffer and its sender's credit are free; whoever waits for them goes on.
-    pub(crate) fn return_buffer(&mut self, buffer: RouterBuffer, sender: PeerNiId) {
-        self.pools.release(buffer);
+    /// A buffer is free, and what it was counted against; whoever waits for them goes on.
+    pub(crate) fn return_buffer(&mut self, buffer: RouterBuffer, passage: Passage) {
+        self.release_router_buffer(buffer);
         self.serve_pool(buffer.pool);
-        self.return_sender_credit(sender);
+        self.return_share(passage);
+        self.return_sender_credit(passage.sender);
+    }
+
+    fn return_share(&mut self, passage: Passage) {
+        let Passage { pool, hop, .. } = passage;
+        let limit = self.hop_limit(pool);
+        let Some(id) = hop.and_then(|hop| self.hops.release(hop, pool, limit)) else {
+            return;
+        };
+        let stage = self.rx.get(id).map(|rx| &rx.stage);
+        let Some(&Stage::HeldForHop(next)) = stage else {
+            return self.broken("a message that waits for its next hop's share");
+        };
+        if let Some(buffer) = self.take_buffer(next, id) {
+            self.resume_with(id, buffer);
+        }
+    }
+
+    fn resume_with(&mut self, id: RxId, buffer: RouterBuffer) {
+        let Some(rx) = self.rx.get(id) else {
+            return self.broken("a message that has a buffer");
+        };
+        let landing = Some(landing(buffer, rx.header.payload_length));
+        self.outputs.push_back(Output::Resume { rx: id, landing });
+    }
+
+    fn release_router_buffer(&mut self, buffer: RouterBuffer) {
+        if !self.pools.release(buffer) {
+            self.broken("a router buffer that comes back was out");
+        }
     }
 
     /// Resumes messages that wait for a buffer while there are any.
@@ -187,14 +264,15 @@ impl Core {
 
     fn resume_into(&mut self, id: RxId, buffer: RouterBuffer) {
         let Some(rx) = self.rx.get_mut(id) else {
-            return self.pools.release(buffer);
+            self.broken("a message that waits for a buffer");
+            return self.release_router_buffer(buffer);
         };
-        let Stage::HeldForBuffer(_, sender) = rx.stage else {
-            return self.pools.release(buffer);
+        let Stage::HeldForBuffer(passage) = rx.stage else {
+            self.broken("a message in the queue for a buffer waits for one");
+            return self.release_router_buffer(buffer);
         };
-        rx.stage = Stage::Buffered(buffer, sender);
-        let landing = Some(landing(buffer, rx.header.payload_length));
-        self.outputs.push_back(Output::Resume { rx: id, landing });
+        rx.stage = Stage::Buffered(buffer, passage);
+        self.resume_with(id, buffer);
     }
 
     fn return_sender_credit(&mut self, sender: PeerNiId) {
@@ -202,7 +280,10 @@ impl Core {
         let Some(peer_ni) = self.peers.get_mut(sender) else {
             return;
         };
-        peer_ni.buffers_held = peer_ni.buffers_held.saturating_sub(1);
+        let Some(held) = peer_ni.buffers_held.checked_sub(1) else {
+            return self.broken("a sender's credit that comes back was taken");
+        };
+        peer_ni.buffers_held = held;
         if peer_ni.buffers_held >= limit {
             return;
         }
@@ -210,13 +291,8 @@ impl Core {
             return;
         };
         peer_ni.buffers_held += 1;
-        let Some(length) = self.rx.get(id).map(|rx| rx.header.payload_length) else {
-            return;
-        };
-        let pool = RouterPool::for_length(length);
-        if let Some(buffer) = self.take_buffer(pool, sender, id) {
-            let landing = Some(landing(buffer, length));
-            self.outputs.push_back(Output::Resume { rx: id, landing });
+        if let Some(buffer) = self.enter(id, sender) {
+            self.resume_with(id, buffer);
         }
     }
 
@@ -227,10 +303,20 @@ impl Core {
         }
     }
 
+    /// The connection of a message that waits for its next hop's share is gone.
+    pub(crate) fn unhold_for_hop(&mut self, passage: Passage, rx: RxId) {
+        if let Some(hop) = passage.hop {
+            self.hops.leave(hop, passage.pool, rx);
+        }
+        self.return_sender_credit(passage.sender);
+    }
+
     /// The connection of a message that waits for a buffer is gone.
-    pub(crate) fn unhold_for_buffer(&mut self, pool: RouterPool, sender: PeerNiId, rx: RxId) {
-        self.pools.get_mut(pool).waiting.retain(|held| *held != rx);
-        self.return_sender_credit(sender);
+    pub(crate) fn unhold_for_buffer(&mut self, passage: Passage, rx: RxId) {
+        let waiting = &mut self.pools.get_mut(passage.pool).waiting;
+        waiting.retain(|held| *held != rx);
+        self.return_share(passage);
+        self.return_sender_credit(passage.sender);
     }
 
     /// Sets the sizes of the pools; buffers above them go as they come back.
@@ -244,8 +330,12 @@ impl Core {
 
     /// Drops every routed message that has not been handed to the LND and is not arriving just now.
     pub(crate) fn stop_forwarding(&mut self, now: Time) {
-        let waiting =
-            |stage: &Stage| matches!(stage, Stage::HeldForCredit(_) | Stage::HeldForBuffer(..));
+        let waiting = |stage: &Stage| {
+            matches!(
+                stage,
+                Stage::HeldForCredit(_) | Stage::HeldForHop(_) | Stage::HeldForBuffer(_)
+            )
+        };
         let held: Vec<RxId> = self
             .rx
             .iter()
@@ -267,12 +357,35 @@ impl Core {
                 self.discard_held(id, reason);
                 self.unhold_for_credit(sender, id);
             }
-            Stage::HeldForBuffer(pool, sender) => {
+            Stage::HeldForHop(passage) => {
                 self.discard_held(id, reason);
-                self.unhold_for_buffer(pool, sender, id);
+                self.unhold_for_hop(passage, id);
+            }
+            Stage::HeldForBuffer(passage) => {
+                self.discard_held(id, reason);
+                self.unhold_for_buffer(passage, id);
             }
             _ => {}
         }
+    }
+}
+
+/// A routed message as selection sees it.
+fn forwarding(header: &Header, from: Nid) -> Send {
+    let user = ProcessId {
+        nid: header.dest_nid,
+        pid: header.dest_pid,
+    };
+    // A header may carry any pid; only one that stands for a dialled connection names a peer.
+    let target = if user.is_userspace() {
+        user
+    } else {
+        ProcessId::lustre(user.nid)
+    };
+    Send::Forward {
+        origin: header.src_nid,
+        from,
+        target,
     }
 }
 

@@ -27,7 +27,9 @@ use crate::status::MessageStatus;
 impl Core {
     /// An attempt to send has ended.
     pub(crate) fn judge(&mut self, id: TxId, status: MessageStatus, now: Time) {
-        let Some(tx) = self.tx.get(id) else { return };
+        let Some(tx) = self.tx.get(id) else {
+            return self.broken("a message that is judged");
+        };
         let (ni, deadline, probe) = (tx.ni, tx.deadline, tx.attempts.probe);
         let Some(peer) = tx.peer else { return };
         if status == MessageStatus::Ok {
@@ -112,7 +114,7 @@ impl Core {
             ni.recovery.ping_count = 0;
         }
         let Some(peer_ni) = self.peers.get_mut(id) else {
-            return;
+            return self.broken("a peer that was found by its NID");
         };
         peer_ni.recovery.ping_count = 0;
         let health = peer_ni.health;
@@ -206,7 +208,7 @@ impl Core {
             return;
         };
         let Some(peer_ni) = self.peers.get_mut(id) else {
-            return;
+            return self.broken("a peer that was found by its NID");
         };
         let goes_down = peer_ni.status_up && !up;
         peer_ni.status_up = up;

@@ -85,9 +85,11 @@ impl Core {
     /// True when the held message waits no longer.
     fn offer_one(&mut self, id: RxId, me: MeHandle) -> bool {
         let Some(rx) = self.rx.get(id) else {
+            self.broken("a message that a lazy portal holds");
             return true;
         };
         let Body::Put(put) = rx.header.body else {
+            self.broken("what a lazy portal holds is a PUT");
             return true;
         };
         let origin = Origin {

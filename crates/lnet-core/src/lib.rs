@@ -40,6 +40,8 @@ mod fault;
 mod forward;
 mod health;
 mod histogram;
+mod hops;
+mod invariant;
 mod io;
 mod judge;
 mod latency;
@@ -121,7 +123,7 @@ use crate::timer::Timer;
 ///
 /// After every call that changes anything, take outputs with [`Core::poll_output`] until there are
 /// none. Call [`Core::tick`] when [`Core::next_deadline`] has come, earlier calls do no harm. Times never
-/// go backwards.
+/// go backwards; debug builds check that.
 ///
 /// * [`Output::Transmit`] is answered by exactly one [`Core::sent`]. The payload's memory stays valid
 ///   until then. What failed may come again as another [`Output::Transmit`], with another id and
@@ -226,17 +228,20 @@ pub struct Core {
     faults: fault::Faults,
     routing_change: Option<routing::Change>,
     pools: pool::Pools,
+    hops: hops::Hops,
     buffers: buffers::Buffers,
     ping_target: ping::PingTarget,
     timers: timer::Timers,
     counters: Counters,
     outputs: VecDeque<Output>,
+    /// The latest time that an input came at.
+    latest: Time,
 }
 
 impl Core {
     /// A node with the loopback interface and nothing else, that answers pings.
     #[must_use]
-    pub fn new(config: CoreConfig, _now: Time) -> Self {
+    pub fn new(config: CoreConfig, now: Time) -> Self {
         let mut core = Self {
             wire_handles: wire_handle::WireHandles::new(&config.entropy),
             nis: ni::Nis::new(),
@@ -252,11 +257,13 @@ impl Core {
             faults: fault::Faults::new(config.seed),
             routing_change: None,
             pools: pool::Pools::new(config.buffers),
+            hops: hops::Hops::default(),
             buffers: buffers::Buffers::default(),
             ping_target: ping::PingTarget::default(),
             timers: timer::Timers::default(),
             counters: Counters::default(),
             outputs: VecDeque::new(),
+            latest: now,
             config,
         };
         core.open_ping_target();
@@ -267,6 +274,7 @@ impl Core {
     /// could be made. A peer without connections to any of our interfaces is down. Routers care: they drop messages
     /// for it until it is heard of again or `peer_timeout` has passed; and the checker, which asks a gateway at once.
     pub fn peer_notify(&mut self, ni: NiId, peer: Nid, alive: bool, now: Time) {
+        self.note_time(now);
         let Some(peer_ni) = self.peers.by_nid_mut(peer) else {
             return;
         };
@@ -278,6 +286,7 @@ impl Core {
 
     /// Does what is due. Cheap when nothing is.
     pub fn tick(&mut self, now: Time) {
+        self.note_time(now);
         while let Some(timer) = self.timers.pop(now) {
             match timer {
                 Timer::Response(md) => self.response_overdue(md, now),

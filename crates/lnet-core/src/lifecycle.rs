@@ -17,10 +17,13 @@ impl Core {
     /// last one.
     pub(crate) fn finish(&mut self, mut event: Event) {
         let Some(md) = self.mds.get_mut(event.md) else {
-            return;
+            return self.broken("the descriptor of an operation");
         };
         let owner = md.owner;
-        md.users = md.users.saturating_sub(1);
+        let Some(users) = md.users.checked_sub(1) else {
+            return self.broken("an operation that ends has begun");
+        };
+        md.users = users;
         // Nobody else would end a ping that failed.
         let ping = matches!(owner, Owner::Check(..) | Owner::Recovery(..));
         md.dead |= ping && event.status.is_err();
@@ -50,7 +53,7 @@ impl Core {
     /// begun to be sent are cancelled.
     pub(crate) fn retire(&mut self, handle: MdHandle, status: Result<(), Errno>, now: Time) {
         let Some(md) = self.mds.get_mut(handle) else {
-            return;
+            return self.broken("a descriptor that is retired");
         };
         md.dead = true;
         let (users, owner, user) = (md.users, md.owner, md.spec.user);
@@ -79,7 +82,7 @@ impl Core {
             return;
         };
         let Some(entry) = self.mes.get_mut(me) else {
-            return;
+            return self.broken("the match entry of a descriptor");
         };
         entry.md = None;
         if entry.spec.unlink_with_md {
@@ -100,10 +103,10 @@ impl Core {
         self.untrack(handle);
         self.detach(handle);
         let Some(md) = self.mds.remove(handle) else {
-            return;
+            return self.broken("a descriptor that ceases");
         };
         if let Some(buffer) = md.owner.buffer() {
-            self.buffers.release(buffer);
+            self.release_buffer(buffer);
         }
         if let Owner::Recovery(_, patient) = md.owner {
             self.recovery_ping_ended(patient, handle);
@@ -119,7 +122,7 @@ impl Core {
     /// Starts, or starts again, the wait for a response to an operation.
     pub(crate) fn track(&mut self, handle: MdHandle, tracked: Tracked) {
         let Some(md) = self.mds.get_mut(handle) else {
-            return;
+            return self.broken("a descriptor that waits for a response");
         };
         if !is_tracked(md, tracked.operation, self.config.globals.response_tracking) {
             return;
@@ -134,7 +137,7 @@ impl Core {
 
     fn untrack(&mut self, handle: MdHandle) {
         if let Some(tracked) = self.mds.get_mut(handle).and_then(|md| md.tracked.take()) {
-            self.counters.rst_alloc = self.counters.rst_alloc.saturating_sub(1);
+            self.counters.end_wait();
             self.timers
                 .disarm(tracked.deadline, Timer::Response(handle));
         }
@@ -149,14 +152,12 @@ impl Core {
 
     /// No response came in time: a TIMEOUT event, and the descriptor goes.
     pub(crate) fn response_overdue(&mut self, handle: MdHandle, now: Time) {
-        let Some(md) = self.mds.get_mut(handle) else {
-            return;
+        let tracked = self.mds.get_mut(handle);
+        let tracked = tracked.and_then(|md| Some((md.tracked.take()?, md.owner, md.spec.user)));
+        let Some((tracked, owner, user)) = tracked else {
+            return self.broken("a descriptor whose response is overdue");
         };
-        let Some(tracked) = md.tracked.take() else {
-            return;
-        };
-        let (owner, user) = (md.owner, md.spec.user);
-        self.counters.rst_alloc = self.counters.rst_alloc.saturating_sub(1);
+        self.counters.end_wait();
         self.counters.response_timeout_count += 1;
         self.next_hop_was_silent(tracked.next_hop, now);
         let mut event = bare_event(EventKind::Timeout, handle, user);

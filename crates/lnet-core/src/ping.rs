@@ -64,12 +64,12 @@ impl Core {
         let length = info.len() as u32;
         let fresh = self.buffers.insert(info);
         let Some(md) = self.ping_target.md.and_then(|md| self.mds.get_mut(md)) else {
-            return;
+            return self.broken("the descriptor that answers pings");
         };
         md.spec.length = length;
         if let Owner::PingTarget(stale) = std::mem::replace(&mut md.owner, Owner::PingTarget(fresh))
         {
-            self.buffers.release(stale);
+            self.release_buffer(stale);
         }
     }
 

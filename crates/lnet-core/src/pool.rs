@@ -76,8 +76,9 @@ impl Pools {
             .map(|index| RouterBuffer { pool, index })
     }
 
-    pub(crate) fn release(&mut self, buffer: RouterBuffer) {
-        self.get_mut(buffer.pool).release(buffer.index);
+    /// False when the buffer was not out.
+    pub(crate) fn release(&mut self, buffer: RouterBuffer) -> bool {
+        self.get_mut(buffer.pool).release(buffer.index)
     }
 }
 
@@ -116,18 +117,16 @@ impl Pool {
         Some(index)
     }
 
-    fn release(&mut self, index: u32) {
+    fn release(&mut self, index: u32) -> bool {
         let word = index as usize / 64;
-        let Some(bits) = self.used.get_mut(word) else {
-            return;
-        };
         let bit = 1 << (index % 64);
-        if *bits & bit == 0 {
-            return;
-        }
+        let Some(bits) = self.used.get_mut(word).filter(|bits| **bits & bit != 0) else {
+            return false;
+        };
         *bits &= !bit;
         self.first_free_word = self.first_free_word.min(word);
         self.in_use -= 1;
+        true
     }
 
     pub(crate) fn note_demand(&mut self) {
@@ -181,8 +180,8 @@ mod tests {
     fn releasing_twice_frees_once() {
         let mut pool = pool(1);
         pool.take().unwrap();
-        pool.release(0);
-        pool.release(0);
+        assert!(pool.release(0));
+        assert!(!pool.release(0));
         assert_eq!(pool.in_use, 0);
     }
 }

@@ -154,6 +154,7 @@ impl Core {
     ///
     /// [`PortalError::UnknownHandle`].
     pub fn md_unlink(&mut self, md: MdHandle, now: Time) -> Result<(), PortalError> {
+        self.note_time(now);
         let live = |md: &&Md| !md.dead && md.owner == Owner::User;
         self.mds
             .get(md)
@@ -172,6 +173,7 @@ impl Core {
     ///
     /// [`PortalError::UnknownHandle`].
     pub fn md_cancel(&mut self, md: MdHandle, now: Time) -> Result<(), PortalError> {
+        self.note_time(now);
         let entry = self.mds.get(md).filter(|md| md.owner == Owner::User);
         if !entry.ok_or(PortalError::UnknownHandle)?.dead {
             self.retire(md, Ok(()), now);

@@ -246,6 +246,7 @@ impl Core {
     }
 
     fn start(&mut self, start: &Start, now: Time) {
+        self.note_time(now);
         let target = start.target;
         let send = Send::Request(Request {
             source: start.source,

@@ -25,6 +25,7 @@ impl Core {
     /// A message's header has arrived over `ni` from the process at the other end of the connection,
     /// which for a routed message is not its source. Says what to do with the payload behind it.
     pub fn header(&mut self, ni: NiId, from: ProcessId, header: &Header, now: Time) -> Verdict {
+        self.note_time(now);
         let arrival = Arrival::new(ni, from.nid, header);
         let for_us = match self.is_for_us(ni, header) {
             Ok(for_us) => for_us,
@@ -303,7 +304,7 @@ impl Core {
     /// Moves a descriptor's own offset; one that this exhausts matches nothing more.
     fn begin_operation(&mut self, md: MdHandle, offset: u32) {
         let Some(entry) = self.mds.get_mut(md) else {
-            return;
+            return self.broken("the descriptor that a request found");
         };
         entry.begin();
         entry.offset = offset;

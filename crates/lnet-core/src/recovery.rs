@@ -183,7 +183,7 @@ impl Core {
         };
         let buffer = self.buffers.insert(vec![0; PING_BUFFER_MIN as usize]);
         let Ok(md) = self.bind_md(spec, Owner::Recovery(buffer, patient)) else {
-            return self.buffers.release(buffer);
+            return self.release_buffer(buffer);
         };
         if let Some(recovery) = self.recovery_mut(patient) {
             recovery.ping = Some(md);

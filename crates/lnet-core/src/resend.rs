@@ -39,6 +39,7 @@ impl Core {
     /// against it.
     pub(crate) fn may_resend(&mut self, id: TxId, status: MessageStatus, now: Time) -> bool {
         let Some(tx) = self.tx.get(id) else {
+            self.broken("a message that failed");
             return false;
         };
         let allowed = tx.attempts.again
@@ -70,7 +71,7 @@ impl Core {
     /// A failed attempt ends; the next one begins with the resend queue.
     pub(crate) fn park_for_resend(&mut self, id: TxId, status: MessageStatus, now: Time) {
         let Some(tx) = self.tx.get_mut(id) else {
-            return;
+            return self.broken("a message that is to be sent again");
         };
         tx.stage = Stage::Resend;
         tx.attempts.failed = Some(status);
@@ -80,7 +81,10 @@ impl Core {
             tx.attempts.used.push((ni, peer));
         }
         if let Some(peer_ni) = peer.and_then(|peer| self.peers.get_mut(peer)) {
-            peer_ni.queued_bytes = peer_ni.queued_bytes.saturating_sub(bytes);
+            match peer_ni.queued_bytes.checked_sub(bytes) {
+                Some(left) => peer_ni.queued_bytes = left,
+                None => self.broken("bytes that were not counted as queued"),
+            }
         }
         self.resends.push_back(id);
         self.timers.arm(now, Timer::Resend);
@@ -98,7 +102,9 @@ impl Core {
     }
 
     fn resend(&mut self, id: TxId, now: Time) {
-        let Some(tx) = self.tx.get(id) else { return };
+        let Some(tx) = self.tx.get(id) else {
+            return self.broken("a message that waits for its next attempt");
+        };
         let send = tx.send;
         self.bring_target_up_to_date(&send);
         let Some(tx) = self.tx.get(id) else { return };

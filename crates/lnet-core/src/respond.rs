@@ -87,7 +87,7 @@ impl Core {
         if let Place::Core(buffer) = payload.place
             && (result.is_err() || payload.length == 0)
         {
-            self.buffers.release(buffer);
+            self.release_buffer(buffer);
         }
         if let Err(status) = result {
             event.status = Err(status.result().err().unwrap_or(Errno::EIO));

@@ -17,7 +17,8 @@ use lnet_wire::Header;
 use crate::Core;
 use crate::counters::Arrival;
 use crate::event::Event;
-use crate::io::{Landing, NiId, Output, Payload, RouterBuffer, RouterPool, RxId, Verdict};
+use crate::forward::Passage;
+use crate::io::{Landing, NiId, Output, Payload, RouterBuffer, RxId, Verdict};
 use crate::md::MdHandle;
 use crate::peer::PeerNiId;
 use crate::status::{DropReason, MessageStatus};
@@ -40,13 +41,15 @@ pub(crate) enum Stage {
     /// A GET that found its descriptor, and what it is to be answered with.
     Asking(Event, Payload),
     /// A routed message on its way into a buffer.
-    Buffered(RouterBuffer, PeerNiId),
+    Buffered(RouterBuffer, Passage),
     /// A PUT on a lazy portal that waits for a descriptor.
     HeldLazy,
     /// A routed message that waits until its sender may hold another buffer.
     HeldForCredit(PeerNiId),
-    /// A routed message that has its sender's credit and waits for a buffer.
-    HeldForBuffer(RouterPool, PeerNiId),
+    /// A routed message that has its sender's credit and waits until its next hop may hold another buffer.
+    HeldForHop(Passage),
+    /// A routed message that may hold a buffer and waits for one.
+    HeldForBuffer(Passage),
     /// An injected fault holds it back.
     HeldByFault,
     /// It was held and is being thrown away.
@@ -74,7 +77,7 @@ impl Core {
     /// A held message is not wanted: the LND throws it away.
     pub(crate) fn discard_held(&mut self, id: RxId, reason: DropReason) {
         let Some(rx) = self.rx.get_mut(id) else {
-            return;
+            return self.broken("a held message that is thrown away");
         };
         rx.stage = Stage::Discarded;
         let arrival = rx.arrival();
@@ -120,6 +123,7 @@ impl Core {
     /// The payload of a message has arrived where its verdict or [`Output::Resume`] said, or the
     /// message has failed on the way. Ids that are not known (any more) are counted and ignored.
     pub fn arrived(&mut self, rx: RxId, result: Result<(), MessageStatus>, now: Time) {
+        self.note_time(now);
         let Some(message) = self.rx.remove(rx) else {
             self.counters.stale_answers += 1;
             return;
@@ -148,10 +152,13 @@ impl Core {
                 self.landed(&origin, event, result, now);
             }
             Stage::Asking(event, payload) => self.asked(&origin, event, payload, result, now),
-            Stage::Buffered(buffer, sender) => self.buffered(&origin, buffer, sender, result, now),
+            Stage::Buffered(buffer, passage) => {
+                self.buffered(&origin, buffer, passage, result, now);
+            }
             Stage::HeldLazy => self.unhold_lazy(&origin.header, rx),
             Stage::HeldForCredit(sender) => self.unhold_for_credit(sender, rx),
-            Stage::HeldForBuffer(pool, sender) => self.unhold_for_buffer(pool, sender, rx),
+            Stage::HeldForHop(passage) => self.unhold_for_hop(passage, rx),
+            Stage::HeldForBuffer(passage) => self.unhold_for_buffer(passage, rx),
             Stage::HeldByFault | Stage::Discarded => {}
         }
     }

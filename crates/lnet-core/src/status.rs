@@ -138,6 +138,8 @@ pub enum DropReason {
     NotForwarded,
     /// A fault that was injected on purpose.
     FaultInjected,
+    /// The only live routes to its destination lead back to where it came from.
+    RoutingLoop,
     /// The memory that it was landing in was cancelled.
     Cancelled,
     /// An ACK or REPLY that names an operation of ours, from a node that was not asked.
@@ -146,7 +148,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::NotRouting,
         Self::BadPortal,
         Self::NoMatch,
@@ -162,6 +164,7 @@ impl DropReason {
         Self::Incomplete,
         Self::NotForwarded,
         Self::FaultInjected,
+        Self::RoutingLoop,
         Self::Cancelled,
         Self::WrongResponder,
     ];

@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use crate::Core;
 use crate::descriptor::Owner;
 use crate::event::{Errno, Event, EventKind};
+use crate::forward::Passage;
 use crate::io::{NiId, Output, Payload, Place, RouterBuffer, Transmit, TxId};
 use crate::md::MdHandle;
 use crate::peer::PeerNiId;
@@ -85,8 +86,8 @@ pub(crate) enum Work {
     Operation(Event),
     /// An ACK.
     Ack,
-    /// A routed message in a buffer, received from this peer NI.
-    Forward(RouterBuffer, PeerNiId),
+    /// A routed message in a buffer.
+    Forward(RouterBuffer, Passage),
 }
 
 /// A message about to be sent.
@@ -229,7 +230,7 @@ impl Core {
                 tx.header.dest_nid = path.dest;
                 tx.header.src_nid = self.nis.get(path.ni).map_or(Nid::ANY, |ni| ni.nid);
                 let Some(md) = tx.descriptor().and_then(|md| self.mds.get_mut(md)) else {
-                    return;
+                    return self.broken("the descriptor of a request");
                 };
                 let target = request.target.nid;
                 md.awaited.departs(target, path.dest, path.route.is_some());
@@ -261,6 +262,7 @@ impl Core {
     }
 
     fn attempt_ended(&mut self, id: TxId, status: MessageStatus, next: Option<Nid>, now: Time) {
+        self.note_time(now);
         let Some(tx) = self.tx.get_mut(id).filter(|tx| !tx.is_queued()) else {
             self.counters.stale_answers += 1;
             return;
@@ -314,7 +316,9 @@ impl Core {
 
     /// An attempt along a route has ended.
     fn count_along_route(&mut self, id: TxId, status: MessageStatus) {
-        let Some(tx) = self.tx.get(id) else { return };
+        let Some(tx) = self.tx.get(id) else {
+            return self.broken("a message whose attempt ended");
+        };
         let length = u64::from(tx.header.payload_length);
         let route = tx.route;
         let Some(stats) = route.and_then(|(net, gateway)| self.routes.stats_mut(net, gateway))
@@ -349,7 +353,10 @@ impl Core {
     /// The message does not count as queued to its peer NI any more.
     pub(crate) fn uncount_bytes(&mut self, tx: &Tx) {
         if let Some(peer_ni) = tx.peer.and_then(|peer| self.peers.get_mut(peer)) {
-            peer_ni.queued_bytes = peer_ni.queued_bytes.saturating_sub(tx.bytes());
+            match peer_ni.queued_bytes.checked_sub(tx.bytes()) {
+                Some(left) => peer_ni.queued_bytes = left,
+                None => self.broken("bytes that were not counted as queued"),
+            }
         }
     }
 
@@ -374,7 +381,7 @@ impl Core {
             ..
         }) = payload
         {
-            self.buffers.release(buffer);
+            self.release_buffer(buffer);
         }
     }
 
@@ -389,7 +396,7 @@ impl Core {
                 self.finish(event);
             }
             (Work::Ack, _) => {}
-            (Work::Forward(buffer, sender), end) => {
+            (Work::Forward(buffer, passage), end) => {
                 match end {
                     End::Sent => {
                         self.counters.route_count += 1;
@@ -399,7 +406,7 @@ impl Core {
                         self.counters.count_drop(reason, header.payload_length);
                     }
                 }
-                self.return_buffer(buffer, sender);
+                self.return_buffer(buffer, passage);
             }
         }
     }
@@ -414,7 +421,7 @@ impl Core {
             return;
         }
         let Some(peer_ni) = self.peers.get_mut(peer) else {
-            return;
+            return self.broken("the next hop of a path");
         };
         peer_ni.queue.push_back(id);
         peer_ni.note_in_flight();
@@ -433,6 +440,7 @@ impl Core {
     pub(crate) fn serve_peer_queue(&mut self, peer: PeerNiId, now: Time) {
         while let Some(id) = self.next_with_peer_credit(peer) {
             let Some(tx) = self.tx.get_mut(id) else {
+                self.broken("a message that waits for a credit of its peer");
                 continue;
             };
             let (ni, forwarded) = (tx.ni, tx.is_forwarded());
@@ -461,7 +469,10 @@ impl Core {
 
     fn unuse_peer_credit(&mut self, peer: PeerNiId) {
         if let Some(entry) = self.peers.get_mut(peer) {
-            entry.in_flight = entry.in_flight.saturating_sub(1);
+            match entry.in_flight.checked_sub(1) {
+                Some(left) => entry.in_flight = left,
+                None => self.broken("a credit of a peer that was not taken"),
+            }
         }
     }
 
@@ -500,7 +511,10 @@ impl Core {
         let Some(entry) = self.nis.get_mut(ni) else {
             return;
         };
-        entry.in_flight = entry.in_flight.saturating_sub(1);
+        match entry.in_flight.checked_sub(1) {
+            Some(left) => entry.in_flight = left,
+            None => self.broken("a credit of an interface that was not taken"),
+        }
         self.serve_ni_queue(ni, now);
     }
 
@@ -512,7 +526,7 @@ impl Core {
     /// The credits are there: the message goes to the LND, unless an injected fault takes it.
     fn transmit(&mut self, id: TxId, now: Time) {
         let Some(tx) = self.tx.get_mut(id) else {
-            return;
+            return self.broken("a message that has its credits");
         };
         tx.stage = Stage::Handed;
         self.timers.disarm(tx.deadline, Timer::Queued(id));
@@ -525,7 +539,7 @@ impl Core {
     pub(crate) fn hand_over(&mut self, id: TxId, now: Time) {
         let timeout = self.config.globals.transaction_timeout;
         let Some(tx) = self.tx.get(id) else {
-            return;
+            return self.broken("a message that goes to the LND");
         };
         let deadline = if tx.is_forwarded() {
             now + timeout
@@ -569,7 +583,9 @@ impl Core {
 
     /// Ends a message that is in no queue (any more) and holds no credit.
     pub(crate) fn give_up(&mut self, id: TxId, end: End) {
-        let Some(tx) = self.tx.remove(id) else { return };
+        let Some(tx) = self.tx.remove(id) else {
+            return self.broken("a message that is given up");
+        };
         self.counters.end_message();
         self.counters.errors += 1;
         self.timers.disarm(tx.deadline, Timer::Queued(id));

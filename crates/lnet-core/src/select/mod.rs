@@ -59,6 +59,8 @@ pub(crate) enum Send {
     Forward {
         /// Who sent it.
         origin: Nid,
+        /// Who handed it to us; it never goes back there.
+        from: Nid,
         /// Its destination.
         target: ProcessId,
     },
@@ -151,6 +153,8 @@ struct Quest<'a> {
     pins: bool,
     /// The gateway that is not wanted.
     avoid: Option<Nid>,
+    /// The peer that handed it to us, which is no gateway for it.
+    came_from: Option<Nid>,
     limits: Limits<'a>,
 }
 
@@ -165,7 +169,11 @@ impl<'a> View<'a> {
         match *send {
             Send::Request(ref request) => self.request(request, retry, observer),
             Send::Response { ni, via } => self.response(ni, via),
-            Send::Forward { origin, target } => self.forward(origin, target, retry, observer),
+            Send::Forward {
+                origin,
+                from,
+                target,
+            } => self.forward([origin, from], target, retry, observer),
         }
     }
 
@@ -214,6 +222,7 @@ impl<'a> View<'a> {
             cpt: request.cpt,
             pins: source.is_none() && !request.reserved,
             avoid: request.avoid,
+            came_from: None,
             limits,
         };
         self.seek(&quest, peer, kind, observer)
@@ -248,7 +257,7 @@ impl<'a> View<'a> {
     /// its choice is not well (section 2.8).
     fn forward<O: Observer>(
         &self,
-        origin: Nid,
+        [origin, from]: [Nid; 2],
         target: ProcessId,
         retry: Option<&Retry<'_>>,
         observer: &mut O,
@@ -270,6 +279,7 @@ impl<'a> View<'a> {
             cpt: 0,
             pins: false,
             avoid: None,
+            came_from: Some(from),
             limits: Limits::new(self.globals, retry),
         };
         self.seek(&quest, peer, kind, observer)

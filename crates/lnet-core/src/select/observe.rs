@@ -257,6 +257,8 @@ pub enum Exclusion {
     DeadRoute,
     /// The gateway cannot be reached from the source that was given.
     NotFromSource,
+    /// The gateway has handed us the message.
+    CameFrom,
     /// Several messages in a row that were sent through the gateway were never answered, and there is another one.
     Silent,
     /// The caller wants another gateway than this one, and there is one.

@@ -1,7 +1,7 @@
 //! Choosing a gateway (section 2.6 of lnet-selection).
 
 use lnet_policy::{PreferredList, Profile};
-use lnet_types::{Net, ProcessId};
+use lnet_types::{Net, Nid, ProcessId};
 
 use super::contest::{Contender, Contest, Ties, by_credits, by_health};
 use super::observe::{Criterion, Exclusion, Level, Observer, Subject};
@@ -216,6 +216,15 @@ impl<'a> View<'a> {
         })
     }
 
+    /// A live route to a net leads through the peer with this NID.
+    pub(crate) fn leads_through(&self, net: Net, nid: Nid) -> bool {
+        let primary = self.peers.primary_of(nid);
+        let mut routes = self.routes.to(net).iter();
+        routes.any(|state| {
+            self.routes.is_alive(state) && self.peers.primary_of(state.route.gateway) == primary
+        })
+    }
+
     /// Drops the gateways that seem to be dead, or are not wanted, while there are others.
     fn drop_shunned<O: Observer>(
         &self,
@@ -261,6 +270,10 @@ impl<'a> View<'a> {
             return Err(Exclusion::DeadRoute);
         }
         let peer = self.peers.owner_of(state.route.gateway);
+        let is_of_gateway = |nid| peer.is_some_and(|peer| peer.nids.contains(&nid));
+        if quest.came_from.is_some_and(is_of_gateway) {
+            return Err(Exclusion::CameFrom);
+        }
         let reachable = |on: &&PeerNet| match quest.source {
             Some(source) => source.nid.net() == on.net,
             None => self.nis.has_net(on.net),

@@ -379,3 +379,128 @@ fn more_buffers_let_what_waits_go_on() {
     while net.answer(1, MessageStatus::Ok).is_some() {}
     net.assert_at_rest();
 }
+
+/// Two routers on tcp and tcp1 that take each other for the way to tcp9, and a client of the first one.
+fn routers_in_a_circle() -> Net {
+    let mut net = Net::new();
+    net.add(&["10.0.0.1@tcp"]);
+    let routing = |cookie| CoreConfig {
+        routing: true,
+        globals: Globals {
+            alive_router_check_interval: Duration::ZERO,
+            ..super::net::globals()
+        },
+        ..config(cookie)
+    };
+    net.add_configured(routing(2), &["10.0.0.8@tcp", "10.1.0.8@tcp1"]);
+    net.add_configured(routing(3), &["10.0.0.9@tcp", "10.1.0.9@tcp1"]);
+    net.route(0, "tcp9", "10.0.0.8@tcp");
+    net.route(1, "tcp9", "10.1.0.9@tcp1");
+    net.route(2, "tcp9", "10.1.0.8@tcp1");
+    net
+}
+
+#[test]
+fn a_router_sends_no_message_back_to_where_it_came_from() {
+    let mut net = routers_in_a_circle();
+    net.put(0, b"round and round", false, "10.9.0.1@tcp9");
+    net.run();
+    let dropped = |net: &mut Net, node| net.core(node).counters().dropped(DropReason::RoutingLoop);
+    assert_eq!((dropped(&mut net, 1), dropped(&mut net, 2)), (0, 1));
+    assert_eq!(net.core(1).counters().route_count, 1);
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_router_takes_another_way_than_back() {
+    let mut net = routers_in_a_circle();
+    net.add_configured(
+        CoreConfig {
+            routing: true,
+            ..config(4)
+        },
+        &["10.1.0.7@tcp1", "10.9.0.7@tcp9"],
+    );
+    net.add(&["10.9.0.1@tcp9"]);
+    net.attach(4, any_me(), open_md(64));
+    // The way back is preferred.
+    let route = Route {
+        net: "tcp9".parse().unwrap(),
+        gateway: nid("10.1.0.7@tcp1"),
+        hops: None,
+        priority: 1,
+    };
+    let now = net.now;
+    net.core(2).add_route(route, now).unwrap();
+    net.put(0, b"onwards", false, "10.9.0.1@tcp9");
+    net.run();
+    assert_eq!(net.kinds(4), [EventKind::Put]);
+}
+
+/// A router with four buffers in each pool (node 0), and six clients that know it. What it sends on stays where it is.
+fn router_of_slow_hops() -> Net {
+    let mut net = Net::new();
+    let router = CoreConfig {
+        routing: true,
+        buffers: RouterBuffers {
+            tiny: 4,
+            small: 4,
+            large: 4,
+        },
+        ..config(2)
+    };
+    net.add_configured(router, &["10.0.0.9@tcp", "10.1.0.9@tcp1"]);
+    for client in 1..=6 {
+        let node = net.add(&[&format!("10.0.0.{client}@tcp")]);
+        net.route(node, "tcp1", "10.0.0.9@tcp");
+    }
+    net.run();
+    net.keep_answers = true;
+    net
+}
+
+fn send_through(net: &mut Net, client: usize, to: &str) {
+    net.put(client, &[0; 9], false, to);
+    net.run();
+    net.answer(client, MessageStatus::Ok).unwrap();
+}
+
+fn small_left(net: &Net) -> i64 {
+    net.nodes[0].core.router_pools()[1].credits
+}
+
+#[test]
+fn one_slow_next_hop_leaves_buffers_for_the_others() {
+    let mut net = router_of_slow_hops();
+    for client in 1..=5 {
+        send_through(&mut net, client, "10.1.0.2@tcp1");
+    }
+    assert_eq!((small_left(&net), net.held()), (1, 2), "three of four");
+    assert_eq!(net.core(0).counters().next_hop_waits, 2);
+    send_through(&mut net, 6, "10.1.0.3@tcp1");
+    assert_eq!((small_left(&net), net.held()), (0, 2));
+
+    // The slow one takes its messages in the end, in the order of their arrival.
+    let mut sources = Vec::new();
+    while let Some(header) = net.answer(0, MessageStatus::Ok) {
+        if header.dest_nid == nid("10.1.0.2@tcp1") {
+            sources.push(header.src_nid.to_string());
+        }
+    }
+    let expected = [1, 2, 3, 4, 5].map(|client| format!("10.0.0.{client}@tcp"));
+    assert_eq!(sources, expected);
+    assert!(net.core(0).hops.is_empty());
+}
+
+#[test]
+fn what_waits_for_the_share_of_its_next_hop_goes_with_its_connection() {
+    let mut net = router_of_slow_hops();
+    for client in 1..=4 {
+        send_through(&mut net, client, "10.1.0.2@tcp1");
+    }
+    assert_eq!(net.held(), 1);
+    net.break_held(0);
+    while net.answer(0, MessageStatus::Ok).is_some() {}
+    assert!(net.core(0).hops.is_empty());
+    assert_eq!(small_left(&net), 4);
+}

@@ -9,7 +9,7 @@ mod hostile;
 mod hung;
 mod lazy;
 mod matching;
-mod net;
+pub(crate) mod net;
 mod pages;
 mod ping;
 mod put_get;

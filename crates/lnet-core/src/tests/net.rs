@@ -76,7 +76,7 @@ pub(super) fn globals() -> Globals {
     }
 }
 
-pub(super) fn config(cookie: u64) -> CoreConfig {
+pub(crate) fn config(cookie: u64) -> CoreConfig {
     CoreConfig {
         entropy: Entropy::from_seed(cookie),
         seed: 7,
@@ -315,6 +315,7 @@ impl Net {
             for pool in core.router_pools() {
                 assert_eq!(pool.credits, i64::from(pool.buffers), "{:?}", pool.pool);
             }
+            assert!(core.hops.is_empty(), "shares of next hops");
             let checks = core
                 .routes
                 .gateways()

@@ -184,3 +184,19 @@ fn a_peer_interface_first_heard_of_by_a_message_that_nobody_wants_is_recovered()
     assert_eq!(verdict, Verdict::Discard(DropReason::UnknownHandle));
     assert!(recovers(&mut net));
 }
+
+#[test]
+fn what_waits_to_be_sent_again_takes_another_rail_when_its_interface_is_removed() {
+    let mut net = net(Profile::Design, UsedPaths::Pair);
+    net.put(0, b"data", false, THEIRS[0]);
+    net.run();
+    let failed = net.nodes[0].kept.pop_front().unwrap();
+    let now = net.now;
+    net.core(0)
+        .sent(failed.tx, MessageStatus::LocalDropped, now);
+    net.core(0).remove_ni(failed.ni, now).unwrap();
+    net.advance(Duration::ZERO);
+    let again = net.nodes[0].kept.pop_front().expect("it goes out again");
+    assert_ne!(again.ni, failed.ni);
+    assert_eq!(net.kinds(0), []);
+}

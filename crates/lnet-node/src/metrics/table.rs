@@ -100,6 +100,16 @@ pub(super) const NODE: &[Node] = &[
         |node| node.counters.stale_answers,
     ),
     Node::count(
+        "next_hop_waits",
+        "Routed messages that waited because others for the same next hop held its share of the router buffers.",
+        |node| node.counters.next_hop_waits,
+    ),
+    Node::count(
+        "invariants_broken",
+        "Errors of the node itself: something that its own tables name is not there. Report them.",
+        |node| node.counters.invariants_broken,
+    ),
+    Node::count(
         "protocol_violations",
         "Messages refused because the peer broke the protocol.",
         |node| node.counters.refused,

@@ -1,4 +1,4 @@
-//! No counter goes backwards.
+//! No counter goes backwards, and none says that a core has an error.
 
 use lnet_core::{Counters, DropReason, MessageStatus};
 
@@ -9,6 +9,9 @@ pub(super) struct Counted(Option<Box<Counters>>);
 impl Counted {
     /// Compares, and remembers.
     pub(super) fn check(&mut self, now: &Counters) -> Result<(), String> {
+        if let Some(what) = now.last_broken_invariant {
+            return Err(format!("a core has broken an invariant of its own: {what}"));
+        }
         let before = self.0.replace(Box::new(now.clone()));
         let Some(before) = before else {
             return Ok(());

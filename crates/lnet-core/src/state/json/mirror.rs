@@ -61,9 +61,16 @@ struct GlobalsDef {
     recovery_limit: Duration,
     #[serde(with = "text::span")]
     max_recovery_ping_interval: Duration,
+    #[serde(default = "whole")]
+    next_hop_share: u8,
     numa_range: u32,
     local_nid_dist_zero: bool,
     own_nids_by_loopback: bool,
+}
+
+/// What a state says that was written before there were shares.
+fn whole() -> u8 {
+    100
 }
 
 #[derive(Serialize, Deserialize)]

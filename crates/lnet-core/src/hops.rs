@@ -1,0 +1,105 @@
+//! The share of the router's buffers that messages for one next hop may hold.
+//!
+//! A next hop that takes its messages slowly fills buffers at the speed of those who send to it. Without a limit it
+//! ends up with all of them, and the router stands still for everybody. What is above the share waits with its sender, in
+//! the order of arrival, as what finds no buffer does.
+
+use std::collections::VecDeque;
+
+use lnet_types::Nid;
+use rustc_hash::FxHashMap;
+
+use crate::io::{RouterPool, RxId};
+
+/// All next hops that hold buffers.
+#[derive(Debug, Default)]
+pub(crate) struct Hops {
+    by_hop: FxHashMap<(Nid, RouterPool), Share>,
+}
+
+#[derive(Debug, Default)]
+struct Share {
+    held: u32,
+    waiting: VecDeque<RxId>,
+}
+
+impl Hops {
+    /// Counts a buffer against a next hop that has fewer than `limit`, or queues the message behind the others.
+    pub(crate) fn take(&mut self, hop: Nid, pool: RouterPool, limit: u32, message: RxId) -> bool {
+        let share = self.by_hop.entry((hop, pool)).or_default();
+        let free = share.waiting.is_empty() && share.held < limit;
+        if free {
+            share.held += 1;
+        } else {
+            share.waiting.push_back(message);
+        }
+        free
+    }
+
+    /// A buffer comes back. Returns the message that goes on with it and counts in its place.
+    pub(crate) fn release(&mut self, hop: Nid, pool: RouterPool, limit: u32) -> Option<RxId> {
+        let share = self.by_hop.get_mut(&(hop, pool))?;
+        share.held = share.held.saturating_sub(1);
+        if share.held < limit
+            && let Some(next) = share.waiting.pop_front()
+        {
+            share.held += 1;
+            return Some(next);
+        }
+        if share.held == 0 && share.waiting.is_empty() {
+            self.by_hop.remove(&(hop, pool));
+        }
+        None
+    }
+
+    /// A message that waits has gone.
+    pub(crate) fn leave(&mut self, hop: Nid, pool: RouterPool, message: RxId) {
+        if let Some(share) = self.by_hop.get_mut(&(hop, pool)) {
+            share.waiting.retain(|waiting| *waiting != message);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_hop.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POOL: RouterPool = RouterPool::Small;
+
+    #[test]
+    fn what_is_above_the_share_goes_on_in_the_order_of_its_arrival() {
+        let mut hops = Hops::default();
+        let hop = Nid::LOOPBACK;
+        let took: Vec<bool> = (0..4).map(|id| hops.take(hop, POOL, 2, RxId(id))).collect();
+        assert_eq!(took, [true, true, false, false]);
+        assert_eq!(hops.release(hop, POOL, 2), Some(RxId(2)));
+        hops.leave(hop, POOL, RxId(3));
+        for _ in 0..2 {
+            assert_eq!(hops.release(hop, POOL, 2), None);
+        }
+        assert!(hops.is_empty());
+    }
+
+    #[test]
+    fn each_pool_has_a_share_of_its_own() {
+        let mut hops = Hops::default();
+        assert!(hops.take(Nid::LOOPBACK, RouterPool::Small, 1, RxId(1)));
+        assert!(hops.take(Nid::LOOPBACK, RouterPool::Large, 1, RxId(2)));
+    }
+
+    #[test]
+    fn a_share_that_shrinks_lets_nobody_in_until_enough_came_back() {
+        let mut hops = Hops::default();
+        let hop = Nid::LOOPBACK;
+        for id in 0..3 {
+            hops.take(hop, POOL, 2, RxId(id));
+        }
+        assert_eq!(hops.release(hop, POOL, 1), None);
+        assert_eq!(hops.release(hop, POOL, 1), Some(RxId(2)));
+    }
+}
