@@ -13,9 +13,11 @@ mod explain;
 mod fgr;
 mod generate;
 mod lint;
+mod merge;
 mod node;
 mod ping;
 mod service;
+mod shard;
 mod sim;
 mod store;
 mod top;
@@ -72,6 +74,8 @@ enum Command {
     Fgr(fgr::FgrArgs),
     /// Run nodes on a virtual fabric, break things, and see what happens
     Sim(sim::SimArgs),
+    /// Join the shares of a sweep that several machines did
+    Merge(merge::MergeArgs),
     /// Measure Finerail beside this machine's own limit, in the same run
     Bench(bench::BenchArgs),
     /// Print the completion script of a shell
@@ -117,6 +121,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Fgr(args) => fgr::run(args),
         Command::Sim(args) => sim::run(args),
+        Command::Merge(args) => merge::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Completions(args) => generate::completions(args),
         Command::Man(args) => generate::man_pages(args),

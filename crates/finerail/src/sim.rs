@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -14,9 +15,11 @@ use anyhow::{Context, anyhow, bail};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use lnet_sim::{BUILTIN, Failure, Options, Scenario, Sim, Summary};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::common::{NOT_SO, print_bytes};
+use crate::shard::{Shard, ShardArgs, ShardFile};
 
 /// Enough for the smallest schedule of every run that is drawn; what is left of larger ones is not the
 /// smallest, but small.
@@ -56,6 +59,8 @@ pub(crate) struct SimArgs {
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    share: ShardArgs,
     /// Print the scenarios that ship; with a name, that one
     #[arg(long)]
     list: bool,
@@ -86,10 +91,13 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<ExitCode> {
         return list(args.scenario.as_deref());
     }
     let scenario = read(args.scenario.as_deref().unwrap_or_default())?;
+    if let Some(shard) = args.share.shard {
+        return share(args, &scenario, shard);
+    }
     if let Some(path) = &args.trace {
         write_trace(&scenario, args.seed, path)?;
     }
-    let mut sweep = Sweep::new(args);
+    let mut sweep = Sweep::new(args, args.seeds());
     sweep.run(&scenario, args.jobs);
     let summary = sweep.summary();
     let failure = sweep
@@ -98,13 +106,98 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<ExitCode> {
     let text = if args.json {
         as_json(&scenario, args.seed, &summary, failure.as_ref())
     } else {
-        as_text(&scenario, args.seed, &summary, failure.as_ref())
+        let (name, what) = (&scenario.name, &scenario.summary);
+        let failure = failure.as_ref().map(ToString::to_string);
+        as_text((name, what), args.seed, &summary, failure.as_deref())
     };
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     Ok(match failure {
         Some(_) => ExitCode::from(NOT_SO),
         None => ExitCode::SUCCESS,
     })
+}
+
+/// What a share found.
+#[derive(Serialize, Deserialize)]
+struct Share {
+    summary: Summary,
+    /// The lowest seed that failed, and its smallest schedule.
+    failed: Option<(u64, String)>,
+}
+
+/// What all shares of a sweep have in common.
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    scenario: String,
+    what: String,
+    seed: u64,
+    runs: u64,
+}
+
+/// Runs the seeds of a share and prints what they gave.
+fn share(args: &SimArgs, scenario: &Scenario, shard: Shard) -> anyhow::Result<ExitCode> {
+    if args.span.is_some() || args.trace.is_some() || args.json {
+        bail!("--shard goes with --seed, --runs and --jobs only");
+    }
+    let mut sweep = Sweep::new(args, shard.of(args.seeds()));
+    sweep.run(scenario, args.jobs);
+    let failed = sweep.failed().and_then(|seed| {
+        let failure = Failure::of(scenario.plan(seed), Options::default(), SHRINK_RUNS_MAX)?;
+        Some((seed, failure.to_string()))
+    });
+    let asked = Asked {
+        scenario: scenario.name.clone(),
+        what: scenario.summary.clone(),
+        seed: args.seed,
+        runs: args.runs,
+    };
+    let found = Share {
+        summary: sweep.summary(),
+        failed,
+    };
+    shard.print(
+        "sim",
+        serde_json::to_value(asked)?,
+        serde_json::to_value(found)?,
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The result of all shares, as one run prints it, and whether every invariant held.
+///
+/// # Errors
+///
+/// Results that are none of this command.
+pub(crate) fn merged(file: &ShardFile) -> anyhow::Result<(String, bool)> {
+    let asked: Asked = serde_json::from_value(file.asked.clone())?;
+    let mut summary = Summary::default();
+    let mut failed: Option<(u64, String)> = None;
+    for result in file.results.values() {
+        let share: Share = serde_json::from_value(result.clone())?;
+        summary.add(&share.summary);
+        failed = failed.into_iter().chain(share.failed).min();
+    }
+    if summary.runs > 1 {
+        summary.rails.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    let failure = failed.as_ref().map(|(_, text)| text.as_str());
+    let text = as_text(
+        (&asked.scenario, &asked.what),
+        asked.seed,
+        &summary,
+        failure,
+    );
+    Ok((text, failed.is_none()))
+}
+
+impl SimArgs {
+    /// The seeds to run; without an end where time ends the run.
+    fn seeds(&self) -> Range<u64> {
+        match self.span {
+            Some(_) => self.seed..u64::MAX,
+            None => self.seed..self.seed.saturating_add(self.runs),
+        }
+    }
 }
 
 fn list(name: Option<&str>) -> anyhow::Result<ExitCode> {
@@ -189,18 +282,14 @@ struct Done {
 }
 
 impl Sweep {
-    fn new(args: &SimArgs) -> Self {
-        let end = match args.span {
-            Some(_) => u64::MAX,
-            None => args.seed.saturating_add(args.runs),
-        };
+    fn new(args: &SimArgs, seeds: Range<u64>) -> Self {
         Self {
-            first: args.seed,
-            end,
+            first: seeds.start,
+            end: seeds.end,
             deadline: args.span.map(|span| Instant::now() + span),
-            next: AtomicU64::new(args.seed),
+            next: AtomicU64::new(seeds.start),
             done: Mutex::new(Done::default()),
-            bar: progress(args),
+            bar: progress(args, seeds.end - seeds.start),
         }
     }
 
@@ -266,7 +355,7 @@ impl Sweep {
     }
 }
 
-fn progress(args: &SimArgs) -> ProgressBar {
+fn progress(args: &SimArgs, runs: u64) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
@@ -276,7 +365,7 @@ fn progress(args: &SimArgs) -> ProgressBar {
             "{spinner} {elapsed} {pos} seeds, {per_sec}",
         ),
         None => (
-            ProgressBar::new(args.runs),
+            ProgressBar::new(runs),
             "{bar:30} {pos}/{len} seeds, {eta} left",
         ),
     };
@@ -296,7 +385,12 @@ fn as_json(scenario: &Scenario, seed: u64, summary: &Summary, failure: Option<&F
     format!("{value:#}\n")
 }
 
-fn as_text(scenario: &Scenario, seed: u64, summary: &Summary, failure: Option<&Failure>) -> String {
+fn as_text(
+    (name, what): (&str, &str),
+    seed: u64,
+    summary: &Summary,
+    failure: Option<&str>,
+) -> String {
     let last = seed.saturating_add(summary.runs.saturating_sub(1));
     let seeds = if summary.runs == 1 {
         format!("seed {seed}")
@@ -305,7 +399,6 @@ fn as_text(scenario: &Scenario, seed: u64, summary: &Summary, failure: Option<&F
     };
     let figures = figures(summary);
     let rails = rails(summary);
-    let (name, what) = (&scenario.name, &scenario.summary);
     let mut text = format!(
         "{name}: {what}\n{seeds}\n\n{}\n\n{}\n",
         figures.trim_fmt(),
@@ -313,7 +406,7 @@ fn as_text(scenario: &Scenario, seed: u64, summary: &Summary, failure: Option<&F
     );
     text += "\n";
     text += &match failure {
-        Some(failure) => failure.to_string(),
+        Some(failure) => failure.to_owned(),
         None => "every invariant held\n".to_owned(),
     };
     text

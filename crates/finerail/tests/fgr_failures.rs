@@ -59,6 +59,7 @@ fn the_configuration_around_a_failure_is_proved_and_differs_where_it_must() {
     let (whole, today) = (whole.to_str().unwrap(), today.to_str().unwrap());
     let nodes = fs::read_to_string(Path::new(today).join("nodes.csv")).unwrap();
     assert!(!nodes.contains("nid00193"), "{nodes}");
+    run(finerail(["fgr", "check", today])).expect_code(0);
     let ended = run(finerail(["fgr", "diff", whole, today])).expect_code(1);
     assert!(ended.out.contains("nid00193: not there"), "{}", ended.out);
     assert!(ended.out.contains("lnetctl route del"), "{}", ended.out);
@@ -88,7 +89,12 @@ fn a_directory_is_emptied_of_an_older_plan_and_of_nothing_else() {
 fn the_policy_follows_the_fabric_unless_one_is_named() {
     let ended = fgr("plan", &[]).expect_code(0);
     assert!(ended.out.contains("strict"), "{}", ended.out);
-    let dragonfly = ["fgr", "plan", "--machine", "preset:frontier"];
+    let chapter = include_str!("../../../docs/machine-files.md");
+    let example = chapter.split("```yaml\n").nth(2).unwrap();
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("dragonfly.yaml");
+    fs::write(&file, example.split("```").next().unwrap()).unwrap();
+    let dragonfly = ["fgr", "plan", "--machine", file.to_str().unwrap()];
     let ended = run(finerail(dragonfly)).expect_code(0);
     assert!(ended.out.contains("balanced"), "{}", ended.out);
 }

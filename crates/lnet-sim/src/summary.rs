@@ -1,7 +1,7 @@
 //! What came of a run, and of many.
 
 use lnet_core::{Core, Event, EventKind};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::check::Violation;
 use crate::plan::Plan;
@@ -20,7 +20,7 @@ pub struct Outcome {
 }
 
 /// Figures of one run or of many together.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Runs.
     pub runs: u64,
@@ -49,7 +49,7 @@ pub struct Summary {
 }
 
 /// What a rail carried.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rail {
     /// Its name.
     pub name: String,

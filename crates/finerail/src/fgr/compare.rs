@@ -1,5 +1,6 @@
 //! `finerail fgr compare`: what each policy costs on a machine, beside what no policy can beat.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -9,9 +10,11 @@ use comfy_table::{CellAlignment, Table, presets};
 use fgr::evaluate::{Evaluation, Gateways, bounds, compact_jobs};
 use fgr::{Machine, Metric, Options, PlanError, Policy, assign};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Deserialize, Serialize};
 
-use super::input::{MachineArgs, PolicyName, RuleArgs, origin};
+use super::input::{FailureArgs, MachineArgs, PolicyName, RuleArgs, origin};
 use crate::common::print_bytes;
+use crate::shard::{ShardArgs, ShardFile};
 
 /// Arguments of `finerail fgr compare`.
 #[derive(clap::Args)]
@@ -27,6 +30,10 @@ pub(crate) struct CompareArgs {
     policies: Vec<PolicyName>,
     #[command(flatten)]
     rules: RuleArgs,
+    #[command(flatten)]
+    failures: FailureArgs,
+    #[command(flatten)]
+    share: ShardArgs,
 }
 
 const ALL: [PolicyName; 8] = [
@@ -53,36 +60,92 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     } else {
         &args.policies
     };
-    let options = args.rules.options(&machine)?;
-    let bar = progress(names.len() as u64 + 1);
-    let mut table = header(&machine);
-    let mut refused = Vec::new();
-    for &name in names {
-        let policy = args.rules.policy(name);
+    let options = args.rules.options(args.failures.dead(&machine)?);
+    let policies: Vec<Policy> = names.iter().map(|&name| args.rules.policy(name)).collect();
+    let asked = Asked {
+        title: format!("{} ({})", machine.name, origin(&machine)),
+        job: JOB.min(machine.clients.len()),
+        policies: format!("{policies:?} {options:?}"),
+    };
+    let shard = args.share.shard;
+    let takes = |item| shard.is_none_or(|shard| shard.takes(item));
+    let bar = progress(policies.len() as u64 + 1);
+    let mut found = Share::default();
+    for (number, &policy) in policies
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| takes(*number))
+    {
         bar.set_message(policy.name());
-        match row(&machine, policy, &options) {
+        let row = row(&machine, policy, &options).map_err(|why| why.to_string());
+        found.rows.insert(number, row.map(Vec::from));
+        bar.inc(1);
+    }
+    if takes(policies.len()) {
+        bar.set_message("bounds");
+        found.bounds = bound_lines(&machine)?;
+    }
+    bar.finish_and_clear();
+    if let Some(shard) = shard {
+        let (asked, found) = (serde_json::to_value(asked)?, serde_json::to_value(found)?);
+        shard.print("fgr compare", asked, found)?;
+    } else {
+        print_bytes(in_words(&asked, found)?.as_bytes(), &mut io::stdout())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What all shares of a comparison have in common.
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    title: String,
+    /// Clients of the jobs.
+    job: usize,
+    policies: String,
+}
+
+/// Policies by number, each with its row or why it has none; and the bounds, of one share.
+#[derive(Default, Serialize, Deserialize)]
+struct Share {
+    rows: BTreeMap<usize, Result<Vec<String>, String>>,
+    bounds: String,
+}
+
+/// The comparison of all shares.
+///
+/// # Errors
+///
+/// Results that are none of this command.
+pub(super) fn merged(file: &ShardFile) -> anyhow::Result<(String, bool)> {
+    let asked: Asked = serde_json::from_value(file.asked.clone())?;
+    let mut all = Share::default();
+    for result in file.results.values() {
+        let mut share: Share = serde_json::from_value(result.clone())?;
+        all.rows.append(&mut share.rows);
+        all.bounds += &share.bounds;
+    }
+    Ok((in_words(&asked, all)?, true))
+}
+
+fn in_words(asked: &Asked, found: Share) -> anyhow::Result<String> {
+    let mut table = header(asked.job);
+    let mut refused = Vec::new();
+    for row in found.rows.into_values() {
+        match row {
             Ok(row) => {
                 table.add_row(row);
             }
-            Err(why) => refused.push(why.to_string()),
+            Err(why) => refused.push(why),
         }
-        bar.inc(1);
     }
-    bar.set_message("bounds");
-    let bounds = bound_lines(&machine)?;
-    bar.finish_and_clear();
-    if refused.len() == names.len() {
+    if table.is_empty() {
         bail!("{}", refused.join("; "));
     }
-    let mut text = String::new();
-    writeln!(text, "{} ({})", machine.name, origin(&machine))?;
-    writeln!(text, "{}", table.trim_fmt())?;
-    text += &bounds;
+    let mut text = format!("{}\n{}\n{}", asked.title, table.trim_fmt(), found.bounds);
     for why in refused {
         writeln!(text, "left out: {why}")?;
     }
-    print_bytes(text.as_bytes(), &mut io::stdout())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(text)
 }
 
 fn progress(length: u64) -> ProgressBar {
@@ -96,10 +159,9 @@ fn progress(length: u64) -> ProgressBar {
     bar
 }
 
-fn header(machine: &Machine) -> Table {
+fn header(job: usize) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    let job = JOB.min(machine.clients.len());
     table.set_header([
         "policy".to_owned(),
         "hops".to_owned(),

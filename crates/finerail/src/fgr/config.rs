@@ -142,7 +142,7 @@ impl SchemeArgs {
 }
 
 /// What this command writes.
-pub(super) const WRITTEN: [&str; 7] = [
+const WRITTEN: [&str; 7] = [
     "classes/*.yaml",
     "classes/*.conf",
     "classes/*.udsp",
@@ -156,19 +156,24 @@ pub(super) const WRITTEN: [&str; 7] = [
 pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<ExitCode> {
     let (machine, plan) = args.planning.plan()?;
     let site = args.scheme.site(&machine, &plan)?;
-    output::prepare(&args.output, &WRITTEN)?;
+    write_site(&site, &args.output, args.per_node)
+}
+
+/// Writes the files of a site.
+pub(super) fn write_site(site: &Site, output: &Path, per_node: bool) -> anyhow::Result<ExitCode> {
+    output::prepare(output, &WRITTEN)?;
     let made = site.files();
     for (path, text) in &made.files {
-        write(&args.output, path, text)?;
+        write(output, path, text)?;
     }
-    if args.per_node {
+    if per_node {
         for (path, text) in site.node_files() {
-            write(&args.output, &path, &text)?;
+            write(output, &path, &text)?;
         }
     }
     say_refused(&made)?;
     let (nodes, classes) = (site.nodes.len(), site.classes.len());
-    let directory = args.output.display();
+    let directory = output.display();
     writeln!(
         io::stdout(),
         "{nodes} nodes in {classes} classes: {directory}"

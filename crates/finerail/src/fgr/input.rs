@@ -319,13 +319,6 @@ pub(crate) struct RuleArgs {
     /// Under nearest and balanced: what is near
     #[arg(long, value_enum, value_name = "METRIC", default_value_t = By::Cost)]
     by: By,
-    /// What does not work now: node numbers, names, NIDs, host lists, blades, cabinets, nets; or @FILE
-    /// with such a list. The plan avoids it, and what the machine file marks as down
-    #[arg(long, value_name = "LIST")]
-    failed: Vec<String>,
-    /// Plan as if everything that the machine file marks as down was up
-    #[arg(long, conflicts_with = "failed")]
-    whole: bool,
     /// Under spread: consecutive clients of a block
     #[arg(long, value_name = "CLIENTS", default_value_t = 126)]
     block: u32,
@@ -344,14 +337,9 @@ pub(crate) struct RuleArgs {
 }
 
 impl RuleArgs {
-    /// The library's options. What has failed is said on standard error.
-    ///
-    /// # Errors
-    ///
-    /// A list of failures that names what the machine does not have.
-    pub(crate) fn options(&self, machine: &Machine) -> anyhow::Result<Options> {
-        Ok(Options {
-            dead: self.dead(machine)?,
+    /// The library's options, without these routers.
+    pub(crate) fn options(&self, dead: BTreeSet<u16>) -> Options {
+        Options {
             backups: self.backups,
             disjoint: match self.disjoint {
                 DisjointName::Node => Disjoint::Node,
@@ -359,34 +347,8 @@ impl RuleArgs {
                 DisjointName::Cabinet => Disjoint::Cabinet,
                 DisjointName::SubGroup => Disjoint::SubGroup,
             },
-        })
-    }
-
-    fn dead(&self, machine: &Machine) -> anyhow::Result<BTreeSet<u16>> {
-        if self.whole {
-            return Ok(BTreeSet::new());
+            dead,
         }
-        let mut dead = machine.down.clone();
-        for list in &self.failed {
-            let list = list_or_file(list)?;
-            let mut named = failed(machine, &list).with_context(|| "--failed".to_owned())?;
-            dead.append(&mut named.routers);
-            if !named.clients.is_empty() {
-                let count = named.clients.len();
-                writeln!(
-                    io::stderr(),
-                    "note: {count} of the failed nodes are clients; they keep their routes"
-                )?;
-            }
-        }
-        if !dead.is_empty() {
-            let (count, all) = (dead.len(), machine.routers.len());
-            writeln!(
-                io::stderr(),
-                "note: planned around {count} of {all} routers"
-            )?;
-        }
-        Ok(dead)
     }
 
     /// The policy that suits the machine, with these parameters.
@@ -429,6 +391,52 @@ impl RuleArgs {
     }
 }
 
+/// What does not work now.
+#[derive(clap::Args, Clone)]
+pub(crate) struct FailureArgs {
+    /// What does not work now: node numbers, names, NIDs, host lists, blades, cabinets, nets; or @FILE
+    /// with such a list. The plan avoids it, and what the machine file marks as down
+    #[arg(long, value_name = "LIST")]
+    failed: Vec<String>,
+    /// Plan as if everything that the machine file marks as down was up
+    #[arg(long, conflicts_with = "failed")]
+    whole: bool,
+}
+
+impl FailureArgs {
+    /// The routers that a plan avoids, by index; said on standard error.
+    ///
+    /// # Errors
+    ///
+    /// A list that names what the machine does not have.
+    pub(crate) fn dead(&self, machine: &Machine) -> anyhow::Result<BTreeSet<u16>> {
+        if self.whole {
+            return Ok(BTreeSet::new());
+        }
+        let mut dead = machine.down.clone();
+        for list in &self.failed {
+            let list = list_or_file(list)?;
+            let mut named = failed(machine, &list).with_context(|| "--failed".to_owned())?;
+            dead.append(&mut named.routers);
+            if !named.clients.is_empty() {
+                let count = named.clients.len();
+                writeln!(
+                    io::stderr(),
+                    "note: {count} of the failed nodes are clients; they keep their routes"
+                )?;
+            }
+        }
+        if !dead.is_empty() {
+            let (count, all) = (dead.len(), machine.routers.len());
+            writeln!(
+                io::stderr(),
+                "note: planned around {count} of {all} routers"
+            )?;
+        }
+        Ok(dead)
+    }
+}
+
 /// Machine and policy.
 #[derive(clap::Args, Clone)]
 pub(crate) struct PlanningArgs {
@@ -440,6 +448,8 @@ pub(crate) struct PlanningArgs {
     policy: Option<PolicyName>,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
+    #[command(flatten)]
+    failures: FailureArgs,
 }
 
 impl PlanningArgs {
@@ -450,7 +460,8 @@ impl PlanningArgs {
             Some(name) => self.rules.policy(name),
             None => self.rules.suited(&machine),
         };
-        let plan = fgr::assign(&machine, policy, &self.rules.options(&machine)?)?;
+        let options = self.rules.options(self.failures.dead(&machine)?);
+        let plan = fgr::assign(&machine, policy, &options)?;
         let mut doubts = io::stderr().lock();
         for warning in &plan.warnings {
             writeln!(doubts, "warning: {warning}")?;

@@ -5,8 +5,10 @@ mod check;
 mod compare;
 mod config;
 mod diff;
+mod import;
 mod input;
 mod job;
+mod join;
 mod output;
 mod place;
 mod plan;
@@ -18,6 +20,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 pub(crate) use self::input::MachineArgs;
+use crate::shard::ShardFile;
 
 /// Arguments of `finerail fgr`.
 #[derive(clap::Args)]
@@ -40,12 +43,34 @@ enum Command {
     Check(check::CheckArgs),
     /// Say what differs on running nodes, and what to run there
     Diff(diff::DiffArgs),
+    /// Make a machine file from Slurm's topology, ibnetdiscover, or a list of a dragonfly
+    Import(import::ImportArgs),
+    /// Join the configurations of several clusters or rails
+    Join(join::JoinArgs),
     /// Say which routers a job uses, how fast that is, and what would be faster
     Job(job::JobArgs),
     /// Find placements of the router modules near the bounds
     Place(place::PlaceArgs),
     /// Write a plan's figures and pictures as one HTML file
     Report(report::ReportArgs),
+}
+
+/// The result of all shares of `finerail fgr compare`, and that it holds.
+///
+/// # Errors
+///
+/// Results that are none of this command.
+pub(crate) fn compared(file: &ShardFile) -> anyhow::Result<(String, bool)> {
+    compare::merged(file)
+}
+
+/// The placements of all shares of `finerail fgr place` that none beats, and that this holds.
+///
+/// # Errors
+///
+/// Results that are none of this command.
+pub(crate) fn placed(file: &ShardFile) -> anyhow::Result<(String, bool)> {
+    place::merged(file)
 }
 
 /// Runs `finerail fgr`.
@@ -57,6 +82,8 @@ pub(crate) fn run(args: &FgrArgs) -> anyhow::Result<ExitCode> {
         Command::Config(args) => config::run(args),
         Command::Check(args) => check::run(args),
         Command::Diff(args) => diff::run(args),
+        Command::Import(args) => import::run(args),
+        Command::Join(args) => join::run(args),
         Command::Job(args) => job::run(args),
         Command::Place(args) => place::run(args),
         Command::Report(args) => report::run(args),

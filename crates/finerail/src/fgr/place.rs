@@ -18,9 +18,11 @@ use fgr::place::{
 };
 use fgr::{Machine, read_map, read_node_table};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::{Deserialize, Serialize};
 
 use super::input::{MachineArgs, PolicyName, RuleArgs, origin, read};
 use crate::common::print_bytes;
+use crate::shard::{Shard, ShardArgs, ShardFile};
 
 /// Arguments of `finerail fgr place`.
 #[derive(clap::Args)]
@@ -63,12 +65,115 @@ pub(crate) struct PlaceArgs {
     /// Go on from this file, if there is one, and write where the search ended into it
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    #[command(flatten)]
+    share: ShardArgs,
     /// Print figures as CSV
     #[arg(long)]
     csv: bool,
     /// Write figures.csv and placements.csv (a line for each point and module) into this directory
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+}
+
+/// What all shares of a search have in common.
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    machine: String,
+    policy: String,
+    sites: usize,
+    candidates: u64,
+    seed: u64,
+}
+
+/// What a share found: figures in the order of the columns, and the blades of the modules.
+#[derive(Serialize, Deserialize)]
+struct Share {
+    start: [f64; 4],
+    points: Vec<([f64; 4], Vec<String>)>,
+    tried: u64,
+}
+
+/// Searches as another seed does, with a part of the candidates.
+fn share(args: &PlaceArgs, problem: &Problem<'_>, shard: Shard) -> anyhow::Result<ExitCode> {
+    if args.csv || args.output.is_some() || args.state.is_some() || args.seconds.is_some() {
+        bail!(
+            "--shard goes with --seed and --candidates only: it prints JSON for 'finerail merge'"
+        );
+    }
+    let part = shard.of(0..args.candidates);
+    let effort = Effort {
+        candidates: part.end - part.start,
+        seed: args.seed.wrapping_add(shard.index().into()),
+    };
+    let found = search(args, effort, problem)?;
+    if found.interrupted {
+        bail!("interrupted: the share is not whole");
+    }
+    let points = found.points.iter().map(|point| {
+        let blades = point
+            .sites
+            .iter()
+            .map(|&site| problem.sites[site as usize].blade.clone());
+        (point.figures.values(), blades.collect())
+    });
+    let result = Share {
+        start: found.start.values(),
+        points: points.collect(),
+        tried: found.tried,
+    };
+    let asked = Asked {
+        machine: problem.machine.name.clone(),
+        policy: format!("{:?}", problem.policy),
+        sites: problem.sites.len(),
+        candidates: args.candidates,
+        seed: args.seed,
+    };
+    shard.print(
+        "fgr place",
+        serde_json::to_value(asked)?,
+        serde_json::to_value(result)?,
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The points of all shares that none of another beats, as CSV with the blades of the modules.
+///
+/// # Errors
+///
+/// Results that are none of this command.
+pub(super) fn merged(file: &ShardFile) -> anyhow::Result<(String, bool)> {
+    let mut points: Vec<(Figures, Vec<String>)> = Vec::new();
+    let mut text = String::from("point,cost,balance,write,read,blades\n");
+    let mut start = None;
+    for result in file.results.values() {
+        let share: Share = serde_json::from_value(result.clone())?;
+        start = start.or(Some(share.start));
+        for (values, blades) in share.points {
+            let figures = figures_of(values);
+            if !points.iter().any(|(known, _)| known.covers(&figures)) {
+                points.retain(|(known, _)| !figures.covers(known));
+                points.push((figures, blades));
+            }
+        }
+    }
+    if let Some(start) = start {
+        writeln!(text, "{},", cells("start", &figures_of(start)).join(","))?;
+    }
+    points.sort_by(|(a, _), (b, _)| a.cost.total_cmp(&b.cost));
+    for (number, (figures, blades)) in (1..).zip(&points) {
+        let figures = cells(&format!("{number}"), figures).join(",");
+        writeln!(text, "{figures},{}", blades.join(" "))?;
+    }
+    Ok((text, true))
+}
+
+fn figures_of([cost, balance, write, read]: [f64; 4]) -> Figures {
+    Figures {
+        cost,
+        balance,
+        write,
+        read,
+    }
 }
 
 /// Runs `finerail fgr place`.
@@ -80,7 +185,14 @@ pub(crate) fn run(args: &PlaceArgs) -> anyhow::Result<ExitCode> {
         machine: &machine,
         policy,
     };
-    let found = search(args, &problem)?;
+    if let Some(shard) = args.share.shard {
+        return share(args, &problem, shard);
+    }
+    let effort = Effort {
+        candidates: args.seconds.map_or(args.candidates, |_| u64::MAX),
+        seed: args.seed,
+    };
+    let found = search(args, effort, &problem)?;
     let text = if args.csv {
         figures_csv(&found)?
     } else {
@@ -109,15 +221,11 @@ fn sites(args: &PlaceArgs, machine: &Machine) -> anyhow::Result<Vec<Site>> {
     Ok(titan_sites(&nodes, &grid, args.anywhere, &blades))
 }
 
-fn search(args: &PlaceArgs, problem: &Problem<'_>) -> anyhow::Result<Placements> {
+fn search(args: &PlaceArgs, effort: Effort, problem: &Problem<'_>) -> anyhow::Result<Placements> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let signal = signal_hook::flag::register(signal_hook::consts::SIGINT, interrupted.clone());
     let signal = signal.context("cannot listen to Ctrl-C")?;
     let bar = progress_bar(args)?;
-    let effort = Effort {
-        candidates: args.seconds.map_or(args.candidates, |_| u64::MAX),
-        seed: args.seed,
-    };
     let resume = read_state(args)?;
     let end = args
         .seconds

@@ -38,7 +38,7 @@ pub(crate) struct ReportArgs {
 /// Runs `finerail fgr report`.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let (machine, plan) = args.planning.plan()?;
-    let options = args.planning.rules.options(&machine)?;
+    let options = args.planning.rules.options(plan.dead.clone());
     let bar = ProgressBar::new_spinner().with_message("planning by every policy");
     if !io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());

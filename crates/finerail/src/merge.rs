@@ -1,0 +1,89 @@
+//! `finerail merge`: joins the shares of a sweep.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+use crate::common::{NOT_SO, print_bytes};
+use crate::shard::ShardFile;
+use crate::{fgr, sim};
+
+/// Bytes of the largest file.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// Missing shares that are named.
+const SHOWN: usize = 50;
+
+/// Arguments of `finerail merge`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Files may be joined in any order and in several steps. When every share is there, the sweep's result is
+printed as the command itself prints it. Exit code 0 then; 1 when shares are missing, which are named,
+or when the sweep found a failure; 2 for files that do not belong together.
+
+Examples:
+  finerail sim all-faults --runs 100000 --shard 0/4 > 0.json      # and 1/4, 2/4, 3/4 elsewhere
+  finerail merge *.json
+  finerail merge 0.json 1.json -o half.json; finerail merge half.json 2.json 3.json
+")]
+pub(crate) struct MergeArgs {
+    /// What commands with --shard printed, or 'finerail merge -o' wrote
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Write what was joined into this file, also when shares are missing
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Runs `finerail merge`.
+///
+/// # Errors
+///
+/// Files that cannot be read or do not belong together.
+pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
+    let mut joined: Option<ShardFile> = None;
+    for path in &args.files {
+        let name = path.display().to_string();
+        let size = fs::metadata(path)
+            .with_context(|| format!("cannot read {name}"))?
+            .len();
+        if size > MAX_BYTES {
+            bail!("{name}: {size} bytes; a file may have {MAX_BYTES}");
+        }
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+        let file = ShardFile::parse(&name, &text)?;
+        match &mut joined {
+            Some(joined) => joined.join(&name, file)?,
+            None => joined = Some(file),
+        }
+    }
+    let Some(joined) = joined else {
+        bail!("no file");
+    };
+    if let Some(path) = &args.output {
+        fs::write(path, joined.text()?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let missing = joined.missing();
+    if !missing.is_empty() {
+        let shown: Vec<String> = missing.iter().take(SHOWN).map(u32::to_string).collect();
+        let more = if missing.len() > SHOWN { ", …" } else { "" };
+        writeln!(io::stderr(), "missing shares: {}{more}", shown.join(","))?;
+        return Ok(ExitCode::from(NOT_SO));
+    }
+    let (text, holds) = match joined.command.as_str() {
+        "sim" => sim::merged(&joined)?,
+        "fgr compare" => fgr::compared(&joined)?,
+        "fgr place" => fgr::placed(&joined)?,
+        other => bail!("no command '{other}' takes shares"),
+    };
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(if holds {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_SO)
+    })
+}
