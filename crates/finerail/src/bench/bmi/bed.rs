@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use tempfile::TempDir;
 use zoid_proto::Instance;
 
-use super::limits::{Initiator, Limit};
+use super::limits::{Initiator, Limit, Tuning};
 use super::peer::{Place, Role};
 use super::task::{Done, Method, Task};
 use crate::bench::child::Peer;
@@ -23,6 +23,7 @@ pub(super) struct Bed {
     daemons: Processes,
     tcp_port: u16,
     client_cpu: Option<usize>,
+    one_core: bool,
     directory: TempDir,
 }
 
@@ -59,7 +60,12 @@ impl fmt::Display for Party {
 }
 
 /// The methods that have a daemon, in the order of `daemons` and of the last servers.
-pub(super) const WITH_DAEMON: [Method; 3] = [Method::Zoid, Method::ZeroCopy, Method::ProcessCopy];
+pub(super) const WITH_DAEMON: [Method; 4] = [
+    Method::Zoid,
+    Method::ZeroCopy,
+    Method::Spinning,
+    Method::ProcessCopy,
+];
 
 /// What several clients did at the same time.
 #[derive(Clone, Debug)]
@@ -79,13 +85,23 @@ impl Bed {
         let limits = Initiator::connect(directory.path(), limits_target.port())?;
         let mut servers = Processes(vec![limits_target]);
         let mut daemons = Processes(Vec::new());
-        for role in [Role::Daemon, Role::TrustingDaemon, Role::CopyingDaemon] {
+        for role in [
+            Role::Daemon,
+            Role::TrustingDaemon,
+            Role::SpinningDaemon,
+            Role::CopyingDaemon,
+        ] {
             daemons.0.push(start(role)?);
         }
         let tcp_server = start(Role::TcpServer)?;
         let tcp_port = tcp_server.port();
         servers.0.push(tcp_server);
-        for role in [Role::Server, Role::ZeroCopyServer, Role::ProcessCopyServer] {
+        for role in [
+            Role::Server,
+            Role::ZeroCopyServer,
+            Role::SpinningServer,
+            Role::ProcessCopyServer,
+        ] {
             servers.0.push(start(role)?);
         }
         Ok(Self {
@@ -95,6 +111,7 @@ impl Bed {
             daemons,
             tcp_port,
             client_cpu: cpus.map(|cpus| cpus.0),
+            one_core: cpus.is_some_and(|(clients, others)| clients == others),
             directory,
         })
     }
@@ -104,15 +121,21 @@ impl Bed {
         &mut self.limits
     }
 
+    /// Whether every process is on the same CPU.
+    pub(super) const fn is_one_core(&self) -> bool {
+        self.one_core
+    }
+
     /// `count` round trips or messages of a limit.
     pub(super) fn limit(
         &mut self,
         limit: Limit,
         bytes: usize,
         in_flight: u32,
+        tuning: Tuning,
         count: u64,
     ) -> anyhow::Result<Duration> {
-        let ran = self.limits.run(limit, bytes, in_flight, count);
+        let ran = self.limits.run(limit, bytes, in_flight, tuning, count);
         ran.with_context(|| format!("the limit {limit:?} of {bytes} bytes"))
     }
 

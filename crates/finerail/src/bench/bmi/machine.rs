@@ -1,14 +1,12 @@
 //! The machine's limits by themselves: what the rows are compared with, and a copy without messages.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
 use super::bed::Bed;
 use super::limits::Limit;
-use super::measure::{Effort, describe, first};
-use super::rows::{Unit, bandwidth, microseconds, size};
-use crate::bench::measure::calibrate;
+use super::measure::{Effort, describe};
+use super::plain::Plain;
+use super::rows::{Unit, size};
 use crate::bench::report::Summary;
 
 /// A limit's figures.
@@ -47,21 +45,18 @@ fn one(
     in_flight: u32,
     effort: &Effort,
 ) -> anyhow::Result<Bare> {
-    let mut run = |count| bed.limit(limit, bytes, in_flight, count);
-    let count = calibrate(first(bytes), effort.measurement, &mut run)?;
-    let (unit, figure): (Unit, fn(usize, u64, Duration) -> f64) = match limit {
-        Limit::Queue | Limit::UnixRoundTrip => {
-            (Unit::OneWay, |_, count, took| microseconds(count, took))
-        }
-        _ => (Unit::Bandwidth, bandwidth),
+    let unit = match limit {
+        Limit::Queue | Limit::UnixRoundTrip => Unit::OneWay,
+        _ => Unit::Bandwidth,
     };
-    let mut figures = Vec::new();
+    let sizes = (bytes, in_flight);
+    let mut plain = Plain::tune(bed, (limit, unit), sizes, effort.measurement)?;
     for _ in 0..effort.rounds {
-        figures.push(figure(bytes, count, run(count)?));
+        plain.measure(bed)?;
     }
     Ok(Bare {
         what: format!("{}, {in_flight} × {}", describe(limit), size(bytes)),
         unit,
-        measured: Summary::of(figures),
+        measured: Summary::of(plain.figures),
     })
 }

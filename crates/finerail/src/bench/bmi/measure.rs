@@ -7,6 +7,7 @@ use anyhow::Context;
 use super::bed::Bed;
 use super::limits::Limit;
 use super::machine;
+use super::plain::Plain;
 use super::report::{Counted, Group, Measured, PlacementReport, Row};
 use super::rows::{Subject, bandwidth, task};
 use super::task::{Method, Origin, Pattern, Task};
@@ -69,7 +70,10 @@ fn in_placement(
         let only = effort.only.as_ref();
         only.is_none_or(|words| subject.label().contains(words.as_str()))
     };
-    for subject in Subject::all(effort.short).into_iter().filter(wanted) {
+    for subject in Subject::all(effort.short, bed.is_one_core())
+        .into_iter()
+        .filter(wanted)
+    {
         rows.push(calibrated(bed, subject, effort.measurement)?);
     }
     for round in 0..effort.rounds {
@@ -85,6 +89,9 @@ fn in_placement(
         Some(_) => Vec::new(),
         None => crowds(effort.short),
     };
+    for row in &mut rows {
+        row.settle(bed, 2 * effort.rounds.max(3))?;
+    }
     for (method, bytes, clients) in crowds {
         groups.push(crowd(bed, method, bytes, clients, effort)?);
     }
@@ -101,44 +108,33 @@ pub(super) const fn first(bytes: usize) -> u64 {
 }
 
 fn calibrated(bed: &mut Bed, subject: Subject, wanted: Duration) -> anyhow::Result<Row> {
-    let Subject {
-        method,
-        task,
-        limit,
-        ..
-    } = subject;
+    let Subject { method, task, .. } = subject;
     let Task {
         bytes, in_flight, ..
     } = task;
-    let limit_count = calibrate(first(bytes), wanted, |count| {
-        bed.limit(limit, bytes, in_flight, count)
-    })?;
+    let mut plain = |limit| Plain::tune(bed, (limit, subject.unit()), (bytes, in_flight), wanted);
+    let (limit, physical) = (plain(subject.limit)?, plain(subject.physical())?);
     let count = calibrate(first(bytes), wanted, |count| {
         let done = bed.run(method, &Task { count, ..task })?;
         Ok(Duration::from_nanos(done.nanoseconds))
     })?;
-    Ok(Row::new(subject, limit_count, count))
+    Ok(Row::new(subject, limit, physical, count))
 }
 
 /// Who comes first changes from round to round, so that neither profits from the other's warmth.
 fn one_round(bed: &mut Bed, row: &mut Row, round: u16) -> anyhow::Result<()> {
-    let (limit_count, count) = (row.limit_count, row.count);
-    let Subject {
-        method,
-        task,
-        limit,
-        ..
-    } = row.subject;
-    let limit = |bed: &mut Bed| bed.limit(limit, task.bytes, task.in_flight, limit_count);
-    let method = |bed: &mut Bed| bed.run(method, &Task { count, ..task });
-    let (took, done) = if round.is_multiple_of(2) {
-        let took = limit(bed)?;
-        (took, method(bed)?)
-    } else {
-        let done = method(bed)?;
-        (limit(bed)?, done)
+    if round.is_multiple_of(2) {
+        row.measure_limits(bed)?;
+    }
+    let task = Task {
+        count: row.count,
+        ..row.subject.task
     };
-    row.push(took, done);
+    let done = bed.run(row.subject.method, &task)?;
+    row.push(done);
+    if !round.is_multiple_of(2) {
+        row.measure_limits(bed)?;
+    }
     Ok(())
 }
 

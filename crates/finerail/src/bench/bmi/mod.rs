@@ -20,6 +20,7 @@ mod machine;
 mod measure;
 mod memory;
 pub(super) mod peer;
+mod plain;
 mod report;
 mod rows;
 mod server;

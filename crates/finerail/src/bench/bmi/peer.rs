@@ -26,6 +26,17 @@ use crate::bench::peer::{end_with_standard_input, ready};
 const SEGMENT: u64 = 768 << 20;
 /// Where there is no crowd.
 const SMALL_SEGMENT: u64 = 384 << 20;
+/// Where messages are short.
+const TINY_SEGMENT: u64 = 16 << 20;
+/// How long those that spin do.
+const SPIN: Duration = Duration::from_micros(200);
+
+const fn spin(method: Method) -> Duration {
+    match method {
+        Method::Spinning => SPIN,
+        _ => Duration::ZERO,
+    }
+}
 
 /// Arguments of the hidden `finerail bench bmi-peer`.
 #[derive(Args)]
@@ -51,12 +62,16 @@ pub(super) enum Role {
     Daemon,
     /// A daemon that lets clients into its segment
     TrustingDaemon,
+    /// A daemon that spins
+    SpinningDaemon,
     /// A daemon that copies out of and into its clients' memory
     CopyingDaemon,
     /// The server at the daemon
     Server,
     /// The server at the daemon that trusts
     ZeroCopyServer,
+    /// The server at the daemon that spins
+    SpinningServer,
     /// The server at the daemon that copies
     ProcessCopyServer,
     /// The server of the tcp method
@@ -76,7 +91,9 @@ impl Place {
     /// The address of a method's server.
     pub(super) fn server(&self, method: Method) -> String {
         match method {
-            Method::Zoid | Method::ZeroCopy | Method::ProcessCopy => "zoid://".to_owned(),
+            Method::Zoid | Method::ZeroCopy | Method::Spinning | Method::ProcessCopy => {
+                "zoid://".to_owned()
+            }
             Method::Tcp => format!("tcp://127.0.0.1:{}", self.port),
         }
     }
@@ -87,6 +104,7 @@ impl Place {
             instance: self.instance(method)?,
             socket: Some(self.socket(method)),
             client_memory: ClientMemory::Allow,
+            spin: spin(method),
             ..zoid::Options::default()
         })
     }
@@ -98,8 +116,10 @@ impl Place {
             socket: Some(self.socket(method)),
             total: match method {
                 Method::ProcessCopy => SMALL_SEGMENT,
+                Method::Spinning => TINY_SEGMENT,
                 _ => SEGMENT,
             },
+            spin: spin(method),
             trust_clients: method == Method::ZeroCopy,
             client_memory: match method {
                 Method::ProcessCopy => zoidd::ClientMemory::On,
@@ -147,9 +167,11 @@ fn serve(args: &BmiPeerArgs) -> anyhow::Result<()> {
     match args.role {
         Role::Daemon => daemon(&place, Method::Zoid),
         Role::TrustingDaemon => daemon(&place, Method::ZeroCopy),
+        Role::SpinningDaemon => daemon(&place, Method::Spinning),
         Role::CopyingDaemon => daemon(&place, Method::ProcessCopy),
         Role::Server => zoid_server(&place, Method::Zoid),
         Role::ZeroCopyServer => zoid_server(&place, Method::ZeroCopy),
+        Role::SpinningServer => zoid_server(&place, Method::Spinning),
         Role::ProcessCopyServer => zoid_server(&place, Method::ProcessCopy),
         Role::TcpServer => tcp_server(),
         Role::Limits => {

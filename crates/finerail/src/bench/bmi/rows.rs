@@ -1,5 +1,6 @@
 //! What is measured: each row is a task beside a limit.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -35,6 +36,8 @@ const MIB: usize = 1 << 20;
 const UNEXPECTED_MAX: usize = 8192;
 /// Messages in flight, as long as they are not large.
 const IN_FLIGHT: u32 = 8;
+/// Messages in flight of a client that has many small ones.
+const MANY_IN_FLIGHT: u32 = 64;
 /// Bytes in flight of larger ones.
 const BYTES_IN_FLIGHT: usize = 128 << 20;
 
@@ -64,28 +67,60 @@ impl Subject {
                 Method::Tcp => Limit::TcpRoundTrip,
                 _ => Limit::QueueAndSocket,
             },
-            target: aimed.then_some(Target::AtMost(2.0)),
+            target: aimed.then_some(Target::AtMost(1.5)),
         }
     }
 
     fn stream(method: Method, pattern: Pattern, origin: Origin, bytes: usize) -> Self {
         let fitting = u32::try_from(BYTES_IN_FLIGHT / bytes.max(1)).unwrap_or(u32::MAX);
-        let with_target = matches!(method, Method::Zoid | Method::ZeroCopy);
-        let aimed = with_target && bytes >= MIB && origin == Origin::Pre;
+        let goal = match method {
+            Method::Zoid | Method::ProcessCopy => Some(0.9),
+            Method::ZeroCopy => Some(0.95),
+            Method::Spinning | Method::Tcp => None,
+        };
+        let aimed = bytes >= MIB && origin == Origin::Pre;
         Self {
             method,
             task: task(pattern, origin, bytes, fitting.clamp(1, IN_FLIGHT)),
             limit: match method {
-                Method::Zoid => Limit::UnixStream,
+                Method::Zoid | Method::Spinning => Limit::UnixStream,
                 Method::ZeroCopy | Method::ProcessCopy => Limit::Ring,
                 Method::Tcp => Limit::TcpStream,
             },
-            target: aimed.then_some(Target::AtLeast(0.8)),
+            target: goal.filter(|_| aimed).map(Target::AtLeast),
         }
     }
 
-    /// All of them, in the order of the table.
-    pub(super) fn all(short: bool) -> Vec<Self> {
+    /// An exchange where everybody spins, beside a queue that does.
+    fn spinning() -> Self {
+        Self {
+            limit: Limit::Queue,
+            // 8 µs where the queue takes 2.2.
+            target: Some(Target::AtMost(3.6)),
+            ..Self::exchange(Method::Spinning, Pattern::Exchange, WORD)
+        }
+    }
+
+    /// Many small messages of one client under way.
+    fn crowded(method: Method) -> Self {
+        let subject = Self::stream(method, Pattern::Stream, Origin::Pre, WORD);
+        Self {
+            task: task(Pattern::Stream, Origin::Pre, WORD, MANY_IN_FLIGHT),
+            target: Some(Target::AtLeast(0.7)),
+            ..subject
+        }
+    }
+
+    /// What the hardware allows: copies of as many bytes, or one round trip of a message queue.
+    pub(super) const fn physical(&self) -> Limit {
+        match self.unit() {
+            Unit::OneWay => Limit::Queue,
+            Unit::Bandwidth => Limit::Memcpy,
+        }
+    }
+
+    /// All of them, in the order of the table. On one core nobody spins: it would wait for itself.
+    pub(super) fn all(short: bool, one_core: bool) -> Vec<Self> {
         let mut subjects = Vec::new();
         for method in [Method::Zoid, Method::ZeroCopy, Method::Tcp] {
             let latencies: &[usize] = if short { &[WORD] } else { &SIZES };
@@ -108,6 +143,10 @@ impl Subject {
                     subjects.push(Self::stream(method, Pattern::Stream, Origin::Ext, bytes));
                 }
             }
+        }
+        subjects.push(Self::crowded(Method::Zoid));
+        if !one_core {
+            subjects.push(Self::spinning());
         }
         // Shorter messages take the stream there, too.
         for bytes in SHORT_SIZES {
@@ -145,14 +184,6 @@ impl Subject {
         }
     }
 
-    /// The figure of `count` messages of the limit.
-    pub(super) fn limit_figure(&self, count: u64, took: Duration) -> f64 {
-        match self.unit() {
-            Unit::OneWay => microseconds(count, took),
-            Unit::Bandwidth => bandwidth(self.task.bytes, count, took),
-        }
-    }
-
     /// The figure of `count` messages of the task.
     pub(super) fn figure(&self, count: u64, done: Done) -> f64 {
         let took = Duration::from_nanos(done.nanoseconds);
@@ -165,6 +196,14 @@ impl Subject {
 }
 
 impl Unit {
+    /// Orders figures, the best first.
+    pub(super) fn order(self, a: f64, b: f64) -> Ordering {
+        match self {
+            Self::OneWay => a.total_cmp(&b),
+            Self::Bandwidth => b.total_cmp(&a),
+        }
+    }
+
     /// A figure as people read it.
     pub(super) fn show(self, value: f64) -> String {
         let unit = self.name();
@@ -223,7 +262,7 @@ mod tests {
     #[test]
     fn every_target_of_one_client_has_a_row_in_the_short_form_too() {
         for short in [true, false] {
-            let aimed: Vec<String> = Subject::all(short)
+            let aimed: Vec<String> = Subject::all(short, false)
                 .iter()
                 .filter(|subject| subject.target.is_some())
                 .map(Subject::label)
@@ -233,6 +272,8 @@ mod tests {
                 "zoid 1 MiB, PRE_ALLOC, 8 in flight",
                 "zoid 128 MiB, PRE_ALLOC, 1 in flight",
                 "zero-copy 1 MiB, PRE_ALLOC, 8 in flight",
+                "process-copy 1 MiB, PRE_ALLOC, 8 in flight",
+                "zoid 8 B, PRE_ALLOC, 64 in flight",
             ] {
                 assert!(
                     aimed.iter().any(|label| label == wanted),
@@ -250,7 +291,5 @@ mod tests {
             ..Done::default()
         };
         assert!((subject.figure(100, done) - 40.0).abs() < 1e-9);
-        let limit = subject.limit_figure(100, Duration::from_millis(8));
-        assert!((limit - 80.0).abs() < 1e-9);
     }
 }

@@ -19,6 +19,8 @@ pub(super) enum Method {
     Zoid,
     /// The zoid method; the client copies payload into and out of the segment.
     ZeroCopy,
+    /// The zoid method; everybody looks for news for a while before sleeping.
+    Spinning,
     /// The zoid method; the daemon copies long messages out of and into the client's memory.
     ProcessCopy,
     /// Sockets between client and server.
@@ -85,7 +87,7 @@ pub(super) struct Done {
 }
 
 impl Task {
-    /// Whether posts wait for their outcome; the tcp method's never do.
+    /// Whether the client's posts wait for their outcome; the tcp method's never do.
     pub(super) const fn posts(&self) -> Setting {
         match self.pattern {
             Pattern::Stream | Pattern::UnexpectedStream => zoid::setting::PIPELINED,

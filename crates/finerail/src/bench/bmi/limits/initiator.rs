@@ -13,8 +13,8 @@ use sys::SharedMemory;
 use sys::span::Span;
 
 use super::{
-    Limit, RING_BYTES, Request, Ring, Run, SLOTS, TINY, buffers, memory_name, open_queue,
-    queue_names, receive_from_queue, send_to_queue, socket_path, write_stream,
+    Limit, RING_BYTES, Request, Ring, Run, SLOTS, Tuning, buffers, memory_name, open_queue,
+    queue_names, queue_trips, round_trips, socket_path, tuned, write_stream,
 };
 
 /// Connected to a target.
@@ -65,6 +65,7 @@ impl Initiator {
         limit: Limit,
         bytes: usize,
         in_flight: u32,
+        tuning: Tuning,
         count: u64,
     ) -> anyhow::Result<Duration> {
         let request = |run| Request {
@@ -72,6 +73,7 @@ impl Initiator {
             bytes,
             count,
             slots: in_flight as usize,
+            tuning,
         };
         match limit {
             Limit::QueueAndSocket => {
@@ -92,19 +94,23 @@ impl Initiator {
         self.unix.write_all(&request.encode())?;
         self.await_byte()?;
         let begin = Instant::now();
+        let (tuning, sources) = (request.tuning, &self.sources);
         match request.run {
-            Run::Queue => {
-                for _ in 0..request.count {
-                    send_to_queue(&self.there)?;
-                    receive_from_queue(&self.back)?;
-                }
-            }
-            Run::UnixRoundTrip => round_trips(&mut self.unix, request.count)?,
-            Run::TcpRoundTrip => round_trips(&mut self.tcp, request.count)?,
-            Run::UnixStream => write_stream(&self.unix, request, &self.sources)?,
-            Run::TcpStream => write_stream(&self.tcp, request, &self.sources)?,
-            Run::Ring => self.ring.write(request, &self.sources)?,
-            Run::Memcpy => self.ring.fill(request, &self.sources)?,
+            Run::Queue => queue_trips(&self.there, &self.back, request, true)?,
+            Run::UnixRoundTrip => tuned(&mut self.unix, tuning, |stream| {
+                Ok(round_trips(stream, request, true)?)
+            })?,
+            Run::TcpRoundTrip => tuned(&mut self.tcp, tuning, |stream| {
+                Ok(round_trips(stream, request, true)?)
+            })?,
+            Run::UnixStream => tuned(&mut self.unix, tuning, |stream| {
+                Ok(write_stream(stream, request, sources)?)
+            })?,
+            Run::TcpStream => tuned(&mut self.tcp, tuning, |stream| {
+                Ok(write_stream(stream, request, sources)?)
+            })?,
+            Run::Ring => self.ring.write(request, sources)?,
+            Run::Memcpy => self.ring.fill(request, sources)?,
         }
         self.await_byte()?;
         Ok(begin.elapsed())
@@ -123,13 +129,4 @@ impl Initiator {
         }
         self.ring.reset();
     }
-}
-
-fn round_trips(stream: &mut (impl Read + Write), count: u64) -> anyhow::Result<()> {
-    let mut message = [0x5A; TINY];
-    for _ in 0..count {
-        stream.write_all(&message)?;
-        stream.read_exact(&mut message)?;
-    }
-    Ok(())
 }

@@ -8,24 +8,30 @@
 //!   memcpy             the same copies, and nobody is told
 //! ```
 //!
-//! Everything blocks, as the methods do. The ring's reader looks at no byte, as the server of the
-//! bench does not either. A run begins with a request over the Unix socket: kind, bytes, count, slots.
+//! Each is tuned in several ways ([`Tuning`]), blocking and spinning, and the best is the limit. The
+//! ring's reader looks at no byte, as the server of the bench does not either. A run begins with a
+//! request over the Unix socket: kind, bytes, count, slots, tuning.
 
 mod initiator;
 pub(super) mod target;
+mod tuning;
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use nix::mqueue::{MQ_OFlag, MqAttr, MqdT, mq_open, mq_receive, mq_send};
+use nix::mqueue::{
+    MQ_OFlag, MqAttr, MqdT, mq_open, mq_receive, mq_remove_nonblock, mq_send, mq_set_nonblock,
+};
 use nix::sys::stat::Mode;
+use socket2::SockRef;
 use sys::Mapping;
 use sys::span::Span;
 
 pub(super) use initiator::Initiator;
+pub(super) use tuning::Tuning;
 
 /// A limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,18 +76,23 @@ struct Request {
     bytes: usize,
     count: u64,
     slots: usize,
+    tuning: Tuning,
 }
 
 /// Bytes of a request on the socket.
-const REQUEST_LEN: usize = 32;
+const REQUEST_LEN: usize = 56;
 
 impl Request {
     fn encode(self) -> [u8; REQUEST_LEN] {
+        let [wait, chunk, buffer] = self.tuning.words();
         let words = [
             self.run as u64,
             self.bytes as u64,
             self.count,
             self.slots as u64,
+            wait,
+            chunk,
+            buffer,
         ];
         let mut bytes = [0; REQUEST_LEN];
         for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
@@ -108,33 +119,154 @@ impl Request {
             bytes: usize::try_from(word(1))?,
             count: word(2),
             slots: usize::try_from(word(3))?.max(1),
+            tuning: Tuning::of_words([word(4), word(5), word(6)])?,
         })
     }
 }
 
-/// Sends `count` messages out of `slots` buffers in turn.
+/// Sends `count` messages out of `slots` buffers in turn, as many in a call as the tuning says.
 fn write_stream(stream: &impl AsFd, request: Request, sources: &[Span]) -> io::Result<()> {
-    for index in 0..request.count {
-        // Less than `slots`.
-        let source = &sources[(index % request.slots as u64) as usize];
+    let tuning = request.tuning;
+    let batch = tuning.batch.clamp(1, sources.len().max(1)) as u64;
+    let mut index = 0;
+    while index < request.count {
+        // Less than `slots`, of which a batch takes a whole part.
+        let first = (index % request.slots as u64) as usize;
+        let count = batch
+            .min(request.count - index)
+            .min((request.slots - first) as u64);
+        write_all(stream, &sources[first..first + count as usize], tuning)?;
+        index += count;
+    }
+    Ok(())
+}
+
+fn write_all(stream: &impl AsFd, sources: &[Span], tuning: Tuning) -> io::Result<()> {
+    if tuning.chunk == 0 {
+        let total = sources.iter().map(Span::len).sum();
+        let mut sent = 0;
+        while sent < total {
+            sent += tuning.insist(|| sys::span::send(stream, &[], sources, sent))?;
+        }
+        return Ok(());
+    }
+    for source in sources {
         let mut sent = 0;
         while sent < source.len() {
-            sent += sys::span::send(stream, &[], std::slice::from_ref(source), sent)?;
+            let end = source.len().min(sent + tuning.chunk);
+            let Some(piece) = source.part(sent..end) else {
+                break;
+            };
+            let piece = std::slice::from_ref(&piece);
+            sent += tuning.insist(|| sys::span::send(stream, &[], piece, 0))?;
         }
     }
     Ok(())
 }
 
-/// Receives them into as many.
+/// Receives them into as many; those of a batch into one piece of memory.
 fn read_stream(
     stream: &mut impl Read,
     request: Request,
     buffers: &mut [Vec<u8>],
 ) -> io::Result<()> {
+    if request.tuning.batch > 1 {
+        return read_batched(stream, request);
+    }
     for index in 0..request.count {
-        stream.read_exact(&mut buffers[(index % request.slots as u64) as usize])?;
+        let buffer = &mut buffers[(index % request.slots as u64) as usize];
+        read_all(stream, buffer, request.tuning)?;
     }
     Ok(())
+}
+
+fn read_all(stream: &mut impl Read, buffer: &mut [u8], tuning: Tuning) -> io::Result<()> {
+    let mut done = 0;
+    while done < buffer.len() {
+        let end = buffer.len().min(done.saturating_add(tuning.most()));
+        let room = &mut buffer[done..end];
+        match tuning.insist(|| stream.read(room))? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => done += count,
+        }
+    }
+    Ok(())
+}
+
+fn read_batched(stream: &mut impl Read, request: Request) -> io::Result<()> {
+    let mut memory = vec![0; 64 << 10];
+    let mut left = request.count * request.bytes as u64;
+    while left > 0 {
+        // At most the memory's size.
+        let room = (memory.len() as u64).min(left) as usize;
+        match request.tuning.insist(|| stream.read(&mut memory[..room]))? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => left -= count as u64,
+        }
+    }
+    Ok(())
+}
+
+/// Messages there and back, of which this end sends the first or waits for it.
+fn round_trips(stream: &mut (impl Read + Write), request: Request, first: bool) -> io::Result<()> {
+    let mut message = [0x5A; TINY];
+    for _ in 0..request.count {
+        if first {
+            stream.write_all(&message)?;
+        }
+        read_all(stream, &mut message, request.tuning)?;
+        if !first {
+            stream.write_all(&message)?;
+        }
+    }
+    Ok(())
+}
+
+/// The same through two queues.
+fn queue_trips(out: &MqdT, back: &MqdT, request: Request, first: bool) -> anyhow::Result<()> {
+    for queue in [out, back] {
+        match request.tuning.tries() {
+            true => mq_set_nonblock(queue),
+            false => mq_remove_nonblock(queue),
+        }
+        .context("cannot change a message queue")?;
+    }
+    let receive = || {
+        let mut message = [0; TINY];
+        let received = || mq_receive(back, &mut message, &mut 0).map_err(io::Error::from);
+        let len = request.tuning.insist(received)?;
+        ensure!(len == TINY, "a queue message of {len} bytes");
+        Ok(())
+    };
+    // There is room: each side has at most one message under way.
+    let send = || mq_send(out, &[0x5A; TINY], 0).context("cannot send to a message queue");
+    for _ in 0..request.count {
+        if first {
+            send()?;
+        }
+        receive()?;
+        if !first {
+            send()?;
+        }
+    }
+    Ok(())
+}
+
+/// Prepares a socket for a run and takes that back afterwards, because runs begin with blocking reads.
+fn tuned<S: AsFd, R>(
+    stream: &mut S,
+    tuning: Tuning,
+    run: impl FnOnce(&mut S) -> anyhow::Result<R>,
+) -> anyhow::Result<R> {
+    let socket = SockRef::from(&*stream);
+    if tuning.buffer > 0 {
+        // The kernel doubles what it is asked for.
+        let _as_far_as_permitted = socket.set_send_buffer_size(tuning.buffer / 2);
+    }
+    socket.set_nonblocking(tuning.tries())?;
+    let ran = run(stream);
+    SockRef::from(&*stream).set_nonblocking(false)?;
+    ran
 }
 
 fn buffers(request: Request) -> Vec<Vec<u8>> {
@@ -153,17 +285,6 @@ fn open_queue(name: &str, access: MQ_OFlag) -> anyhow::Result<MqdT> {
     let mode = Mode::S_IRUSR | Mode::S_IWUSR;
     let queue = mq_open(name, access | MQ_OFlag::O_CREAT, mode, Some(&shape));
     queue.with_context(|| format!("cannot open the message queue {name}"))
-}
-
-fn send_to_queue(queue: &MqdT) -> anyhow::Result<()> {
-    mq_send(queue, &[0x5A; TINY], 0).context("cannot send to a message queue")
-}
-
-fn receive_from_queue(queue: &MqdT) -> anyhow::Result<()> {
-    let mut message = [0; TINY];
-    let len = mq_receive(queue, &mut message, &mut 0).context("cannot receive from a queue")?;
-    ensure!(len == TINY, "a queue message of {len} bytes");
-    Ok(())
 }
 
 fn socket_path(directory: &Path) -> PathBuf {
@@ -205,11 +326,13 @@ impl Ring {
         for index in 0..request.count {
             // Counts wrap, and slots are fewer.
             let number = index as u32;
-            self.wait(READ, |read| (number.wrapping_sub(read) as usize) < slots)?;
+            self.wait(READ, request, |read| {
+                (number.wrapping_sub(read) as usize) < slots
+            })?;
             self.copy(index, slots, request.bytes, sources)?;
-            self.tell(WRITTEN, number.wrapping_add(1));
+            self.tell(WRITTEN, request, number.wrapping_add(1));
         }
-        self.wait(READ, |read| read == request.count as u32)
+        self.wait(READ, request, |read| read == request.count as u32)
     }
 
     /// Copies message `index` from its source into its slot.
@@ -231,27 +354,43 @@ impl Ring {
     fn read(&self, request: Request) -> anyhow::Result<()> {
         for index in 0..request.count {
             let number = index as u32;
-            self.wait(WRITTEN, |written| written != number)?;
-            self.tell(READ, number.wrapping_add(1));
+            self.wait(WRITTEN, request, |written| written != number)?;
+            self.tell(READ, request, number.wrapping_add(1));
         }
         Ok(())
     }
 
-    fn tell(&self, word: usize, value: u32) {
+    fn tell(&self, word: usize, request: Request, value: u32) {
         self.0.store_u32(word, value);
-        self.0.wake_word(word);
+        if !request.tuning.tries() {
+            self.0.wake_word(word);
+        }
     }
 
-    fn wait(&self, word: usize, ready: impl Fn(u32) -> bool) -> anyhow::Result<()> {
-        loop {
+    fn wait(
+        &self,
+        word: usize,
+        request: Request,
+        ready: impl Fn(u32) -> bool,
+    ) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        for tries in 0_u64.. {
             let value = self.0.load_u32(word).context("no such word")?;
             if ready(value) {
                 return Ok(());
             }
-            if !self.0.wait_word(word, value, PATIENCE)? {
-                bail!("the other end of the ring is silent");
+            let silent = if request.tuning.tries() {
+                request.tuning.pause();
+                // The clock is dear beside a try.
+                tries.is_multiple_of(4096) && begun.elapsed() > PATIENCE
+            } else {
+                !self.0.wait_word(word, value, PATIENCE)?
+            };
+            if silent {
+                break;
             }
         }
+        bail!("the other end of the ring is silent")
     }
 }
 
@@ -267,6 +406,7 @@ mod tests {
                 bytes: 1 << 27,
                 count: u64::MAX,
                 slots: 8,
+                tuning: tuning::PLAIN,
             };
             assert_eq!(Request::decode(&request.encode()).unwrap(), request);
         }

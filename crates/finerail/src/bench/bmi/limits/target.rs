@@ -11,8 +11,8 @@ use nix::mqueue::MQ_OFlag;
 use sys::SharedMemory;
 
 use super::{
-    REQUEST_LEN, RING_BYTES, Request, Ring, Run, SLOTS, TINY, buffers, memory_name, open_queue,
-    queue_names, read_stream, receive_from_queue, send_to_queue, socket_path,
+    REQUEST_LEN, RING_BYTES, Request, Ring, Run, SLOTS, buffers, memory_name, open_queue,
+    queue_names, queue_trips, read_stream, round_trips, socket_path, tuned,
 };
 use crate::bench::peer::ready;
 
@@ -40,30 +40,25 @@ pub(in crate::bench::bmi) fn serve(directory: &Path) -> anyhow::Result<()> {
             kept = buffers(request);
         }
         unix.write_all(&[0])?;
+        let tuning = request.tuning;
         match request.run {
-            Run::Queue => {
-                for _ in 0..request.count {
-                    receive_from_queue(&there)?;
-                    send_to_queue(&back)?;
-                }
-            }
-            Run::UnixRoundTrip => round_trips(&mut unix, request.count)?,
-            Run::TcpRoundTrip => round_trips(&mut tcp, request.count)?,
-            Run::UnixStream => read_stream(&mut unix, request, &mut kept)?,
-            Run::TcpStream => read_stream(&mut tcp, request, &mut kept)?,
+            Run::Queue => queue_trips(&back, &there, request, false)?,
+            Run::UnixRoundTrip => tuned(&mut unix, tuning, |stream| {
+                Ok(round_trips(stream, request, false)?)
+            })?,
+            Run::TcpRoundTrip => tuned(&mut tcp, tuning, |stream| {
+                Ok(round_trips(stream, request, false)?)
+            })?,
+            Run::UnixStream => tuned(&mut unix, tuning, |stream| {
+                Ok(read_stream(stream, request, &mut kept)?)
+            })?,
+            Run::TcpStream => tuned(&mut tcp, tuning, |stream| {
+                Ok(read_stream(stream, request, &mut kept)?)
+            })?,
             Run::Ring => ring.read(request)?,
             Run::Memcpy => {}
         }
         unix.write_all(&[0])?;
-    }
-    Ok(())
-}
-
-fn round_trips(stream: &mut (impl Read + Write), count: u64) -> anyhow::Result<()> {
-    let mut message = [0; TINY];
-    for _ in 0..count {
-        stream.read_exact(&mut message)?;
-        stream.write_all(&message)?;
     }
     Ok(())
 }
