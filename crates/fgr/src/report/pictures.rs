@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use topology::{Direction, Fabric, Grid};
 
-use crate::machine::{Group, Machine, Role};
+use crate::machine::{Group, Machine, Module, Role};
 use crate::metrics::data_modules;
 use crate::plan::Plan;
 use crate::report::layout::Layout;
@@ -259,36 +259,15 @@ fn projection(
     picture.add(format_args!(
         "<rect x=\"{left}\" y=\"{top}\" width=\"{wide:.1}\" height=\"{high:.1}\" class=\"cell\"/>"
     ));
-    for position in (0..size(across)).step_by(4) {
-        picture.text(
-            left + (position as f64 + 0.5) * step,
-            top - 6.0,
-            "small middle",
-            &position.to_string(),
-        );
-    }
-    for position in (0..size(down)).step_by(4) {
-        picture.text(
-            left - 4.0,
-            top + (position as f64 + 0.5) * step + 3.5,
-            "small end",
-            &position.to_string(),
-        );
-    }
+    scale(&mut picture, (left, top), step, (size(across), size(down)));
     for (index, module) in machine.modules.iter().enumerate() {
-        let ((x, y), colour) = (place(module.home), group_colour(machine, module.group));
-        let (radius, blade) = ((step * 0.36).max(1.5), escape(&module.blade));
-        let group = escape(&machine.groups[usize::from(module.group)].name);
-        let dot = format!(
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\" fill=\"{colour}\"><title>{blade}, group {group}</title></circle>"
+        module_dot(
+            &mut picture,
+            machine,
+            (index, module),
+            place(module.home),
+            step,
         );
-        if index < PANELS_MAX && machine.groups[usize::from(module.group)].role == Role::Data {
-            picture.add(format_args!(
-                "<a href=\"#m-{index}\" aria-label=\"{blade}\">{dot}</a>"
-            ));
-        } else {
-            picture.add(format_args!("{dot}"));
-        }
     }
     for link in tables::hottest(machine, study, HOT_LINKS) {
         hot_link(
@@ -311,6 +290,42 @@ fn projection(
             .join(" or ")
     );
     picture
+}
+
+/// Every fourth position along both sides of a projection.
+fn scale(picture: &mut Picture, (left, top): (f64, f64), step: f64, (wide, high): (usize, usize)) {
+    let middle = |position: usize| (position as f64 + 0.5) * step;
+    for position in (0..wide).step_by(4) {
+        let text = position.to_string();
+        picture.text(left + middle(position), top - 6.0, "small middle", &text);
+    }
+    for position in (0..high).step_by(4) {
+        let text = position.to_string();
+        picture.text(left - 4.0, top + middle(position) + 3.5, "small end", &text);
+    }
+}
+
+/// A router module as a dot, which leads to the module's panel where there is one.
+fn module_dot(
+    picture: &mut Picture,
+    machine: &Machine,
+    (index, module): (usize, &Module),
+    (x, y): (f64, f64),
+    step: f64,
+) {
+    let colour = group_colour(machine, module.group);
+    let (radius, blade) = ((step * 0.36).max(1.5), escape(&module.blade));
+    let group = escape(&machine.groups[usize::from(module.group)].name);
+    let dot = format!(
+        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\" fill=\"{colour}\"><title>{blade}, group {group}</title></circle>"
+    );
+    if index < PANELS_MAX && machine.groups[usize::from(module.group)].role == Role::Data {
+        picture.add(format_args!(
+            "<a href=\"#m-{index}\" aria-label=\"{blade}\">{dot}</a>"
+        ));
+    } else {
+        picture.add(format_args!("{dot}"));
+    }
 }
 
 fn hot_link(
@@ -395,26 +410,12 @@ pub(super) fn clients_of(machine: &Machine, plan: &Plan, module: u16) -> Picture
         ));
     }
     for (&which, cells) in &cells {
-        let other = &machine.modules[usize::from(which)];
-        let colour = module_colour(group, other.sub_group, other.index);
         let left = if which == module {
             0.0
         } else {
             wide * size + 20.0
         };
-        let path = runs(cells, layout.columns);
-        let blade = escape(&other.blade);
-        picture.add(format_args!(
-            "<path transform=\"translate({left:.1} {HEAD}) scale({size:.2})\" d=\"{path}\" fill=\"{colour}\"><title>{blade}</title></path>"
-        ));
-        let home = layout.cell(other.home);
-        let (x, y) = (
-            left + (home.column as f64 + 0.5) * size,
-            HEAD + (home.row as f64 + 0.5) * size,
-        );
-        picture.add(format_args!(
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" class=\"home\"/>"
-        ));
+        area(&mut picture, machine, &layout, (which, cells), (left, size));
     }
     let heirs = cells.keys().filter(|&&which| which != module);
     let heirs: Vec<&str> = heirs
@@ -430,6 +431,32 @@ pub(super) fn clients_of(machine: &Machine, plan: &Plan, module: u16) -> Picture
         }
     );
     picture
+}
+
+/// The cells that a module serves, and where the module stands.
+fn area(
+    picture: &mut Picture,
+    machine: &Machine,
+    layout: &Layout,
+    (which, cells): (u16, &[bool]),
+    (left, size): (f64, f64),
+) {
+    let module = &machine.modules[usize::from(which)];
+    let group = &machine.groups[usize::from(module.group)];
+    let colour = module_colour(group, module.sub_group, module.index);
+    let path = runs(cells, layout.columns);
+    let blade = escape(&module.blade);
+    picture.add(format_args!(
+        "<path transform=\"translate({left:.1} {HEAD}) scale({size:.2})\" d=\"{path}\" fill=\"{colour}\"><title>{blade}</title></path>"
+    ));
+    let home = layout.cell(module.home);
+    let (x, y) = (
+        left + (home.column as f64 + 0.5) * size,
+        HEAD + (home.row as f64 + 0.5) * size,
+    );
+    picture.add(format_args!(
+        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" class=\"home\"/>"
+    ));
 }
 
 /// Cells as a path, a rectangle for each run of a row.
