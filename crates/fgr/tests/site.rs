@@ -1,6 +1,7 @@
 //! The configurations of plans: what they say, that they can be read, and that they are proved or refuted.
 
 #![expect(
+    clippy::panic,
     clippy::unwrap_used,
     reason = "clippy knows only functions with #[test] as tests"
 )]

@@ -57,8 +57,8 @@ fn place_prints_points_beside_the_start_and_the_bounds_and_repeats_itself() {
     for sign in [
         "as it stands",
         "point 1",
-        "no placement below",
-        "60 placements tried",
+        "placements tried, seed 1",
+        "no proof that this is the least",
     ] {
         assert!(text.contains(sign), "{sign} in\n{text}");
     }
