@@ -11,7 +11,7 @@
 //!
 //! A candidate is scored with the clients that it has: the nodes of a vacated blade compute, and those
 //! of a taken one do not. Under the strict rule on a torus a move changes whole numbers at a few
-//! places ([`board`]); elsewhere each candidate is planned as a whole. Equal seeds give equal
+//! places (`board`); elsewhere each candidate is planned as a whole. Equal seeds give equal
 //! placements on every machine and with any number of threads: each walk has its own chance, and the
 //! walks meet after rounds of equal length. The state between two rounds is all that a search needs to
 //! go on.
