@@ -309,7 +309,7 @@ impl Node {
     ///
     /// The descriptor is unknown or exhausted. What happens to the message comes as events.
     pub fn put(&self, put: PutRequest) -> Result<(), NodeError> {
-        self.put_hinted(put, SendHints::default())
+        self.hinted_put(put, SendHints::default())
     }
 
     /// As [`Node::put`], with hints for the choice of the path.
@@ -317,7 +317,7 @@ impl Node {
     /// # Errors
     ///
     /// As there.
-    pub fn put_hinted(&self, put: PutRequest, hints: SendHints) -> Result<(), NodeError> {
+    pub fn hinted_put(&self, put: PutRequest, hints: SendHints) -> Result<(), NodeError> {
         self.shared
             .with_engine(|engine, now| Ok(engine.side.core.hinted_put(put, hints, now)?))
     }
@@ -335,7 +335,7 @@ impl Node {
     ///
     /// The descriptor is unknown, exhausted, or not writable. What happens comes as events.
     pub fn get(&self, get: GetRequest) -> Result<(), NodeError> {
-        self.get_hinted(get, SendHints::default())
+        self.hinted_get(get, SendHints::default())
     }
 
     /// As [`Node::get`], with hints for the choice of the path.
@@ -343,7 +343,7 @@ impl Node {
     /// # Errors
     ///
     /// As there.
-    pub fn get_hinted(&self, get: GetRequest, hints: SendHints) -> Result<(), NodeError> {
+    pub fn hinted_get(&self, get: GetRequest, hints: SendHints) -> Result<(), NodeError> {
         self.shared.with_engine(|engine, now| {
             let registered = engine.side.memory.registered(get.md);
             if registered.is_some_and(Registered::is_source) {

@@ -239,7 +239,7 @@ impl<'a> Call<'a> {
                 match_bits: self.address.bulk_bits,
                 offset: piece.offset,
             };
-            self.shared.node.get_hinted(get, self.hints())?;
+            self.shared.node.hinted_get(get, self.hints())?;
             tag = self.shared.next_tag();
         }
         Ok(())
@@ -290,7 +290,7 @@ impl<'a> Call<'a> {
             offset: piece.offset,
             hdr_data: u64::from(piece.index),
         };
-        self.shared.node.put_hinted(put, self.hints())?;
+        self.shared.node.hinted_put(put, self.hints())?;
         Ok(())
     }
 

@@ -221,7 +221,7 @@ impl<'a> Exchange<'a> {
             hdr_data: 0,
         };
         let hints = self.shared.silent.hints(self.shared.clock.now());
-        self.shared.node.put_hinted(put, hints)?;
+        self.shared.node.hinted_put(put, hints)?;
         Ok(())
     }
 

@@ -719,7 +719,7 @@ impl Shared {
                 hdr_data: 0,
             };
             let hints = self.silent.hints(self.clock.now());
-            self.node.put_hinted(put, hints)
+            self.node.hinted_put(put, hints)
         });
         if let Err(error) = sent {
             self.unroute(tag);

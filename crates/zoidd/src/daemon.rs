@@ -74,6 +74,8 @@ pub struct Daemon {
     lively: bool,
     beaten: Time,
     checked: Time,
+    /// How long this process did not run, and the clients lost before that, until both are reported.
+    stood_still: Option<(Duration, u64)>,
     /// Clients lost before the last check.
     lost_before: u64,
     /// Since when it drains.
@@ -182,6 +184,7 @@ impl Daemon {
             lively: false,
             beaten: Time::ZERO,
             checked: Time::ZERO,
+            stood_still: None,
             lost_before: 0,
             draining: None,
             drained: false,

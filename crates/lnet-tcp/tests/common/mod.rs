@@ -445,3 +445,9 @@ pub fn accept(node: &mut Node, listener: &TcpListener) -> Raw {
 pub fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|n| (n % 251) as u8).collect()
 }
+
+/// A CONTROL connection that a peer has made to the node.
+pub fn control(node: &mut Node) -> Raw {
+    let hello = hello(node.nid, Ctype::CONTROL);
+    Raw::establish(node, &hello)
+}

@@ -45,6 +45,8 @@ impl Daemon {
             self.checked = now;
             if unchecked >= self.options.heartbeat.max(4 * BEAT) {
                 self.resume(now, unchecked);
+            } else if let Some((standstill, before)) = self.stood_still.take() {
+                self.report_standstill(standstill, before);
             }
             self.lost_before = self.engine.counters().clients_lost;
             self.look_after_clients(now);
@@ -54,9 +56,18 @@ impl Daemon {
 
     /// After a time in which this process did not run, because it was stopped or its machine was:
     /// nobody was asked, and silence while nobody listened is nobody's fault. Clients have less patience.
+    /// Which of them have left shows by the next check.
     fn resume(&mut self, now: Time, standstill: Duration) {
-        let lost = self.engine.counters().clients_lost - self.lost_before;
         self.counters.standstills += 1;
+        self.stood_still = Some((standstill, self.lost_before));
+        for (_, client) in self.clients.iter_mut() {
+            client.heard = now;
+        }
+    }
+
+    /// Reports a standstill; `before` is the number of lost clients ahead of it.
+    fn report_standstill(&mut self, standstill: Duration, before: u64) {
+        let lost = self.engine.counters().clients_lost - before;
         self.counters.standstill_losses += lost;
         let left = self.clients.len();
         if lost > 0 {
@@ -69,9 +80,6 @@ impl Daemon {
                 ?standstill,
                 left, "this daemon did not run; no client has given it up"
             );
-        }
-        for (_, client) in self.clients.iter_mut() {
-            client.heard = now;
         }
     }
 

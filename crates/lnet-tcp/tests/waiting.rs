@@ -1,0 +1,152 @@
+//! Connections on which nothing moves, and messages that nobody waits for any more.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+mod common;
+
+use std::time::Duration;
+
+use lnet_tcp::{CloseReason, Failure};
+use lnet_types::{ProcessId, Time};
+use lnet_wire::{Ctype, HelloVersion, KsockHeader};
+
+use common::{Node, Raw, config, control, frame, hello, pattern, put, until};
+
+#[test]
+fn a_stalled_frame_closes_after_the_socket_timeout() {
+    let mut node = Node::new(config());
+    let mut raw = control(&mut node);
+    raw.write(&frame(0, &put(node.nid, node.nid, 400), &[0; 100]));
+    until(&mut node, |node| {
+        (node.upper.headers.len() == 1).then_some(())
+    });
+    node.pass(Duration::from_secs(49));
+    assert_eq!(node.open(), 1);
+    node.pass(Duration::from_secs(14));
+    assert_eq!(node.lnd.stats().closed.of(CloseReason::FrameStalled), 1);
+    assert_eq!(node.upper.received[0].1, Err(Failure::NetworkTimeout));
+}
+
+#[test]
+fn a_frame_that_goes_on_slowly_does_not_stall() {
+    let mut node = Node::new(config());
+    let mut raw = control(&mut node);
+    for byte in frame(0, &put(node.nid, node.nid, 8), &[1; 8]) {
+        raw.write(&[byte]);
+        let before = node.lnd.stats().bytes_in;
+        until(&mut node, |node| {
+            (node.lnd.stats().bytes_in > before).then_some(())
+        });
+        node.pass(Duration::from_secs(30));
+    }
+    assert_eq!(node.upper.received, [(node.upper.headers[0].2, Ok(()))]);
+    assert_eq!(node.open(), 1);
+}
+
+#[test]
+fn an_idle_connection_stays_and_gets_keepalives_at_least_ten_seconds_apart() {
+    let mut node = Node::new(config());
+    let mut raw = control(&mut node);
+    let begin = node.now;
+    let mut times: Vec<Time> = Vec::new();
+    for _ in 0..240 {
+        node.pass(Duration::from_secs(1));
+        if node.lnd.stats().keepalives_out > times.len() as u64 {
+            times.push(node.now);
+            assert_eq!(raw.expect(&mut node, 24), KsockHeader::KEEPALIVE.to_bytes());
+        }
+    }
+    assert_eq!(node.open(), 1);
+    let first = times[0] - begin;
+    assert!((30..44).contains(&first.as_secs()), "{first:?}");
+    assert!(
+        times
+            .windows(2)
+            .all(|pair| pair[1] - pair[0] >= Duration::from_secs(10))
+    );
+    assert!((5..9).contains(&times.len()), "{times:?}");
+}
+
+#[test]
+fn version_2_has_no_keepalive() {
+    let mut node = Node::new(config());
+    let mut old = hello(node.nid, Ctype::ANY);
+    old.version = HelloVersion::V2;
+    let _raw = Raw::establish(&mut node, &old);
+    node.pass(Duration::from_secs(120));
+    assert_eq!(node.lnd.stats().keepalives_out, 0);
+    assert_eq!(node.open(), 1);
+}
+
+#[test]
+fn a_peer_that_takes_nothing_is_given_up_after_the_socket_timeout() {
+    let mut node = Node::new(config());
+    let raw = control(&mut node);
+    let peer = ProcessId::lustre(hello(node.nid, Ctype::CONTROL).src_nid);
+    for _ in 0..20 {
+        node.send(peer, vec![0; 1 << 20]);
+    }
+    for _ in 0..100 {
+        node.turn();
+    }
+    let sent = node.upper.sent.len();
+    assert!(sent < 20, "the socket took everything");
+    node.pass(Duration::from_secs(49));
+    assert_eq!(node.open(), 1);
+    node.pass(Duration::from_secs(14));
+    assert_eq!(node.open(), 0);
+    assert_eq!(node.lnd.stats().closed.of(CloseReason::SendStalled), 1);
+    assert_eq!(node.upper.sent.len(), 20);
+    assert!(
+        node.upper.sent[sent..]
+            .iter()
+            .all(|it| it.1 == Err(Failure::NetworkTimeout))
+    );
+    drop(raw);
+}
+
+#[test]
+fn a_queued_message_whose_time_is_up_fails_and_the_begun_one_goes_on() {
+    let mut node = Node::new(config());
+    let _raw = control(&mut node);
+    let peer = ProcessId::lustre(hello(node.nid, Ctype::CONTROL).src_nid);
+    for _ in 0..20 {
+        let deadline = node.now + Duration::from_secs(20);
+        node.send_before(peer, vec![0; 1 << 20], deadline);
+    }
+    for _ in 0..100 {
+        node.turn();
+    }
+    let sent = node.upper.sent.len();
+    node.pass(Duration::from_secs(26));
+    assert_eq!(node.open(), 1);
+    assert_eq!(node.upper.sent.len(), 19);
+    assert!(
+        node.upper.sent[sent..]
+            .iter()
+            .all(|it| it.1 == Err(Failure::NetworkTimeout))
+    );
+}
+
+#[test]
+fn what_is_cancelled_is_read_into_nowhere_and_the_next_message_lands() {
+    let mut node = Node::new(config());
+    let mut raw = control(&mut node);
+    let header = put("10.9.9.9@tcp".parse().unwrap(), node.nid, 1000);
+    let bytes = frame(0, &header, &pattern(1000));
+    raw.write(&bytes[..500]);
+    let rx = until(&mut node, |node| Some(node.upper.headers.first()?.2));
+
+    node.lnd.cancel(rx, node.now, &mut node.upper);
+    assert_eq!(node.upper.received, [(rx, Err(Failure::LocalError))]);
+    node.lnd.cancel(rx, node.now, &mut node.upper);
+    node.upper.set_landing(rx, 0);
+    raw.write(&bytes[500..]);
+    raw.write(&bytes);
+    until(&mut node, |node| {
+        (node.upper.received.len() == 2).then_some(())
+    });
+    let (next, result) = node.upper.received[1];
+    assert_eq!(result, Ok(()));
+    assert_eq!(node.upper.landed(next), pattern(1000));
+}
