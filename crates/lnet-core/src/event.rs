@@ -16,7 +16,7 @@ pub enum EventKind {
     Reply,
     /// The ACK for our PUT arrived.
     Ack,
-    /// Our PUT or GET left, or failed to.
+    /// Our PUT or GET left, or failed to. The ACK or REPLY of a fast peer may be reported before this.
     Send,
     /// The ACK or REPLY did not come in time. The event with which the descriptor ceases follows.
     Timeout,
