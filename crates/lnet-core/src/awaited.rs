@@ -156,6 +156,10 @@ impl Core {
     }
 
     fn may_answer_for(&self, asked: &Asked, origin: &Origin) -> bool {
+        #[cfg(feature = "broken")]
+        if self.gullible {
+            return true;
+        }
         if origin.ni == NiId::LOOPBACK {
             return true;
         }

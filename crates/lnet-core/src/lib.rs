@@ -236,6 +236,9 @@ pub struct Core {
     outputs: VecDeque<Output>,
     /// The latest time that an input came at.
     latest: Time,
+    /// A defect that was ordered: answers are believed whoever sends them.
+    #[cfg(feature = "broken")]
+    gullible: bool,
 }
 
 impl Core {
@@ -264,6 +267,8 @@ impl Core {
             counters: Counters::default(),
             outputs: VecDeque::new(),
             latest: now,
+            #[cfg(feature = "broken")]
+            gullible: false,
             config,
         };
         core.open_ping_target();

@@ -38,9 +38,9 @@ pub(crate) fn make(engine: &mut Engine, change: &Change, now: Time) -> Result<()
     match change {
         Change::Globals(globals) => {
             let wanted = setup::globals(globals, &engine.options);
-            engine.side.core.change_globals(wanted, now)?;
-            let timeout = engine.side.core.globals().lnd_timeout();
-            engine.lnd.set_sock_timeout(timeout);
+            engine.stack.side.core.change_globals(wanted, now)?;
+            let timeout = engine.stack.side.core.globals().lnd_timeout();
+            engine.stack.lnd.set_sock_timeout(timeout);
             engine.kept = KeptGlobals::of(globals);
         }
         Change::DelNi { net, ni } => remove(engine, *net, Some(ni), now)?,
@@ -77,7 +77,7 @@ pub(crate) fn make(engine: &mut Engine, change: &Change, now: Time) -> Result<()
 }
 
 fn make_in_core(engine: &mut Engine, change: &Change, now: Time) -> Result<(), ConfigError> {
-    let core = &mut engine.side.core;
+    let core = &mut engine.stack.side.core;
     match change {
         Change::DelRoute { net, gateway } => core.remove_route(*net, *gateway),
         Change::AddRoute(route) => core.add_route(setup::route(route), now),
@@ -139,7 +139,7 @@ fn refuse_gateway(core: &Core, nid: Nid) -> Result<(), ConfigError> {
 }
 
 fn make_rule(engine: &mut Engine, change: &Change) -> Result<(), PolicyError> {
-    let core = &mut engine.side.core;
+    let core = &mut engine.stack.side.core;
     match change {
         Change::DelRule { index } => core.delete_rule(*index).map(|_| ()),
         Change::AddRule { index, rule } | Change::SetRule { index, rule } => {
@@ -166,6 +166,7 @@ fn remove(
 fn meant(engine: &Engine, net: Net, name: Option<&NiName>) -> Result<Vec<NiId>, ChangeError> {
     let of_net = |ni: &lnet_core::NiView| ni.nid.net() == net && ni.id != NiId::LOOPBACK;
     let there: Vec<NiId> = engine
+        .stack
         .side
         .core
         .nis()
@@ -187,7 +188,7 @@ fn meant(engine: &Engine, net: Net, name: Option<&NiName>) -> Result<Vec<NiId>, 
 
 /// Whether these settings are an interface's own, but for those that may change while it is in use.
 fn is_tuned_only(engine: &Engine, id: NiId, wanted: &NiConfig) -> bool {
-    let Some(view) = engine.side.core.nis().find(|ni| ni.id == id) else {
+    let Some(view) = engine.stack.side.core.nis().find(|ni| ni.id == id) else {
         return false;
     };
     let Some(own) = engine.configured.get(&id) else {

@@ -58,9 +58,9 @@ impl Changing<'_> {
     /// Makes changes in one step: a message sees the configuration before it or after.
     pub(crate) fn make<R>(&self, change: impl FnOnce(&mut Engine, Time) -> R) -> R {
         let made = self.node.with_engine(|engine, now| {
-            engine.side.core.hold_rules();
+            engine.stack.side.core.hold_rules();
             let made = change(engine, now);
-            engine.side.core.release_rules_in_steps();
+            engine.stack.side.core.release_rules_in_steps();
             made
         });
         self.node.bring_peers_up_to_date();

@@ -1,8 +1,8 @@
 //! A running LNet node.
 //!
-//! [`Node`] joins three parts that know nothing of each other: the state machine (`lnet-core`), the
-//! socket LND (`lnet-tcp`) and the memory that programs register. It gives them real time and one event
-//! loop, and offers programs the Portals calls: attach, bind, put, get, and queues of events.
+//! [`Node`] drives the stack (`lnet-stack`): the state machine, the socket LND and the memory that programs
+//! register. It gives the stack real time, sockets and one event loop, and offers programs the Portals calls:
+//! attach, bind, put, get, and queues of events.
 //!
 //! ```text
 //!   program threads                    the thread that drives
@@ -32,8 +32,6 @@ mod control;
 mod engine;
 mod fair;
 mod links;
-mod loopback;
-mod memory;
 mod metrics;
 mod node;
 mod options;
@@ -48,14 +46,14 @@ pub use lnet_core::{
     Errno, Event, EventKind, GetRequest, InsertPosition, MdHandle, MdOptions, PortalError,
     PutRequest, SendHints,
 };
+pub use lnet_stack::{Md, Memory, NodeEvent};
 pub use lnet_tcp::{AcceptMode, SourcePorts};
 
 pub use control::{ControlEndpoint, ControlError, ControlOptions, ReconfigureError};
-pub use memory::{Md, Memory};
 pub use metrics::{MetricsEndpoint, MetricsError, MetricsOptions};
 pub use node::{MatchEntry, Node, NodeError, ShutdownReport};
 pub use options::{NodeOptions, Progress};
 pub use ping::{PingError, PingReply};
-pub use queue::{EventQueue, NodeEvent, WaitError};
+pub use queue::{EventQueue, WaitError};
 pub use setup::StartError;
 pub use stats::NodeStats;

@@ -13,6 +13,7 @@ use lnet_core::{
     Core, GetRequest, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, PortalError, PutRequest,
     SendHints,
 };
+use lnet_stack::{Md, Memory, Registered};
 use lnet_tcp::{Sockets, Staging};
 use lnet_types::{Nid, ProcessId, Time};
 use mio::{Events, Poll, Token, Waker};
@@ -22,7 +23,6 @@ use tracing::warn;
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::fair::Fair;
-use crate::memory::{Md, Memory, Registered};
 use crate::options::{NodeOptions, Progress};
 use crate::queue::{EventQueue, QueueState};
 use crate::setup::{self, StartError};
@@ -197,6 +197,7 @@ impl Node {
     pub fn nids(&self) -> Vec<Nid> {
         let engine = self.shared.engine();
         engine
+            .stack
             .side
             .core
             .nis()
@@ -210,6 +211,7 @@ impl Node {
     pub fn primary_nid(&self) -> Nid {
         self.shared
             .engine()
+            .stack
             .side
             .core
             .primary_nid()
@@ -221,12 +223,12 @@ impl Node {
     pub fn event_queue(&self) -> EventQueue {
         let state = Arc::new(QueueState::default());
         let mut engine = self.shared.engine();
-        engine.side.queues.retain(|queue| queue.strong_count() > 0);
+        engine.queues.retain(|queue| queue.strong_count() > 0);
         if self.shared.is_stopping() {
             // Nothing begins any more that could give it an event.
             state.close();
         } else {
-            engine.side.queues.push(Arc::downgrade(&state));
+            engine.queues.push(Arc::downgrade(&state));
         }
         drop(engine);
         EventQueue::new(state, Arc::clone(&self.shared))
@@ -250,17 +252,9 @@ impl Node {
         }
         let spec = md_spec(&md)?;
         self.shared.with_engine(|engine, now| {
-            let core = &mut engine.side.core;
-            let me = core.me_attach(me_spec(entry))?;
-            let handle = core.md_attach(me, spec, now).inspect_err(|_| {
-                // The entry was made above and nobody else knows it.
-                let _gone = core.me_unlink(me, now);
-            })?;
-            engine
-                .side
-                .memory
-                .register(handle, registered(queue, md.memory));
-            Ok(handle)
+            let registered = registered(queue, md.memory);
+            let entry = me_spec(entry);
+            Ok(engine.stack.attach(entry, spec, registered, now)?)
         })
     }
 
@@ -271,14 +265,8 @@ impl Node {
     /// Memory longer than a message, options that only attached descriptors have.
     pub fn bind(&self, queue: &EventQueue, md: Md) -> Result<MdHandle, NodeError> {
         let spec = md_spec(&md)?;
-        self.shared.with_engine(|engine, _| {
-            let handle = engine.side.core.md_bind(spec)?;
-            engine
-                .side
-                .memory
-                .register(handle, registered(queue, md.memory));
-            Ok(handle)
-        })
+        self.shared
+            .with_engine(|engine, _| Ok(engine.stack.bind(spec, registered(queue, md.memory))?))
     }
 
     /// Removes a descriptor. Its queue still receives the event that says `unlinked`, with the memory:
@@ -289,7 +277,7 @@ impl Node {
     /// The descriptor is unknown or already gone.
     pub fn unlink(&self, md: MdHandle) -> Result<(), NodeError> {
         self.shared
-            .with_engine(|engine, now| Ok(engine.side.core.md_unlink(md, now)?))
+            .with_engine(|engine, now| Ok(engine.stack.side.core.md_unlink(md, now)?))
     }
 
     /// As [`Node::unlink`], and gives up what is arriving in the descriptor: a peer or router that hangs in the middle of
@@ -300,7 +288,7 @@ impl Node {
     /// The descriptor is unknown or already gone.
     pub fn cancel(&self, md: MdHandle) -> Result<(), NodeError> {
         self.shared
-            .with_engine(|engine, now| Ok(engine.side.core.md_cancel(md, now)?))
+            .with_engine(|engine, now| Ok(engine.stack.side.core.md_cancel(md, now)?))
     }
 
     /// Sends a bound descriptor's memory to a match entry of the target.
@@ -319,7 +307,7 @@ impl Node {
     /// As there.
     pub fn hinted_put(&self, put: PutRequest, hints: SendHints) -> Result<(), NodeError> {
         self.shared
-            .with_engine(|engine, now| Ok(engine.side.core.hinted_put(put, hints, now)?))
+            .with_engine(|engine, now| Ok(engine.stack.side.core.hinted_put(put, hints, now)?))
     }
 
     /// The next hop of what was sent from a descriptor, written or not, while its answer is awaited: what
@@ -345,11 +333,11 @@ impl Node {
     /// As there.
     pub fn hinted_get(&self, get: GetRequest, hints: SendHints) -> Result<(), NodeError> {
         self.shared.with_engine(|engine, now| {
-            let registered = engine.side.memory.registered(get.md);
+            let registered = engine.stack.side.memory.registered(get.md);
             if registered.is_some_and(Registered::is_source) {
                 return Err(NodeError::NotWritable);
             }
-            Ok(engine.side.core.hinted_get(get, hints, now)?)
+            Ok(engine.stack.side.core.hinted_get(get, hints, now)?)
         })
     }
 
@@ -361,7 +349,7 @@ impl Node {
     /// A portal of 64 or more.
     pub fn set_lazy(&self, portal: u32, lazy: bool) -> Result<(), NodeError> {
         self.shared.with_engine(|engine, now| {
-            let core = &mut engine.side.core;
+            let core = &mut engine.stack.side.core;
             let set = if lazy {
                 core.set_lazy(portal)
             } else {
@@ -394,7 +382,7 @@ impl Node {
 
     /// Lets the control endpoint at the core.
     pub(crate) fn with_core<R>(&self, call: impl FnOnce(&mut Core, Time) -> R) -> R {
-        self.with_engine(|engine, now| call(&mut engine.side.core, now))
+        self.with_engine(|engine, now| call(&mut engine.stack.side.core, now))
     }
 
     /// What the node has counted so far.
@@ -412,7 +400,7 @@ impl Node {
         if self.shared.is_driven_by_callers() {
             self.shared.run_until_stopped();
         }
-        let clean = self.shared.engine().side.core.is_idle();
+        let clean = self.shared.engine().stack.side.core.is_idle();
         self.shared.close();
         ShutdownReport { clean }
     }
@@ -443,13 +431,13 @@ impl Shared {
         let mut engine = self.engine();
         let now = engine.now();
         let result = call(&mut engine, now);
-        let mut more = engine.decide(now);
+        let mut more = engine.stack.decide(now);
         if self.may_defer() {
             return result;
         }
         self.deferred.store(0, Ordering::Relaxed);
         for _ in 0..JOBS_PER_CALL {
-            let Some(mut job) = engine.lnd.next_write() else {
+            let Some(mut job) = engine.stack.lnd.next_write() else {
                 break;
             };
             drop(engine);
@@ -457,11 +445,14 @@ impl Shared {
             job.run(&mut staging);
             engine = self.engine();
             let now = engine.now();
-            engine.finish(job, &mut staging, now);
-            more = engine.decide(now);
+            engine.stack.finish(job, &mut staging, now);
+            more = engine.stack.decide(now);
         }
-        more |= engine.lnd.has_work();
-        let next = engine.next_deadline().map_or(u64::MAX, Time::as_nanos);
+        more |= engine.stack.lnd.has_work();
+        let next = engine
+            .stack
+            .next_deadline()
+            .map_or(u64::MAX, Time::as_nanos);
         // A driver that is awake has the lock once more before it sleeps, and sees what is left.
         let wakes_at = self.wakes_at.load(Ordering::Acquire);
         drop(engine);
@@ -510,14 +501,13 @@ impl Shared {
                 engine.links_changed(now);
                 continue;
             }
-            let Engine { lnd, side, .. } = &mut *engine;
             if let Some((slot, readiness)) = Sockets::readiness(event, FIRST_LND_TOKEN) {
-                lnd.ready(slot, readiness, now, side);
+                engine.stack.ready(slot, readiness, now);
             }
         }
         let (mut engine, _) = self.move_bytes(engine, staging);
         // Whoever drives looks at its queue now; what is delivered from here on must keep it awake.
-        engine.side.delivered = false;
+        engine.stack.side.delivered = false;
     }
 
     /// Carries out what the core wants and moves bytes, in turns of the lock, until nothing can move or
@@ -529,19 +519,19 @@ impl Shared {
     ) -> (MutexGuard<'s, Engine>, bool) {
         for _ in 0..JOBS_PER_TURN {
             let now = engine.now();
-            let more = engine.decide(now);
-            let Some(mut job) = engine.next_job(now) else {
-                let more = engine.decide(now) || more || engine.lnd.has_work();
+            let more = engine.stack.decide(now);
+            let Some(mut job) = engine.stack.next_job(now) else {
+                let more = engine.stack.decide(now) || more || engine.stack.lnd.has_work();
                 return (engine, more);
             };
             drop(engine);
             job.run(staging);
             engine = self.engine();
             let now = engine.now();
-            engine.finish(job, staging, now);
+            engine.stack.finish(job, staging, now);
         }
         let now = engine.now();
-        engine.decide(now);
+        engine.stack.decide(now);
         (engine, true)
     }
 
@@ -581,7 +571,7 @@ impl Shared {
             return;
         }
         let engine = self.engine();
-        for queue in &engine.side.queues {
+        for queue in &engine.queues {
             if queue.upgrade().is_some_and(|queue| queue.nudge()) {
                 return;
             }
@@ -594,17 +584,18 @@ impl Shared {
         let mut engine = self.engine();
         let now = engine.now();
         self.deferred.store(0, Ordering::Relaxed);
-        engine.tick(now);
+        engine.stack.tick(now);
         let (mut engine, more) = self.move_bytes(engine, staging);
         if more {
             return Some(Duration::ZERO);
         }
-        let delivered = std::mem::take(&mut engine.side.delivered);
+        let delivered = std::mem::take(&mut engine.stack.side.delivered);
         if delivered && self.is_driven_by_callers() && limit != Some(Duration::ZERO) {
             return None;
         }
         let now = engine.now();
         let until_deadline = engine
+            .stack
             .next_deadline()
             .map(|deadline| deadline.saturating_since(now));
         let sleep = [until_deadline, limit]
@@ -641,7 +632,7 @@ impl Shared {
                 RUNNING => None,
                 stop_at => {
                     let left = Time::from_nanos(stop_at).saturating_since(self.clock.now());
-                    if left.is_zero() || self.engine().side.core.is_idle() {
+                    if left.is_zero() || self.engine().stack.side.core.is_idle() {
                         return;
                     }
                     Some(left)
@@ -656,16 +647,8 @@ impl Shared {
     fn close(&self) {
         let mut engine = self.engine();
         let now = engine.now();
-        let Engine { lnd, side, .. } = &mut *engine;
-        lnd.close_all(now, side);
-        // Nothing is under way any more, so that this ends.
-        while engine.decide(now) {}
-        for queue in engine
-            .side
-            .queues
-            .drain(..)
-            .filter_map(|queue| queue.upgrade())
-        {
+        engine.stack.close_all(now);
+        for queue in engine.queues.drain(..).filter_map(|queue| queue.upgrade()) {
             queue.close();
         }
     }
@@ -708,7 +691,7 @@ impl Drop for DriverThread {
     }
 }
 
-fn registered(queue: &EventQueue, memory: Memory) -> Registered {
+fn registered(queue: &EventQueue, memory: Memory) -> Registered<QueueState> {
     Registered::new(memory, Arc::clone(queue.state()))
 }
 

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lnet_core::{Errno, EventKind, GetRequest, MdOptions};
+use lnet_stack::{Md, NodeEvent};
 use lnet_tcp::DialFailure;
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{
@@ -10,9 +11,8 @@ use lnet_wire::{
 };
 use thiserror::Error;
 
-use crate::memory::Md;
 use crate::node::{Node, NodeError};
-use crate::queue::{EventQueue, NodeEvent, WaitError};
+use crate::queue::{EventQueue, WaitError};
 
 /// What a node answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl Node {
         let length = event.event.mlength as usize;
         let bytes = event
             .memory
-            .map(crate::memory::Memory::into_vec)
+            .map(lnet_stack::Memory::into_vec)
             .unwrap_or_default();
         read_reply(target, bytes.get(..length).unwrap_or_default(), round_trip)
     }
@@ -132,7 +132,7 @@ impl Node {
         let PingError::Failed { target, errno } = error else {
             return error;
         };
-        let failure = self.with_engine(|engine, _| engine.lnd.dial_failure(target));
+        let failure = self.with_engine(|engine, _| engine.stack.lnd.dial_failure(target));
         let errno = failure.and_then(cause).unwrap_or(errno);
         PingError::Failed { target, errno }
     }

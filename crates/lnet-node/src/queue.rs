@@ -4,20 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use lnet_core::Event;
+use lnet_stack::{EventSink, NodeEvent};
 use thiserror::Error;
 
-use crate::memory::Memory;
 use crate::node::{LONGEST_SLEEP, Shared};
-
-/// An event, and the memory of the descriptor if this was its last one.
-#[derive(Debug)]
-pub struct NodeEvent {
-    /// What happened.
-    pub event: Event,
-    /// The descriptor's memory, given back with the event that says `unlinked`.
-    pub memory: Option<Memory>,
-}
 
 /// A queue of events. Clones are handles to the same queue; any thread may wait on it.
 #[derive(Clone)]
@@ -129,10 +119,9 @@ impl EventQueue {
     }
 }
 
-impl QueueState {
-    /// Adds an event. False when the queue is full and the event is lost; the last event of a descriptor
-    /// is always taken, because it carries memory and there are no more of them than descriptors.
-    pub(crate) fn push(&self, event: NodeEvent) -> bool {
+impl EventSink for QueueState {
+    // The last event of a descriptor is always taken: it carries memory, and there are no more of them than descriptors.
+    fn push(&self, event: NodeEvent) -> bool {
         let mut inner = self.lock();
         if inner.events.len() >= EVENTS_MAX && !event.event.unlinked {
             return false;
@@ -146,7 +135,9 @@ impl QueueState {
         }
         true
     }
+}
 
+impl QueueState {
     /// No more events will come: waiters return when the queue is empty.
     pub(crate) fn close(&self) {
         self.lock().closed = true;

@@ -19,7 +19,7 @@ impl Node {
     /// As there; nothing has changed then.
     pub fn add_rule(&self, rule: Rule, before: Option<usize>) -> Result<Added, PolicyError> {
         self.changing()
-            .make(|engine, _| engine.side.core.add_rule(rule, before))
+            .make(|engine, _| engine.stack.side.core.add_rule(rule, before))
     }
 
     /// Deletes the rule with this index.
@@ -29,13 +29,13 @@ impl Node {
     /// [`PolicyError::NotFound`].
     pub fn delete_rule(&self, index: usize) -> Result<Rule, PolicyError> {
         self.changing()
-            .make(|engine, _| engine.side.core.delete_rule(index))
+            .make(|engine, _| engine.stack.side.core.delete_rule(index))
     }
 
     /// Puts another list of rules in place of the present one. When this returns, no message takes a
     /// path by the rules before.
     pub fn set_rules(&self, rules: RuleList) {
         self.changing()
-            .make(|engine, _| engine.side.core.set_rules(rules));
+            .make(|engine, _| engine.stack.side.core.set_rules(rules));
     }
 }

@@ -80,11 +80,11 @@ pub(crate) fn engine(
         engine.links.watch(&watched, LINKS);
     }
     add_interfaces(&mut engine, config, now)?;
-    if engine.side.core.primary_nid().is_none() {
+    if engine.stack.side.core.primary_nid().is_none() {
         return Err(StartError::NoNetwork);
     }
-    add_routes_and_peers(&mut engine.side.core, config, now)?;
-    engine.side.core.set_rules(config.rules.clone());
+    add_routes_and_peers(&mut engine.stack.side.core, config, now)?;
+    engine.stack.side.core.set_rules(config.rules.clone());
     Ok(engine)
 }
 
@@ -101,8 +101,8 @@ pub(crate) fn rehearsal(
     let mut engine = bare_engine(config, &options, registry, Clock::start())?;
     let now = engine.now();
     add_interfaces(&mut engine, config, now)?;
-    add_routes_and_peers(&mut engine.side.core, config, now)?;
-    engine.side.core.set_rules(config.rules.clone());
+    add_routes_and_peers(&mut engine.stack.side.core, config, now)?;
+    engine.stack.side.core.set_rules(config.rules.clone());
     Ok(engine)
 }
 
@@ -182,21 +182,21 @@ pub(crate) fn add_nis(
         engine.configured.insert(id, configured);
         tune(engine, id, ni.lnd_tunables.clone());
     }
-    engine.links.refresh(&mut engine.side.core, now);
+    engine.links.refresh(&mut engine.stack.side.core, now);
     Ok(())
 }
 
 /// Gives an interface other settings of the LND; its connections stay. A timeout that is the node's own
 /// is none of the interface's: it follows the node's.
 pub(crate) fn tune(engine: &mut Engine, id: NiId, mut lnd: LndTunables) {
-    let core = &mut engine.side.core;
+    let core = &mut engine.stack.side.core;
     let of_node = core.globals().lnd_timeout();
     let timeout = lnd.timeout.filter(|&seconds| seconds > 0).map(seconds);
     let timeout = timeout.filter(|&timeout| timeout != of_node);
     lnd.timeout = timeout.and(lnd.timeout);
     // One that is not there any more has no settings.
     let _gone = core.set_ni_lnd_timeout(id, timeout);
-    engine.lnd.tune(id, tuning(&lnd));
+    engine.stack.lnd.tune(id, tuning(&lnd));
     if let Some(configured) = engine.configured.get_mut(&id) {
         configured.lnd_tunables = lnd;
     }
@@ -214,10 +214,7 @@ fn tuning(lnd: &LndTunables) -> NiTuning {
 
 /// Takes an interface out of use and closes its connections.
 pub(crate) fn remove_ni(engine: &mut Engine, id: NiId, now: Time) {
-    let Engine { lnd, side, .. } = engine;
-    lnd.remove_ni(id, now, side);
-    // One that the core does not have is gone already.
-    let _gone = side.core.remove_ni(id, now);
+    engine.stack.remove_ni(id, now);
     engine.links.remove(id);
     engine.configured.remove(&id);
 }
@@ -246,8 +243,8 @@ fn add_interface(
         nid,
         tunables: tunables(ni),
     };
-    let id = engine.side.core.add_ni(added, now)?;
-    let serving = engine.lnd.add_ni(LndNi {
+    let id = engine.stack.side.core.add_ni(added, now)?;
+    let serving = engine.stack.lnd.add_ni(LndNi {
         ni: id,
         nid,
         tuning: tuning(&ni.lnd_tunables),
@@ -255,7 +252,7 @@ fn add_interface(
     });
     if let Err(error) = serving {
         // The core got it just now.
-        let _gone = engine.side.core.remove_ni(id, now);
+        let _gone = engine.stack.side.core.remove_ni(id, now);
         return Err(error.into());
     }
     Ok(id)

@@ -124,7 +124,7 @@ pub struct SocklndStats {
 
 impl NodeStats {
     pub(crate) fn of(engine: &Engine) -> Self {
-        let core = &engine.side.core;
+        let core = &engine.stack.side.core;
         let counters = core.counters();
         let drops = DropReason::ALL.map(|reason| (reason, counters.dropped(reason)));
         let failures = MessageStatus::ALL.map(|status| (status, counters.ended(status)));
@@ -152,17 +152,17 @@ impl NodeStats {
             resend_count: counters.resend_count,
             successful_resends: counters.successful_resends,
             failed_resends: counters.failed_resends,
-            events_lost: engine.side.events_lost,
+            events_lost: engine.stack.side.events_lost,
             msgs_max: counters.msgs_max,
             nis: nis(engine),
-            router_buffer_bytes: engine.side.memory.router_bytes(),
+            router_buffer_bytes: engine.stack.side.memory.router_bytes(),
             socklnd: socklnd(engine),
         }
     }
 }
 
 fn nis(engine: &Engine) -> Vec<NiStats> {
-    let nis = engine.side.core.nis();
+    let nis = engine.stack.side.core.nis();
     nis.map(|ni| NiStats {
         nid: ni.nid.to_string(),
         up: ni.up,
@@ -175,7 +175,7 @@ fn nis(engine: &Engine) -> Vec<NiStats> {
 }
 
 fn socklnd(engine: &Engine) -> SocklndStats {
-    let stats = engine.lnd.stats();
+    let stats = engine.stack.lnd.stats();
     SocklndStats {
         frames_in: stats.frames_in,
         frames_out: stats.frames_out,

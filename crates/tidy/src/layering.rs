@@ -9,7 +9,7 @@ use crate::workspace::{Package, Workspace};
 
 /// The house: every crate, lowest first, with the crates of this workspace that its library may
 /// use. Tests may use more, because they ship with nothing.
-const EDGES: [(&str, &[&str]); 32] = [
+const EDGES: [(&str, &[&str]); 34] = [
     ("lnet-types", &[]),
     ("finerail-sys", &[]),
     ("lnet-testkit", &["finerail-sys"]),
@@ -34,8 +34,20 @@ const EDGES: [(&str, &[&str]); 32] = [
     ),
     ("lnet-capture", &["lnet-wire", "lnet-types"]),
     (
+        "lnet-stack",
+        &[
+            "lnd",
+            "lnet-core",
+            "lnet-tcp",
+            "lnet-wire",
+            "lnet-types",
+            "finerail-sys",
+        ],
+    ),
+    (
         "lnet-node",
         &[
+            "lnet-stack",
             "lnd",
             "lnet-control",
             "lnet-policy",
@@ -98,6 +110,19 @@ const EDGES: [(&str, &[&str]); 32] = [
             "topology",
         ],
     ),
+    (
+        "lnet-stack-sim",
+        &[
+            "lnet-sim",
+            "lnet-stack",
+            "lnd",
+            "lnet-core",
+            "lnet-tcp",
+            "lnet-wire",
+            "lnet-types",
+            "finerail-sys",
+        ],
+    ),
     ("bmi", &["finerail-sys"]),
     ("zoid-proto", &[]),
     ("zbmi", &["zoid-proto"]),
@@ -112,6 +137,7 @@ const EDGES: [(&str, &[&str]); 32] = [
             "lnet-explain",
             "lnet-lint",
             "lnet-sim",
+            "lnet-stack-sim",
             "lnet-policy",
             "bmi",
             "zoid",

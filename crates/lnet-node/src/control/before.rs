@@ -65,7 +65,7 @@ impl Before {
     /// pages.
     pub(super) fn look(node: &Node, concerned: &Concerned) -> Self {
         let (document, rules) = node.with_engine(|engine, _| {
-            let rules = engine.side.core.rules().clone();
+            let rules = engine.stack.side.core.rules().clone();
             (show::without_peers(engine), rules)
         });
         let (config, _) = document.config();

@@ -196,7 +196,7 @@ fn make_all(
     for change in changes {
         if are_prepared && is_of_rules(change) {
             if let Some(rules) = rules.take() {
-                engine.side.core.set_rules(rules);
+                engine.stack.side.core.set_rules(rules);
             }
             continue;
         }
@@ -218,7 +218,7 @@ fn is_of_rules(change: &Change) -> bool {
 /// Back to the configuration before. What was there a moment ago can be there again, unless the
 /// machine has changed meanwhile.
 fn undo(engine: &mut Engine, former: &Config, concerned: &Concerned, now: Time) {
-    let core = &engine.side.core;
+    let core = &engine.stack.side.core;
     let (config, _) = show::without_peers(engine).config();
     let present = Config {
         peers: before::peers_now(core, concerned),

@@ -29,7 +29,7 @@ const ROUTES_PER_PIECE: usize = 4096;
 /// Sends everything that there is.
 pub(super) fn tell(node: &Node, send: Pieces<'_>) -> io::Result<Reply> {
     let (whole, nis, routes) = node.with_engine(|engine, now| {
-        let core = &engine.side.core;
+        let core = &engine.stack.side.core;
         let nis: Vec<NiView> = core.nis().filter(|ni| ni.id != NiId::LOOPBACK).collect();
         let routes: Vec<RouteView> = core.routes().collect();
         (whole(engine, now), nis, routes)
@@ -62,7 +62,7 @@ fn piece(part: &Part) -> io::Result<Reply> {
 }
 
 fn whole(engine: &Engine, now: Time) -> NodeNumbers {
-    let core = &engine.side.core;
+    let core = &engine.stack.side.core;
     let counters = core.counters();
     let failed = MessageStatus::ALL
         .into_iter()
@@ -83,10 +83,10 @@ fn whole(engine: &Engine, now: Time) -> NodeNumbers {
         resends_failed: counters.failed_resends,
         response_timeouts: counters.response_timeout_count,
         failures: failed.map(|status| counters.ended(status)).sum(),
-        events_lost: engine.side.events_lost,
+        events_lost: engine.stack.side.events_lost,
         under_way: counters.msgs_alloc,
         resend_queue: core.census().resending as u64,
-        connections: engine.lnd.stats().connections_open,
+        connections: engine.stack.lnd.stats().connections_open,
         pools: core.router_pools().map(of_pool).into(),
     }
 }

@@ -114,7 +114,7 @@ fn remember(node: &Node, answer: &PingReply) -> Result<(), i32> {
     let nids: Vec<Nid> = answer.nis.iter().map(|ni| ni.nid).collect();
     let says_so = answer.features.contains(PingFeatures::MULTI_RAIL);
     let added = node.changing().make(|engine, _| {
-        let core = &mut engine.side.core;
+        let core = &mut engine.stack.side.core;
         let known = core.peer_with(answer.primary_nid);
         let configured = known.is_some_and(|peer| peer.configured && peer.multi_rail);
         core.add_peer(answer.primary_nid, &nids, says_so || configured)

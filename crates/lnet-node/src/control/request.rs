@@ -210,16 +210,16 @@ fn export(node: &Node, backup: bool, send: Pieces<'_>) -> io::Result<Reply> {
         }
     };
     let before_peers = node.with_engine(|engine: &mut Engine, _| Document {
-        routes: show::routes(&engine.side.core, RouteFilter::default()).routes,
+        routes: show::routes(&engine.stack.side.core, RouteFilter::default()).routes,
         ..show::nets(engine, None)
     });
     send(Reply::Text(limit(before_peers).to_yaml()))?;
     peers(node, limit, send)?;
     let after_peers = node.with_engine(|engine, _| Document {
-        udsp: show::rules(&engine.side.core, None).udsp,
+        udsp: show::rules(&engine.stack.side.core, None).udsp,
         globals: show::globals(engine).globals,
         derived: show::globals(engine).derived,
-        ..show::routing(&engine.side.core)
+        ..show::routing(&engine.stack.side.core)
     });
     Ok(text(limit(after_peers)))
 }

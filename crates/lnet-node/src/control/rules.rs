@@ -56,7 +56,7 @@ fn replace(engine: &mut Engine, seen: u32, block: &RuleBlock) -> Result<(), Refu
     if seen != ANY && seen != now {
         return Err(Refused::Stale { seen, now });
     }
-    let core = &mut engine.side.core;
+    let core = &mut engine.stack.side.core;
     let mut rules = core.rules().clone();
     rules.load(block)?;
     core.set_rules(rules);
@@ -68,7 +68,7 @@ pub(super) fn change(node: &Node, change: &RuleChange) -> Reply {
     let (verb, done) = match change {
         RuleChange::Add { rule, idx } => ("add", add_rule(node, rule, *idx)),
         RuleChange::Del { idx } => {
-            let gone = |engine: &mut Engine, _| delete(&mut engine.side.core, *idx);
+            let gone = |engine: &mut Engine, _| delete(&mut engine.stack.side.core, *idx);
             ("del", node.changing().make(gone))
         }
     };
@@ -91,7 +91,7 @@ fn add_rule(node: &Node, rule: &UdspRule, idx: Option<u32>) -> Result<(), Policy
     };
     let rule = Rule::from_text(&text, Profile::Design)?;
     let before = idx.map(|idx| idx as usize);
-    let added = |engine: &mut Engine, _| engine.side.core.add_rule(rule, before);
+    let added = |engine: &mut Engine, _| engine.stack.side.core.add_rule(rule, before);
     node.changing().make(added).map(|_| ())
 }
 
@@ -108,7 +108,7 @@ fn delete(core: &mut Core, idx: Option<u32>) -> Result<(), PolicyError> {
 /// `IOC_LIBCFS_GET_RULES`: the rules of the type that the body names.
 pub(super) fn list(node: &Node, wanted: &[u8]) -> serde_json::Result<Answer> {
     let (rules, generation) =
-        node.with_engine(|engine, _| (engine.side.core.rules().clone(), generation(engine)));
+        node.with_engine(|engine, _| (engine.stack.side.core.rules().clone(), generation(engine)));
     let number = <[u8; 4]>::try_from(wanted).map(u32::from_le_bytes);
     let Some(rule_type) = number.ok().and_then(RuleType::from_number) else {
         let descr = "the body is not the number of a rule type".to_owned();
@@ -124,7 +124,7 @@ const ANY: u32 = 0;
 /// Changes with every change of the list, and from one life of the node to the next, so that a
 /// generation seen in an earlier life is none of this one's. Never [`ANY`].
 fn generation(engine: &Engine) -> u32 {
-    let changes = engine.side.core.rule_changes();
+    let changes = engine.stack.side.core.rule_changes();
     let number = engine.incarnation.wrapping_add(changes) % u64::from(u32::MAX);
     // A remainder of this division is less than the largest u32.
     number as u32 + 1

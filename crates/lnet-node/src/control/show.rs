@@ -18,7 +18,7 @@ use crate::engine::Engine;
 
 /// Local nets in the order of their creation, loopback first; only `only` if given.
 pub(super) fn nets(engine: &Engine, only: Option<Net>) -> Document {
-    let core = &engine.side.core;
+    let core = &engine.stack.side.core;
     let mut nets: Vec<NetShow> = Vec::new();
     for view in core.nis() {
         let net = view.nid.net();
@@ -119,7 +119,7 @@ pub(super) fn routing(core: &Core) -> Document {
 
 /// Node-wide parameters.
 pub(super) fn globals(engine: &Engine) -> Document {
-    let (own, kept) = (engine.side.core.globals(), engine.kept);
+    let (own, kept) = (engine.stack.side.core.globals(), engine.kept);
     let seconds = |time: std::time::Duration| u32::try_from(time.as_secs()).ok();
     Document {
         globals: Globals {
@@ -212,7 +212,7 @@ pub(super) fn peer_list(page: Document) -> Document {
 
 /// What an import would need to make a node like this one, but for its peers and rules.
 pub(super) fn without_peers(engine: &Engine) -> Document {
-    let core = &engine.side.core;
+    let core = &engine.stack.side.core;
     Document {
         nets: nets(engine, None).nets,
         routes: routes(core, RouteFilter::default()).routes,

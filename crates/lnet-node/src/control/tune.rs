@@ -19,7 +19,12 @@ pub(super) fn carry_out(node: &Node, tune: &Tune) -> Reply {
     let done = which(tune).and_then(|(net, nid)| {
         let tunables = tunables(tune)?;
         let tuned = node.changing().make(|engine, _| {
-            let nis = engine.side.core.nis().filter(|ni| ni.id != NiId::LOOPBACK);
+            let nis = engine
+                .stack
+                .side
+                .core
+                .nis()
+                .filter(|ni| ni.id != NiId::LOOPBACK);
             let nis = nis.filter(|ni| net.is_none_or(|net| net == ni.nid.net()));
             let nis = nis.filter(|ni| nid.is_none_or(|nid| nid == ni.nid));
             let meant: Vec<NiId> = nis.map(|ni| ni.id).collect();

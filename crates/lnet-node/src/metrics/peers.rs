@@ -75,7 +75,7 @@ impl PeerNis {
 
 fn page(node: &Node, from: PeerCursor) -> (Vec<PeerView>, Option<PeerCursor>) {
     let engine = node.shared.engine();
-    engine.side.core.peer_page(from, PEERS_PER_PAGE)
+    engine.stack.side.core.peer_page(from, PEERS_PER_PAGE)
 }
 
 /// Those with series of their own, and the rest of the page on which they became too many.

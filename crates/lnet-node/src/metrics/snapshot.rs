@@ -52,7 +52,7 @@ impl Snapshot {
 
 impl Copied {
     fn of(engine: &Engine, routes_max: usize) -> Self {
-        let core = &engine.side.core;
+        let core = &engine.stack.side.core;
         let (mut routes, mut up) = (0, 0);
         let mut shown = Vec::new();
         for route in core.routes() {
@@ -66,9 +66,9 @@ impl Copied {
             node: NodeNumbers {
                 counters: core.counters().clone(),
                 census: core.census(),
-                socklnd: engine.lnd.stats().clone(),
-                events_lost: engine.side.events_lost,
-                router_buffer_bytes: engine.side.memory.router_bytes(),
+                socklnd: engine.stack.lnd.stats().clone(),
+                events_lost: engine.stack.side.events_lost,
+                router_buffer_bytes: engine.stack.side.memory.router_bytes(),
                 routes,
                 routes_up: up,
                 peer_nis: 0,

@@ -29,7 +29,7 @@ fn half_well() -> Node {
     let node = started();
     let half = Health::new(500).unwrap();
     let set = node.shared.with_engine(|engine, now| {
-        let done = engine.side.core.set_ni_health(NiId(1), half, now);
+        let done = engine.stack.side.core.set_ni_health(NiId(1), half, now);
         assert_eq!(done, Ok(()));
         Ok(())
     });
@@ -39,7 +39,7 @@ fn half_well() -> Node {
 
 fn health(node: &Node) -> Health {
     let engine = node.shared.engine();
-    let ni = engine.side.core.nis().nth(1).unwrap();
+    let ni = engine.stack.side.core.nis().nth(1).unwrap();
     ni.health.health
 }
 
@@ -71,10 +71,10 @@ fn a_turn_ends_however_much_the_core_wants() {
     let mut engine = node.shared.engine();
     let now = engine.now();
     for _ in 0..5000 {
-        engine.side.core.put(put, now).unwrap();
+        engine.stack.side.core.put(put, now).unwrap();
     }
     let mut turns = 1;
-    while engine.decide(now) {
+    while engine.stack.decide(now) {
         turns += 1;
     }
     assert!(

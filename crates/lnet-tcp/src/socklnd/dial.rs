@@ -381,6 +381,10 @@ impl<N: Network> Socklnd<N> {
         self.next_serial += 1;
         let mut connection = Connection::new(handshake.stream, self.next_serial, terms, now);
         connection.peer_closed = handshake.peer_closed;
+        #[cfg(feature = "broken")]
+        {
+            connection.deaf = self.deaf;
+        }
         self.slots[slot] = Slot::Connection(Box::new(connection));
         self.stats.connections_open += 1;
         self.welcome(slot, peer, is_first, now, upper);

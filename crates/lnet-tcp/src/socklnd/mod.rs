@@ -90,6 +90,9 @@ pub struct Socklnd<N: Network = Sockets> {
     random: SplitMix64,
     log: LogLimiter,
     stats: SocklndStats,
+    /// A defect that was ordered, for the connections made from now on.
+    #[cfg(feature = "broken")]
+    deaf: bool,
 }
 
 /// What is ready under this number. Boxes keep the table small when most slots are idle connections.
@@ -136,7 +139,15 @@ impl<N: Network> Socklnd<N> {
             random: SplitMix64(seed),
             log: LogLimiter::default(),
             stats: SocklndStats::default(),
+            #[cfg(feature = "broken")]
+            deaf: false,
         }
+    }
+
+    /// Makes connections forget readiness that is told while one of their reads is under way.
+    #[cfg(feature = "broken")]
+    pub fn forget_news_during_reads(&mut self) {
+        self.deaf = true;
     }
 
     /// Adds an interface and listens on its address, unless the configuration says to accept nobody.

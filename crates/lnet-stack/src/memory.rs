@@ -13,8 +13,6 @@ use lnet_tcp::Source;
 use rustc_hash::FxHashMap;
 use sys::span::Span;
 
-use crate::queue::QueueState;
-
 /// Memory that a program lends to the node until the descriptor's last event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Memory {
@@ -126,14 +124,16 @@ enum Lent {
     Sink(Span),
 }
 
-/// A registered descriptor: its memory, and the queue for its events.
-pub(crate) struct Registered {
+/// A registered descriptor: its memory, and the sink for its events.
+pub struct Registered<Q> {
     memory: Lent,
-    pub(crate) queue: Arc<QueueState>,
+    pub(crate) queue: Arc<Q>,
 }
 
-impl Registered {
-    pub(crate) fn new(memory: Memory, queue: Arc<QueueState>) -> Self {
+impl<Q> Registered<Q> {
+    /// Memory that a descriptor has from now on.
+    #[must_use]
+    pub fn new(memory: Memory, queue: Arc<Q>) -> Self {
         let memory = match memory {
             Memory::Source(bytes) => Lent::Source(bytes),
             Memory::Sink(vector) => Lent::Sink(vector.into()),
@@ -150,28 +150,46 @@ impl Registered {
     }
 
     /// True when nothing can be received into it.
-    pub(crate) fn is_source(&self) -> bool {
+    #[must_use]
+    pub fn is_source(&self) -> bool {
         matches!(self.memory, Lent::Source(_))
     }
 }
 
-/// All memory the engine may move payload into or out of, except the core's own buffers.
-#[derive(Default)]
-pub(crate) struct MemoryTable {
-    descriptors: FxHashMap<MdHandle, Registered>,
+/// All memory that payload may move into or out of, except the core's own buffers.
+pub struct MemoryTable<Q> {
+    descriptors: FxHashMap<MdHandle, Registered<Q>>,
     router: RouterMemory,
 }
 
-impl MemoryTable {
-    pub(crate) fn register(&mut self, md: MdHandle, registered: Registered) {
+impl<Q> Default for MemoryTable<Q> {
+    fn default() -> Self {
+        Self {
+            descriptors: FxHashMap::default(),
+            router: RouterMemory::default(),
+        }
+    }
+}
+
+impl<Q> MemoryTable<Q> {
+    /// Lends the memory to a descriptor that the core has just made.
+    pub fn register(&mut self, md: MdHandle, registered: Registered<Q>) {
         self.descriptors.insert(md, registered);
     }
 
-    pub(crate) fn registered(&self, md: MdHandle) -> Option<&Registered> {
+    /// What a descriptor has.
+    #[must_use]
+    pub fn registered(&self, md: MdHandle) -> Option<&Registered<Q>> {
         self.descriptors.get(&md)
     }
 
-    pub(crate) fn release(&mut self, md: MdHandle) -> Option<Registered> {
+    /// Descriptors that have memory.
+    #[must_use]
+    pub fn lent(&self) -> usize {
+        self.descriptors.len()
+    }
+
+    pub(crate) fn release(&mut self, md: MdHandle) -> Option<Registered<Q>> {
         self.descriptors.remove(&md)
     }
 
@@ -190,7 +208,7 @@ impl MemoryTable {
     pub(crate) fn landing(&self, md: MdHandle, range: Range<usize>) -> Option<Span> {
         match &self.descriptors.get(&md)?.memory {
             Lent::Sink(span) => span.part(range),
-            // The engine refuses descriptors whose options would need a source to be written.
+            // The node refuses descriptors whose options would need a source to be written.
             Lent::Source(_) => None,
         }
     }
@@ -201,7 +219,8 @@ impl MemoryTable {
     }
 
     /// Bytes of router buffers allocated so far.
-    pub(crate) fn router_bytes(&self) -> u64 {
+    #[must_use]
+    pub fn router_bytes(&self) -> u64 {
         self.router.allocated
     }
 }

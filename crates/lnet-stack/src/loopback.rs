@@ -5,13 +5,14 @@ use lnet_tcp::Source;
 use lnet_types::{Nid, ProcessId, Time};
 use rustc_hash::FxHashMap;
 
-use crate::engine::Side;
+use crate::event::EventSink;
+use crate::stack::Side;
 
 /// Messages that wait at a lazy portal of this node, as others wait in a socket.
 pub(crate) type Parked = FxHashMap<RxId, Transmit>;
 
 /// Carries one message from the core back into the core.
-pub(crate) fn carry(side: &mut Side, transmit: Transmit, now: Time) {
+pub(crate) fn carry<Q: EventSink>(side: &mut Side<Q>, transmit: Transmit, now: Time) {
     let from = ProcessId {
         nid: Nid::LOOPBACK,
         pid: transmit.header.src_pid,
@@ -31,7 +32,12 @@ pub(crate) fn carry(side: &mut Side, transmit: Transmit, now: Time) {
 }
 
 /// Continues a parked message; false when `rx` is not one of loopback's.
-pub(crate) fn resume(side: &mut Side, rx: RxId, landing: Option<Landing>, now: Time) -> bool {
+pub(crate) fn resume<Q: EventSink>(
+    side: &mut Side<Q>,
+    rx: RxId,
+    landing: Option<Landing>,
+    now: Time,
+) -> bool {
     let Some(transmit) = side.parked.remove(&rx) else {
         return false;
     };
@@ -40,7 +46,13 @@ pub(crate) fn resume(side: &mut Side, rx: RxId, landing: Option<Landing>, now: T
 }
 
 /// Memory to memory is a copy that cannot be saved: both ends are buffers of this node.
-fn deliver(side: &mut Side, rx: RxId, landing: Option<Landing>, transmit: &Transmit, now: Time) {
+fn deliver<Q: EventSink>(
+    side: &mut Side<Q>,
+    rx: RxId,
+    landing: Option<Landing>,
+    transmit: &Transmit,
+    now: Time,
+) {
     let landing = landing.and_then(|landing| side.landing(rx, landing));
     let source = transmit.payload.and_then(|payload| side.source(payload));
     if let (Some(landing), Some(source)) = (landing, source) {

@@ -1,0 +1,337 @@
+//! Core, LND and memory, and what carries the outputs of one to the others.
+//!
+//! [`Stack::decide`] is the heart: it carries the core's outputs to the LND, the event sinks and loopback.
+//! Every call that may make the core produce outputs is followed by it. It ends after so many outputs, however
+//! many there are: what is left is another turn, behind whoever waits. Bytes move between
+//! [`Stack::next_job`] and [`Stack::finish`], when nobody has the stack.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lnd::{Disposition, Failure, NiId, RxId, TxId, Upper};
+use lnet_core::{
+    Core, CoreBuffer, Event, Landing, MdHandle, MdSpec, MeSpec, MessageStatus, Output, Payload,
+    Place, PortalError, Transmit, Verdict,
+};
+use lnet_tcp::{Job, Network, Readiness, SendRequest, Socklnd, Source, Staging};
+use lnet_types::{ProcessId, Time};
+use lnet_wire::Header;
+use rustc_hash::FxHashMap;
+use sys::span::Span;
+use tracing::{debug, info};
+
+use crate::event::{EventSink, NodeEvent};
+use crate::loopback::{self, Parked};
+use crate::memory::{MemoryTable, Registered};
+
+/// Core, LND and memory. Times that are given to its calls must not go backwards.
+pub struct Stack<N: Network, Q> {
+    /// The socket LND.
+    pub lnd: Socklnd<N>,
+    /// What the LND calls back into.
+    pub side: Side<Q>,
+    outputs_max: u32,
+}
+
+/// Outputs of the core that one turn carries out: a fraction of a millisecond, after which whoever waits
+/// for the lock has it.
+pub const OUTPUTS_PER_TURN: u32 = 1024;
+
+/// The stack without the LND: what the LND calls back into.
+pub struct Side<Q> {
+    /// The node as a state machine.
+    pub core: Core,
+    /// The memory behind descriptors and router buffers.
+    pub memory: MemoryTable<Q>,
+    /// An event was delivered since this was last cleared.
+    pub delivered: bool,
+    /// Events that were lost because their sink was full.
+    pub events_lost: u64,
+    pub(crate) parked: Parked,
+    /// What is received for a buffer of the core's, which is copied there when it is whole.
+    for_core: FxHashMap<RxId, (CoreBuffer, Span)>,
+}
+
+impl<N: Network, Q: EventSink> Stack<N, Q> {
+    /// A stack without interfaces.
+    pub fn new(lnd: Socklnd<N>, core: Core) -> Self {
+        let side = Side {
+            core,
+            memory: MemoryTable::default(),
+            delivered: false,
+            events_lost: 0,
+            parked: Parked::default(),
+            for_core: FxHashMap::default(),
+        };
+        Self {
+            lnd,
+            side,
+            outputs_max: OUTPUTS_PER_TURN,
+        }
+    }
+
+    /// Carries out what the core wants, for one turn. True when something is left for the next one.
+    pub fn decide(&mut self, now: Time) -> bool {
+        for _ in 0..self.outputs_max {
+            let Some(output) = self.side.core.poll_output() else {
+                return false;
+            };
+            self.carry_out(output, now);
+        }
+        true
+    }
+
+    /// Attaches a descriptor behind a match entry of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Core::me_attach`] and [`Core::md_attach`]; the entry is gone then.
+    pub fn attach(
+        &mut self,
+        entry: MeSpec,
+        md: MdSpec,
+        registered: Registered<Q>,
+        now: Time,
+    ) -> Result<MdHandle, PortalError> {
+        let core = &mut self.side.core;
+        let me = core.me_attach(entry)?;
+        let handle = core.md_attach(me, md, now).inspect_err(|_| {
+            // The entry was made above and nobody else knows it.
+            let _gone = core.me_unlink(me, now);
+        })?;
+        self.side.memory.register(handle, registered);
+        Ok(handle)
+    }
+
+    /// Binds a descriptor.
+    ///
+    /// # Errors
+    ///
+    /// As [`Core::md_bind`].
+    pub fn bind(&mut self, md: MdSpec, registered: Registered<Q>) -> Result<MdHandle, PortalError> {
+        let handle = self.side.core.md_bind(md)?;
+        self.side.memory.register(handle, registered);
+        Ok(handle)
+    }
+
+    /// Takes the news that something may be done in a slot of the LND.
+    pub fn ready(&mut self, slot: usize, readiness: Readiness, now: Time) {
+        self.lnd.ready(slot, readiness, now, &mut self.side);
+    }
+
+    /// The next bytes to be moved; then comes [`Stack::finish`].
+    pub fn next_job(&mut self, now: Time) -> Option<Job<N::Stream>> {
+        self.lnd.next_job(now, &mut self.side)
+    }
+
+    /// Takes note of the bytes that were moved.
+    pub fn finish(&mut self, job: Job<N::Stream>, staging: &mut Staging, now: Time) {
+        self.lnd.finish(job, staging, now, &mut self.side);
+    }
+
+    /// Runs what is due.
+    pub fn tick(&mut self, now: Time) {
+        self.side.core.tick(now);
+        self.lnd.tick(now, &mut self.side);
+    }
+
+    /// When [`Stack::tick`] has something to do next.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let deadlines = [self.side.core.next_deadline(), self.lnd.next_deadline()];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Closes the connections of an interface and removes it from the LND and the core.
+    pub fn remove_ni(&mut self, ni: NiId, now: Time) {
+        self.lnd.remove_ni(ni, now, &mut self.side);
+        // An interface that the core does not have is gone already.
+        let _gone = self.side.core.remove_ni(ni, now);
+    }
+
+    /// Closes every connection and carries out all that follows from it.
+    pub fn close_all(&mut self, now: Time) {
+        self.lnd.close_all(now, &mut self.side);
+        // Nothing is under way any more, so that this ends.
+        while self.decide(now) {}
+    }
+
+    /// Lets a turn go on for as long as the core has outputs.
+    #[cfg(feature = "broken")]
+    pub fn unbound_turns(&mut self) {
+        self.outputs_max = u32::MAX;
+    }
+
+    fn carry_out(&mut self, output: Output, now: Time) {
+        match output {
+            Output::Transmit(transmit) if transmit.ni == NiId::LOOPBACK => {
+                loopback::carry(&mut self.side, transmit, now);
+            }
+            Output::Transmit(transmit) => self.transmit(&transmit, now),
+            Output::Resume { rx, landing } => self.resume(rx, landing, now),
+            Output::Cancel { rx } => self.lnd.cancel(rx, now, &mut self.side),
+            Output::Event(event) => self.side.deliver(event),
+            Output::Gateway { nid, alive: true } => info!(gateway = %nid, "gateway is alive"),
+            Output::Gateway { nid, alive: false } => info!(gateway = %nid, "gateway is dead"),
+        }
+    }
+
+    fn transmit(&mut self, transmit: &Transmit, now: Time) {
+        let request = SendRequest {
+            tx: transmit.tx,
+            ni: transmit.ni,
+            to: transmit.to,
+            header: transmit.header,
+            payload: transmit
+                .payload
+                .and_then(|payload| self.side.source(payload)),
+            deadline: transmit.deadline,
+        };
+        self.lnd.send(request, now, &mut self.side);
+    }
+
+    fn resume(&mut self, rx: RxId, landing: Option<Landing>, now: Time) {
+        if loopback::resume(&mut self.side, rx, landing, now) {
+            return;
+        }
+        let landing = landing.and_then(|landing| self.side.landing(rx, landing));
+        // The connection may have gone before the core's decision was carried out.
+        if !self.lnd.resume(rx, landing, now) {
+            self.side.for_core.remove(&rx);
+        }
+    }
+}
+
+impl<Q: EventSink> Side<Q> {
+    /// The memory of a payload; `None` when there are no bytes.
+    pub(crate) fn source(&mut self, payload: Payload) -> Option<Source> {
+        let range = range(payload.offset, payload.length);
+        if range.is_empty() {
+            return None;
+        }
+        let source = match payload.place {
+            Place::Md(md) => self.memory.source(md, range),
+            Place::Router(buffer) => self.memory.router(buffer, range).map(Source::Span),
+            Place::Core(buffer) => {
+                let bytes = self.core.core_buffer(buffer).get(range);
+                bytes.map(|bytes| Source::Shared(Bytes::copy_from_slice(bytes)))
+            }
+        };
+        debug_assert!(source.is_some(), "no memory for {payload:?}");
+        source
+    }
+
+    /// The memory of a landing; `None` when nothing is wanted.
+    pub(crate) fn landing(&mut self, rx: RxId, landing: Landing) -> Option<Span> {
+        let range = range(landing.offset, landing.length);
+        if range.is_empty() {
+            return None;
+        }
+        let span = match landing.place {
+            Place::Md(md) => self.memory.landing(md, range),
+            Place::Router(buffer) => self.memory.router(buffer, range),
+            Place::Core(buffer) => {
+                // The core's landings begin with their buffer.
+                let span = Span::from(vec![0; range.len()]);
+                self.for_core.insert(rx, (buffer, span.clone()));
+                Some(span)
+            }
+        };
+        debug_assert!(span.is_some(), "no memory for {landing:?}");
+        span
+    }
+
+    /// Tells the core that a message is where it wanted it, or failed.
+    pub(crate) fn arrived(&mut self, rx: RxId, result: Result<(), MessageStatus>, now: Time) {
+        if let Some((buffer, span)) = self.for_core.remove(&rx)
+            && result.is_ok()
+        {
+            span.copy_out(self.core.core_buffer_mut(buffer));
+        }
+        self.core.arrived(rx, result, now);
+    }
+
+    fn deliver(&mut self, event: Event) {
+        self.delivered = true;
+        let md = event.md;
+        let taken = if event.unlinked {
+            self.memory.release(md).is_none_or(|registered| {
+                let queue = Arc::clone(&registered.queue);
+                let memory = Some(registered.into_memory());
+                queue.push(NodeEvent { event, memory })
+            })
+        } else {
+            self.memory.registered(md).is_none_or(|registered| {
+                let memory = None;
+                registered.queue.push(NodeEvent { event, memory })
+            })
+        };
+        if !taken {
+            self.events_lost += 1;
+        }
+    }
+}
+
+impl<Q: EventSink> Upper for Side<Q> {
+    type Landing = Span;
+    type Payload = Source;
+
+    fn header(
+        &mut self,
+        ni: NiId,
+        peer: ProcessId,
+        header: &Header,
+        now: Time,
+    ) -> Disposition<Span> {
+        match self.core.header(ni, peer, header, now) {
+            Verdict::Receive { rx, landing } => {
+                let wanted = landing.length > 0;
+                let landing = self.landing(rx, landing);
+                if wanted && landing.is_none() {
+                    // The tables of the core and of the memory disagree: the message is lost, not more.
+                    self.core.arrived(rx, Err(MessageStatus::LocalError), now);
+                    return Disposition::Discard;
+                }
+                Disposition::Receive { rx, landing }
+            }
+            Verdict::Hold { rx } => Disposition::Hold(rx),
+            Verdict::Discard(reason) => {
+                debug!(?reason, %peer, ?header, "message dropped");
+                Disposition::Discard
+            }
+            Verdict::Refuse(error) => Disposition::Refuse(error.reason()),
+        }
+    }
+
+    fn received(&mut self, rx: RxId, result: Result<(), Failure>, now: Time) {
+        self.arrived(rx, result.map_err(status), now);
+    }
+
+    fn sent(&mut self, tx: TxId, result: Result<(), Failure>, now: Time) {
+        let status = result.map_or_else(status, |()| MessageStatus::Ok);
+        self.core.sent(tx, status, now);
+    }
+
+    fn peer_changed(&mut self, ni: NiId, peer: ProcessId, alive: bool, now: Time) {
+        // A tool that presents itself as a user-space process comes and goes without its node.
+        if !peer.is_userspace() {
+            self.core.peer_notify(ni, peer.nid, alive, now);
+        }
+    }
+}
+
+fn range(offset: u32, length: u32) -> Range<usize> {
+    let start = offset as usize;
+    start..start.saturating_add(length as usize)
+}
+
+/// The LND's failures are a subset of LNet's status classes (section 3.8).
+fn status(failure: Failure) -> MessageStatus {
+    match failure {
+        Failure::LocalError => MessageStatus::LocalError,
+        Failure::RemoteError => MessageStatus::RemoteError,
+        Failure::RemoteDropped => MessageStatus::RemoteDropped,
+        Failure::RemoteTimeout => MessageStatus::RemoteTimeout,
+        Failure::NetworkTimeout => MessageStatus::NetworkTimeout,
+    }
+}
