@@ -25,12 +25,15 @@
 //! ([`Progress::Thread`]) or the program's own thread while it waits ([`Progress::Caller`]). Programs
 //! that are async wrap [`EventQueue::wait`] in a thread of their own.
 
+mod alarm;
 mod change;
 mod changing;
 mod clock;
 mod control;
 mod engine;
 mod fair;
+#[cfg(test)]
+mod fair_tests;
 mod links;
 mod metrics;
 mod node;
@@ -41,6 +44,7 @@ mod rules;
 mod serving;
 mod setup;
 mod stats;
+mod sync;
 
 pub use lnet_core::{
     Errno, Event, EventKind, GetRequest, InsertPosition, MdHandle, MdOptions, PortalError,

@@ -20,6 +20,7 @@ use mio::{Events, Poll, Token, Waker};
 use thiserror::Error;
 use tracing::warn;
 
+use crate::alarm::Alarm;
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::fair::Fair;
@@ -99,8 +100,7 @@ pub(crate) struct Shared {
     waker: Waker,
     pub(crate) clock: Clock,
     progress: Progress,
-    /// When the sleeping driver will look by itself, in nanoseconds; 0 while it is awake.
-    wakes_at: AtomicU64,
+    alarm: Alarm,
     /// Calls since the last flush, where callers drive.
     deferred: AtomicU32,
     /// Events taken since the last turn, where callers drive.
@@ -177,7 +177,7 @@ impl Node {
             waker,
             clock,
             progress: options.progress,
-            wakes_at: AtomicU64::new(0),
+            alarm: Alarm::new(),
             deferred: AtomicU32::new(0),
             taken: AtomicU32::new(0),
             followers: AtomicU32::new(0),
@@ -449,14 +449,10 @@ impl Shared {
             more = engine.stack.decide(now);
         }
         more |= engine.stack.lnd.has_work();
-        let next = engine
-            .stack
-            .next_deadline()
-            .map_or(u64::MAX, Time::as_nanos);
         // A driver that is awake has the lock once more before it sleeps, and sees what is left.
-        let wakes_at = self.wakes_at.load(Ordering::Acquire);
+        let must_wake = self.alarm.is_too_late(more, engine.stack.next_deadline());
         drop(engine);
-        if wakes_at != 0 && (more || next < wakes_at) {
+        if must_wake {
             self.wake();
         }
         result
@@ -466,7 +462,7 @@ impl Shared {
     /// leave in one write: only where callers drive, none of them sleeps, and not too often in a row.
     fn may_defer(&self) -> bool {
         self.is_driven_by_callers()
-            && self.wakes_at.load(Ordering::Acquire) == 0
+            && !self.alarm.is_set()
             && self.deferred.fetch_add(1, Ordering::Relaxed) < DEFERRED_CALLS_MAX
     }
 
@@ -492,7 +488,7 @@ impl Shared {
         {
             warn!(%error, "waiting for sockets failed");
         }
-        self.wakes_at.store(0, Ordering::Release);
+        self.alarm.clear();
         let mut engine = self.engine();
         for event in events.iter().filter(|event| event.token() != WAKER) {
             engine = self.hand_over(engine);
@@ -603,8 +599,7 @@ impl Shared {
             .flatten()
             .fold(LONGEST_SLEEP, Duration::min);
         // Set under the engine's lock: a call that comes later sees it and wakes the driver.
-        self.wakes_at
-            .store((now + sleep).as_nanos(), Ordering::Release);
+        self.alarm.set(now + sleep);
         Some(sleep)
     }
 

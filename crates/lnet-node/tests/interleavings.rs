@@ -1,0 +1,168 @@
+//! The lock and the wake-up protocol of the driver under every interleaving of a few threads, at most so many
+//! preemptions in each. The protocol is that of the node: the same files, compiled with the primitives of loom.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy knows only functions with #[test] as tests"
+)]
+
+mod sync {
+    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+    pub(crate) use loom::sync::{Mutex, MutexGuard};
+    pub(crate) use std::sync::PoisonError;
+}
+
+#[path = "../src/alarm.rs"]
+mod alarm;
+#[path = "../src/fair.rs"]
+mod fair;
+
+use lnet_types::Time;
+use loom::sync::{Arc, Condvar};
+use loom::thread;
+
+use self::alarm::Alarm;
+use self::fair::Fair;
+use self::sync::Mutex;
+
+/// Forced switches between threads that one interleaving may have.
+const PREEMPTIONS_MAX: usize = 3;
+
+/// What callers add and the driver carries out.
+struct Node {
+    work: Fair<u32>,
+    alarm: Alarm,
+    waker: Waker,
+}
+
+/// As an eventfd: waking nobody ends the next sleep at once.
+struct Waker {
+    woken: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Waker {
+    fn wake(&self) {
+        *self.woken.lock().unwrap() = true;
+        self.changed.notify_one();
+    }
+
+    /// Nothing but a wake-up ends it.
+    fn wait(&self) {
+        let mut woken = self.woken.lock().unwrap();
+        while !*woken {
+            woken = self.changed.wait(woken).unwrap();
+        }
+        *woken = false;
+    }
+}
+
+impl Node {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            work: Fair::new(0),
+            alarm: Alarm::new(),
+            waker: Waker {
+                woken: Mutex::new(false),
+                changed: Condvar::new(),
+            },
+        })
+    }
+
+    /// Carries out what callers add, until that was so much.
+    fn drive(&self, until: u32) {
+        let mut done = 0;
+        loop {
+            let mut work = self.work.lock();
+            done += std::mem::take(&mut *work);
+            if done == until {
+                return;
+            }
+            self.alarm.set(Time::from_secs(1));
+            drop(work);
+            self.waker.wait();
+            self.alarm.clear();
+            assert!(!self.alarm.is_set());
+        }
+    }
+
+    fn call(&self) {
+        let mut work = self.work.lock();
+        *work += 1;
+        let must_wake = self.alarm.is_too_late(true, None);
+        drop(work);
+        if must_wake {
+            self.waker.wake();
+        }
+    }
+
+    /// The planted defect: the alarm is looked at before the lock is taken.
+    fn hasty_call(&self) {
+        let must_wake = self.alarm.is_too_late(true, None);
+        *self.work.lock() += 1;
+        if must_wake {
+            self.waker.wake();
+        }
+    }
+}
+
+fn explore(body: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(PREEMPTIONS_MAX);
+    builder.check(body);
+}
+
+fn driver_and_callers(call: fn(&Node)) {
+    explore(move || {
+        let node = Node::new();
+        let callers: Vec<_> = (0..2)
+            .map(|_| {
+                let node = Arc::clone(&node);
+                thread::spawn(move || call(&node))
+            })
+            .collect();
+        node.drive(2);
+        for caller in callers {
+            caller.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn no_work_is_left_to_a_driver_that_sleeps() {
+    driver_and_callers(Node::call);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_call_that_looks_at_the_alarm_without_the_lock_is_found() {
+    driver_and_callers(Node::hasty_call);
+}
+
+#[test]
+fn the_fair_lock_lets_one_in_at_a_time_and_everybody_in_the_end() {
+    explore(|| {
+        let lock = Arc::new(Fair::new((0_u32, false)));
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let lock = Arc::clone(&lock);
+                thread::spawn(move || enter(&lock))
+            })
+            .collect();
+        enter(&lock);
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(lock.lock().0, 3);
+        assert!(!lock.is_awaited());
+    });
+}
+
+fn enter(lock: &Fair<(u32, bool)>) {
+    let mut owned = lock.lock();
+    assert!(!owned.1, "somebody is inside");
+    owned.1 = true;
+    thread::yield_now();
+    owned.0 += 1;
+    owned.1 = false;
+}
