@@ -28,7 +28,7 @@ mod sim;
 mod summary;
 mod trace;
 
-pub use check::Violation;
+pub use check::{Violation, unrest};
 pub use draw::{Limits, draw};
 pub use plan::{
     Fault, NiSpec, NodeSpec, Operation, OperationKind, Plan, PortId, Speed, SwitchLink, Trouble,
@@ -37,7 +37,7 @@ pub use plan::{
 pub use random::Random;
 pub use report::Failure;
 pub use scenario::{BUILTIN, Builtin, Scenario, ScenarioError};
-pub use shrink::{Shrunk, shrink};
+pub use shrink::{Shrunk, shrink, smallest};
 #[cfg(feature = "broken")]
 pub use sim::Sabotage;
 pub use sim::{Options, Sim};

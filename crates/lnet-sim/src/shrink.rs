@@ -33,85 +33,71 @@ pub struct Shrunk {
 #[must_use]
 pub fn shrink(plan: &Rc<Plan>, options: Options, runs_max: u32) -> Option<Shrunk> {
     let violation = Sim::run(Rc::clone(plan), options).violation?;
-    let mut search = Search {
-        base: Rc::clone(plan),
-        options,
-        best: Shrunk {
-            plan: Rc::clone(plan),
-            violation,
-            runs: 1,
-        },
-        runs_max,
+    let faults = plan.faults.iter().cloned().map(Part::Fault);
+    let operations = plan.operations.iter().copied().map(Part::Operation);
+    let mut best = Shrunk {
+        plan: Rc::clone(plan),
+        violation,
+        runs: 1,
     };
-    search.reduce();
-    Some(search.best)
-}
-
-struct Search {
-    base: Rc<Plan>,
-    options: Options,
-    best: Shrunk,
-    runs_max: u32,
-}
-
-impl Search {
-    fn reduce(&mut self) {
-        let faults = self.base.faults.iter().cloned().map(Part::Fault);
-        let operations = self.base.operations.iter().copied().map(Part::Operation);
-        let mut parts: Vec<Part> = faults.chain(operations).collect();
-        let mut size = parts.len().div_ceil(2);
-        while size > 0 && self.best.runs < self.runs_max {
-            let before = parts.len();
-            parts = self.without_pieces(parts, size);
-            if parts.len() == before || size > parts.len() {
-                size = if size == 1 { 0 } else { size.div_ceil(2) };
-            }
+    let fails = |parts: &[Part]| {
+        let plan = Rc::new(plan_of(plan, parts));
+        let found = Sim::run(Rc::clone(&plan), options).violation;
+        let same = found.filter(|found| found.invariant == best.violation.invariant);
+        let fails = same.is_some();
+        if let Some(violation) = same {
+            best.plan = plan;
+            best.violation = violation;
         }
-    }
+        fails
+    };
+    let (_, runs) = smallest(faults.chain(operations).collect(), runs_max, fails);
+    best.runs += runs;
+    Some(best)
+}
 
-    /// Leaves out every piece of this size that is not needed.
-    fn without_pieces(&mut self, mut parts: Vec<Part>, size: usize) -> Vec<Part> {
+/// The smallest part of a list that still fails, in about so many trials at most; and how many it took.
+/// The whole list is known to fail.
+pub fn smallest<P: Clone>(
+    mut parts: Vec<P>,
+    trials_max: u32,
+    mut fails: impl FnMut(&[P]) -> bool,
+) -> (Vec<P>, u32) {
+    let mut trials = 0;
+    let mut size = parts.len().div_ceil(2);
+    while size > 0 && trials < trials_max {
+        let before = parts.len();
         let mut at = 0;
-        while at < parts.len() && self.best.runs < self.runs_max {
+        while at < parts.len() && trials < trials_max {
             let end = (at + size).min(parts.len());
             let mut fewer = parts.clone();
             fewer.drain(at..end);
-            if self.still_fails(&fewer) {
+            trials += 1;
+            if fails(&fewer) {
                 parts = fewer;
             } else {
                 at = end;
             }
         }
-        parts
-    }
-
-    fn still_fails(&mut self, parts: &[Part]) -> bool {
-        self.best.runs += 1;
-        let plan = Rc::new(self.plan_of(parts));
-        let outcome = Sim::run(Rc::clone(&plan), self.options);
-        match outcome.violation {
-            Some(found) if found.invariant == self.best.violation.invariant => {
-                self.best.plan = plan;
-                self.best.violation = found;
-                true
-            }
-            _ => false,
+        if parts.len() == before || size > parts.len() {
+            size = if size == 1 { 0 } else { size.div_ceil(2) };
         }
     }
+    (parts, trials)
+}
 
-    fn plan_of(&self, parts: &[Part]) -> Plan {
-        let mut plan = Plan {
-            seed: self.base.seed,
-            world: self.base.world.clone(),
-            operations: Vec::new(),
-            faults: Vec::new(),
-        };
-        for part in parts {
-            match part {
-                Part::Fault(fault) => plan.faults.push(fault.clone()),
-                Part::Operation(operation) => plan.operations.push(*operation),
-            }
+fn plan_of(base: &Plan, parts: &[Part]) -> Plan {
+    let mut plan = Plan {
+        seed: base.seed,
+        world: base.world.clone(),
+        operations: Vec::new(),
+        faults: Vec::new(),
+    };
+    for part in parts {
+        match part {
+            Part::Fault(fault) => plan.faults.push(fault.clone()),
+            Part::Operation(operation) => plan.operations.push(*operation),
         }
-        plan
     }
+    plan
 }

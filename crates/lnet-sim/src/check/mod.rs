@@ -26,6 +26,7 @@ use lnet_types::Nid;
 use smallvec::SmallVec;
 
 use self::counters::Counted;
+pub use self::rest::unrest;
 use crate::plan::{OperationKind, Plan, Seconds};
 
 /// An invariant that did not hold.
@@ -265,7 +266,7 @@ impl Checker {
 
     /// What still is not at rest; `None`: everything is.
     pub(crate) fn unrest(&self, core: &Core, sinks: usize) -> Option<(u8, String)> {
-        rest::unrest(core, sinks)
+        unrest(core, sinks, &|_| true)
     }
 
     /// Time is up and a node is not at rest.

@@ -1,16 +1,18 @@
 //! What a node must be like when nothing is under way and nothing is broken.
 
 use lnet_core::{Core, NiId, PeerNiView};
+use lnet_types::Nid;
 
 /// Descriptors of a core's own: its ping target.
 const OWN_DESCRIPTORS: usize = 1;
 
-/// What is not at rest, with the number of the invariant that says it must be.
-pub(super) fn unrest(core: &Core, sinks: usize) -> Option<(u8, String)> {
+/// What is not at rest in a core whose owner has so many descriptors, with the number of the invariant that says it
+/// must be. Interfaces of peers that are not judged may be ill.
+pub fn unrest(core: &Core, sinks: usize, judged: &dyn Fn(Nid) -> bool) -> Option<(u8, String)> {
     left(core, sinks)
         .map(|what| (8, what))
         .or_else(|| spent(core).map(|what| (9, what)))
-        .or_else(|| unwell(core).map(|what| (7, what)))
+        .or_else(|| unwell(core, judged).map(|what| (7, what)))
 }
 
 fn left(core: &Core, sinks: usize) -> Option<String> {
@@ -71,7 +73,7 @@ fn spent_on(peer_ni: &PeerNiView) -> Option<String> {
 
 /// Interfaces of peers that were never heard of are not recovered (section 3.6 of lnet-selection), and
 /// those on remote nets are not ours to judge.
-fn unwell(core: &Core) -> Option<String> {
+fn unwell(core: &Core, judged: &dyn Fn(Nid) -> bool) -> Option<String> {
     for ni in core.nis().filter(|ni| ni.id != NiId::LOOPBACK) {
         let health = ni.health.health;
         if !health.is_full() || !ni.up || ni.fatal {
@@ -85,11 +87,12 @@ fn unwell(core: &Core) -> Option<String> {
             route.net, route.gateway
         ));
     }
-    let mut judged = core
+    let mut known = core
         .peers()
         .flat_map(|peer| peer.nis)
-        .filter(|peer_ni| peer_ni.last_alive.is_some() && peer_ni.max_tx_credits > 0);
-    let ill = judged.find(|peer_ni| !peer_ni.health.health.is_full())?;
+        .filter(|peer_ni| peer_ni.last_alive.is_some() && peer_ni.max_tx_credits > 0)
+        .filter(|peer_ni| judged(peer_ni.nid));
+    let ill = known.find(|peer_ni| !peer_ni.health.health.is_full())?;
     let health = ill.health.health.value();
     Some(format!("peer interface {} has health {health}", ill.nid))
 }

@@ -1,0 +1,393 @@
+//! The virtual network of all machines, and the plan of what happens when.
+//!
+//! The network's part of a machine, its kernel so to speak, goes on while the machine's program stands still:
+//! connection requests are answered, bytes arrive and are acknowledged as long as there is room for them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+use lnet_sim::Random;
+use lnet_tcp::{DialFailure, Readiness};
+
+use crate::agenda::{Agenda, Happening};
+use crate::line::{Arrived, Line, Parcel, Stage};
+
+/// What an address leads to.
+#[derive(Debug)]
+struct Listener {
+    machine: u32,
+    slot: usize,
+    waiting: VecDeque<u64>,
+}
+
+/// The network's view of a machine.
+#[derive(Debug, Default)]
+pub(crate) struct Plug {
+    /// What its program has not yet been told.
+    pub(crate) news: VecDeque<(usize, Readiness)>,
+    /// Faults that cut it off: nothing reaches it or leaves it.
+    pub(crate) cuts: u32,
+    /// Faults that make it refuse connections.
+    pub(crate) refuses: u32,
+    /// Faults that keep its power off.
+    pub(crate) off: u32,
+    /// Times that everything takes as long.
+    pub(crate) slow: u32,
+    /// When its next step is planned.
+    pub(crate) step_at: u64,
+    next_port: u16,
+}
+
+/// All lines, listeners and machines.
+#[derive(Debug)]
+pub(crate) struct Fabric {
+    pub(crate) now: u64,
+    pub(crate) agenda: Agenda,
+    pub(crate) plugs: Vec<Plug>,
+    pub(crate) random: Random,
+    listeners: BTreeMap<SocketAddr, Listener>,
+    lines: BTreeMap<u64, Line>,
+    next_line: u64,
+    /// The machine at each address.
+    homes: BTreeMap<std::net::IpAddr, u32>,
+}
+
+/// Connections that wait to be accepted at one address.
+const BACKLOG: usize = 127;
+
+/// After this long a connection request that got no answer is sent again, and what a cut held up too.
+const AGAIN_NS: u64 = 200_000_000;
+
+/// The first port that is given to a dialler.
+const FIRST_PORT: u16 = 32_768;
+
+impl Fabric {
+    pub(crate) fn new(seed: u64, homes: BTreeMap<std::net::IpAddr, u32>, machines: usize) -> Self {
+        let plug = || Plug {
+            slow: 1,
+            step_at: u64::MAX,
+            next_port: FIRST_PORT,
+            ..Plug::default()
+        };
+        Self {
+            now: 0,
+            agenda: Agenda::default(),
+            plugs: std::iter::repeat_with(plug).take(machines).collect(),
+            random: Random::stream(seed, 11),
+            listeners: BTreeMap::new(),
+            lines: BTreeMap::new(),
+            next_line: 0,
+            homes,
+        }
+    }
+
+    pub(crate) fn line(&self, line: u64) -> Option<&Line> {
+        self.lines.get(&line)
+    }
+
+    pub(crate) fn line_mut(&mut self, line: u64) -> Option<&mut Line> {
+        self.lines.get_mut(&line)
+    }
+
+    /// Lines that exist.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.lines.values()
+    }
+
+    /// Plans the next step of a machine, unless an earlier one is planned.
+    pub(crate) fn wake(&mut self, machine: u32, at: u64) {
+        let Some(plug) = self.plugs.get_mut(machine as usize) else {
+            return;
+        };
+        if at < plug.step_at {
+            plug.step_at = at;
+            self.agenda.plan(at, Happening::Step(machine));
+        }
+    }
+
+    /// Tells a machine something about one end of a line.
+    pub(crate) fn tell(&mut self, line: u64, at: usize, readiness: Readiness) {
+        let Some(end) = self.lines.get(&line).map(|line| &line.ends[at]) else {
+            return;
+        };
+        if let Some(slot) = end.slot {
+            self.tell_slot(end.machine, slot, readiness);
+        }
+    }
+
+    fn tell_slot(&mut self, machine: u32, slot: usize, readiness: Readiness) {
+        if let Some(plug) = self.plugs.get_mut(machine as usize) {
+            plug.news.push_back((slot, readiness));
+        }
+        let delay = self.random.within(1_000, 30_000);
+        self.wake(machine, self.now + delay);
+    }
+
+    // --- listening and dialling ---
+
+    pub(crate) fn listen(&mut self, machine: u32, slot: usize, address: SocketAddr) {
+        let listener = Listener {
+            machine,
+            slot,
+            waiting: VecDeque::new(),
+        };
+        self.listeners.insert(address, listener);
+    }
+
+    pub(crate) fn close_listener(&mut self, address: SocketAddr) {
+        let gone = self.listeners.remove(&address);
+        for line in gone.into_iter().flat_map(|listener| listener.waiting) {
+            self.close(line, 1);
+        }
+    }
+
+    /// The next connection that waits at an address.
+    pub(crate) fn accept(&mut self, address: SocketAddr) -> Option<(u64, SocketAddr)> {
+        let line = self.listeners.get_mut(&address)?.waiting.pop_front()?;
+        let remote = self.lines.get(&line)?.ends[0].address;
+        Some((line, remote))
+    }
+
+    pub(crate) fn dial(
+        &mut self,
+        machine: u32,
+        slot: usize,
+        local: std::net::IpAddr,
+        remote: SocketAddr,
+    ) -> u64 {
+        let port = self.plugs.get_mut(machine as usize).map_or(0, |plug| {
+            plug.next_port = plug.next_port.checked_add(1).unwrap_or(FIRST_PORT);
+            plug.next_port
+        });
+        let target = self.homes.get(&remote.ip()).copied().unwrap_or(u32::MAX);
+        let mut line = Line::new((machine, (local, port).into()), (target, remote));
+        line.ends[0].slot = Some(slot);
+        line.latency_ns = self.random.within(20_000, 400_000);
+        line.picoseconds_per_byte = self.random.within(50, 2_000);
+        let capacities = [8 << 10, 64 << 10, 256 << 10, 2 << 20];
+        line.capacity = self.random.of(&capacities).copied().unwrap_or(8 << 10);
+        self.next_line += 1;
+        let delay = line.latency_ns + self.random.below(1_000_000);
+        self.lines.insert(self.next_line, line);
+        self.agenda
+            .plan(self.now + delay, Happening::Dialled(self.next_line));
+        self.next_line
+    }
+
+    /// A connection request is at its target.
+    pub(crate) fn dialled(&mut self, line: u64) {
+        let Some(it) = self.lines.get(&line) else {
+            return;
+        };
+        let (dialler, target) = (it.ends[0].machine, it.ends[1].machine);
+        if it.stage != Stage::Dialling || !it.ends[0].open {
+            return;
+        }
+        let Some(plug) = self.plugs.get(target as usize) else {
+            return self.answer(line, Stage::Failed(DialFailure::Unreachable));
+        };
+        let listener = self.listeners.get(&it.ends[1].address);
+        let full = listener.is_some_and(|listener| listener.waiting.len() >= BACKLOG);
+        if self.is_cut(dialler, target) || plug.off > 0 || full {
+            let again = self.now + AGAIN_NS;
+            return self.agenda.plan(again, Happening::Dialled(line));
+        }
+        if plug.refuses > 0 || listener.is_none() {
+            return self.answer(line, Stage::Failed(DialFailure::Refused));
+        }
+        self.answer(line, Stage::Up);
+        let address = self.lines.get(&line).map(|it| it.ends[1].address);
+        let listener = address.and_then(|address| self.listeners.get_mut(&address));
+        if let Some(listener) = listener {
+            listener.waiting.push_back(line);
+            let (machine, slot) = (listener.machine, listener.slot);
+            self.tell_slot(machine, slot, READABLE);
+        }
+    }
+
+    fn answer(&mut self, line: u64, stage: Stage) {
+        if let Some(it) = self.lines.get_mut(&line) {
+            it.stage = stage;
+        }
+        self.tell(line, 0, WRITABLE);
+    }
+
+    // --- moving ---
+
+    pub(crate) fn is_cut(&self, one: u32, other: u32) -> bool {
+        let cut = |machine: u32| {
+            let plug = self.plugs.get(machine as usize);
+            plug.is_some_and(|plug| plug.cuts > 0)
+        };
+        cut(one) || cut(other)
+    }
+
+    /// Puts a parcel on its way.
+    pub(crate) fn send(&mut self, line: u64, from: usize, parcel: Parcel) {
+        let jitter = match self.random.below(16) {
+            0 => self.random.below(5_000_000),
+            _ => self.random.below(20_000),
+        };
+        let Some(it) = self.lines.get_mut(&line) else {
+            return;
+        };
+        let slow = it.ends.iter().filter_map(|end| {
+            let plug = self.plugs.get(end.machine as usize)?;
+            Some(u64::from(plug.slow))
+        });
+        let slow = slow.max().unwrap_or(1);
+        let delay = jitter * slow + it.latency_ns * (slow - 1);
+        let at = it.send(from, self.now, delay, parcel);
+        self.agenda.plan(at, Happening::Arrival(line, 1 - from));
+    }
+
+    /// Something may have arrived at an end of a line.
+    pub(crate) fn arrival(&mut self, line: u64, at: usize) {
+        let now = self.now;
+        while let Some(it) = self.lines.get(&line) {
+            let (one, other) = (it.ends[0].machine, it.ends[1].machine);
+            if self.is_cut(one, other) {
+                return;
+            }
+            let off = |machine: u32| {
+                let plug = self.plugs.get(machine as usize);
+                plug.is_some_and(|plug| plug.off > 0)
+            };
+            if it.ends[at].gone && off(it.ends[at].machine) {
+                // Nobody acknowledges it; the machine may be back when it comes again.
+                return self
+                    .agenda
+                    .plan(now + AGAIN_NS, Happening::Arrival(line, at));
+            }
+            let Some(arrived) = self.lines.get_mut(&line).and_then(|it| it.arrive(at, now)) else {
+                break;
+            };
+            match arrived {
+                Arrived::Readable => self.tell(line, at, READABLE),
+                Arrived::Closed => self.tell(line, at, CLOSED),
+                Arrived::NobodyThere => self.send(line, at, Parcel::Reset),
+                Arrived::Ignored => {}
+            }
+        }
+        if self.lines.get(&line).is_some_and(Line::is_over) {
+            self.lines.remove(&line);
+        }
+    }
+
+    /// A writer that was told that the line is full may go on.
+    pub(crate) fn room(&mut self, line: u64, at: usize) {
+        let Some(it) = self.lines.get_mut(&line) else {
+            return;
+        };
+        if std::mem::take(&mut it.ends[at].wants_room) {
+            if it.room(at) > 0 {
+                self.tell(line, at, WRITABLE);
+            } else {
+                it.ends[at].wants_room = true;
+            }
+        }
+    }
+
+    /// The last handle of an end is gone. As in TCP, bytes that nobody has read make the end a reset.
+    pub(crate) fn close(&mut self, line: u64, at: usize) {
+        let Some(it) = self.lines.get_mut(&line) else {
+            return;
+        };
+        let end = &mut it.ends[at];
+        if !end.open {
+            return;
+        }
+        end.open = false;
+        end.slot = None;
+        let parcel = if end.inbox.is_empty() {
+            Parcel::End
+        } else {
+            Parcel::Reset
+        };
+        end.inbox.clear();
+        if it.stage == Stage::Up {
+            self.send(line, at, parcel);
+        } else {
+            self.lines.remove(&line);
+        }
+    }
+
+    // --- faults ---
+
+    /// A machine loses power: nobody learns of it.
+    pub(crate) fn power_off(&mut self, machine: u32) {
+        let own = self
+            .lines
+            .values_mut()
+            .flat_map(|line| line.ends.iter_mut())
+            .filter(|end| end.machine == machine && end.open);
+        for end in own {
+            end.open = false;
+            end.gone = true;
+            end.slot = None;
+            end.inbox.clear();
+        }
+        self.forget(machine);
+    }
+
+    /// Nothing is told any more to what was a machine's program.
+    pub(crate) fn forget(&mut self, machine: u32) {
+        if let Some(plug) = self.plugs.get_mut(machine as usize) {
+            plug.news.clear();
+        }
+        let gone: Vec<SocketAddr> = self
+            .listeners
+            .iter()
+            .filter(|(_, listener)| listener.machine == machine)
+            .map(|(address, _)| *address)
+            .collect();
+        for address in gone {
+            self.close_listener(address);
+        }
+    }
+
+    /// Resets one of so many connections of a machine, at both ends.
+    pub(crate) fn reset_some(&mut self, machine: u32, one_in: u64) {
+        let of_machine = |line: &Line| {
+            line.stage == Stage::Up && line.ends.iter().any(|end| end.machine == machine)
+        };
+        let lines: Vec<u64> = self
+            .lines
+            .iter()
+            .filter(|(_, line)| of_machine(line))
+            .map(|(number, _)| *number)
+            .collect();
+        for line in lines {
+            if self.random.one_in(one_in) {
+                self.send(line, 0, Parcel::Reset);
+                self.send(line, 1, Parcel::Reset);
+            }
+        }
+    }
+
+    /// A cut is over: what it held up is sent again.
+    pub(crate) fn heal(&mut self) {
+        let lines: Vec<u64> = self.lines.keys().copied().collect();
+        for line in lines {
+            let at = self.now + AGAIN_NS + self.random.below(AGAIN_NS);
+            self.agenda.plan(at, Happening::Arrival(line, 0));
+            self.agenda.plan(at, Happening::Arrival(line, 1));
+        }
+    }
+}
+
+const READABLE: Readiness = Readiness {
+    readable: true,
+    writable: false,
+    closed: false,
+};
+const WRITABLE: Readiness = Readiness {
+    readable: false,
+    writable: true,
+    closed: false,
+};
+const CLOSED: Readiness = Readiness {
+    readable: true,
+    writable: true,
+    closed: true,
+};

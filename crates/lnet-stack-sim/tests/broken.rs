@@ -1,0 +1,93 @@
+//! The checkers can fail: each defect that is ordered is found within a bounded number of seeds, and what is left
+//! of its schedule is small. Without a defect the same seeds pass.
+
+#![expect(
+    clippy::panic,
+    reason = "clippy knows only functions with #[test] as tests"
+)]
+
+use lnet_sim::Failure;
+use lnet_stack_sim::{Options, Sabotage, World, draw, failure};
+
+/// Far more than any of the defects takes.
+const SEEDS_MAX: u64 = 1000;
+const RUNS_MAX: u32 = 300;
+
+fn found(sabotage: Sabotage) -> Failure {
+    let options = Options {
+        sabotage: Some(sabotage),
+        ..Options::default()
+    };
+    for seed in 1..=SEEDS_MAX {
+        if let Some(failure) = failure(&draw(seed), options, RUNS_MAX) {
+            println!(
+                "{sabotage:?}: seed {seed}: {}; {} of {} parts",
+                failure.violation, failure.parts, failure.parts_before
+            );
+            return failure;
+        }
+    }
+    panic!("{sabotage:?} was not noticed in {SEEDS_MAX} seeds");
+}
+
+#[test]
+fn a_node_whose_turns_have_no_end_is_found() {
+    let failure = found(Sabotage::UnboundTurns);
+    assert_eq!(failure.violation.invariant, 7);
+    assert!(failure.parts <= 3, "{failure}");
+}
+
+#[test]
+fn a_node_that_believes_anybody_is_found() {
+    let failure = found(Sabotage::BelieveAnybody);
+    assert_eq!(failure.violation.invariant, 6);
+    assert!(failure.parts <= 3, "{failure}");
+}
+
+#[test]
+fn a_node_that_loses_wake_ups_is_found() {
+    let failure = found(Sabotage::LoseWakeups);
+    assert!(
+        [3, 9, 11].contains(&failure.violation.invariant),
+        "{failure}"
+    );
+}
+
+#[test]
+fn a_node_that_drops_a_send_event_is_found() {
+    let failure = found(Sabotage::DropSendEvent);
+    assert!([2, 3].contains(&failure.violation.invariant), "{failure}");
+    assert!(failure.parts <= 4, "{failure}");
+}
+
+#[test]
+fn a_byte_that_changes_is_found() {
+    let failure = found(Sabotage::SpoilPayload);
+    assert_eq!(failure.violation.invariant, 5);
+    assert_eq!(failure.parts, 1, "{failure}");
+}
+
+#[test]
+fn without_a_defect_the_same_seeds_pass() {
+    for seed in 1..=40 {
+        let outcome = World::run(draw(seed), Options::default());
+        assert_eq!(outcome.violation, None, "seed {seed}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_byte_for_byte() {
+    let options = Options {
+        trace: true,
+        ..Options::default()
+    };
+    for seed in [3, 14, 15] {
+        let (first, second) = (
+            World::run(draw(seed), options),
+            World::run(draw(seed), options),
+        );
+        assert_eq!(first.trace, second.trace);
+        assert_eq!(first.summary, second.summary);
+        assert!(first.trace.is_some_and(|trace| trace.len() > 200));
+    }
+}
