@@ -1,12 +1,13 @@
 //! `finerail sim`: a fabric, faults, and what happened.
 
+mod subject;
+
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,16 +15,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
-use lnet_sim::{BUILTIN, Failure, Options, Scenario, Sim, Summary};
+use lnet_sim::{BUILTIN, Failure, Scenario, Summary};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use self::subject::{REAL_STACK, Subject};
 use crate::common::{NOT_SO, print_bytes};
 use crate::shard::{Shard, ShardArgs, ShardFile};
-
-/// Enough for the smallest schedule of every run that is drawn; what is left of larger ones is not the
-/// smallest, but small.
-const SHRINK_RUNS_MAX: u32 = 5000;
 
 /// A scenario is a page or two.
 const SCENARIO_BYTES_MAX: u64 = 1 << 20;
@@ -36,6 +34,7 @@ Examples:
   finerail sim failing-rail
   finerail sim flapping-router --seed 7 --trace run.txt
   finerail sim all-faults --for 60s --jobs 2
+  finerail sim real-stack --runs 1000 --jobs 2
   finerail sim mine.yaml --runs 100 --json")]
 pub(crate) struct SimArgs {
     /// A scenario that ships (see --list), or a YAML file
@@ -90,23 +89,21 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<ExitCode> {
     if args.list {
         return list(args.scenario.as_deref());
     }
-    let scenario = read(args.scenario.as_deref().unwrap_or_default())?;
+    let subject = read(args.scenario.as_deref().unwrap_or_default())?;
     if let Some(shard) = args.share.shard {
-        return share(args, &scenario, shard);
+        return share(args, &subject, shard);
     }
     if let Some(path) = &args.trace {
-        write_trace(&scenario, args.seed, path)?;
+        write_trace(&subject, args.seed, path)?;
     }
     let mut sweep = Sweep::new(args, args.seeds());
-    sweep.run(&scenario, args.jobs);
+    sweep.run(&subject, args.jobs);
     let summary = sweep.summary();
-    let failure = sweep
-        .failed()
-        .and_then(|seed| Failure::of(scenario.plan(seed), Options::default(), SHRINK_RUNS_MAX));
+    let failure = sweep.failed().and_then(|seed| subject.failure(seed));
     let text = if args.json {
-        as_json(&scenario, args.seed, &summary, failure.as_ref())
+        as_json(subject.name(), args.seed, &summary, failure.as_ref())
     } else {
-        let (name, what) = (&scenario.name, &scenario.summary);
+        let (name, what) = (subject.name(), subject.summary());
         let failure = failure.as_ref().map(ToString::to_string);
         as_text((name, what), args.seed, &summary, failure.as_deref())
     };
@@ -135,19 +132,19 @@ struct Asked {
 }
 
 /// Runs the seeds of a share and prints what they gave.
-fn share(args: &SimArgs, scenario: &Scenario, shard: Shard) -> anyhow::Result<ExitCode> {
+fn share(args: &SimArgs, subject: &Subject, shard: Shard) -> anyhow::Result<ExitCode> {
     if args.span.is_some() || args.trace.is_some() || args.json {
         bail!("--shard goes with --seed, --runs and --jobs only");
     }
     let mut sweep = Sweep::new(args, shard.of(args.seeds()));
-    sweep.run(scenario, args.jobs);
+    sweep.run(subject, args.jobs);
     let failed = sweep.failed().and_then(|seed| {
-        let failure = Failure::of(scenario.plan(seed), Options::default(), SHRINK_RUNS_MAX)?;
+        let failure = subject.failure(seed)?;
         Some((seed, failure.to_string()))
     });
     let asked = Asked {
-        scenario: scenario.name.clone(),
-        what: scenario.summary.clone(),
+        scenario: subject.name().to_owned(),
+        what: subject.summary().to_owned(),
         seed: args.seed,
         runs: args.runs,
     };
@@ -212,6 +209,9 @@ fn list(name: Option<&str>) -> anyhow::Result<ExitCode> {
             text += &format!("{:<20} {}\n", scenario.name, scenario.summary);
         }
     }
+    if name.is_none_or(|name| name == REAL_STACK) {
+        text += &format!("{:<20} {}\n", REAL_STACK, Subject::RealStack.summary());
+    }
     if text.is_empty() {
         bail!("{}", unknown(name.unwrap_or_default()));
     }
@@ -220,16 +220,20 @@ fn list(name: Option<&str>) -> anyhow::Result<ExitCode> {
 }
 
 fn unknown(name: &str) -> String {
-    let names: Vec<&str> = BUILTIN.iter().map(|builtin| builtin.name).collect();
+    let names = BUILTIN.iter().map(|builtin| builtin.name);
+    let names: Vec<&str> = names.chain([REAL_STACK]).collect();
     format!(
         "no scenario '{name}'; those that ship are: {}",
         names.join(", ")
     )
 }
 
-fn read(name: &str) -> anyhow::Result<Scenario> {
+fn read(name: &str) -> anyhow::Result<Subject> {
+    if name == REAL_STACK {
+        return Ok(Subject::RealStack);
+    }
     if let Some(scenario) = Scenario::builtin(name) {
-        return Ok(scenario);
+        return Ok(Subject::Fabric(Box::new(scenario)));
     }
     let is_file = name.contains(['.', '/']);
     if !is_file && !fs::exists(name).unwrap_or(false) {
@@ -243,7 +247,7 @@ fn read(name: &str) -> anyhow::Result<Scenario> {
     if text.len() as u64 > SCENARIO_BYTES_MAX {
         bail!("{name}: more than {SCENARIO_BYTES_MAX} bytes are no scenario");
     }
-    Scenario::parse(&text).map_err(|error| {
+    let scenario = Scenario::parse(&text).map_err(|error| {
         let (line, column) = (error.line, error.column);
         let help = if error.help.is_empty() {
             String::new()
@@ -251,12 +255,12 @@ fn read(name: &str) -> anyhow::Result<Scenario> {
             format!("; {}", error.help)
         };
         anyhow!("{name}:{line}:{column}: {}{help}", error.what)
-    })
+    })?;
+    Ok(Subject::Fabric(Box::new(scenario)))
 }
 
-fn write_trace(scenario: &Scenario, seed: u64, path: &PathBuf) -> anyhow::Result<()> {
-    let outcome = Sim::run(Rc::new(scenario.plan(seed)), Options::default().traced());
-    let trace = outcome.trace.unwrap_or_default();
+fn write_trace(subject: &Subject, seed: u64, path: &PathBuf) -> anyhow::Result<()> {
+    let trace = subject.run(seed, true).trace.unwrap_or_default();
     let mut file =
         fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     file.write_all(trace.as_bytes())
@@ -293,20 +297,20 @@ impl Sweep {
         }
     }
 
-    fn run(&mut self, scenario: &Scenario, jobs: NonZeroUsize) {
+    fn run(&mut self, subject: &Subject, jobs: NonZeroUsize) {
         let shared = &*self;
         std::thread::scope(|scope| {
             for _ in 1..jobs.get() {
-                scope.spawn(|| shared.work(scenario));
+                scope.spawn(|| shared.work(subject));
             }
-            shared.work(scenario);
+            shared.work(subject);
         });
         self.bar.finish_and_clear();
     }
 
-    fn work(&self, scenario: &Scenario) {
+    fn work(&self, subject: &Subject) {
         while let Some(seed) = self.take() {
-            let outcome = Sim::run(Rc::new(scenario.plan(seed)), Options::default());
+            let outcome = subject.run(seed, false);
             let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
             done.summary.add(&outcome.summary);
             if outcome.violation.is_some() {
@@ -375,9 +379,9 @@ fn progress(args: &SimArgs, runs: u64) -> ProgressBar {
     bar
 }
 
-fn as_json(scenario: &Scenario, seed: u64, summary: &Summary, failure: Option<&Failure>) -> String {
+fn as_json(name: &str, seed: u64, summary: &Summary, failure: Option<&Failure>) -> String {
     let value = json!({
-        "scenario": scenario.name,
+        "scenario": name,
         "first_seed": seed,
         "summary": summary,
         "failure": failure,

@@ -1,0 +1,72 @@
+//! What `finerail sim` runs for each seed: a scenario on a fabric of cores, or the stacks of nodes on virtual
+//! streams.
+
+use std::rc::Rc;
+
+use lnet_sim::{Failure, Options, Outcome, Scenario, Sim};
+use lnet_stack_sim::{World, draw, failure};
+
+/// The name of the world in which the whole stack of a node runs.
+pub(super) const REAL_STACK: &str = "real-stack";
+
+const REAL_STACK_SUMMARY: &str = "2 to 6 machines with the whole stack of a node, core, LND and memory, on virtual \
+                                  streams; what fails and who is hostile is drawn from the seed";
+
+/// Enough for the smallest schedule of every run that is drawn; what is left of larger ones is not the
+/// smallest, but small.
+const SHRINK_RUNS_MAX: u32 = 5000;
+
+/// The same for stacks, whose runs take longer.
+const STACK_SHRINK_RUNS_MAX: u32 = 1000;
+
+/// What is run.
+pub(super) enum Subject {
+    /// A scenario on a fabric.
+    Fabric(Box<Scenario>),
+    /// Stacks on virtual streams.
+    RealStack,
+}
+
+impl Subject {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Fabric(scenario) => &scenario.name,
+            Self::RealStack => REAL_STACK,
+        }
+    }
+
+    pub(super) fn summary(&self) -> &str {
+        match self {
+            Self::Fabric(scenario) => &scenario.summary,
+            Self::RealStack => REAL_STACK_SUMMARY,
+        }
+    }
+
+    /// Runs a seed.
+    pub(super) fn run(&self, seed: u64, trace: bool) -> Outcome {
+        match self {
+            Self::Fabric(scenario) => {
+                let options = Options::default();
+                let options = if trace { options.traced() } else { options };
+                Sim::run(Rc::new(scenario.plan(seed)), options)
+            }
+            Self::RealStack => {
+                let options = lnet_stack_sim::Options {
+                    trace,
+                    ..Default::default()
+                };
+                World::run(draw(seed), options)
+            }
+        }
+    }
+
+    /// The smallest schedule of a seed that fails.
+    pub(super) fn failure(&self, seed: u64) -> Option<Failure> {
+        match self {
+            Self::Fabric(scenario) => {
+                Failure::of(scenario.plan(seed), Options::default(), SHRINK_RUNS_MAX)
+            }
+            Self::RealStack => failure(&draw(seed), Default::default(), STACK_SHRINK_RUNS_MAX),
+        }
+    }
+}
