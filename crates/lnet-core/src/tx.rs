@@ -44,6 +44,8 @@ pub(crate) struct Tx {
     pub(crate) begun: Time,
     pub(crate) stage: Stage,
     pub(crate) work: Work,
+    /// Its place among the messages of its descriptor.
+    place: usize,
     /// What it was sent as; a resend chooses its path for the same description.
     pub(crate) send: Send,
     pub(crate) attempts: Attempts,
@@ -163,6 +165,7 @@ impl Core {
                 ..Attempts::default()
             },
             work,
+            place: 0,
             send,
         };
         self.counters.begin_message();
@@ -205,9 +208,10 @@ impl Core {
             event.sender = tx.to.nid;
         }
         let (peer, bytes) = (tx.peer, tx.bytes());
-        let descriptor = tx.descriptor();
+        let md = tx.descriptor().and_then(|md| self.mds.get_mut(md));
+        tx.place = md.as_ref().map_or(0, |md| md.sends.len());
         let id = self.tx.insert(tx);
-        if let Some(md) = descriptor.and_then(|md| self.mds.get_mut(md)) {
+        if let Some(md) = md {
             md.sends.push(id);
         }
         match peer {
@@ -360,10 +364,19 @@ impl Core {
         }
     }
 
-    /// The message does not hang on its descriptor any more.
+    /// The message does not hang on its descriptor any more. The last of the descriptor's messages takes its place: no
+    /// search, for one descriptor may have thousands of them.
     pub(crate) fn unhang(&mut self, tx: &Tx, id: TxId) {
-        if let Some(md) = tx.descriptor().and_then(|md| self.mds.get_mut(md)) {
-            md.sends.retain(|send| *send != id);
+        let Some(md) = tx.descriptor().and_then(|md| self.mds.get_mut(md)) else {
+            return;
+        };
+        if md.sends.get(tx.place) != Some(&id) {
+            return self.broken("a message among those of its descriptor");
+        }
+        md.sends.swap_remove(tx.place);
+        let moved = md.sends.get(tx.place).copied();
+        if let Some(moved) = moved.and_then(|moved| self.tx.get_mut(moved)) {
+            moved.place = tx.place;
         }
     }
 
@@ -572,8 +585,11 @@ impl Core {
             Stage::NiQueue => self.nis.get_mut(ni).map(|ni| &mut ni.queue),
             Stage::Handed => return,
         };
-        if let Some(queue) = queue {
-            queue.retain(|queued| *queued != id);
+        // What is given up has mostly waited longest, and stands in front.
+        if let Some(queue) = queue
+            && let Some(at) = queue.iter().position(|queued| *queued == id)
+        {
+            queue.remove(at);
         }
         self.give_up(id, end);
         if let (Stage::NiQueue, Some(peer)) = (stage, peer) {
