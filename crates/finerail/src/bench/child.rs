@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use nix::time::{ClockId, clock_getcpuclockid};
+use nix::unistd::Pid;
 
 use super::peer::Role;
 
@@ -141,6 +143,19 @@ impl Peer {
 const FINISH_MAX: Duration = Duration::from_secs(12);
 /// How often it is looked at meanwhile.
 const FINISH_LOOK: Duration = Duration::from_millis(2);
+
+/// The CPU time that this process and these peers have taken so far, all threads together.
+pub(super) fn cpu_time(peers: &[Peer]) -> anyhow::Result<Duration> {
+    let pids = peers.iter().map(Peer::pid).chain([std::process::id()]);
+    pids.map(cpu_time_of).sum()
+}
+
+fn cpu_time_of(pid: u32) -> anyhow::Result<Duration> {
+    let pid = Pid::from_raw(i32::try_from(pid)?);
+    let time = clock_getcpuclockid(pid).and_then(ClockId::now);
+    let time = time.with_context(|| format!("cannot ask for the CPU time of process {pid}"))?;
+    Ok(time.into())
+}
 
 /// Looks for the peer whose end explains a failure. A dying process closes its sockets a moment before
 /// its end can be seen.

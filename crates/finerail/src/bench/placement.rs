@@ -32,6 +32,10 @@ impl Placement {
         two.into_iter().chain(one).collect()
     }
 
+    pub(super) const fn is_one_core(&self) -> bool {
+        self.initiator_cpu == self.target_cpu
+    }
+
     pub(super) fn describe(&self) -> String {
         self.describe_roles("initiator", "target and router")
     }
@@ -43,7 +47,7 @@ impl Placement {
             initiator_cpu,
             target_cpu,
         } = self;
-        match initiator_cpu == target_cpu {
+        match self.is_one_core() {
             true => format!("{name}: every process on CPU {initiator_cpu}"),
             false => {
                 format!("{name}: {initiator} on CPU {initiator_cpu}, {target} on CPU {target_cpu}")

@@ -180,9 +180,13 @@ impl RowReport {
 
 impl PlacementReport {
     pub(super) fn new(placement: Placement, rows: Vec<Row>) -> Self {
+        let on_one_core = placement.is_one_core();
         Self {
             placement,
-            rows: rows.into_iter().map(Row::report).collect(),
+            rows: rows
+                .into_iter()
+                .map(|row| row.report(on_one_core))
+                .collect(),
         }
     }
 }
@@ -208,9 +212,9 @@ impl Row {
         Summary::of(rounds.map(|(finerail, limit)| finerail / limit).collect())
     }
 
-    fn report(self) -> RowReport {
+    fn report(self, on_one_core: bool) -> RowReport {
         let ratio = self.ratio();
-        let target = self.workload.target();
+        let target = self.workload.target(on_one_core);
         RowReport {
             what: self.workload.label(),
             unit: self.workload.unit(),

@@ -11,13 +11,16 @@ use lnet_node::{
 use lnet_types::ProcessId;
 
 use super::{
-    DATA_PORTAL, DONE_PORTAL, INITIATOR, MATCH_BITS, Place, ROUTED_TARGET, TARGET, reserve_port,
+    COLD_PORTAL, DATA_PORTAL, DONE_PORTAL, INITIATOR, MATCH_BITS, Place, ROUTED_TARGET, TARGET,
+    reserve_port,
 };
-use crate::bench::child::{self, Peer, PeerSpec};
+use crate::bench::child::{self, Peer, PeerSpec, cpu_time};
 use crate::bench::measure::Side;
 use crate::bench::peer::Role;
 use crate::bench::placement::Placement;
-use crate::bench::workload::{GETS_IN_FLIGHT, LARGE, SMALL, TINY, Workload};
+use crate::bench::workload::{
+    COLD_BUFFERS, GETS_IN_FLIGHT, LARGE, SMALL, SMALL_GETS_IN_FLIGHT, TINY, Workload,
+};
 
 /// Large PUTs that are handed over before the first is written: some in the socket, one being written,
 /// one ready.
@@ -33,7 +36,7 @@ pub(in crate::bench) struct Initiator {
     node: Node,
     queue: EventQueue,
     sources: Sources,
-    sink: MdHandle,
+    sinks: Sinks,
     target: ProcessId,
     routed_target: ProcessId,
     peers: [Peer; 3],
@@ -44,6 +47,22 @@ struct Sources {
     large: MdHandle,
     small: MdHandle,
     tiny: MdHandle,
+    cold: Vec<MdHandle>,
+}
+
+/// Descriptors that GETs go into, which are as long as what they ask for.
+struct Sinks {
+    large: MdHandle,
+    small: MdHandle,
+}
+
+/// Where PUTs go.
+#[derive(Clone, Copy)]
+struct To {
+    target: ProcessId,
+    portal: u32,
+    /// PUTs go to so many buffers in turn.
+    buffers: usize,
 }
 
 impl Initiator {
@@ -71,12 +90,20 @@ impl Initiator {
             large: source(LARGE)?,
             small: source(SMALL)?,
             tiny: source(TINY)?,
+            cold: (0..COLD_BUFFERS)
+                .map(|_| source(LARGE))
+                .collect::<Result<_, _>>()?,
+        };
+        let sink = |length| node.bind(&queue, Md::sink(vec![0; length]));
+        let sinks = Sinks {
+            large: sink(LARGE)?,
+            small: sink(SMALL)?,
         };
         let done = Md::sink(Vec::new()).options(MdOptions::OP_PUT);
         node.attach(&queue, MatchEntry::exact(DONE_PORTAL, MATCH_BITS), done)?;
         Ok(Self {
             sources,
-            sink: node.bind(&queue, Md::sink(vec![0; LARGE]))?,
+            sinks,
             target: process(TARGET)?,
             routed_target: process(ROUTED_TARGET)?,
             node,
@@ -86,31 +113,54 @@ impl Initiator {
     }
 
     fn measure(&mut self, workload: Workload, count: u64) -> anyhow::Result<()> {
-        let Sources { large, small, .. } = self.sources;
-        let (to, through) = (self.target, self.routed_target);
+        let Sources {
+            large, small, tiny, ..
+        } = self.sources;
+        let to = |target| To {
+            target,
+            portal: DATA_PORTAL,
+            buffers: 1,
+        };
+        let (near, through) = (to(self.target), to(self.routed_target));
         match workload {
-            Workload::PutLarge => self.stream(large, to, count, LARGE_WINDOW),
-            Workload::PutRouted => self.stream(large, through, count, LARGE_WINDOW),
-            Workload::PutSmall | Workload::PutSmallBatched => {
-                self.stream(small, to, count, SMALL_WINDOW)
+            Workload::PutLarge | Workload::PutLargeCpu => {
+                self.stream(&[large], near, count, LARGE_WINDOW)
             }
+            Workload::PutCold => {
+                let cold = To {
+                    portal: COLD_PORTAL,
+                    buffers: COLD_BUFFERS,
+                    ..near
+                };
+                let sources = self.sources.cold.clone();
+                self.stream(&sources, cold, count, LARGE_WINDOW)
+            }
+            Workload::PutRouted => self.stream(&[large], through, count, LARGE_WINDOW),
+            Workload::PutSmall | Workload::PutSmallBatched => {
+                self.stream(&[small], near, count, SMALL_WINDOW)
+            }
+            Workload::PutTinyBatched => self.stream(&[tiny], near, count, SMALL_WINDOW),
             Workload::RoundTrip => self.round_trips(count),
-            Workload::GetLarge => self.gets(count),
+            Workload::GetLarge => self.gets(self.sinks.large, GETS_IN_FLIGHT, count),
+            Workload::GetSmall => self.gets(self.sinks.small, SMALL_GETS_IN_FLIGHT, count),
         }
     }
 
-    /// PUTs without ACK, until the target says that the last has arrived.
+    /// PUTs without ACK from these sources in turn, until the target says that the last has arrived.
     fn stream(
         &mut self,
-        md: MdHandle,
-        target: ProcessId,
+        sources: &[MdHandle],
+        to: To,
         count: u64,
         window: u64,
     ) -> anyhow::Result<()> {
         let (mut put, mut sent, mut arrived) = (0, 0, false);
+        let mut buffers = sources.iter().zip(0..to.buffers).cycle();
         while sent < count || !arrived {
             while put < count && put - sent < window {
-                self.put(md, target, false, count)?;
+                let (&md, buffer) = buffers.next().context("no buffer")?;
+                let offset = u32::try_from(buffer * LARGE)?;
+                self.put(md, to, offset, false, count)?;
                 put += 1;
             }
             match self.next()?.kind {
@@ -123,8 +173,13 @@ impl Initiator {
     }
 
     fn round_trips(&mut self, count: u64) -> anyhow::Result<()> {
+        let to = To {
+            target: self.target,
+            portal: DATA_PORTAL,
+            buffers: 1,
+        };
         for _ in 0..count {
-            self.put(self.sources.tiny, self.target, true, 0)?;
+            self.put(self.sources.tiny, to, 0, true, 0)?;
             // SEND and ACK.
             self.next()?;
             self.next()?;
@@ -133,11 +188,11 @@ impl Initiator {
     }
 
     /// All GETs go into the same memory, as the raw limit reads into one buffer.
-    fn gets(&mut self, count: u64) -> anyhow::Result<()> {
+    fn gets(&mut self, sink: MdHandle, in_flight: u64, count: u64) -> anyhow::Result<()> {
         let (mut asked, mut sent, mut replied) = (0, 0, 0);
         while sent < count || replied < count {
-            while asked < count && asked - replied < GETS_IN_FLIGHT {
-                self.get()?;
+            while asked < count && asked - replied < in_flight {
+                self.get(sink)?;
                 asked += 1;
             }
             match self.next()?.kind {
@@ -149,23 +204,30 @@ impl Initiator {
         Ok(())
     }
 
-    fn put(&self, md: MdHandle, target: ProcessId, ack: bool, hdr_data: u64) -> anyhow::Result<()> {
+    fn put(
+        &self,
+        md: MdHandle,
+        to: To,
+        offset: u32,
+        ack: bool,
+        hdr_data: u64,
+    ) -> anyhow::Result<()> {
         let put = PutRequest {
             md,
             ack,
             source: None,
-            target,
-            portal: DATA_PORTAL,
+            target: to.target,
+            portal: to.portal,
             match_bits: MATCH_BITS,
-            offset: 0,
+            offset,
             hdr_data,
         };
         self.node.put(put).context("a PUT was refused")
     }
 
-    fn get(&self) -> anyhow::Result<()> {
+    fn get(&self, md: MdHandle) -> anyhow::Result<()> {
         let get = GetRequest {
-            md: self.sink,
+            md,
             source: None,
             target: self.target,
             portal: DATA_PORTAL,
@@ -202,10 +264,18 @@ impl Initiator {
 
 impl Side for Initiator {
     fn run(&mut self, workload: Workload, count: u64) -> anyhow::Result<Duration> {
-        let begin = Instant::now();
+        let used = || match workload.takes_cpu_time() {
+            true => cpu_time(&self.peers[..1]),
+            false => Ok(Duration::ZERO),
+        };
+        let (used_before, begin) = (used()?, Instant::now());
         self.measure(workload, count)
             .with_context(|| format!("Finerail's '{}'", workload.label()))?;
-        Ok(begin.elapsed())
+        let elapsed = begin.elapsed();
+        match workload.takes_cpu_time() {
+            true => Ok(cpu_time(&self.peers[..1])?.saturating_sub(used_before)),
+            false => Ok(elapsed),
+        }
     }
 }
 

@@ -62,6 +62,8 @@ pub(super) const IDLE: Place = Place {
 
 /// The portal that data goes to and comes from.
 const DATA_PORTAL: u32 = 60;
+/// The portal of the cold buffers.
+const COLD_PORTAL: u32 = 62;
 /// The portal on which the initiator hears that a stream has arrived.
 const DONE_PORTAL: u32 = 61;
 /// The match bits of both.

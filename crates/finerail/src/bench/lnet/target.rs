@@ -6,17 +6,21 @@ use lnet_node::{
     PutRequest,
 };
 
-use super::{DATA_PORTAL, DONE_PORTAL, IDLE, MATCH_BITS, Place, ROUTER};
+use super::{COLD_PORTAL, DATA_PORTAL, DONE_PORTAL, IDLE, MATCH_BITS, Place, ROUTER};
 use crate::bench::peer::{self, PeerArgs};
-use crate::bench::workload::LARGE;
+use crate::bench::workload::{COLD_BUFFERS, LARGE};
 
-/// Takes PUTs into, and answers GETs from, one warm buffer, until the process ends.
+/// Takes PUTs into, and answers GETs from, one warm buffer and many cold ones, until the process ends.
 pub(in crate::bench) fn serve(place: Place, args: &PeerArgs) -> anyhow::Result<()> {
     let node = place.start(args.port, &args.congestion, Progress::Caller)?;
     let queue = node.event_queue();
     let options = MdOptions::OP_PUT | MdOptions::OP_GET | MdOptions::MANAGE_REMOTE;
     let entry = MatchEntry::exact(DATA_PORTAL, MATCH_BITS);
     node.attach(&queue, entry, Md::sink(vec![0x5A; LARGE]).options(options))?;
+    // The offset in the request says which of the buffers it is.
+    let entry = MatchEntry::exact(COLD_PORTAL, MATCH_BITS);
+    let cold = Md::sink(vec![0x5A; COLD_BUFFERS * LARGE]).options(options);
+    node.attach(&queue, entry, cold)?;
     let done = node.bind(&queue, Md::source(Vec::new()))?;
     peer::ready(args.port)?;
     count_streams(&node, &queue, done)

@@ -6,18 +6,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::{BATCH, HEADER_LEN, Header, Link, Run};
-use crate::bench::child::{self, Peer, PeerSpec};
+use super::{HEADER_LEN, Header, Link, Run, batch};
+use crate::bench::child::{self, Peer, PeerSpec, cpu_time};
 use crate::bench::measure::Side;
 use crate::bench::peer::Role;
 use crate::bench::placement::Placement;
-use crate::bench::workload::{GETS_IN_FLIGHT, LARGE, TINY, Workload};
+use crate::bench::workload::{
+    COLD_BUFFERS, GETS_IN_FLIGHT, LARGE, SMALL_GETS_IN_FLIGHT, TINY, Workload,
+};
 
 /// The raw limit in one placement, with its processes.
 pub(in crate::bench) struct Initiator {
     direct: Link,
     relayed: Link,
     buffer: Vec<u8>,
+    cold: Vec<Vec<u8>>,
     peers: [Peer; 3],
 }
 
@@ -39,6 +42,7 @@ impl Initiator {
             direct: connect(direct.port(), congestion)?,
             relayed: connect(relay.port(), congestion)?,
             buffer: vec![0x5A; LARGE],
+            cold: vec![vec![0x5A; LARGE]; COLD_BUFFERS],
             peers: [direct, relay, behind_relay],
         })
     }
@@ -48,16 +52,26 @@ impl Initiator {
             direct,
             relayed,
             buffer,
-            ..
+            cold,
+            peers,
         } = self;
         let payload = &mut buffer[..workload.message_len()];
         let begin = Instant::now();
         match workload {
             Workload::PutLarge | Workload::PutSmall => stream(direct, payload, count)?,
+            Workload::PutLargeCpu => {
+                let before = cpu_time(&peers[..1])?;
+                stream(direct, payload, count)?;
+                return Ok(cpu_time(&peers[..1])?.saturating_sub(before));
+            }
+            Workload::PutCold => cold_stream(direct, cold, count)?,
             Workload::PutRouted => stream(relayed, payload, count)?,
-            Workload::PutSmallBatched => return batches(direct, payload, count),
+            Workload::PutSmallBatched | Workload::PutTinyBatched => {
+                return batches(direct, payload, count);
+            }
             Workload::RoundTrip => round_trips(direct, count)?,
             Workload::GetLarge => gets(direct, payload, count)?,
+            Workload::GetSmall => gets_batched(direct, payload.len(), count)?,
         }
         Ok(begin.elapsed())
     }
@@ -94,14 +108,25 @@ fn stream(link: &mut Link, payload: &[u8], count: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn cold_stream(link: &mut Link, buffers: &[Vec<u8>], count: u64) -> anyhow::Result<()> {
+    let header = announce(Run::Cold, &buffers[0], count)?;
+    link.send(&header, &[])?;
+    for (_, payload) in (0..count).zip(buffers.iter().cycle()) {
+        link.send(&header, payload)?;
+    }
+    link.receive_header()?;
+    Ok(())
+}
+
 /// `count` is rounded up to whole batches, and the time down to what `count` messages took.
 fn batches(link: &mut Link, payload: &[u8], count: u64) -> anyhow::Result<Duration> {
-    let rounded = count.next_multiple_of(BATCH as u64);
+    let in_batch = batch(payload.len());
+    let rounded = count.next_multiple_of(in_batch as u64);
     let header = announce(Run::Batches, payload, rounded)?;
-    let batch = [&header[..], payload].concat().repeat(BATCH);
+    let batch = [&header[..], payload].concat().repeat(in_batch);
     let begin = Instant::now();
     link.send(&header, &[])?;
-    for _ in 0..rounded / BATCH as u64 {
+    for _ in 0..rounded / in_batch as u64 {
         link.stream.write_all(&batch)?;
     }
     link.receive_header()?;
@@ -140,6 +165,34 @@ fn gets(link: &mut Link, buffer: &mut [u8], count: u64) -> anyhow::Result<()> {
             link.send(&request, &[])?;
             requested += 1;
         }
+    }
+    Ok(())
+}
+
+/// One write has a request for every answer that the last read gave.
+fn gets_batched(link: &mut Link, length: usize, count: u64) -> anyhow::Result<()> {
+    let most = usize::try_from(SMALL_GETS_IN_FLIGHT)?;
+    let mut answers = vec![0; most * (HEADER_LEN + length)];
+    let request = announce(Run::GetsBatched, &answers[..length], count)?;
+    let requests = request.repeat(most);
+    link.send(&request, &[])?;
+    let frame = HEADER_LEN + length;
+    let mut requested = count.min(SMALL_GETS_IN_FLIGHT);
+    link.stream
+        .write_all(&requests[..usize::try_from(requested)? * HEADER_LEN])?;
+    let (mut left, mut filled) = (count, 0);
+    while left > 0 {
+        let read = link.stream.read(&mut answers[filled..])?;
+        anyhow::ensure!(read > 0, "the answers ended {left} early");
+        filled += read;
+        let whole = filled / frame;
+        left -= whole as u64;
+        answers.copy_within(whole * frame..filled, 0);
+        filled -= whole * frame;
+        let more = (whole as u64).min(count - requested);
+        requested += more;
+        link.stream
+            .write_all(&requests[..usize::try_from(more)? * HEADER_LEN])?;
     }
     Ok(())
 }

@@ -7,6 +7,8 @@
 //!   GET         header 96              ──▶      ◀── header 96 | payload, several under way
 //! ```
 //!
+//! Where the limit is batched, many frames go in one `write`, and one `read` takes what is there.
+//!
 //! The header is as long as LNet's on the wire with the frame header before it, and says how long the
 //! payload is; the receiver takes the rest of a payload and the next header in one `readv`, into one
 //! warm buffer. Sockets block. A run begins with a header that says what follows and how often.
@@ -24,8 +26,13 @@ pub(super) use initiator::Initiator;
 /// Bytes of a header: LNet's 72 and the frame header's 24 (sections 3.1 and 2.9).
 pub(super) const HEADER_LEN: usize = 96;
 
-/// Frames that the batched stream writes at once.
-pub(super) const BATCH: usize = 64;
+/// Bytes that the batched stream writes at once, as whole frames.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// Frames of one write of the batched stream.
+fn batch(payload_len: usize) -> usize {
+    BATCH_BYTES / (HEADER_LEN + payload_len)
+}
 
 type HeaderBytes = [u8; HEADER_LEN];
 
@@ -34,12 +41,27 @@ type HeaderBytes = [u8; HEADER_LEN];
 enum Run {
     /// Messages one way, then one header back.
     Stream,
-    /// The same, [`BATCH`] messages at once.
+    /// The same, many messages at once.
     Batches,
     /// A message there, a header back.
     RoundTrips,
     /// A header there, a message back.
     Gets,
+    /// The same, each write and each read with as many as there are.
+    GetsBatched,
+    /// As a stream, from and to many buffers in turn.
+    Cold,
+}
+
+impl Run {
+    const ALL: [Self; 6] = [
+        Self::Stream,
+        Self::Batches,
+        Self::RoundTrips,
+        Self::Gets,
+        Self::GetsBatched,
+        Self::Cold,
+    ];
 }
 
 /// The header of every frame. In the first of a run, `count` messages of `length` bytes are announced.
@@ -60,8 +82,7 @@ impl Header {
     }
 
     fn decode(bytes: &HeaderBytes) -> anyhow::Result<Self> {
-        let runs = [Run::Stream, Run::Batches, Run::RoundTrips, Run::Gets];
-        let Some(&run) = runs.get(usize::from(bytes[0])) else {
+        let Some(&run) = Run::ALL.get(usize::from(bytes[0])) else {
             bail!("a raw frame of unknown kind {}", bytes[0]);
         };
         Ok(Self {
@@ -122,18 +143,19 @@ impl Link {
         Header::decode(&bytes)
     }
 
-    /// Reads `count` framed messages into one buffer, giving each to `each` before the next is read.
+    /// Reads `count` framed messages into the buffers in turn, giving each to `each` before the next is read.
     fn receive_stream(
         &mut self,
         count: u64,
-        buffer: &mut [u8],
+        buffers: &mut [Vec<u8>],
         mut each: impl FnMut(&HeaderBytes, &[u8]) -> io::Result<()>,
     ) -> anyhow::Result<()> {
         let mut header = [0; HEADER_LEN];
         self.stream.read_exact(&mut header)?;
-        for left in (0..count).rev() {
+        let buffers_len = buffers.len();
+        for (left, index) in (0..count).rev().zip((0..buffers_len).cycle()) {
             let length = Header::decode(&header)?.length as usize;
-            let Some(payload) = buffer.get_mut(..length) else {
+            let Some(payload) = buffers[index].get_mut(..length) else {
                 bail!("a raw frame of {length} bytes");
             };
             let mut next = [0; HEADER_LEN];

@@ -5,21 +5,24 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use anyhow::{Context, bail};
 
-use super::{BATCH, HEADER_LEN, Header, Link, Run};
+use super::{BATCH_BYTES, HEADER_LEN, Header, Link, Run};
 use crate::bench::peer;
-use crate::bench::workload::{LARGE, SMALL, TINY};
+use crate::bench::workload::{COLD_BUFFERS, LARGE, SMALL_GETS_IN_FLIGHT, TINY};
 
 /// Serves one connection, run by run, until it is closed.
 pub(in crate::bench) fn serve(congestion: &str) -> anyhow::Result<()> {
     let mut link = accept(congestion)?;
-    let mut buffer = vec![0x5A; LARGE];
+    let mut buffer = [vec![0x5A; LARGE]];
+    let mut cold = vec![vec![0x5A; LARGE]; COLD_BUFFERS];
     while let Some(announced) = next_run(&mut link)? {
         let count = announced.count;
         match announced.run {
             Run::Stream => stream(&mut link, announced, &mut buffer)?,
             Run::Batches => batches(&mut link, announced)?,
             Run::RoundTrips => round_trips(&mut link, announced)?,
-            Run::Gets => gets(&mut link, announced, &buffer)?,
+            Run::Gets => gets(&mut link, announced, &buffer[0])?,
+            Run::GetsBatched => gets_batched(&mut link, announced)?,
+            Run::Cold => stream(&mut link, announced, &mut cold)?,
         }
         tracing::debug!(run = ?announced.run, count, "a raw run is done");
     }
@@ -33,7 +36,7 @@ pub(in crate::bench) fn relay(congestion: &str, to: u16) -> anyhow::Result<()> {
         .with_context(|| format!("cannot connect to port {to} of this machine"))?;
     let mut onward = Link::new(onward, congestion)?;
     let mut link = accept(congestion)?;
-    let mut buffer = vec![0; LARGE];
+    let mut buffer = [vec![0; LARGE]];
     while let Some(announced) = next_run(&mut link)? {
         if announced.run != Run::Stream {
             bail!("a relay passes on streams only");
@@ -70,15 +73,16 @@ fn next_run(link: &mut Link) -> anyhow::Result<Option<Header>> {
     Header::decode(&bytes).map(Some)
 }
 
-fn stream(link: &mut Link, announced: Header, buffer: &mut [u8]) -> anyhow::Result<()> {
-    link.receive_stream(announced.count, buffer, |_, _| Ok(()))?;
+fn stream(link: &mut Link, announced: Header, buffers: &mut [Vec<u8>]) -> anyhow::Result<()> {
+    link.receive_stream(announced.count, buffers, |_, _| Ok(()))?;
     Ok(link.send(&announced.encode(), &[])?)
 }
 
 /// Reads as much as a batch at once and walks over the headers in it.
 fn batches(link: &mut Link, announced: Header) -> anyhow::Result<()> {
-    const FRAME: usize = HEADER_LEN + SMALL;
-    let mut buffer = vec![0; BATCH * FRAME];
+    let length = announced.length as usize;
+    let frame = HEADER_LEN + length;
+    let mut buffer = vec![0; BATCH_BYTES];
     let mut left = announced.count;
     let mut filled = 0;
     while left > 0 {
@@ -87,21 +91,43 @@ fn batches(link: &mut Link, announced: Header) -> anyhow::Result<()> {
             bail!("the stream ended {left} messages early");
         }
         filled += read;
-        let (frames, rest) = buffer[..filled].as_chunks::<FRAME>();
-        for frame in frames {
+        let whole = filled / frame;
+        for frame in buffer[..filled].chunks_exact(frame) {
             let (header, _) = frame
                 .split_first_chunk()
                 .context("a frame holds a header")?;
-            if Header::decode(header)?.length as usize != SMALL {
-                bail!("a batch with a message that is not {SMALL} bytes long");
+            if Header::decode(header)?.length as usize != length {
+                bail!("a batch with a message that is not {length} bytes long");
             }
         }
-        left -= frames.len() as u64;
-        let (begin, kept) = (filled - rest.len(), rest.len());
-        buffer.copy_within(begin..filled, 0);
-        filled = kept;
+        left -= whole as u64;
+        buffer.copy_within(whole * frame..filled, 0);
+        filled -= whole * frame;
     }
     Ok(link.send(&announced.encode(), &[])?)
+}
+
+/// Answers all the requests that one read gives with one write.
+fn gets_batched(link: &mut Link, announced: Header) -> anyhow::Result<()> {
+    let payload = vec![0x5A; announced.length as usize];
+    let frame = [&announced.encode()[..], &payload].concat();
+    let most = usize::try_from(SMALL_GETS_IN_FLIGHT)?;
+    let answers = frame.repeat(most);
+    let mut requests = vec![0; most * HEADER_LEN];
+    let (mut left, mut filled) = (announced.count, 0);
+    while left > 0 {
+        let read = link.stream.read(&mut requests[filled..])?;
+        if read == 0 {
+            bail!("the requests ended {left} early");
+        }
+        filled += read;
+        let whole = filled / HEADER_LEN;
+        link.stream.write_all(&answers[..whole * frame.len()])?;
+        left -= whole as u64;
+        requests.copy_within(whole * HEADER_LEN..filled, 0);
+        filled -= whole * HEADER_LEN;
+    }
+    Ok(())
 }
 
 fn round_trips(link: &mut Link, announced: Header) -> anyhow::Result<()> {
