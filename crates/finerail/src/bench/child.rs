@@ -150,7 +150,8 @@ pub(super) fn cpu_time(peers: &[Peer]) -> anyhow::Result<Duration> {
     pids.map(cpu_time_of).sum()
 }
 
-fn cpu_time_of(pid: u32) -> anyhow::Result<Duration> {
+/// The CPU time that a process has taken so far.
+pub(super) fn cpu_time_of(pid: u32) -> anyhow::Result<Duration> {
     let pid = Pid::from_raw(i32::try_from(pid)?);
     let time = clock_getcpuclockid(pid).and_then(ClockId::now);
     let time = time.with_context(|| format!("cannot ask for the CPU time of process {pid}"))?;

@@ -5,8 +5,10 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::lnet::bystander::Bystander;
+use super::lnet::crowd::Crowd;
 use super::placement::{Placement, placements};
-use super::report::{PlacementReport, Report, Row};
+use super::report::{Beside, PlacementReport, Report, Row};
 use super::workload::Workload;
 use super::{lnet, raw};
 
@@ -17,7 +19,12 @@ pub(super) struct Effort {
     pub(super) rounds: u16,
     /// How long one measurement should take.
     pub(super) measurement: Duration,
+    /// What has no raw limit is measured, too.
+    pub(super) is_whole: bool,
 }
+
+/// A bystander and a crowd are watched for so many times the length of a measurement.
+const LOOK: u32 = 50;
 
 /// One of the two that are compared.
 pub(super) trait Side {
@@ -29,14 +36,32 @@ pub(super) trait Side {
 pub(super) fn everything(congestion: &str, effort: &Effort) -> anyhow::Result<Report> {
     let placements = placements()?;
     let bar = progress(placements.len(), effort);
+    let widest = placements.first().context("no CPU may be used")?.clone();
     let mut reports = Vec::new();
     for placement in placements {
         bar.set_message(placement.name);
         reports.push(in_placement(placement, congestion, effort, &bar)?);
     }
     bar.finish_and_clear();
-    let idle_memory = lnet::idle_memory(congestion)?;
-    Ok(Report::new(congestion, effort, reports, idle_memory))
+    let beside = beside(&widest, congestion, effort)?;
+    Ok(Report::new(congestion, effort, reports, beside))
+}
+
+/// What has no raw limit beside it.
+fn beside(widest: &Placement, congestion: &str, effort: &Effort) -> anyhow::Result<Beside> {
+    let length = effort.measurement * LOOK;
+    let (bystander, crowds) = match effort.is_whole {
+        true => (
+            Some(Bystander::measure(widest, congestion, length)?),
+            Crowd::measure_all(congestion, length)?,
+        ),
+        false => (None, Vec::new()),
+    };
+    Ok(Beside {
+        bystander,
+        crowds,
+        idle_memory: lnet::idle_memory(congestion)?,
+    })
 }
 
 fn progress(placements: usize, effort: &Effort) -> ProgressBar {

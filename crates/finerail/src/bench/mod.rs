@@ -110,6 +110,7 @@ impl LnetArgs {
             workloads,
             rounds: self.rounds.unwrap_or(rounds),
             measurement,
+            is_whole: self.only.is_empty(),
         }
     }
 }

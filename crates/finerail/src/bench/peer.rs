@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 
 use super::{lnet, raw};
+use crate::service::raise_descriptor_limit;
 
 /// Arguments of the hidden `finerail bench peer`.
 #[derive(Args)]
@@ -21,6 +22,9 @@ pub(super) struct PeerArgs {
     /// Where to listen, or for a raw relay where to connect
     #[arg(long)]
     pub(super) port: u16,
+    /// Peers that a crowd is made of
+    #[arg(long, default_value_t = 0)]
+    pub(super) peers: u32,
 }
 
 /// What a peer does.
@@ -36,8 +40,12 @@ pub(super) enum Role {
     RoutedTarget,
     /// A node that forwards
     Router,
+    /// A node that sends small PUTs without pause
+    Blaster,
     /// A node with nothing to do, whose memory is looked at
     Idle,
+    /// Many peers of the node that idles, which are connected and say nothing
+    Crowd,
 }
 
 pub(super) fn run(args: &PeerArgs) -> ExitCode {
@@ -53,6 +61,7 @@ pub(super) fn run(args: &PeerArgs) -> ExitCode {
 
 fn serve(args: &PeerArgs) -> anyhow::Result<()> {
     end_with_standard_input()?;
+    raise_descriptor_limit();
     sys::pin_to_cpu(args.cpu).with_context(|| format!("cannot stay on CPU {}", args.cpu))?;
     match args.role {
         Role::RawTarget => raw::target::serve(&args.congestion),
@@ -60,7 +69,9 @@ fn serve(args: &PeerArgs) -> anyhow::Result<()> {
         Role::Target => lnet::target::serve(lnet::TARGET, args),
         Role::RoutedTarget => lnet::target::serve(lnet::ROUTED_TARGET, args),
         Role::Router => lnet::target::forward(args),
+        Role::Blaster => lnet::bystander::blast(args),
         Role::Idle => lnet::target::idle(args),
+        Role::Crowd => lnet::crowd::join(args),
     }
 }
 

@@ -6,6 +6,8 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
 use super::lnet::PEER_CREDITS;
+use super::lnet::bystander::Bystander;
+use super::lnet::crowd::Crowd;
 use super::measure::Effort;
 use super::placement::Placement;
 use super::workload::{Target, Workload};
@@ -22,7 +24,17 @@ pub(super) struct Report {
     peer_credits: u32,
     rounds: u16,
     placements: Vec<PlacementReport>,
+    bystander: Option<Bystander>,
+    crowds: Vec<Crowd>,
     idle_endpoint: IdleMemory,
+}
+
+/// What is measured once, beside the rounds.
+pub(super) struct Beside {
+    pub(super) bystander: Option<Bystander>,
+    pub(super) crowds: Vec<Crowd>,
+    /// Resident bytes of an endpoint that has nothing to do.
+    pub(super) idle_memory: u64,
 }
 
 /// The figures of one placement.
@@ -74,18 +86,20 @@ impl Report {
         congestion: &str,
         effort: &Effort,
         placements: Vec<PlacementReport>,
-        idle_memory_bytes: u64,
+        beside: Beside,
     ) -> Self {
         #[expect(
             clippy::cast_precision_loss,
             reason = "a process has less than 2^52 bytes"
         )]
-        let resident_mib = idle_memory_bytes as f64 / f64::from(1 << 20);
+        let resident_mib = beside.idle_memory as f64 / f64::from(1 << 20);
         Self {
             congestion: congestion.to_owned(),
             peer_credits: PEER_CREDITS,
             rounds: effort.rounds,
             placements,
+            bystander: beside.bystander,
+            crowds: beside.crowds,
             idle_endpoint: IdleMemory {
                 resident_mib,
                 target_mib: IDLE_MEMORY_TARGET_MIB,
@@ -108,6 +122,11 @@ impl Report {
                 &mut text,
                 format_args!("\n{}\n{}\n", report.placement.describe(), table(report)),
             );
+        }
+        let beside = self.bystander.iter().map(|it| (it.text(), it.met));
+        let crowds = self.crowds.iter().map(|crowd| (crowd.text(), crowd.met));
+        for (line, met) in beside.chain(crowds) {
+            push(&mut text, format_args!("\n{line}, {}\n", verdict(met)));
         }
         let IdleMemory {
             resident_mib,
@@ -290,9 +309,15 @@ mod tests {
             workloads: vec![Workload::PutLarge],
             rounds: 1,
             measurement: std::time::Duration::ZERO,
+            is_whole: false,
         };
         let placements = vec![PlacementReport::new(placement, vec![row])];
-        let text = Report::new("cubic", &effort, placements, 30 << 20).text();
+        let beside = Beside {
+            bystander: None,
+            crowds: Vec::new(),
+            idle_memory: 30 << 20,
+        };
+        let text = Report::new("cubic", &effort, placements, beside).text();
         for wanted in [
             "cubic",
             "one core: every process on CPU 4",

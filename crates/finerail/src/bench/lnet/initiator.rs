@@ -11,7 +11,7 @@ use lnet_node::{
 use lnet_types::ProcessId;
 
 use super::{
-    COLD_PORTAL, DATA_PORTAL, DONE_PORTAL, INITIATOR, MATCH_BITS, Place, ROUTED_TARGET, TARGET,
+    COLD_PORTAL, DATA_PORTAL, DONE_PORTAL, INITIATOR, MATCH_BITS, ROUTED_TARGET, TARGET,
     reserve_port,
 };
 use crate::bench::child::{self, Peer, PeerSpec, cpu_time};
@@ -104,8 +104,8 @@ impl Initiator {
         Ok(Self {
             sources,
             sinks,
-            target: process(TARGET)?,
-            routed_target: process(ROUTED_TARGET)?,
+            target: ProcessId::lustre(TARGET.nid()?),
+            routed_target: ProcessId::lustre(ROUTED_TARGET.nid()?),
             node,
             queue,
             peers,
@@ -283,9 +283,4 @@ impl Drop for Initiator {
     fn drop(&mut self) {
         self.node.shutdown(Duration::ZERO);
     }
-}
-
-fn process(place: Place) -> anyhow::Result<ProcessId> {
-    let nid = place.nids.first().copied().unwrap_or_default();
-    Ok(ProcessId::lustre(nid.parse()?))
 }

@@ -11,6 +11,8 @@
 //! the target answers the last of them with a PUT of its own, so that the clock stops when all data has
 //! arrived and the program has seen it.
 
+pub(super) mod bystander;
+pub(super) mod crowd;
 mod initiator;
 pub(super) mod target;
 
@@ -19,6 +21,7 @@ use std::net::Ipv4Addr;
 
 use anyhow::{Context, anyhow};
 use lnet_node::{Node, NodeOptions, Progress};
+use lnet_types::Nid;
 use sys::ReservedPort;
 
 use super::child::{Peer, PeerSpec};
@@ -60,6 +63,11 @@ pub(super) const IDLE: Place = Place {
     route: None,
 };
 
+pub(super) const BYSTANDER: Place = Place {
+    nids: &["127.0.0.8@tcp"],
+    route: None,
+};
+
 /// The portal that data goes to and comes from.
 const DATA_PORTAL: u32 = 60;
 /// The portal of the cold buffers.
@@ -88,6 +96,12 @@ impl Place {
             yaml += "routing:\n  enable: 1\n";
         }
         yaml
+    }
+
+    /// The first of its NIDs.
+    fn nid(&self) -> anyhow::Result<Nid> {
+        let nid = self.nids.first().context("a place without a NID")?;
+        Ok(nid.parse()?)
     }
 
     fn start(&self, port: u16, congestion: &str, progress: Progress) -> anyhow::Result<Node> {
@@ -120,6 +134,11 @@ pub(super) fn idle_memory(congestion: &str) -> anyhow::Result<u64> {
         congestion,
         port,
     })?;
+    resident(&peer)
+}
+
+/// Resident bytes of a peer's process.
+fn resident(peer: &Peer) -> anyhow::Result<u64> {
     let path = format!("/proc/{}/status", peer.pid());
     let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
     resident_bytes(&status).with_context(|| format!("{path} has no VmRSS"))
@@ -140,7 +159,7 @@ mod tests {
 
     #[test]
     fn every_place_has_a_valid_configuration() {
-        for place in [INITIATOR, TARGET, ROUTER, ROUTED_TARGET, IDLE] {
+        for place in [INITIATOR, TARGET, ROUTER, ROUTED_TARGET, IDLE, BYSTANDER] {
             let yaml = place.yaml();
             let config = lnet_config::parse(&yaml);
             let config = config.unwrap_or_else(|error| panic!("{}", error.render(&yaml)));
