@@ -74,6 +74,30 @@ fn pingpong_runs_in_c_over_tcp() {
     assert_eq!(table.lines().count(), 1 + 23, "{table}");
 }
 
+/// A server in C that listens without a port, as RPC libraries start one.
+const PORTLESS: &str = "tcp://127.0.0.1";
+
+#[test]
+fn lists_and_early_messages_of_file_systems_run_in_c_over_tcp() {
+    let prefix = Prefix::new();
+    let program = prefix.compile("cc", &["-std=c89"], "tests/c/file_system.c");
+    run_pair(Under::Nothing, &program, TCP, &[], &[]);
+}
+
+#[test]
+fn two_servers_in_c_exchange_bytes_in_both_directions() {
+    let prefix = Prefix::new();
+    let program = prefix.compile("cc", &["-std=c89"], "tests/c/two_servers.c");
+    run_pair(Under::Nothing, &program, PORTLESS, &[], &[]);
+}
+
+#[test]
+fn the_patterns_of_rpc_libraries_run_in_c_over_tcp() {
+    let prefix = Prefix::new();
+    let program = prefix.compile("cc", &["-std=c89"], "tests/c/rpc.c");
+    run_pair(Under::Nothing, &program, PORTLESS, &[], &[]);
+}
+
 #[test]
 fn the_library_says_on_standard_error_what_it_is_asked_for_and_else_nothing() {
     let prefix = Prefix::new();

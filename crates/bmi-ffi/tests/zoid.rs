@@ -104,6 +104,16 @@ fn pingpong_runs_in_c_over_zoid() {
 }
 
 #[test]
+fn lists_and_early_messages_of_file_systems_run_in_c_over_zoid() {
+    run(Under::Nothing, "tests/c/file_system.c", &[]);
+}
+
+#[test]
+fn the_patterns_of_rpc_libraries_run_in_c_over_zoid() {
+    run(Under::Nothing, "tests/c/rpc.c", &[]);
+}
+
+#[test]
 fn pingpong_runs_in_c_from_another_machine_where_the_extension_is_asked_for() {
     let bed = Bed::new();
     let prefix = Prefix::new();
