@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::io::{Class, Message, Peer, Pid};
+use crate::io::{Class, Message, Peer, Pid, Tag};
 use crate::pool::Slot;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +136,14 @@ impl Inbox {
     pub(crate) fn holds_unfetched(&self, pid: Pid) -> bool {
         let mut entries = self.entries.values();
         entries.any(|entry| entry.stage != Stage::Delivered && entry.message.peer.pid == pid)
+    }
+
+    /// Whose messages the server has not fetched, and their tags.
+    pub(crate) fn unfetched(&self) -> impl Iterator<Item = (Peer, Tag)> {
+        let entries = self.entries.values();
+        entries
+            .filter(|entry| entry.stage != Stage::Delivered)
+            .map(|entry| (entry.message.peer, entry.message.tag))
     }
 
     pub(crate) fn any_ready(&self) -> bool {

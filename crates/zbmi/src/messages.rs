@@ -3,7 +3,7 @@
 use crate::Engine;
 use crate::counters::Refusal;
 use crate::inbox::Stage;
-use crate::io::{Answer, CallId, Class, Errno, Peer, Session, UnexpTest};
+use crate::io::{Answer, CallId, Class, Errno, Peer, Session, Tag, UnexpTest};
 use crate::server::Call;
 use crate::time::Time;
 
@@ -58,6 +58,12 @@ impl Engine {
         self.counters.unexpected_freed += 1;
         self.free_message(offset);
         self.serve_memory(now);
+    }
+
+    /// The clients and tags of the unexpected messages that no server has fetched: what the next server
+    /// gets after the death of this one.
+    pub fn unfetched(&self) -> impl Iterator<Item = (Peer, Tag)> {
+        self.inbox.unfetched()
     }
 
     /// All bytes of an unexpected message are there: it and those that waited behind it may be fetched.

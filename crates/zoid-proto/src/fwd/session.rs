@@ -182,6 +182,9 @@ pub enum Event {
     Credits(u32),
     /// A number that the client is to hold in its memory from now on, and to say where with PLACES.
     Mark(u64),
+    /// An unexpected message of the client, with this tag, outlives the server that ends: the next
+    /// server can fetch it. Comes ahead of `ServerGone`, once for each such message.
+    Kept(i32),
     /// News that this version does not know: code and value.
     Unknown(u32, u64),
 }
@@ -201,6 +204,10 @@ impl Event {
                 Self::Credits(credits as u32)
             }
             5 => Self::Mark(value),
+            6 => {
+                let tag = in_range(reader, 8, "tag", value, (0, u32::MAX.into()))?;
+                Self::Kept((tag as u32).cast_signed())
+            }
             code => Self::Unknown(code, value),
         })
     }
@@ -212,6 +219,7 @@ impl Event {
             Self::Draining => (3, 0),
             Self::Credits(credits) => (4, credits.into()),
             Self::Mark(number) => (5, number),
+            Self::Kept(tag) => (6, tag.cast_unsigned().into()),
             Self::Unknown(code, value) => (code, value),
         };
         Writer::new(body, Self::LEN)?

@@ -243,6 +243,7 @@ fn r51_the_frames_without_an_answer() {
         (Event::Draining, "03000000 00000000 0000000000000000"),
         (Event::Credits(4), "04000000 00000000 0400000000000000"),
         (Event::Mark(0x51), "05000000 00000000 5100000000000000"),
+        (Event::Kept(-2), "06000000 00000000 feffffff00000000"),
         (Event::Unknown(9, 1), "09000000 00000000 0100000000000000"),
     ];
     for (event, body) in events {

@@ -164,7 +164,8 @@ proptest! {
             Event::Draining,
             Event::Credits(credits),
             Event::Mark(epoch),
-            Event::Unknown(credits.saturating_add(6), epoch),
+            Event::Kept(credits.cast_signed()),
+            Event::Unknown(credits.saturating_add(7), epoch),
         ] {
             check_frame(&Frame::Event(event), status);
         }

@@ -223,16 +223,27 @@ impl Queue {
         self.ended.filter(|_| refused)
     }
 
-    /// The server that this client's operations are for is another one. Takes the expected ones away.
-    pub(super) fn end_session(&mut self, error: Error) -> Vec<OpId> {
+    /// The server that this client's operations are for is another one, and requests that the dead one
+    /// has fetched are lost. Takes the expected operations away.
+    pub(super) fn change_server(&mut self, error: Error) -> Vec<OpId> {
+        self.requests.lose();
+        self.end_session(error)
+    }
+
+    fn end_session(&mut self, error: Error) -> Vec<OpId> {
         self.session += 1;
         self.ended = Some(error);
         self.take(is_expected)
     }
 
-    /// The same, and messages that were taken may have been lost with the session.
+    /// The server dies before it has fetched a request of this tag.
+    pub(super) fn keep_request(&mut self, tag: Tag) {
+        self.requests.keep(tag);
+    }
+
+    /// The same after the end of the daemon: every message that it has taken may be lost.
     pub(super) fn lose_session(&mut self, error: Error) -> Vec<OpId> {
-        self.requests.lose();
+        self.requests.lose_all();
         self.end_session(error)
     }
 

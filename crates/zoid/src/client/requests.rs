@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A request is an unexpected message that was taken; its answer is an expected message of the same
-//! tag. When the daemon that took a request is gone, nobody answers it: an operation of that tag that
+//! tag. When the daemon that took a request is gone, or the server that fetched it, nobody answers it: an operation of that tag that
 //! is posted later would wait for ever.
 
 use bmi::Tag;
@@ -18,6 +18,8 @@ use rustc_hash::FxHashSet;
 pub(super) struct Requests {
     unanswered: Remembered,
     lost: Remembered,
+    /// Of those that are unanswered, the ones that the next server will see.
+    kept: FxHashSet<Tag>,
 }
 
 impl Requests {
@@ -36,10 +38,27 @@ impl Requests {
         self.unanswered.remove(tag);
     }
 
-    /// All that are unanswered stay so.
+    /// The server dies before it has fetched the request.
+    pub(super) fn keep(&mut self, tag: Tag) {
+        if self.unanswered.has(tag) {
+            self.kept.insert(tag);
+        }
+    }
+
+    /// The daemon is gone: all that are unanswered stay so.
+    pub(super) fn lose_all(&mut self) {
+        self.kept.clear();
+        self.lose();
+    }
+
+    /// The server is gone: all that are unanswered stay so, except those that are kept.
     pub(super) fn lose(&mut self) {
+        let kept = std::mem::take(&mut self.kept);
         for tag in self.unanswered.take() {
-            self.lost.add(tag);
+            match kept.contains(&tag) {
+                true => self.unanswered.add(tag),
+                false => self.lost.add(tag),
+            }
         }
     }
 
@@ -74,6 +93,10 @@ impl Remembered {
         young || old
     }
 
+    fn has(&self, tag: Tag) -> bool {
+        self.young.contains(&tag) || self.old.contains(&tag)
+    }
+
     fn take(&mut self) -> Vec<Tag> {
         let Self { young, old } = std::mem::take(self);
         old.into_iter().chain(young).collect()
@@ -92,6 +115,22 @@ mod tests {
         requests.answered(Tag(1));
         requests.lose();
         assert!(!requests.is_lost(Tag(1)));
+        assert!(requests.is_lost(Tag(2)));
+    }
+
+    #[test]
+    fn a_request_that_the_next_server_sees_is_not_lost() {
+        let mut requests = Requests::default();
+        requests.asked(Tag(1));
+        requests.asked(Tag(2));
+        requests.keep(Tag(2));
+        requests.keep(Tag(3));
+        requests.lose();
+        assert!(requests.is_lost(Tag(1)));
+        assert!(!requests.is_lost(Tag(2)) && !requests.is_lost(Tag(3)));
+        // The daemon that kept it is gone, too.
+        requests.keep(Tag(2));
+        requests.lose_all();
         assert!(requests.is_lost(Tag(2)));
     }
 

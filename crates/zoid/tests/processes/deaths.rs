@@ -75,6 +75,29 @@ fn section_3_4_what_a_dead_server_may_have_known_of_fails_when_the_next_one_come
 }
 
 #[test]
+fn section_3_4_an_answer_that_went_with_the_server_is_not_waited_for() {
+    let scene = Scene::new();
+    let (mut server, mut client) = scene.meet();
+    for tag in [4, 5] {
+        assert_eq!(client.ask(&format!("unexpected {tag} 8")), "done 8");
+    }
+    // The server has the first request, and answers neither.
+    assert_eq!(server.fetch()[1], 4);
+    assert_eq!(server.ask("free"), "ok");
+    server.kill();
+    scene.until("zoidd_server_attached", 0.0);
+    let mut server = scene.server();
+    assert_eq!(server.fetch()[1], 5);
+    server.meet(&mut client);
+    // The program asks for the answers only now.
+    assert_eq!(client.finish("receive 0 4 100 outside"), "ConnReset");
+    let answer = client.pending("receive 0 5 100 outside");
+    let test = client.tell(&format!("test {answer} 60000"));
+    assert_eq!(server.finish("send 1 5 100 memory"), "100");
+    assert_eq!(client.hear(test), Some(format!("{answer} 100")));
+}
+
+#[test]
 fn section_3_4_a_client_that_asks_for_it_keeps_what_waits_when_a_server_dies() {
     let scene = Scene::new();
     let mut server = scene.server();

@@ -12,7 +12,7 @@ use mio::{Interest, Token};
 use sys::{MessageQueue, QueueAccess};
 use tracing::{debug, info, warn};
 use zbmi::{
-    Answer, BmiId, CallId, Class, Departure, Direction, Errno, Pid, PluginId, Post, Segment,
+    Answer, BmiId, CallId, Class, Departure, Direction, Errno, Peer, Pid, PluginId, Post, Segment,
     Selection, ServerTest, Session, Tag, UnexpTest,
 };
 use zoid_proto::ctl::{
@@ -383,7 +383,20 @@ impl Daemon {
             Departure::Farewell => Status::NONE,
             Departure::Broken => Status::CONNECTION_RESET,
         };
+        if status.is_error() {
+            self.name_kept_messages();
+        }
         self.broadcast(Event::ServerGone(session.0), status);
+    }
+
+    /// Tells clients which of their requests the next server will see. The others died with this one.
+    fn name_kept_messages(&mut self) {
+        let kept: Vec<(Peer, Tag)> = self.engine.unfetched().collect();
+        for (peer, tag) in kept {
+            if let Some(&key) = self.keys.get(&peer) {
+                self.push_event(key, Event::Kept(tag.0), Status::NONE);
+            }
+        }
     }
 
     /// Its queues are its own to remove, unless it is dead.

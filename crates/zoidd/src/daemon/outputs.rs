@@ -213,7 +213,7 @@ impl Daemon {
     }
 
     /// Tells one client the news.
-    fn push_event(&mut self, key: usize, event: Event, status: Status) {
+    pub(super) fn push_event(&mut self, key: usize, event: Event, status: Status) {
         let header = FrameHeader::new(FrameType::EVENT, 0).with_status(status);
         self.push(key, header, &Frame::Event(event));
     }

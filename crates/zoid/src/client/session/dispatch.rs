@@ -3,7 +3,7 @@
 
 use std::io::{self, ErrorKind};
 
-use bmi::Error;
+use bmi::{Error, Tag};
 use zoid_proto::fwd::{Event, Frame, FrameHeader, Place as Way};
 use zoid_proto::{Extent, Status};
 
@@ -146,9 +146,10 @@ impl State {
     fn news(&mut self, event: Event, status: Status, keep: bool) {
         match event {
             Event::ServerGone(_) => self.server_died = status.is_error(),
+            Event::Kept(tag) => self.queue.keep_request(Tag(tag)),
             Event::ServerAttached(_) if self.server_died && !keep => {
                 self.server_died = false;
-                let condemned = self.queue.end_session(Error::ConnReset);
+                let condemned = self.queue.change_server(Error::ConnReset);
                 let fall = |op| (op, Error::ConnReset);
                 self.fallen.extend(condemned.into_iter().map(fall));
             }
