@@ -433,6 +433,10 @@ impl Client {
                 self.counters.post_to_end().add(op.posted.elapsed());
                 Ok(Tried::Posted(Posted::Immediate(len)))
             }
+            Outcome::Unasked(error) => {
+                self.finish_post(op.id, key);
+                Ok(Tried::Lost(error))
+            }
             // Whoever has waited for a counterpart may have had one, which is gone.
             Outcome::Lost(error) if timeout == 0 || !op.is_expected() => {
                 self.finish_post(op.id, key);

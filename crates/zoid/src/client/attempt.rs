@@ -37,6 +37,8 @@ pub(super) enum Outcome {
     NotNow,
     /// It will never succeed.
     Failed(Error),
+    /// The connection was gone before the daemon was asked.
+    Unasked(Error),
     /// The connection is gone, and nothing has moved.
     Lost(Error),
     /// The connection is gone, and maybe the message has arrived.
@@ -125,7 +127,7 @@ impl Client {
     /// the daemon remembers. Waits a moment for a daemon that is gone.
     pub(super) fn judge(&self, outcome: Outcome, doubt: Option<Doubt>) -> Judged {
         let (stay, repetitions) = match (outcome, doubt) {
-            (Outcome::Unknown(_) | Outcome::Lost(_), Some(doubt)) => {
+            (Outcome::Unknown(_) | Outcome::Lost(_) | Outcome::Unasked(_), Some(doubt)) => {
                 (doubt.stay, doubt.repetitions)
             }
             (Outcome::Unknown(stay), None) => (stay, 0),
@@ -145,12 +147,13 @@ impl Client {
     fn attempt_once(&self, op: &Op, timeout_ms: u32, repeats: bool) -> Outcome {
         let calling = match self.begin(op.sink()) {
             Ok(calling) => calling,
-            Err(error) => return Outcome::Lost(error),
+            Err(error) => return Outcome::Unasked(error),
         };
         let mut step = self.first_step(&calling.ticket, op, repeats);
         // What is said on a connection that is lost is answered all the same: with the loss.
         let mut said = self.say_request(&calling.ticket, op, step, timeout_ms);
         step = step.unless_unsaid(&said);
+        let unasked = said.is_err();
         loop {
             let answer = said.and_then(|()| match step.is_asking() && timeout_ms > 0 {
                 true => self.first_answer(&calling),
@@ -162,6 +165,7 @@ impl Client {
             };
             match self.advance(&calling.ticket, op, step, answer) {
                 Progress::Waits(next) => (step, said) = (next, Ok(())),
+                Progress::Ended(Outcome::Lost(error)) if unasked => return Outcome::Unasked(error),
                 Progress::Ended(outcome) => return outcome,
             }
         }

@@ -108,7 +108,7 @@ impl Client {
     fn take_off(&self, op: Op, timeout_ms: u32, doubt: Option<Doubt>) -> Option<(Op, Outcome)> {
         let calling = match self.begin(op.sink()) {
             Ok(calling) => calling,
-            Err(error) => return Some((op, Outcome::Lost(error))),
+            Err(error) => return Some((op, Outcome::Unasked(error))),
         };
         let ticket = calling.ticket.clone();
         let step = self.first_step(&ticket, &op, doubt.is_some());

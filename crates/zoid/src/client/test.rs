@@ -261,15 +261,17 @@ impl Client {
             Outcome::Done(len) => Ok(len),
             Outcome::Failed(error) => Err(error),
             Outcome::Unknown(_) => Err(Error::ConnReset),
-            Outcome::NotNow | Outcome::Lost(_) => match state.queue.wait(op) {
-                Waits::Queued => {
-                    state.queued += 1;
-                    self.stir(&state);
-                    return false;
+            Outcome::NotNow | Outcome::Unasked(_) | Outcome::Lost(_) => {
+                match state.queue.wait(op) {
+                    Waits::Queued => {
+                        state.queued += 1;
+                        self.stir(&state);
+                        return false;
+                    }
+                    Waits::Cancelled => Err(Error::Cancel),
+                    Waits::Orphaned(error) => Err(error),
                 }
-                Waits::Cancelled => Err(Error::Cancel),
-                Waits::Orphaned(error) => Err(error),
-            },
+            }
         };
         let removed = match result {
             Ok(_) => state.queue.complete(op),

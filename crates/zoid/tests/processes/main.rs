@@ -21,6 +21,7 @@ mod deaths;
 mod faults;
 mod group;
 mod kills;
+mod matrix;
 mod outstanding;
 mod party;
 mod relay;

@@ -35,7 +35,7 @@ fn scene(reattach_ms: &str) -> Scene {
 }
 
 /// A request: its answer is awaited before it is sent.
-fn request(client: &mut Process, tag: i32) -> usize {
+pub(crate) fn request(client: &mut Process, tag: i32) -> usize {
     let answer = client.pending(&format!("receive 0 {tag} 100 outside"));
     assert_eq!(client.finish(&format!("unexpected {tag} 8")), "8");
     answer
@@ -57,7 +57,7 @@ fn strike(scene: &mut Scene, blow: Blow) {
 }
 
 /// One request and its answer.
-fn converse(server: &mut Process, client: &mut Process, tag: i32) {
+pub(crate) fn converse(server: &mut Process, client: &mut Process, tag: i32) {
     let answer = request(client, tag);
     let [peer, fetched, ..] = server.fetch();
     assert_eq!(fetched, tag as usize);
@@ -162,6 +162,24 @@ fn section_3_4_an_idle_client_does_not_notice_that_its_daemon_was_replaced() {
     strike(&mut scene, Blow::Killed(0));
     // An answer is awaited before the request is sent.
     converse(&mut server, &mut client, 6);
+}
+
+#[test]
+fn section_3_4_nor_does_an_idle_client_whose_posts_wait() {
+    let mut scene = scene("0");
+    let mut server = scene.server();
+    let mut client = scene.client();
+    converse(&mut server, &mut client, 6);
+    assert_eq!(client.ask("timeout 60000"), "ok");
+    strike(&mut scene, Blow::Killed(0));
+    let received = client.tell("receive 0 7 100 outside");
+    // It waits at the daemon that there is now.
+    scene.until("zoidd_waiting", 1.0);
+    assert_eq!(client.finish("unexpected 8 8"), "8");
+    let [peer, ..] = server.fetch();
+    answer_with(&mut server, peer, 7, || {
+        assert_eq!(client.hear(received).as_deref(), Some("done 100"));
+    });
 }
 
 #[test]

@@ -6,9 +6,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 use zoid_proto::Instance;
 
@@ -110,6 +113,13 @@ impl Scene {
             .filter(|line| !line.starts_with("failpoint"))
             .collect();
         self.daemon = Process::start("daemon", &(kept.join("\n") + "\n"), &[]);
+    }
+
+    /// The same with a failpoint, at which it dies.
+    pub(crate) fn restart_to_die_at(&mut self, step: &str) {
+        let settings = format!("{}failpoint={step}=kill\n", self.settings);
+        self.daemon = Process::begin("daemon", &settings, &[]);
+        self.daemon.wait_for_end();
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -375,13 +385,32 @@ impl Process {
         assert!(sent.unwrap().success());
     }
 
+    /// Whether a failpoint, or anybody else, has stopped it.
+    pub(crate) fn is_stopped(&self) -> bool {
+        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap();
+        let (_, fields) = text.rsplit_once(')').unwrap();
+        fields.trim_start().starts_with('T')
+    }
+
     /// Waits until a failpoint has stopped it.
     pub(crate) fn until_stopped(&self) {
-        let stat = format!("/proc/{}/stat", self.id());
-        eventually("it stops", || {
-            let text = std::fs::read_to_string(&stat).unwrap();
-            let (_, fields) = text.rsplit_once(')').unwrap();
-            fields.trim_start().starts_with('T')
+        eventually("it stops", || self.is_stopped());
+    }
+
+    /// Continues it as often as a failpoint stops it, while something else is done.
+    pub(crate) fn while_it_goes_on(&self, work: impl FnOnce()) {
+        let process = Pid::from_raw(i32::try_from(self.id()).unwrap());
+        let (done, over) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while over.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout)
+                {
+                    kill(process, Signal::SIGCONT).unwrap();
+                }
+            });
+            // Its end, by a panic too, is that of the thread.
+            let _done = done;
+            work();
         });
     }
 
