@@ -60,6 +60,7 @@ mod builder;
 )]
 pub mod conformance;
 mod error;
+pub mod future;
 mod id;
 mod method;
 mod ops;

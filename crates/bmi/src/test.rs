@@ -122,16 +122,29 @@ impl Bmi {
         capacity: usize,
         wait: Duration,
     ) -> Result<Vec<Completion>, Error> {
+        self.test_until(context, capacity, wait, true, &|| false)
+    }
+
+    /// As [`Bmi::test_context`], until `stop` says so; whoever changes that wakes the methods.
+    /// `unexpected`: an unexpected message ends it, as far as the option allows.
+    pub(crate) fn test_until(
+        &self,
+        context: ContextId,
+        capacity: usize,
+        wait: Duration,
+        unexpected: bool,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<Completion>, Error> {
         self.check_open()?;
         if !self.ops.is_open(context) {
             return Err(Error::Inval);
         }
         let mut done = Vec::new();
-        let met = || self.ops.context_done(context);
+        let met = || self.ops.context_done(context) || stop();
         let mut turns = Turns::new(if capacity == 0 { Duration::ZERO } else { wait });
         loop {
             self.ops.collect_any(context, capacity, &mut done);
-            if !done.is_empty() {
+            if !done.is_empty() || stop() {
                 return Ok(done);
             }
             let Some(mut left) = turns.next() else {
@@ -141,7 +154,7 @@ impl Bmi {
             if relevant.is_empty() {
                 return Ok(done);
             }
-            if self.unexpected_waiting() {
+            if unexpected && self.unexpected_waiting() {
                 // Whatever has arrived is taken in; nobody sleeps.
                 left = Duration::ZERO;
                 turns.end();
@@ -151,7 +164,9 @@ impl Bmi {
                 let wanted = Wanted {
                     which: Which::Any { capacity },
                     // One that waits already must not keep the method from making progress.
-                    unexpected_ends_wait: !left.is_zero() && self.checks_unexpected(index),
+                    unexpected_ends_wait: unexpected
+                        && !left.is_zero()
+                        && self.checks_unexpected(index),
                     met: &met,
                 };
                 if !self.give_time(index, &wanted, slice)? {
@@ -301,7 +316,7 @@ impl Bmi {
         self.slots[index].check_unexpected.load(Ordering::Relaxed)
     }
 
-    fn unexpected_waiting(&self) -> bool {
+    pub(crate) fn unexpected_waiting(&self) -> bool {
         self.active()
             .any(|(index, method)| self.checks_unexpected(index) && method.unexpected_waiting())
     }

@@ -1,7 +1,7 @@
 //! A wait that another thread can end.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -42,6 +42,12 @@ impl Alarm {
     pub fn ring(&self) {
         // It fails only when it was rung 2^64 times since the last wait, which is enough.
         let _full = self.0.write(1);
+    }
+
+    /// Takes back every ring that has ended no wait.
+    pub fn clear(&self) {
+        // It fails when it was not rung.
+        let _count = self.0.read();
     }
 
     /// Sleeps until `descriptor` is readable, the alarm is rung or `limit` has passed. The limit
@@ -87,6 +93,13 @@ impl Alarm {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+}
+
+impl AsFd for Alarm {
+    /// Readable while a ring has ended no wait.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
