@@ -17,9 +17,10 @@ pub(crate) fn with_methods(builder: Builder) -> Builder {
     let options = zoid::Options::from_environment();
     let extended = options.extended_addresses;
     let over_tcp = extended.then(|| zoid::Zoid::over_tcp(options.clone()));
-    let builder = builder
-        .method(bmi::tcp::Tcp::new())
-        .method(zoid::Zoid::new(options));
+    let zoid = zoid::Zoid::new(options);
+    let nodes = zoid.io_nodes();
+    let builder = builder.method(bmi::tcp::Tcp::new()).method(zoid);
+    let builder = nodes.fold(builder, Builder::method);
     match over_tcp {
         Some(method) => builder.method(method),
         None => builder,

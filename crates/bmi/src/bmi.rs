@@ -113,8 +113,12 @@ impl Bmi {
         for part in list.split(',') {
             let scheme = scheme(part)?;
             let of_scheme = |slot: &Slot| slot.usable && slot.factory.scheme() == scheme;
-            if let Some(index) = self.slots.iter().position(of_scheme) {
+            let serves = |slot: &Slot| of_scheme(slot) && slot.factory.serves(part);
+            if let Some(index) = self.slots.iter().position(serves) {
                 return Ok((index, part));
+            }
+            if self.slots.iter().any(of_scheme) {
+                return Err(Error::Inval);
             }
             // Schemes are as they are written: this is one of ours, spelt wrongly.
             let is_close = |slot: &Slot| slot.factory.scheme().eq_ignore_ascii_case(scheme);

@@ -31,11 +31,15 @@ impl Builder {
         self
     }
 
-    /// The methods that were added, without the prefix `bmi_`.
+    /// The methods that were added, without the prefix `bmi_`, each name once.
     pub fn method_names(&self) -> impl Iterator<Item = &'static str> {
-        self.factories
-            .iter()
-            .map(|factory| factory.name().trim_start_matches("bmi_"))
+        let names = self.factories.iter().map(|factory| factory.name());
+        let first = move |(index, name): &(usize, &str)| {
+            let mut before = self.factories.iter().take(*index);
+            before.all(|other| other.name() != *name)
+        };
+        let names = names.enumerate().filter(first);
+        names.map(|(_, name)| name.trim_start_matches("bmi_"))
     }
 
     /// Names the methods that are used, separated by commas, such as `bmi_tcp,bmi_zoid`; they
@@ -140,9 +144,12 @@ impl Builder {
         if plan.iter().all(|plan| *plan == Plan::Unused) {
             return Err(Error::Inval);
         }
-        let deaf =
-            |(listed, plan): (&Option<bool>, &Plan)| *listed == Some(true) && *plan == Plan::Unused;
-        if listed.iter().zip(&plan).any(deaf) {
+        let heard = |name| {
+            let mut named = self.factories.iter().zip(&plan);
+            named.any(|(factory, plan)| factory.name() == name && *plan != Plan::Unused)
+        };
+        let mut named = self.factories.iter().zip(&listed);
+        if named.any(|(factory, listed)| *listed == Some(true) && !heard(factory.name())) {
             return Err(Error::Inval);
         }
         Ok(plan)
@@ -159,8 +166,15 @@ impl Builder {
             .map(str::trim)
             .filter(|name| !name.is_empty())
         {
-            let known = self.factories.iter().position(|known| known.name() == name);
-            listed[known.ok_or(Error::NoProtoOpt)?] = Some(true);
+            let mut known = false;
+            for (factory, listed) in self.factories.iter().zip(&mut listed) {
+                if factory.name() == name {
+                    (known, *listed) = (true, Some(true));
+                }
+            }
+            if !known {
+                return Err(Error::NoProtoOpt);
+            }
         }
         Ok(listed)
     }

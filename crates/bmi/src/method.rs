@@ -58,6 +58,13 @@ pub trait Factory: Send + Sync {
     /// What the addresses of the method begin with, before `://`, such as `tcp`.
     fn scheme(&self) -> &'static str;
 
+    /// Whether an address of the scheme is this factory's. Several factories of one scheme are several
+    /// methods, each for its own addresses; the first that says yes gets the address.
+    fn serves(&self, address: &str) -> bool {
+        let _ = address;
+        true
+    }
+
     /// Makes the method ready: opens what it listens on, finds its daemon.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bmi::{Error, Factory, Method, Role, Setup};
+use zoid_proto::Instance;
 
 use crate::address::{Daemon, parse};
 use crate::client::Client;
@@ -16,6 +17,8 @@ pub struct Zoid {
     options: Options,
     counters: Arc<Counters>,
     over_tcp: bool,
+    /// The one of [`Options::io_nodes`] that it is for.
+    node: Option<Instance>,
 }
 
 impl Zoid {
@@ -26,6 +29,7 @@ impl Zoid {
             options,
             counters: Arc::default(),
             over_tcp: false,
+            node: None,
         }
     }
 
@@ -41,6 +45,21 @@ impl Zoid {
             over_tcp: true,
             ..Self::new(options)
         }
+    }
+
+    /// A method for each of [`Options::io_nodes`], to be added behind this one: `zoid://NAME` of such an
+    /// instance is looked up there, so that one client has a connection to each. None without
+    /// [`Options::extended_addresses`].
+    pub fn io_nodes(&self) -> impl Iterator<Item = Self> + use<> {
+        let nodes = match self.options.extended_addresses && !self.over_tcp {
+            true => self.options.io_nodes.clone(),
+            false => Vec::new(),
+        };
+        let options = self.options.clone();
+        nodes.into_iter().map(move |node| Self {
+            node: Some(node),
+            ..Self::new(options.clone())
+        })
     }
 
     /// The method as the environment describes it.
@@ -68,6 +87,19 @@ impl Factory for Zoid {
         match self.over_tcp {
             false => "zoid",
             true => "zoid+tcp",
+        }
+    }
+
+    fn serves(&self, address: &str) -> bool {
+        let extended = self.options.extended_addresses;
+        let named = match parse(address, extended) {
+            Ok(Daemon::Instance(instance)) => Some(instance),
+            _ => None,
+        };
+        match &self.node {
+            Some(node) => named.as_ref() == Some(node),
+            // The others have their own.
+            None => !extended || named.is_none_or(|named| !self.options.io_nodes.contains(&named)),
         }
     }
 

@@ -20,6 +20,7 @@ use zoid_proto::Instance;
 /// | `ZOID_SINGLE_THREAD` | `1`: a client has no thread of its own; the program calls from one at a time | off |
 /// | `ZOID_GUARDS` | `1`: writes beside a server's memory are noticed and reported | off |
 /// | `ZOID_EXTENDED_ADDR` | `1`: addresses with an instance or a host are accepted | off |
+/// | `ZOID_IO_NODES` | with `ZOID_EXTENDED_ADDR`: further instances that one client talks to at the same time, as `zoid://NAME`, separated by commas | none |
 /// | `ZOID_INTERRUPTIBLE` | `1`: a signal ends waits | off |
 /// | `ZOID_JOB` | number of the job, for fairness between jobs | 0 |
 /// | `ZOID_CLIENT_MEMORY` | `off`: the daemon may not copy out of and into this process's memory; `allow`: it may, and the kernel is told so | `on`: it may where the kernel allows it |
@@ -40,6 +41,9 @@ pub struct Options {
     pub reconnect: Duration,
     /// Accept `zoid://INSTANCE` and `zoid+tcp://HOST:PORT/INSTANCE`.
     pub extended_addresses: bool,
+    /// Further instances that a client can talk to at the same time, each by its address `zoid://INSTANCE`;
+    /// see [`Zoid::io_nodes`](crate::Zoid::io_nodes).
+    pub io_nodes: Vec<Instance>,
     /// One call at a time, no thread of the method's own. The program promises to call only from
     /// one thread at a time.
     pub single_thread: bool,
@@ -88,6 +92,7 @@ impl Default for Options {
             server_connect: None,
             reconnect: Duration::from_secs(5),
             extended_addresses: false,
+            io_nodes: Vec::new(),
             single_thread: false,
             keep_on_server_restart: false,
             guards: false,
@@ -130,6 +135,7 @@ impl Options {
         options.single_thread = is_on("ZOID_SINGLE_THREAD");
         options.guards = is_on("ZOID_GUARDS");
         options.extended_addresses = is_on("ZOID_EXTENDED_ADDR");
+        options.io_nodes = variable("ZOID_IO_NODES").map_or_else(Vec::new, |text| instances(&text));
         options.pipelined = is_on("ZOID_PIPELINED");
         let spin = number("ZOID_SPIN_US", variable("ZOID_SPIN_US"));
         options.spin = spin
@@ -151,6 +157,18 @@ impl Options {
         options.job = job.and_then(|job| u32::try_from(job).ok()).unwrap_or(0);
         options
     }
+}
+
+fn instances(text: &str) -> Vec<Instance> {
+    let mut instances = Vec::new();
+    for name in text.split(',').filter(|name| !name.is_empty()) {
+        match name.parse() {
+            Ok(instance) if instances.contains(&instance) => {}
+            Ok(instance) => instances.push(instance),
+            Err(error) => tracing::warn!("{name:?} in ZOID_IO_NODES has no effect: {error}"),
+        }
+    }
+    instances
 }
 
 fn keeps(text: Option<String>) -> bool {
@@ -190,6 +208,7 @@ mod tests {
                 "ZOID_ON_SERVER_RESTART" => "keep",
                 "ZOID_CLIENT_MEMORY" => "allow",
                 "ZOID_SPIN_US" => "99000000",
+                "ZOID_IO_NODES" => "red,a/b,green,red",
                 _ => return None,
             };
             Some(value.to_owned())
@@ -202,6 +221,7 @@ mod tests {
         assert!(options.single_thread && options.guards && options.keep_on_server_restart);
         assert_eq!(options.client_memory, ClientMemory::Allow);
         assert_eq!(options.spin, SPIN_MAX);
+        assert_eq!(options.io_nodes.len(), 2);
     }
 
     #[test]

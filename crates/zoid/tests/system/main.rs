@@ -17,6 +17,7 @@ mod client_memory;
 mod conformance;
 mod detector;
 mod huge_pages;
+mod io_nodes;
 mod memory;
 mod metrics;
 mod pipelined;
