@@ -10,13 +10,12 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-use mio::net::TcpStream;
 use rustc_hash::FxHashMap;
 use sys::span::{self, PARTS_MAX, Span};
 
+use super::endpoint::{Endpoint, Socket};
 use super::held::Held;
 use super::wire::{EAGER_WINDOW, HEADER_LEN, Header, Kind, UNEXPECTED_WINDOW, Violation};
 use crate::error::Error;
@@ -30,11 +29,11 @@ const STAGING_LEN: usize = 32 << 10;
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) id: LinkId,
-    pub(crate) socket: TcpStream,
+    pub(crate) socket: Socket,
     /// Known when this side dialled, or has been greeted.
     pub(crate) peer: Option<u64>,
     /// Where an accepted connection came from. The socket itself forgets it with its connection.
-    pub(crate) seen: Option<SocketAddr>,
+    pub(crate) seen: Option<Endpoint>,
     pub(crate) connected: bool,
     pub(crate) greeted: bool,
     /// There may be bytes to read.
@@ -284,7 +283,7 @@ impl Inbound {
 
 impl Link {
     /// A connection that was accepted.
-    pub(crate) fn accepted(socket: TcpStream, seen: SocketAddr) -> Link {
+    pub(crate) fn accepted(socket: Socket, seen: Endpoint) -> Link {
         Link {
             seen: Some(seen),
             ..Link::new(socket, None, true)
@@ -292,11 +291,11 @@ impl Link {
     }
 
     /// A connection that is being made.
-    pub(crate) fn dialled(socket: TcpStream, peer: u64) -> Link {
+    pub(crate) fn dialled(socket: Socket, peer: u64) -> Link {
         Link::new(socket, Some(peer), false)
     }
 
-    fn new(socket: TcpStream, peer: Option<u64>, connected: bool) -> Link {
+    fn new(socket: Socket, peer: Option<u64>, connected: bool) -> Link {
         Link {
             id: LinkId {
                 index: 0,

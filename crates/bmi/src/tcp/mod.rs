@@ -1,7 +1,8 @@
 //! The method `bmi_tcp`: from process to process over sockets.
 //!
-//! `tcp://host:port` names a process that listens; who listens may leave the port to the system. Who dialled does not matter afterwards: either
-//! side sends expected and unexpected messages over the same connection, and a process without a
+//! `tcp://host:port` names a process that listens; who listens may leave the port to the system. Processes of one
+//! machine may use `tcp://unix:/path` in place of it, the path of a Unix-domain socket. Who dialled does not matter
+//! afterwards: either side sends expected and unexpected messages over the same connection, and a process without a
 //! listen address is known by its connection. A connection is made by the first send, and again
 //! by the next one after it was lost; what was in flight fails with [`Error::ConnReset`].
 //!
@@ -19,6 +20,7 @@
 //! was told before anybody could know.
 
 mod counters;
+mod endpoint;
 mod held;
 mod link;
 mod name;
@@ -33,10 +35,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mio::net::TcpListener;
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Poll, Token, Waker};
 
 pub use self::counters::{Counter, Counters};
+use self::endpoint::{Endpoint, Listener};
 use self::held::Allowance;
 use self::name::Name;
 use self::state::{LISTENER, State};
@@ -98,9 +100,8 @@ impl Factory for Tcp {
         let listener = match &setup.role {
             Role::Client => None,
             Role::Server { listen } => {
-                let mut listener = TcpListener::bind(local(listen, setup.bind_specific)?)?;
-                registry.register(&mut listener, LISTENER, Interest::READABLE)?;
-                Some(listener)
+                let at = local(listen, setup.bind_specific)?;
+                Some(Listener::bind(&at, &registry, LISTENER)?)
             }
         };
         let counters = self.counters();
@@ -131,15 +132,17 @@ impl Factory for Tcp {
 const WAKER: Token = Token(usize::MAX - 2);
 
 /// The address to listen on: every one of this machine, unless `specific`.
-fn local(listen: &str, specific: bool) -> Result<SocketAddr, Error> {
-    let mut address = Name::to_listen_on(listen)?.resolve()?;
-    if !specific {
+fn local(listen: &str, specific: bool) -> Result<Endpoint, Error> {
+    let mut at = Name::to_listen_on(listen)?.resolve()?;
+    if let Endpoint::Inet(address) = &mut at
+        && !specific
+    {
         address.set_ip(match address {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         });
     }
-    Ok(address)
+    Ok(at)
 }
 
 /// The method at work.
@@ -325,8 +328,9 @@ impl Method for TcpMethod {
     fn in_range(&self, peer: Peer, wildcard: &str, bits: u32) -> Result<bool, Error> {
         let shared = self.lock();
         let state = shared.state.peer(peer.0).ok_or(Error::Inval)?;
-        let address = state.remote.or(state.seen).ok_or(Error::Inval)?;
-        name::in_range(address.ip(), wildcard, bits)
+        let from = state.remote.as_ref().or(state.seen.as_ref());
+        let ip = from.and_then(Endpoint::ip).ok_or(Error::Inval)?;
+        name::in_range(ip, wildcard, bits)
     }
 
     fn post(&self, request: &Request) -> Result<Posted, Error> {

@@ -1,16 +1,24 @@
-//! Addresses of the form `tcp://host:port`, with or without a path, which means nothing here.
+//! Addresses of the form `tcp://host:port`, with or without a path, which means nothing here, and
+//! `tcp://unix:/path`, the path of a Unix-domain socket.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 
+use super::endpoint::Endpoint;
 use crate::error::Error;
 
-/// A host and a port.
+/// Where somebody listens, as a program writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Name {
-    host: String,
-    port: u16,
+pub(crate) enum Name {
+    /// A host and a port.
+    Host(String, u16),
+    /// The path of a socket.
+    Path(PathBuf),
 }
+
+/// What the path of a socket stands behind.
+const UNIX: &str = "tcp://unix:/";
 
 impl Name {
     /// That of an address to send to.
@@ -19,9 +27,12 @@ impl Name {
     ///
     /// [`Error::Inval`]: not `tcp://host:port`.
     pub(crate) fn of_peer(address: &str) -> Result<Name, Error> {
+        if let Some(path) = path(address)? {
+            return Ok(Name::Path(path));
+        }
         let (host, port) = split(address)?;
         let port = port.ok_or(Error::Inval)?;
-        Ok(Name { host, port })
+        Ok(Name::Host(host, port))
     }
 
     /// That of an address to listen on; without a port the system picks one.
@@ -30,9 +41,12 @@ impl Name {
     ///
     /// [`Error::Inval`]: neither `tcp://host` nor `tcp://host:port`.
     pub(crate) fn to_listen_on(address: &str) -> Result<Name, Error> {
+        if let Some(path) = path(address)? {
+            return Ok(Name::Path(path));
+        }
         let (host, port) = split(address)?;
         let port = port.unwrap_or(0);
-        Ok(Name { host, port })
+        Ok(Name::Host(host, port))
     }
 
     /// The socket address. A host with several addresses is its first of version 4, else its first, so
@@ -41,22 +55,28 @@ impl Name {
     /// # Errors
     ///
     /// [`Error::HostNtFd`]: no such host.
-    pub(crate) fn resolve(&self) -> Result<SocketAddr, Error> {
-        if let Ok(ip) = self.host.parse::<IpAddr>() {
-            return Ok(SocketAddr::new(ip, self.port));
+    pub(crate) fn resolve(&self) -> Result<Endpoint, Error> {
+        let (host, port) = match self {
+            Self::Path(path) => return Ok(Endpoint::Unix(path.clone())),
+            Self::Host(host, port) => (host.as_str(), *port),
+        };
+        if let Ok(ip) = host.parse::<IpAddr>() {
+            return Ok(Endpoint::Inet(SocketAddr::new(ip, port)));
         }
-        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        let found = (host, port).to_socket_addrs();
         let found: Vec<SocketAddr> = found.map_err(|_| Error::HostNtFd)?.collect();
         let first_v4 = found.iter().find(|address| address.is_ipv4());
-        first_v4.or(found.first()).copied().ok_or(Error::HostNtFd)
+        let first = first_v4.or(found.first()).copied();
+        first.map(Endpoint::Inet).ok_or(Error::HostNtFd)
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "tcp://[{}]:{}", self.host, self.port),
-            false => write!(f, "tcp://{}:{}", self.host, self.port),
+        match self {
+            Self::Path(path) => write!(f, "tcp://unix:{}", path.display()),
+            Self::Host(host, port) if host.contains(':') => write!(f, "tcp://[{host}]:{port}"),
+            Self::Host(host, port) => write!(f, "tcp://{host}:{port}"),
         }
     }
 }
@@ -88,6 +108,22 @@ fn at_most(bits: u32, limit: u32) -> Result<u32, Error> {
     Ok(bits)
 }
 
+/// The longest path of a socket, in bytes (`sun_path` of unix(7), with its zero).
+const PATH_MAX: usize = 107;
+
+/// The path of an address that has one.
+fn path(address: &str) -> Result<Option<PathBuf>, Error> {
+    let Some(rest) = address.strip_prefix(UNIX) else {
+        return Ok(None);
+    };
+    match rest.len() {
+        0 => Err(Error::Inval),
+        _ if rest.ends_with(char::is_whitespace) => Err(Error::Inval),
+        len if len >= PATH_MAX => Err(Error::NameTooLong),
+        _ => Ok(Some(PathBuf::from(format!("/{rest}")))),
+    }
+}
+
 /// The host, without the brackets of version 6, and the port, if there is one. What a file system
 /// appends behind a slash is its own.
 fn split(address: &str) -> Result<(String, Option<u16>), Error> {
@@ -115,7 +151,25 @@ mod tests {
     use super::*;
 
     fn resolve(address: &str) -> Result<SocketAddr, Error> {
-        Name::of_peer(address)?.resolve()
+        match Name::of_peer(address)?.resolve()? {
+            Endpoint::Inet(address) => Ok(address),
+            Endpoint::Unix(path) => panic!("{}", path.display()),
+        }
+    }
+
+    #[test]
+    fn the_path_of_a_socket_is_an_address() {
+        let address = "tcp://unix:/run/app/socket";
+        let path = Endpoint::Unix("/run/app/socket".into());
+        for name in [Name::of_peer(address), Name::to_listen_on(address)] {
+            assert_eq!(name.as_ref().unwrap().resolve().as_ref(), Ok(&path));
+            assert_eq!(name.unwrap().to_string(), address);
+        }
+        assert_eq!(path.to_string(), address);
+        assert_eq!(Name::of_peer("tcp://unix:/"), Err(Error::Inval));
+        assert_eq!(Name::of_peer("tcp://unix:socket"), Err(Error::Inval));
+        let long = format!("tcp://unix:/{}", "a".repeat(PATH_MAX));
+        assert_eq!(Name::of_peer(&long), Err(Error::NameTooLong));
     }
 
     #[test]
@@ -133,7 +187,7 @@ mod tests {
     fn only_who_listens_may_leave_the_port_to_the_system() {
         for address in ["tcp://127.0.0.1", "tcp://[::1]", "tcp://127.0.0.1/path"] {
             let listen = Name::to_listen_on(address).unwrap();
-            assert_eq!(listen.resolve().unwrap().port(), 0);
+            assert!(matches!(listen, Name::Host(_, 0)));
             assert_eq!(Name::of_peer(address), Err(Error::Inval), "{address}");
         }
         for bad in ["tcp://", "tcp:///a", "tcp://a:", "tcp://[::1]x", "tcp://a "] {

@@ -3,6 +3,7 @@
 use sys::span::Span;
 
 use super::counters::Counter;
+use super::endpoint::Endpoint;
 use super::held::Held;
 use super::link::{Body, Frame, Granted, Item, Link, LinkId, Then, Waiting, trimmed};
 use super::state::{Arrival, Message, Place, State};
@@ -153,15 +154,15 @@ impl State {
         if link.peer.is_some() {
             return Ok(());
         }
-        let Some(seen) = link.seen.filter(|_| room) else {
+        let Some(seen) = link.seen.clone().filter(|_| room) else {
             self.counters.add(Counter::Refused);
             self.fail(index, Error::ConnReset);
             return Ok(());
         };
         // The peer's word is taken for its port only: it cannot pass for another host.
-        let peer = match port {
-            0 => self.add_peer(None, Some(seen)),
-            port => self.peer_at((seen.ip(), port).into()),
+        let peer = match seen.ip().filter(|_| port > 0) {
+            None => self.add_peer(None, Some(seen)),
+            Some(ip) => self.peer_at(Endpoint::Inet((ip, port).into())),
         };
         if let Some(link) = &mut self.links[index] {
             link.peer = Some(peer);
@@ -539,11 +540,8 @@ impl State {
 
 /// Looks how dialling has ended. `Err(None)`: it has not yet.
 fn connected(link: &mut Link) -> Result<(), Option<Error>> {
-    if let Ok(Some(error)) | Err(error) = link.socket.take_error() {
-        return Err(Some(error.into()));
-    }
-    match link.socket.peer_addr() {
-        Ok(_) => {
+    match link.socket.check_connected() {
+        Ok(()) => {
             link.connected = true;
             Ok(())
         }

@@ -11,16 +11,15 @@
 //! that had arrived completely stay: whoever sent them was told that they are sent.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 use rustc_hash::FxHashMap;
 use socket2::SockRef;
 use sys::span::Span;
 
 use super::counters::{Counter, Counters};
+use super::endpoint::{Endpoint, Listener, Socket};
 use super::held::{Allowance, Held};
 use super::link::{Frame, Link, LinkId, Outgoing, Waiting};
 use super::name::Name;
@@ -43,7 +42,7 @@ const PEERS_MAX: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) registry: Registry,
-    pub(crate) listener: Option<TcpListener>,
+    pub(crate) listener: Option<Listener>,
     pub(crate) completions: Completions,
     pub(crate) counters: Arc<Counters>,
     /// Bounds what nobody has taken yet.
@@ -51,7 +50,7 @@ pub(crate) struct State {
     pub(crate) links: Vec<Option<Link>>,
     pub(crate) free_links: Vec<usize>,
     pub(crate) peers: FxHashMap<u64, PeerState>,
-    by_remote: FxHashMap<SocketAddr, u64>,
+    by_remote: FxHashMap<Endpoint, u64>,
     /// Peers whose names could not be resolved yet.
     early: FxHashMap<u64, Name>,
     /// Those whose names turned out to be another peer's.
@@ -111,9 +110,9 @@ impl SocketBuffers {
 #[derive(Debug)]
 pub(crate) struct PeerState {
     /// Where it listens, if it does.
-    pub(crate) remote: Option<SocketAddr>,
+    pub(crate) remote: Option<Endpoint>,
     /// Where its connection comes from.
-    pub(crate) seen: Option<SocketAddr>,
+    pub(crate) seen: Option<Endpoint>,
     /// The link that is sent on. There may be a second one when both sides dialled at once, on
     /// which is only received: so each direction keeps its order.
     pub(crate) link: Option<usize>,
@@ -167,7 +166,7 @@ pub(crate) enum Place {
 impl State {
     pub(crate) fn new(
         registry: Registry,
-        listener: Option<TcpListener>,
+        listener: Option<Listener>,
         completions: Completions,
         counters: Arc<Counters>,
         allowance: Allowance,
@@ -198,7 +197,7 @@ impl State {
     }
 
     /// The peer of an address that a program knows.
-    pub(crate) fn looked_up(&mut self, remote: SocketAddr) -> u64 {
+    pub(crate) fn looked_up(&mut self, remote: Endpoint) -> u64 {
         let peer = self.peer_at(remote);
         if let Some(state) = self.peers.get_mut(&peer) {
             state.announced = true;
@@ -207,16 +206,16 @@ impl State {
     }
 
     /// The peer that listens at an address.
-    pub(crate) fn peer_at(&mut self, remote: SocketAddr) -> u64 {
+    pub(crate) fn peer_at(&mut self, remote: Endpoint) -> u64 {
         if let Some(&known) = self.by_remote.get(&remote) {
             return known;
         }
-        let peer = self.add_peer(Some(remote), None);
+        let peer = self.add_peer(Some(remote.clone()), None);
         self.by_remote.insert(remote, peer);
         peer
     }
 
-    pub(crate) fn add_peer(&mut self, remote: Option<SocketAddr>, seen: Option<SocketAddr>) -> u64 {
+    pub(crate) fn add_peer(&mut self, remote: Option<Endpoint>, seen: Option<Endpoint>) -> u64 {
         let peer = self.next_peer;
         self.next_peer += 1;
         let state = PeerState {
@@ -250,7 +249,7 @@ impl State {
 
     /// A name has been resolved, maybe by several threads at once. A peer that is known already stays
     /// the one that it is.
-    pub(crate) fn resolved(&mut self, peer: u64, remote: SocketAddr) {
+    pub(crate) fn resolved(&mut self, peer: u64, remote: Endpoint) {
         if self.early.remove(&peer).is_some() {
             let known = self.looked_up(remote);
             self.aliases.insert(peer, known);
@@ -268,10 +267,7 @@ impl State {
 
     /// The port that this process listens on; 0 when it does not.
     pub(crate) fn port(&self) -> u16 {
-        let address = self.listener.as_ref().map(TcpListener::local_addr);
-        address
-            .and_then(Result::ok)
-            .map_or(0, |address| address.port())
+        self.listener.as_ref().map_or(0, Listener::port)
     }
 
     /// The link to send on, dialled if there is none.
@@ -285,8 +281,8 @@ impl State {
         if let Some(link) = state.link {
             return Ok(link);
         }
-        let remote = state.remote.ok_or(Error::ConnReset)?;
-        let socket = TcpStream::connect(remote)?;
+        let remote = state.remote.as_ref().ok_or(Error::ConnReset)?;
+        let socket = Socket::connect(remote)?;
         let link = self.add_link(Link::dialled(socket, peer))?;
         if let Some(state) = self.peers.get_mut(&peer) {
             state.link = Some(link);
@@ -433,9 +429,10 @@ impl State {
             state.link = other;
         }
         if !state.announced && state.link.is_none() {
-            let remote = state.remote;
-            self.peers.remove(&peer);
-            remote.map(|remote| self.by_remote.remove(&remote));
+            let gone = self.peers.remove(&peer);
+            if let Some(remote) = gone.and_then(|state| state.remote) {
+                self.by_remote.remove(&remote);
+            }
         }
     }
 
@@ -499,7 +496,7 @@ impl State {
         for link in self.links.drain(..).flatten() {
             // Closing a socket with unread bytes would reset the connection, and the peer would
             // lose what it has not read yet.
-            let _ = link.socket.shutdown(std::net::Shutdown::Write);
+            link.socket.end_writing();
             let mut unread = [0; 4096];
             while matches!(
                 sys::span::receive(&link.socket, &[], 0, &mut unread),
@@ -525,8 +522,8 @@ impl State {
             return name.to_string();
         }
         let state = self.peer(peer.0);
-        match state.and_then(|state| state.remote.or(state.seen)) {
-            Some(address) => format!("tcp://{address}"),
+        match state.and_then(|state| state.remote.as_ref().or(state.seen.as_ref())) {
+            Some(address) => address.to_string(),
             None => format!("tcp://#{}", peer.0),
         }
     }

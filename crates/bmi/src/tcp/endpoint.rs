@@ -1,0 +1,192 @@
+//! Where a process listens, and the sockets that lead there: of the Internet families, or of the Unix domain
+//! for processes of one machine.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use mio::event::Source;
+use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use mio::{Interest, Registry, Token};
+
+use crate::error::Error;
+
+/// Where a process listens, or where its connection comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Endpoint {
+    Inet(SocketAddr),
+    /// The path of a socket; empty for a process that does not listen.
+    Unix(PathBuf),
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Inet(TcpStream),
+    Unix(UnixStream),
+}
+
+/// Where connections come from.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Inet(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+impl Endpoint {
+    /// The address of the host, where there is one.
+    pub(crate) fn ip(&self) -> Option<IpAddr> {
+        match self {
+            Self::Inet(address) => Some(address.ip()),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inet(address) => write!(f, "tcp://{address}"),
+            Self::Unix(path) => write!(f, "tcp://unix:{}", path.display()),
+        }
+    }
+}
+
+impl Socket {
+    /// Dials.
+    ///
+    /// # Errors
+    ///
+    /// What `connect(2)` fails with at once. [`Error::ConnRefused`]: there is no such path, as if nobody
+    /// listened there any more.
+    pub(crate) fn connect(to: &Endpoint) -> Result<Socket, Error> {
+        let connected = match to {
+            Endpoint::Inet(address) => TcpStream::connect(*address).map(Self::Inet),
+            Endpoint::Unix(path) => UnixStream::connect(path).map(Self::Unix),
+        };
+        connected.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Error::ConnRefused,
+            _ => error.into(),
+        })
+    }
+
+    /// Whether dialling has ended well: `NotConnected` before its end.
+    pub(crate) fn check_connected(&self) -> io::Result<()> {
+        let error = match self {
+            Self::Inet(socket) => socket.take_error(),
+            Self::Unix(socket) => socket.take_error(),
+        };
+        if let Ok(Some(error)) | Err(error) = error {
+            return Err(error);
+        }
+        match self {
+            Self::Inet(socket) => socket.peer_addr().map(drop),
+            Self::Unix(socket) => socket.peer_addr().map(drop),
+        }
+    }
+
+    /// Says that nothing more comes.
+    pub(crate) fn end_writing(&self) {
+        // A connection that is gone already cannot be shut down, which is as good.
+        let _gone = match self {
+            Self::Inet(socket) => socket.shutdown(Shutdown::Write),
+            Self::Unix(socket) => socket.shutdown(Shutdown::Write),
+        };
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Inet(socket) => socket.as_fd(),
+            Self::Unix(socket) => socket.as_fd(),
+        }
+    }
+}
+
+impl Source for Socket {
+    fn register(&mut self, to: &Registry, token: Token, interest: Interest) -> io::Result<()> {
+        match self {
+            Self::Inet(socket) => socket.register(to, token, interest),
+            Self::Unix(socket) => socket.register(to, token, interest),
+        }
+    }
+
+    fn reregister(&mut self, to: &Registry, token: Token, interest: Interest) -> io::Result<()> {
+        match self {
+            Self::Inet(socket) => socket.reregister(to, token, interest),
+            Self::Unix(socket) => socket.reregister(to, token, interest),
+        }
+    }
+
+    fn deregister(&mut self, from: &Registry) -> io::Result<()> {
+        match self {
+            Self::Inet(socket) => socket.deregister(from),
+            Self::Unix(socket) => socket.deregister(from),
+        }
+    }
+}
+
+impl Listener {
+    /// Listens. The path of a socket to which nobody listens any more is taken over.
+    pub(crate) fn bind(at: &Endpoint, registry: &Registry, token: Token) -> io::Result<Listener> {
+        match at {
+            Endpoint::Inet(address) => {
+                let mut listener = TcpListener::bind(*address)?;
+                registry.register(&mut listener, token, Interest::READABLE)?;
+                Ok(Self::Inet(listener))
+            }
+            Endpoint::Unix(path) => {
+                remove_stale(path)?;
+                let mut listener = UnixListener::bind(path)?;
+                registry.register(&mut listener, token, Interest::READABLE)?;
+                Ok(Self::Unix(listener, path.clone()))
+            }
+        }
+    }
+
+    /// The next connection, and where it comes from; `WouldBlock` without one.
+    pub(crate) fn accept(&self) -> io::Result<(Socket, Endpoint)> {
+        match self {
+            Self::Inet(listener) => {
+                let (socket, from) = listener.accept()?;
+                Ok((Socket::Inet(socket), Endpoint::Inet(from)))
+            }
+            Self::Unix(listener, _) => {
+                let (socket, _) = listener.accept()?;
+                Ok((Socket::Unix(socket), Endpoint::Unix(PathBuf::new())))
+            }
+        }
+    }
+
+    /// Its port; 0 where there is none.
+    pub(crate) fn port(&self) -> u16 {
+        match self {
+            Self::Inet(listener) => listener.local_addr().map_or(0, |address| address.port()),
+            Self::Unix(..) => 0,
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix(_, path) = self {
+            // Whoever comes next removes it otherwise.
+            let _gone = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes a socket that a process left which was killed. Anything else is left, and keeps `bind` from
+/// succeeding.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::FileTypeExt;
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
+    let refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
+    if is_socket && std::os::unix::net::UnixStream::connect(path).is_err_and(refused) {
+        std::fs::remove_file(path)?;
+    }
+    Ok(())
+}
