@@ -53,6 +53,8 @@ const SIZES: [usize; 9] = [
     16 * MIB,
     128 * MIB,
 ];
+/// Further sizes of the long form for tcp, on both sides of the bound up to which it sends without asking.
+const TCP_SIZES: [usize; 4] = [32 << 10, 256 << 10, 2 * MIB, 4 * MIB];
 /// Sizes whose bandwidth the short form looks at.
 const SHORT_SIZES: [usize; 2] = [MIB, 128 * MIB];
 
@@ -132,7 +134,11 @@ impl Subject {
                 }
             }
             let bandwidths: &[usize] = if short { &SHORT_SIZES } else { &SIZES };
-            for &bytes in bandwidths {
+            let more: &[usize] = match method {
+                Method::Tcp if !short => &TCP_SIZES,
+                _ => &[],
+            };
+            for &bytes in bandwidths.iter().chain(more) {
                 if bytes <= UNEXPECTED_MAX {
                     let pattern = Pattern::UnexpectedStream;
                     subjects.push(Self::stream(method, pattern, Origin::Pre, bytes));
