@@ -15,11 +15,14 @@
 //! A module that leaves or takes a blade that computes changes the clients of the cells there, one in
 //! each group; the board counts them.
 
+mod trial;
+
 use std::sync::Arc;
 
 use topology::Fabric;
 
 use crate::machine::Machine;
+use crate::place::board::trial::Trial;
 use crate::place::goal::Goal;
 use crate::place::shape::{Ring, Shape, peak, shape};
 use crate::place::{Figures, Problem, moved};
@@ -36,6 +39,8 @@ struct Seat {
     /// The columns of its cell, a bit each.
     cell: u64,
     clients: i32,
+    /// Hops of its clients along the first dimension.
+    hops: i64,
     /// Cost along the first and the last dimension.
     cost: i64,
     by_column: Vec<i32>,
@@ -89,8 +94,9 @@ pub(super) struct Board {
     /// Excess of all rings and seats over the goal.
     excess: i64,
     undo: Undo,
-    /// Memory for sums of loads.
+    /// Memory for sums of loads, and for moves that are tried.
     sum: Vec<i32>,
+    trial: Trial,
 }
 
 /// What takes the move under way back.
@@ -149,6 +155,7 @@ impl Board {
             excess: 0,
             undo: Undo::default(),
             sum: Vec::new(),
+            trial: Trial::default(),
             shape: Arc::new(shape),
         };
         board.count(&machine);
@@ -219,29 +226,16 @@ impl Board {
     }
 
     fn rings_of(&self, seat: usize) -> [RingId; 2] {
+        self.rings_at(seat, &self.seats[seat])
+    }
+
+    /// The rings of a seat that stands as this one does.
+    fn rings_at(&self, seat: usize, &Seat { column, depth, .. }: &Seat) -> [RingId; 2] {
         let level = self.shape.sub_groups[self.shape.sub_group_of[seat]].level;
-        let Seat { column, depth, .. } = self.seats[seat];
         [
             RingId::Write(level * self.shape.columns.size + column),
             RingId::Read(level * self.shape.depths.size + depth),
         ]
-    }
-
-    /// The cells of a sub-group whose modules stand in these columns: the first of the nearest.
-    fn cells(&self, columns: &[usize], cells: &mut Vec<u64>) {
-        let ring = &self.shape.columns;
-        cells.clear();
-        cells.resize(columns.len(), 0);
-        for x in 0..ring.size {
-            let (mut best, mut least) = (0, i64::MAX);
-            for (index, &column) in columns.iter().enumerate() {
-                let distance = ring.between(x, column);
-                if distance < least {
-                    (best, least) = (index, distance);
-                }
-            }
-            cells[best] |= 1 << x;
-        }
     }
 
     /// Gives every seat of a sub-group its cell, clients and loads.
@@ -250,7 +244,7 @@ impl Board {
         let entry = &shape.sub_groups[sub_group];
         let columns: Vec<usize> = entry.seats.clone().map(|s| self.seats[s].column).collect();
         let mut cells = Vec::new();
-        self.cells(&columns, &mut cells);
+        shape.cells(&columns, &mut cells);
         for (index, cell) in entry.seats.clone().zip(cells) {
             let seat = &mut self.seats[index];
             seat.serve(
@@ -284,6 +278,13 @@ impl Board {
         match ring {
             RingId::Write(ring) => &mut self.write.hot[ring],
             RingId::Read(ring) => &mut self.read.hot[ring],
+        }
+    }
+
+    fn heat(&self, ring: RingId) -> f32 {
+        match ring {
+            RingId::Write(ring) => self.write.hot[ring],
+            RingId::Read(ring) => self.read.hot[ring],
         }
     }
 
@@ -334,15 +335,17 @@ impl Board {
 
     /// Makes the steps if the energy then is at most `limit`; otherwise nothing has changed.
     pub(super) fn attempt(&mut self, steps: &[Step], limit: i64) -> bool {
-        if !self.is_promising(steps, limit) {
+        let mut trial = std::mem::take(&mut self.trial);
+        let is_worth = trial.try_out(self, steps, limit);
+        self.trial = trial;
+        if !is_worth {
             return false;
         }
         self.make(steps);
-        if self.goal.nearly(self.energy()) <= limit {
-            self.populate();
-            if self.energy() <= limit {
-                return true;
-            }
+        debug_assert!(self.goal.nearly(self.energy()) <= limit, "a trial differs");
+        self.populate();
+        if self.energy() <= limit {
+            return true;
         }
         self.take_back();
         false
@@ -354,51 +357,6 @@ impl Board {
         self.make(steps);
         self.populate();
         self.take_back();
-    }
-
-    /// Whether cost and clients of the cells alone, before any client moves, are within the limit:
-    /// most moves end here.
-    fn is_promising(&self, steps: &[Step], limit: i64) -> bool {
-        let mut cells = Vec::with_capacity(8);
-        let mut columns = Vec::with_capacity(8);
-        let (mut cost, mut excess) = (self.cost, self.excess);
-        for &(module, site) in steps {
-            let Some(seat) = self.shape.seat_of[module] else {
-                return false;
-            };
-            let spot = &self.shape.sites[site as usize];
-            if spot.column == self.seats[seat].column {
-                continue;
-            }
-            let entry = &self.shape.sub_groups[self.shape.sub_group_of[seat]];
-            columns.clear();
-            columns.extend(entry.seats.clone().map(|s| self.seats[s].column));
-            columns[seat - entry.seats.start] = spot.column;
-            self.cells(&columns, &mut cells);
-            let counts = &self.by_column[entry.window];
-            for ((s, &cell), &column) in entry.seats.clone().zip(&cells).zip(&columns) {
-                let (clients, hops) = self.weigh(counts, cell, column);
-                let (was, hops_was) = self.weigh(counts, self.seats[s].cell, self.seats[s].column);
-                cost += (hops - hops_was) * self.shape.columns.cost * entry.nets;
-                excess += self.goal.clients(clients) - self.goal.clients(was);
-            }
-        }
-        // The clients that move change little of either.
-        self.goal.nearly(excess + self.goal.cost(cost)) <= limit
-    }
-
-    /// Clients of a cell and their hops along the columns.
-    fn weigh(&self, counts: &[i32], cell: u64, column: usize) -> (i32, i64) {
-        let ring = &self.shape.columns;
-        let (mut clients, mut hops) = (0, 0);
-        let mut rest = cell;
-        while rest != 0 {
-            let x = rest.trailing_zeros() as usize;
-            rest &= rest - 1;
-            clients += counts[x];
-            hops += i64::from(counts[x]) * ring.between(x, column);
-        }
-        (clients, hops)
     }
 
     /// Moves the modules, every client where it was.
@@ -610,7 +568,7 @@ impl Board {
         let times = shape.nets_at_once[entry.level];
         let columns: Vec<usize> = at.iter().map(|&s| shape.sites[s as usize].column).collect();
         let mut cells = Vec::new();
-        self.cells(&columns, &mut cells);
+        shape.cells(&columns, &mut cells);
         let (mut cost, mut peaks) = (0, [0.0_f64; 3]);
         for (&site, cell) in at.iter().zip(cells) {
             let spot = &shape.sites[site as usize];
@@ -672,7 +630,7 @@ impl Seat {
     /// A copy that allocates nothing.
     fn copy_from(&mut self, other: &Self) {
         (self.column, self.depth, self.cell) = (other.column, other.depth, other.cell);
-        (self.clients, self.cost) = (other.clients, other.cost);
+        (self.clients, self.hops, self.cost) = (other.clients, other.hops, other.cost);
         self.by_column.clone_from(&other.by_column);
         self.by_depth.clone_from(&other.by_depth);
         self.write.clone_from(&other.write);
@@ -697,8 +655,9 @@ impl Seat {
             }
         }
         self.clients = self.by_column.iter().sum();
-        self.cost = cost(&shape.columns, &self.by_column, self.column)
-            + cost(&shape.depths, &self.by_depth, self.depth);
+        self.hops = hops(&shape.columns, &self.by_column, self.column);
+        self.cost = self.hops * shape.columns.cost
+            + hops(&shape.depths, &self.by_depth, self.depth) * shape.depths.cost;
         self.write.resize(2 * depths, 0);
         shape
             .depths
@@ -715,18 +674,18 @@ impl Seat {
         self.by_column[change.column] += change.clients;
         self.by_depth[change.depth] += change.clients;
         self.clients += change.clients;
-        self.cost += i64::from(change.clients)
-            * (columns.cost * columns.between(change.column, self.column)
-                + depths.cost * depths.between(change.depth, self.depth));
+        let hops = i64::from(change.clients) * columns.between(change.column, self.column);
+        self.hops += hops;
+        self.cost += hops * columns.cost
+            + i64::from(change.clients) * depths.cost * depths.between(change.depth, self.depth);
         depths.stream(&mut self.write, change.depth, self.depth, change.clients);
         columns.stream(&mut self.read, self.column, change.column, change.clients);
     }
 }
 
-fn cost(ring: &Ring, clients: &[i32], at: usize) -> i64 {
+/// Hops of the clients at each position of a ring to one of them.
+fn hops(ring: &Ring, clients: &[i32], at: usize) -> i64 {
     let hops = clients.iter().enumerate();
-    let sum: i64 = hops
-        .map(|(p, &count)| i64::from(count) * ring.between(p, at))
-        .sum();
-    sum * ring.cost
+    hops.map(|(p, &count)| i64::from(count) * ring.between(p, at))
+        .sum()
 }

@@ -281,7 +281,7 @@ impl Walk {
             if count == 0 {
                 continue;
             }
-            let from: Vec<u32> = steps.iter().map(|s| self.score.at()[s.0]).collect();
+            let from = [steps[0].0, steps[count - 1].0].map(|module| self.score.at()[module]);
             if self.score.attempt(field.problem, steps, energy + more) {
                 for site in from {
                     self.owner[site as usize] = None;

@@ -13,6 +13,8 @@ const POSITIONS_MAX: usize = 64;
 pub(super) struct Shape {
     pub(super) columns: Ring,
     pub(super) depths: Ring,
+    /// By two columns, a bit for each column that is nearer to the first of them.
+    pub(super) nearer: Vec<u64>,
     /// By position along the windowed dimension, the windows that hold it.
     pub(super) windows_at: Vec<Vec<usize>>,
     /// The sub-groups that use each window.
@@ -92,6 +94,16 @@ impl Ring {
 
     pub(super) fn between(&self, a: usize, b: usize) -> i64 {
         self.distance[a.abs_diff(b)]
+    }
+
+    /// By two positions, a bit for each position that is nearer to the first of them.
+    fn nearer(&self) -> Vec<u64> {
+        let pairs = (0..self.size).flat_map(|a| (0..self.size).map(move |b| (a, b)));
+        let of = |(a, b)| {
+            let near = (0..self.size).filter(|&x| self.between(x, a) < self.between(x, b));
+            near.fold(0, |set, x| set | 1 << x)
+        };
+        pairs.map(of).collect()
     }
 
     pub(super) fn plus(&self, at: usize, by: usize) -> usize {
@@ -183,6 +195,26 @@ impl Ring {
     }
 }
 
+impl Shape {
+    /// The cells of modules in these columns, a bit for each column: the first of the nearest.
+    pub(super) fn cells(&self, columns: &[usize], cells: &mut Vec<u64>) {
+        let size = self.columns.size;
+        let all = u64::MAX >> (POSITIONS_MAX - size);
+        cells.clear();
+        for (index, &column) in columns.iter().enumerate() {
+            let mut cell = all;
+            for (other, &there) in columns.iter().enumerate() {
+                if other < index {
+                    cell &= self.nearer[column * size + there];
+                } else if other > index {
+                    cell &= !self.nearer[there * size + column];
+                }
+            }
+            cells.push(cell);
+        }
+    }
+}
+
 /// The largest product, in lanes that a compiler can keep in one register.
 pub(super) fn peak(loads: &[i32], scale: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if a > b { a } else { b };
@@ -215,8 +247,10 @@ pub(super) fn shape(problem: &Problem<'_>, machine: &Machine) -> Option<Shape> {
     }
     let nodes = machine.modules.iter().map(|m| m.routers.len()).max()?;
     let sites = problem.sites.iter().map(|site| spot(grid, site, nodes));
+    let columns = Ring::new(grid, 0, *tie);
     let mut shape = Shape {
-        columns: Ring::new(grid, 0, *tie),
+        nearer: columns.nearer(),
+        columns,
         depths: Ring::new(grid, 2, *tie),
         windows_at: vec![Vec::new(); usize::from(dimensions[1].size)],
         users: Vec::new(),
