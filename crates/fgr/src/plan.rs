@@ -202,6 +202,12 @@ impl Plan {
         &cells[..end.unwrap_or(self.choices)]
     }
 
+    /// The primary of a row for a net.
+    pub(crate) fn primary(&self, row: usize, net: usize) -> Option<u16> {
+        let first = self.cells.get((row * self.nets + net) * self.choices);
+        first.copied().filter(|&router| router != NONE)
+    }
+
     /// Whether the routers of a cell share the client's messages instead of standing in for each
     /// other.
     #[must_use]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use topology::{Fabric, Link, Vertex};
+use topology::{Fabric, Grid, Link, Vertex};
 
+use crate::evaluate::gather::{Gather, Side};
 use crate::evaluate::rings::Rings;
 use crate::machine::Machine;
 use crate::plan::Plan;
@@ -56,23 +57,40 @@ impl LinkLoads {
     /// The loads when every client exchanges one unit with every data net.
     #[must_use]
     pub fn new(machine: &Machine, plan: &Plan, gateways: Gateways<'_>, traffic: Traffic) -> Self {
-        match &machine.fabric {
-            Fabric::Grid(grid, tie) => {
-                let scale = 2.0 * plan.parts() as f64;
-                let mut rings = Rings::new(grid, *tie);
-                each_stream(machine, plan, gateways, traffic, |from, to, parts| {
-                    // Clients are below 2^24 and parts of a unit below 2^32.
-                    rings.add(from, to, parts as i64);
-                });
-                let mut units = vec![0.0; grid.link_slots() as usize];
-                rings.each(|d, direction, vertex, halves| {
-                    let link = grid.slot(Vertex(vertex), d, direction);
-                    units[link.0 as usize] = halves as f64 / scale;
-                });
-                Self { units }
-            }
-            _ => Self::by_walking(machine, plan, gateways, traffic),
-        }
+        let Fabric::Grid(grid, tie) = &machine.fabric else {
+            return Self::by_walking(machine, plan, gateways, traffic);
+        };
+        let mut gather = Gather::new(machine, grid, *tie, Side::of(traffic));
+        each_stream(machine, plan, gateways, |client, router, parts| {
+            gather.add(client, router, parts);
+        });
+        Self::of_rings(grid, plan, &gather.into_rings())
+    }
+
+    /// The loads of writes and of reads at once.
+    #[must_use]
+    pub fn both(machine: &Machine, plan: &Plan, gateways: Gateways<'_>) -> [Self; 2] {
+        let both = [Traffic::Write, Traffic::Read];
+        let Fabric::Grid(grid, tie) = &machine.fabric else {
+            return both.map(|traffic| Self::by_walking(machine, plan, gateways, traffic));
+        };
+        let new = |traffic| Gather::new(machine, grid, *tie, Side::of(traffic));
+        let [mut write, mut read] = both.map(new);
+        each_stream(machine, plan, gateways, |client, router, parts| {
+            write.add(client, router, parts);
+            read.add(client, router, parts);
+        });
+        [write, read].map(|gather| Self::of_rings(grid, plan, &gather.into_rings()))
+    }
+
+    fn of_rings(grid: &Grid, plan: &Plan, rings: &Rings<'_>) -> Self {
+        let scale = 2.0 * plan.parts() as f64;
+        let mut units = vec![0.0; grid.link_slots() as usize];
+        rings.each(|d, direction, vertex, halves| {
+            let link = grid.slot(Vertex(vertex), d, direction);
+            units[link.0 as usize] = halves as f64 / scale;
+        });
+        Self { units }
     }
 
     /// The same, by walking every path link by link: what other fabrics need, and the reference for
@@ -86,7 +104,11 @@ impl LinkLoads {
     ) -> Self {
         let mut units = vec![0.0; machine.fabric.link_slots() as usize];
         let scale = plan.parts() as f64;
-        each_stream(machine, plan, gateways, traffic, |from, to, parts| {
+        each_stream(machine, plan, gateways, |client, router, parts| {
+            let (from, to) = match traffic {
+                Traffic::Write => (client, router),
+                Traffic::Read => (router, client),
+            };
             machine.fabric.walk(from, to, &mut |link, share| {
                 units[link.0 as usize] += share * parts as f64 / scale;
             });
@@ -107,40 +129,46 @@ impl LinkLoads {
     }
 }
 
-/// Tells every stream of a plan: where from, where to, and how many parts of a unit. Streams of a row
-/// to one place are told as one where nets follow each other: on Titan that halves them.
+/// Tells every stream of a plan: the place of the clients, that of the router, and how many parts of
+/// a unit. Streams of a row to one place are told as one where nets follow each other: on Titan that
+/// halves them.
 pub(super) fn each_stream(
     machine: &Machine,
     plan: &Plan,
     gateways: Gateways<'_>,
-    traffic: Traffic,
     mut visit: impl FnMut(Vertex, Vertex, u64),
 ) {
     let nets = nets_by_place(machine);
+    let is_primary = matches!(gateways, Gateways::Primary) && !plan.is_shared();
     let mut routers = Vec::new();
     for (row, entry) in plan.rows().iter().enumerate() {
-        let mut tell = |router, parts| match traffic {
-            Traffic::Write => visit(entry.vertex, router, parts),
-            Traffic::Read => visit(router, entry.vertex, parts),
-        };
         let mut pending: Option<(Vertex, u64)> = None;
-        for &net in &nets {
-            gateways.fill(plan, row, net, &mut routers);
-            let parts = parts_of(plan, entry.clients, routers.len());
-            for &router in &routers {
-                let router = machine.routers[usize::from(router)].vertex;
-                match &mut pending {
-                    Some((place, sum)) if *place == router => *sum += parts,
-                    _ => {
-                        if let Some((place, sum)) = pending.replace((router, parts)) {
-                            tell(place, sum);
-                        }
+        let mut tell = |router: u16, parts| {
+            let router = machine.routers[usize::from(router)].vertex;
+            match &mut pending {
+                Some((place, sum)) if *place == router => *sum += parts,
+                _ => {
+                    if let Some((place, sum)) = pending.replace((router, parts)) {
+                        visit(entry.vertex, place, sum);
                     }
                 }
             }
+        };
+        for &net in &nets {
+            if is_primary {
+                if let Some(router) = plan.primary(row, net) {
+                    tell(router, parts_of(plan, entry.clients, 1));
+                }
+                continue;
+            }
+            gateways.fill(plan, row, net, &mut routers);
+            let parts = parts_of(plan, entry.clients, routers.len());
+            for &router in &routers {
+                tell(router, parts);
+            }
         }
         if let Some((place, sum)) = pending {
-            tell(place, sum);
+            visit(entry.vertex, place, sum);
         }
     }
 }

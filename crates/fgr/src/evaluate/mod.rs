@@ -7,6 +7,7 @@
 
 pub mod bounds;
 mod failures;
+mod gather;
 mod jobs;
 mod loads;
 mod rings;
@@ -125,11 +126,8 @@ impl Evaluation {
         let distances = Distances::new(machine, plan, gateways);
         let parts = plan.parts();
         let pairs = distances.hops.iter().sum::<u64>() as f64 / parts as f64;
-        let of = |traffic| {
-            let loads = LinkLoads::new(machine, plan, gateways, traffic);
-            utilisation(machine, &loads, pairs)
-        };
-        let (write, read) = (of(Traffic::Write), of(Traffic::Read));
+        let loads = LinkLoads::both(machine, plan, gateways);
+        let [write, read] = loads.map(|loads| utilisation(machine, &loads, pairs));
         let numbered = |counts: &[u64]| Summary::of((0..).zip(counts.iter().copied()), (1, parts));
         let histogram = distances
             .hops
@@ -209,18 +207,12 @@ fn dimension_hops(machine: &Machine, plan: &Plan, gateways: Gateways<'_>, pairs:
     };
     let mut sums = vec![0_u64; grid.dimensions().len()];
     let positions = Positions::new(grid);
-    each_stream(
-        machine,
-        plan,
-        gateways,
-        Traffic::Write,
-        |from, to, parts| {
-            let (here, there) = (positions.of(from), positions.of(to));
-            for (d, sum) in sums.iter_mut().enumerate() {
-                *sum += u64::from(grid.distance(d, here[d], there[d])) * parts;
-            }
-        },
-    );
+    each_stream(machine, plan, gateways, |client, router, parts| {
+        let (here, there) = (positions.of(client), positions.of(router));
+        for (d, sum) in sums.iter_mut().enumerate() {
+            *sum += u64::from(grid.distance(d, here[d], there[d])) * parts;
+        }
+    });
     let total = pairs * plan.parts() as f64;
     sums.iter().map(|&sum| sum as f64 / total).collect()
 }

@@ -70,29 +70,37 @@ impl<'a> Rings<'a> {
         }
     }
 
+    pub(super) fn positions(&self) -> Rc<Positions> {
+        Rc::clone(&self.positions)
+    }
+
     /// Adds a stream of `units`, which may be negative, from one vertex to another.
     pub(super) fn add(&mut self, from: Vertex, to: Vertex, units: i64) {
         let dimensions = self.grid.dimensions().len();
         let positions = Rc::clone(&self.positions);
         let (here, there) = (positions.of(from), positions.of(to));
-        let mut at = from.0 as usize;
+        let mut at = from.0;
         for d in 0..dimensions {
-            let a = usize::from(here[d]);
-            let b = usize::from(there[d]);
-            let size = usize::from(self.grid.dimensions()[d].size);
-            let stride = self.grid.stride(d) as usize;
-            let start = at - a * stride;
-            match self.ways[d][a * size + b] {
-                Way::Stay => {}
-                Way::One(direction) => {
-                    self.stretch(d, direction, start, (a, b), units * HALVES);
-                }
-                Way::Both => {
-                    self.stretch(d, Direction::Plus, start, (a, b), units);
-                    self.stretch(d, Direction::Minus, start, (a, b), units);
-                }
+            let stride = self.grid.stride(d);
+            let start = at - u32::from(here[d]) * stride;
+            self.add_along(d, start, (here[d], there[d]), units);
+            at = start + u32::from(there[d]) * stride;
+        }
+    }
+
+    /// Adds a stream from one position to another of the ring that begins at vertex `start`.
+    pub(super) fn add_along(&mut self, d: usize, start: u32, (a, b): (u16, u16), units: i64) {
+        let (a, b, start) = (usize::from(a), usize::from(b), start as usize);
+        let size = usize::from(self.grid.dimensions()[d].size);
+        match self.ways[d][a * size + b] {
+            Way::Stay => {}
+            Way::One(direction) => {
+                self.stretch(d, direction, start, (a, b), units * HALVES);
             }
-            at = start + b * stride;
+            Way::Both => {
+                self.stretch(d, Direction::Plus, start, (a, b), units);
+                self.stretch(d, Direction::Minus, start, (a, b), units);
+            }
         }
     }
 
