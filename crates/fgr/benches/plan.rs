@@ -14,7 +14,8 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use fgr::evaluate::{Gateways, LinkLoads, Traffic, Unit, single_failures};
+use fgr::evaluate::{Gateways, LinkLoads, Unit, single_failures};
+use fgr::place::{Problem, trial_moves};
 use fgr::{Machine, Metric, Options, Plan, Policy, assign, read_machine};
 use topology::Fabric;
 
@@ -34,9 +35,17 @@ fn plan(machine: &Machine, policy: Policy) -> Plan {
     assign(machine, policy, &Options::default()).unwrap()
 }
 
-fn loads(machine: &Machine, plan: &Plan) -> (LinkLoads, LinkLoads) {
-    let of = |traffic| LinkLoads::new(machine, plan, Gateways::Primary, traffic);
-    (of(Traffic::Write), of(Traffic::Read))
+fn loads(machine: &Machine, plan: &Plan) -> [LinkLoads; 2] {
+    LinkLoads::both(machine, plan, Gateways::Primary)
+}
+
+/// A plan of primaries alone.
+fn primaries(machine: &Machine, policy: Policy) -> Plan {
+    let options = Options {
+        backups: 0,
+        ..Options::default()
+    };
+    assign(machine, policy, &options).unwrap()
 }
 
 /// The strict rule client by client and net by net, each path walked link by link.
@@ -108,6 +117,12 @@ fn titan(machine: &Machine) {
     println!("the same, naive                    {naive:>10.1?}  {ratio:.1} x");
     let failures = best(|| single_failures(machine, &table, Unit::Module));
     println!("108 single-module failures         {failures:>10.1?}");
+    let by = Metric::Cost;
+    let alone = best(|| primaries(machine, Policy::Balanced { by }));
+    let table = primaries(machine, Policy::Balanced { by });
+    let load = best(|| loads(machine, &table));
+    println!("balanced, primaries alone          {alone:>10.1?}");
+    println!("its write and read loads           {load:>10.1?}");
     for policy in [
         Policy::Nearest { by: Metric::Cost },
         Policy::Balanced { by: Metric::Cost },
@@ -118,9 +133,22 @@ fn titan(machine: &Machine) {
     }
 }
 
+/// Trial moves of modules, every blade of the planes of the modules being a site.
+fn trials(machine: &Machine) {
+    let problem = Problem {
+        sites: common::blades(machine),
+        machine,
+        policy: Policy::STRICT,
+    };
+    let mut figures = None;
+    let time = best(|| figures = trial_moves(&problem, 500_000, 1).ok());
+    println!("500,000 trial moves                {time:>10.1?}  {figures:?}");
+}
+
 fn main() {
     if let Some(machine) = common::titan_machine() {
         titan(&machine);
+        trials(&machine);
     }
     let machine = fugaku_like();
     let policy = Policy::Nearest { by: Metric::Cost };

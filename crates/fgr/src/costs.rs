@@ -76,6 +76,55 @@ impl<'a> Costs<'a> {
     }
 }
 
+/// The distances from each of these vertices, in ascending order, to each target, target by target.
+///
+/// On a grid the distances from all vertices are built dimension by dimension, the last one first, in
+/// additions over contiguous numbers.
+pub(crate) fn columns(
+    fabric: &Fabric,
+    metric: Metric,
+    targets: &[Vertex],
+    from: &[Vertex],
+) -> Vec<u32> {
+    let mut columns = Vec::with_capacity(targets.len() * from.len());
+    let Fabric::Grid(grid, _) = fabric else {
+        let mut costs = Costs::new(fabric, metric, targets.to_vec());
+        columns.resize(targets.len() * from.len(), 0);
+        for (site, &vertex) in from.iter().enumerate() {
+            for (target, &cost) in costs.row(vertex).iter().enumerate() {
+                columns[target * from.len() + site] = cost;
+            }
+        }
+        return columns;
+    };
+    let runs: Vec<&[Vertex]> = from.chunk_by(|a, b| b.0 == a.0 + 1).collect();
+    let tables: Vec<Vec<u32>> = (0..grid.dimensions().len())
+        .map(|d| table(grid, d, metric, targets))
+        .collect();
+    let mut all = vec![0; grid.vertices() as usize];
+    for target in 0..targets.len() {
+        let mut length = 1;
+        all[0] = 0;
+        for table in tables.iter().rev() {
+            let (first, rest) = all.split_at_mut(length);
+            let mut positions = table.iter().skip(target).step_by(targets.len());
+            let nearest = positions.next().copied().unwrap_or(0);
+            for (part, &more) in rest.chunks_exact_mut(length).zip(positions.by_ref()) {
+                for (sum, &base) in part.iter_mut().zip(&*first) {
+                    *sum = base + more;
+                }
+            }
+            first.iter_mut().for_each(|sum| *sum += nearest);
+            length *= table.len() / targets.len();
+        }
+        for run in &runs {
+            let first = run[0].0 as usize;
+            columns.extend_from_slice(&all[first..first + run.len()]);
+        }
+    }
+    columns
+}
+
 fn table(grid: &Grid, d: usize, metric: Metric, targets: &[Vertex]) -> Vec<u32> {
     let dimension = &grid.dimensions()[d];
     let weight = match metric {

@@ -46,7 +46,7 @@ pub use input::{
 pub use machine::{Client, Group, Machine, Module, NetEntry, Origin, Role, Router};
 pub use names::{Failed, NameError, clients, failed};
 pub use plan::{Plan, PlanError, PlanWarning, Row};
-pub use policy::{Disjoint, Metric, Options, Policy, TieRule};
+pub use policy::{Cut, Disjoint, Metric, Options, Policy, TieRule};
 pub use presets::{PRESETS, preset};
 pub use problem::{InputError, Place, Problem, Reason};
 pub use rule::Window;

@@ -29,6 +29,22 @@ pub enum TieRule {
     Balance,
 }
 
+/// How [`Policy::Slices`] shares a line of clients among the modules of its sub-group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// No module serves more than the cap; each line is cut where it costs least.
+    Cost {
+        /// Per cent of a line that one module serves at most.
+        cap: u32,
+        /// Consecutive positions of a line that are not cut; longer runs make fewer route tables.
+        run: u16,
+    },
+    /// The nearest module along the line.
+    Near,
+    /// Modules in turn, position by position.
+    Turns,
+}
+
 /// How routers are assigned to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
@@ -64,20 +80,20 @@ pub enum Policy {
         /// Per cent of the bandwidth of all routers of a net that a block can use at least.
         efficiency: u32,
     },
-    /// The strict rule with lines of clients along the last dimension cut into slices: no module
-    /// serves more of a line than the cap, so that a job of neighbours finds more routers. Each line
-    /// is cut where it costs least.
+    /// The strict rule with lines of clients along the last dimension cut into slices, so that a job
+    /// of neighbours finds more routers.
     Slices {
-        /// Per cent of a line that one module serves at most.
-        cap: u32,
-        /// Consecutive positions of a line that are not cut; longer runs make fewer route tables.
-        run: u16,
+        /// Where lines are cut.
+        cut: Cut,
     },
     /// Router loads that differ by at most one client, as under `balanced` by cost, and then clients
-    /// exchanged between routers until no link carries more than a limit, in either direction.
+    /// exchanged between routers until no link carries more than a limit. With no limit at all, as
+    /// little as exchanges reach in both directions.
     Cool {
-        /// Units per GB/s that the hottest link may have; 0 for as little as exchanges reach.
-        limit: u32,
+        /// Units per GB/s that the hottest link may have when clients write; 0 for any.
+        write: u32,
+        /// The same when they read.
+        read: u32,
     },
     /// No fine-grained routing: every router of the net with the same priority, so that LNet takes
     /// them in turn, message by message. All are primaries; there are no backups.
@@ -99,14 +115,35 @@ impl Policy {
     /// Each policy once, with its default parameters.
     pub const ALL: [Self; 8] = [
         Self::STRICT,
-        Self::Slices { cap: 50, run: 1 },
-        Self::Cool { limit: 0 },
+        Self::Slices {
+            cut: Cut::Cost { cap: 50, run: 1 },
+        },
+        Self::Cool { write: 0, read: 0 },
         Self::Nearest { by: Metric::Cost },
         Self::Balanced { by: Metric::Cost },
         Self::SPREAD,
         Self::Printed { wrap: true },
         Self::Flat,
     ];
+
+    /// Policies from short paths to jobs of neighbours that find many routers.
+    pub const FRONT: [Self; 10] = [
+        Self::STRICT,
+        Self::slices(84, 4),
+        Self::slices(67, 4),
+        Self::slices(50, 1),
+        Self::slices(50, 4),
+        Self::slices(42, 2),
+        Self::slices(34, 2),
+        Self::slices(34, 8),
+        Self::Slices { cut: Cut::Near },
+        Self::Slices { cut: Cut::Turns },
+    ];
+
+    const fn slices(cap: u32, run: u16) -> Self {
+        let cut = Cut::Cost { cap, run };
+        Self::Slices { cut }
+    }
 
     /// The policy that suits a machine when none is asked for: `strict` where its groups are cut into
     /// windows of a torus or mesh; otherwise `balanced`, or `nearest` where that would take long.
@@ -124,6 +161,32 @@ impl Policy {
             }
             _ if pairs <= QUICK_PAIRS => Self::Balanced { by },
             _ => Self::Nearest { by },
+        }
+    }
+
+    /// The name with what the policy is asked for, as on the command line.
+    #[must_use]
+    pub fn label(self) -> String {
+        let name = self.name();
+        match self {
+            Self::Strict { tie: TieRule::Rest } => format!("{name} --tie z"),
+            Self::Strict {
+                tie: TieRule::Balance,
+            } => format!("{name} --tie balance"),
+            Self::Nearest { by: Metric::Hops } | Self::Balanced { by: Metric::Hops } => {
+                format!("{name} --by hops")
+            }
+            Self::Spread { block, efficiency } => {
+                format!("{name} --block {block} --efficiency {efficiency}")
+            }
+            Self::Slices { cut } => match cut {
+                Cut::Cost { cap, run } => format!("{name} --cap {cap} --run {run}"),
+                Cut::Near => format!("{name} --cut near"),
+                Cut::Turns => format!("{name} --cut turns"),
+            },
+            Self::Cool { write, read } if write == read => format!("{name} --limit {write}"),
+            Self::Cool { write, read } => format!("{name} --limit {write} --limit-read {read}"),
+            _ => name.to_owned(),
         }
     }
 

@@ -10,7 +10,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use fgr::{
-    Disjoint, Machine, Metric, Options, Plan, PlanError, PlanWarning, Policy, TieRule, assign,
+    Cut, Disjoint, Machine, Metric, Options, Plan, PlanError, PlanWarning, Policy, TieRule, assign,
     read_machine, write_csv,
 };
 use proptest::prelude::*;
@@ -431,7 +431,9 @@ fn no_module_serves_more_of_a_line_than_the_cap() {
     for (cap, most) in [(34, 2), (50, 2), (75, 3), (100, 4)] {
         let plan = assign(
             &machine,
-            Policy::Slices { cap, run: 1 },
+            Policy::Slices {
+                cut: Cut::Cost { cap, run: 1 },
+            },
             &Options::default(),
         )
         .unwrap();
@@ -458,7 +460,9 @@ fn the_lower_the_cap_the_more_of_the_routers_a_compact_job_can_use() {
     let efficiency = |cap| {
         let plan = assign(
             &machine,
-            Policy::Slices { cap, run: 1 },
+            Policy::Slices {
+                cut: Cut::Cost { cap, run: 1 },
+            },
             &Options::default(),
         )
         .unwrap();
@@ -470,7 +474,14 @@ fn the_lower_the_cap_the_more_of_the_routers_a_compact_job_can_use() {
 #[test]
 fn slices_without_a_cap_or_a_run_are_refused() {
     for (cap, run) in [(0, 1), (101, 1), (50, 0)] {
-        let error = assign(&mini(), Policy::Slices { cap, run }, &Options::default()).unwrap_err();
+        let error = assign(
+            &mini(),
+            Policy::Slices {
+                cut: Cut::Cost { cap, run },
+            },
+            &Options::default(),
+        )
+        .unwrap_err();
         assert_eq!(error, fgr::PlanError::Slices);
     }
 }
@@ -484,7 +495,7 @@ fn cool_keeps_loads_equal_and_its_hottest_link_is_no_hotter() {
     };
     let by = fgr::Metric::Cost;
     let balanced = evaluate(Policy::Balanced { by });
-    let cool = evaluate(Policy::Cool { limit: 0 });
+    let cool = evaluate(Policy::Cool { write: 0, read: 0 });
     assert_eq!(cool.router_load, balanced.router_load);
     let hottest = |e: &fgr::evaluate::Evaluation| e.write.max.max(e.read.max);
     assert!(hottest(&cool) < hottest(&balanced));
@@ -493,7 +504,80 @@ fn cool_keeps_loads_equal_and_its_hottest_link_is_no_hotter() {
 
 #[test]
 fn a_limit_that_no_exchange_reaches_is_a_warning_with_what_was_reached() {
-    let plan = assign(&mini(), Policy::Cool { limit: 1 }, &Options::default()).unwrap();
+    let plan = assign(
+        &mini(),
+        Policy::Cool { write: 1, read: 1 },
+        &Options::default(),
+    )
+    .unwrap();
     let is_hot = |w: &fgr::PlanWarning| matches!(w, fgr::PlanWarning::Hot { limit: 1, .. });
     assert!(plan.warnings.iter().any(is_hot), "{:?}", plan.warnings);
+}
+
+#[test]
+fn cool_holds_one_limit_of_writes_and_another_of_reads() {
+    let machine = mini();
+    let evaluate = |policy| {
+        let plan = assign(&machine, policy, &Options::default()).unwrap();
+        assert!(
+            plan.warnings
+                .iter()
+                .all(|w| !matches!(w, fgr::PlanWarning::Hot { .. }))
+        );
+        fgr::evaluate::Evaluation::new(&machine, &plan, fgr::evaluate::Gateways::Primary)
+    };
+    let balanced = evaluate(Policy::Balanced {
+        by: fgr::Metric::Cost,
+    });
+    // Whole units below what it is without a limit.
+    let below = |heat: f64| heat.ceil() as u32 - 1;
+    let (write, read) = (below(balanced.write.max), below(balanced.read.max));
+    let cool_read = evaluate(Policy::Cool { write: 0, read });
+    assert!(
+        cool_read.read.max <= f64::from(read),
+        "{:?}",
+        cool_read.read
+    );
+    let cool_write = evaluate(Policy::Cool { write, read: 0 });
+    assert!(
+        cool_write.write.max <= f64::from(write),
+        "{:?}",
+        cool_write.write
+    );
+    for cool in [cool_read, cool_write] {
+        assert_eq!(cool.router_load, balanced.router_load);
+        assert!(cool.cost.mean >= balanced.cost.mean);
+    }
+}
+
+#[test]
+fn slices_by_turns_and_by_the_nearest_along_a_line_need_few_tables() {
+    let machine = mini();
+    let grid = match &machine.fabric {
+        topology::Fabric::Grid(grid, _) => grid,
+        _ => unreachable!(),
+    };
+    for cut in [Cut::Near, Cut::Turns] {
+        let plan = assign(&machine, Policy::Slices { cut }, &Options::default()).unwrap();
+        for (row, entry) in plan.rows().iter().enumerate() {
+            let at = grid.position(entry.vertex, 2);
+            for net in machine.data_nets() {
+                let group = usize::from(machine.nets[net].group);
+                let window = machine.window(group, entry.vertex).unwrap();
+                let range = machine.groups[group].sub_groups[window.sub_group].clone();
+                let primary = &machine.routers[usize::from(plan.routers(row, net)[0])];
+                let distance = |m: u16| {
+                    let home = machine.modules[usize::from(m)].home;
+                    grid.distance(2, at, grid.position(home, 2))
+                };
+                match cut {
+                    Cut::Turns => assert_eq!(
+                        usize::from(primary.module - range.start),
+                        usize::from(at) % range.len()
+                    ),
+                    _ => assert_eq!(Some(distance(primary.module)), range.map(distance).min()),
+                }
+            }
+        }
+    }
 }

@@ -124,10 +124,35 @@ fn a_client_is_found_by_place_and_number_and_is_the_same() {
 #[test]
 fn policies_are_compared_beside_their_bounds() {
     let ended = small("compare", &["--policies", "strict,flat"]).expect_code(0);
-    for text in ["strict", "flat", "bounds:", "any placement"] {
+    for text in [
+        "strict",
+        "flat",
+        "bounds,",
+        "any placement",
+        "exact optimum",
+        "loose",
+    ] {
         assert!(ended.out.contains(text), "no {text} in {}", ended.out);
     }
     assert!(!ended.out.contains("nearest  "));
+}
+
+#[test]
+fn the_front_has_the_figures_of_each_policy_for_programs() {
+    let ended = small("compare", &["--front", "--json"]).expect_code(0);
+    let found: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    let rows = found["policies"].as_array().unwrap();
+    let labels: Vec<&str> = rows
+        .iter()
+        .map(|row| row["policy"].as_str().unwrap())
+        .collect();
+    assert_eq!(labels[0], "strict");
+    assert!(labels.contains(&"slices --cap 50 --run 4"), "{labels:?}");
+    for row in rows {
+        for figure in ["cost", "write", "read", "job", "tables", "config_bytes"] {
+            assert!(row[figure].as_f64().unwrap() > 0.0, "{figure} in {row}");
+        }
+    }
 }
 
 #[test]

@@ -10,13 +10,11 @@
 //! makes another too hot: loads stay equal. When no pair is left the limit of that link cannot be
 //! reached so; with no limit given, limits are tried downwards until one cannot be reached.
 
-use std::collections::BTreeMap;
-
 use topology::{Fabric, Link, Vertex};
 
 use crate::assign::Context;
-use crate::assign::nearest::router_costs;
-use crate::assign::optimal::{balanced_sinks, places, write};
+use crate::assign::optimal::{self, balanced_shares, plan};
+use crate::costs::columns;
 use crate::evaluate::Traffic;
 use crate::plan::{Plan, PlanError, PlanWarning};
 use crate::policy::{Metric, Policy};
@@ -30,61 +28,67 @@ const LINKS_MAX: usize = 20_000;
 /// Nets whose routers stand at the same places, and the router, by slot, of each client.
 #[derive(Clone)]
 struct Share {
-    nets: Vec<usize>,
+    own: optimal::Share,
     /// Places of the routers.
     routers: Vec<Vertex>,
-    /// Cost by site and router.
+    /// Cost by router and site.
     costs: Vec<u32>,
-    sinks: Vec<usize>,
 }
 
 /// A link in one direction of traffic.
 type Hot = (Traffic, Link);
 
-/// Equal loads with links at most this hot, or as cool as can be for 0.
-pub(super) fn cool(context: &Context<'_>, limit: u32) -> Result<Plan, PlanError> {
-    let policy = Policy::Cool { limit };
+/// Units per GB/s that a link may have when clients write, and when they read.
+type Limits = [f64; 2];
+
+/// Equal loads with links at most this hot when clients write and read, or as cool as can be where
+/// neither has a limit.
+pub(super) fn cool(context: &Context<'_>, limits: [u32; 2]) -> Result<Plan, PlanError> {
+    let [write, read] = limits;
+    let policy = Policy::Cool { write, read };
     let mut shares = shares(context, policy)?;
     let mut state = State::new(context, &shares);
     let start = (shares.clone(), state.loads.clone());
-    let is_reached = limit > 0 && state.reach(&mut shares, f64::from(limit));
+    let has_limit = limits != [0, 0];
+    let wanted = limits.map(|limit| {
+        if limit == 0 {
+            f64::INFINITY
+        } else {
+            f64::from(limit)
+        }
+    });
+    let is_reached = has_limit && state.reach(&mut shares, wanted);
     if !is_reached {
         (shares, state.loads) = start;
         state.descend(&mut shares);
     }
-    let mut plan = context.plan_by_client(policy);
-    if limit > 0 && !is_reached {
+    let own: Vec<optimal::Share> = shares.into_iter().map(|share| share.own).collect();
+    let mut plan = plan(context, &own, Metric::Cost, policy);
+    if has_limit && !is_reached {
+        let (times, (traffic, _)) = state.hottest(wanted);
+        let limit = limits[usize::from(traffic == Traffic::Read)];
         // Tenths of units per GB/s, far below 2^32.
-        let tenths = (state.hottest().0 * 10.0).round() as u32;
+        let tenths = (times * f64::from(limit) * 10.0).round() as u32;
         plan.warnings.push(PlanWarning::Hot { limit, tenths });
-    }
-    for share in &shares {
-        for &net in &share.nets {
-            write(context, &mut plan, net, Metric::Cost, &share.sinks);
-        }
     }
     Ok(plan)
 }
 
 fn shares(context: &Context<'_>, policy: Policy) -> Result<Vec<Share>, PlanError> {
-    let mut by_places: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
-    for net in context.data_nets() {
-        by_places.entry(places(context, net)).or_default().push(net);
-    }
-    let of = |(at, nets): (Vec<u32>, Vec<usize>)| {
-        let sinks = balanced_sinks(context, nets[0], Metric::Cost, policy)?;
-        let mut costs = router_costs(context, nets[0], Metric::Cost);
-        let rows = context.sites.iter();
-        Ok(Share {
-            costs: rows
-                .flat_map(|site| costs.row(site.vertex).to_vec())
-                .collect(),
-            routers: at.into_iter().map(Vertex).collect(),
-            nets,
-            sinks,
-        })
+    let vertices: Vec<Vertex> = context.sites.iter().map(|site| site.vertex).collect();
+    let of = |own: optimal::Share| {
+        let routers = context.usable[own.nets[0]].iter();
+        let routers: Vec<Vertex> = routers
+            .map(|&router| context.machine.routers[usize::from(router)].vertex)
+            .collect();
+        Share {
+            costs: columns(&context.machine.fabric, Metric::Cost, &routers, &vertices),
+            routers,
+            own,
+        }
     };
-    by_places.into_iter().map(of).collect()
+    let own = balanced_shares(context, Metric::Cost, policy)?;
+    Ok(own.into_iter().map(of).collect())
 }
 
 struct State<'a> {
@@ -107,8 +111,8 @@ impl<'a> State<'a> {
             scale: scale.collect(),
         };
         for share in shares {
-            for (&sink, &site) in share.sinks.iter().zip(&context.site_of) {
-                state.carry(share, (site, sink), 1.0);
+            for (&slot, &site) in share.own.slots.iter().zip(&context.site_of) {
+                state.carry(share, (site, slot.into()), 1.0);
             }
         }
         state
@@ -120,7 +124,7 @@ impl<'a> State<'a> {
             self.context.sites[site as usize].vertex,
             share.routers[sink],
         );
-        let units = sign * share.nets.len() as f64;
+        let units = sign * share.own.nets.len() as f64;
         for (loads, (from, to)) in self.loads.iter_mut().zip([(here, there), (there, here)]) {
             let fabric = &self.context.machine.fabric;
             fabric.walk(from, to, &mut |link, part| {
@@ -129,12 +133,15 @@ impl<'a> State<'a> {
         }
     }
 
-    fn hottest(&self) -> (f64, Hot) {
+    /// The link that is hottest beside the limits of both directions, and how many times its limit.
+    fn hottest(&self, limits: Limits) -> (f64, Hot) {
         let mut found = (0.0, (Traffic::Write, Link(0)));
-        for (traffic, loads) in [Traffic::Write, Traffic::Read].into_iter().zip(&self.loads) {
+        let traffics = [Traffic::Write, Traffic::Read].into_iter().zip(limits);
+        for ((traffic, limit), loads) in traffics.zip(&self.loads) {
             for (link, (load, scale)) in (0..).map(Link).zip(loads.iter().zip(&self.scale)) {
-                if load * scale > found.0 {
-                    found = (load * scale, (traffic, link));
+                let heat = load * scale / limit;
+                if heat > found.0 {
+                    found = (heat, (traffic, link));
                 }
             }
         }
@@ -185,22 +192,22 @@ impl<'a> State<'a> {
     fn descend(&mut self, shares: &mut Vec<Share>) {
         loop {
             let before = (shares.clone(), self.loads.clone());
-            let tried = self.hottest().0 * STEP;
-            if tried <= 0.0 || !self.reach(shares, tried) {
+            let tried = self.hottest([1.0; 2]).0 * STEP;
+            if tried <= 0.0 || !self.reach(shares, [tried; 2]) {
                 (*shares, self.loads) = before;
                 return;
             }
         }
     }
 
-    /// Cools every link to the limit; whether that was reached.
-    fn reach(&mut self, shares: &mut [Share], limit: f64) -> bool {
+    /// Cools every link to its limit; whether that was reached.
+    fn reach(&mut self, shares: &mut [Share], limits: Limits) -> bool {
         for _ in 0..LINKS_MAX {
-            let (heat, hot) = self.hottest();
-            if heat <= limit {
+            let (heat, hot) = self.hottest(limits);
+            if heat <= 1.0 {
                 return true;
             }
-            if !self.relieve(shares, hot, limit) {
+            if !self.relieve(shares, hot, limits) {
                 return false;
             }
         }
@@ -208,7 +215,8 @@ impl<'a> State<'a> {
     }
 
     /// Exchanges clients until a link is within the limit; whether it is.
-    fn relieve(&mut self, shares: &mut [Share], hot: Hot, limit: f64) -> bool {
+    fn relieve(&mut self, shares: &mut [Share], hot: Hot, limits: Limits) -> bool {
+        let limit = limits[usize::from(hot.0 == Traffic::Read)];
         for _ in 0..shares.len() {
             let mut pairs = Vec::new();
             for (index, share) in shares.iter().enumerate() {
@@ -220,7 +228,7 @@ impl<'a> State<'a> {
                 if self.heat(hot) <= limit {
                     return true;
                 }
-                moved |= self.exchange(&mut shares[index], (one, other), limit);
+                moved |= self.exchange(&mut shares[index], (one, other), limits);
             }
             if !moved {
                 return false;
@@ -241,8 +249,9 @@ impl<'a> State<'a> {
         let routers = share.routers.len();
         let site_of = &self.context.site_of;
         let dearer = |client: usize, to: usize| {
-            let row = site_of[client] as usize * routers;
-            i64::from(share.costs[row + to]) - i64::from(share.costs[row + share.sinks[client]])
+            let site = site_of[client] as usize;
+            let cost = |slot: usize| i64::from(share.costs[slot * self.context.sites.len() + site]);
+            cost(to) - cost(share.own.slots[client].into())
         };
         let may: Vec<bool> = (0..routers)
             .map(|sink| self.may_cross(share.routers[sink], hot))
@@ -251,9 +260,10 @@ impl<'a> State<'a> {
             may[sink] && self.part(share, (site_of[client], sink), hot) > 0.0
         };
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); routers];
-        for (client, &sink) in share.sinks.iter().enumerate() {
-            if crosses(client, sink) {
-                users[sink].push(client);
+        for (client, &slot) in share.own.slots.iter().enumerate() {
+            let slot = usize::from(slot);
+            if crosses(client, slot) {
+                users[slot].push(client);
             }
         }
         for (from, users) in users
@@ -270,7 +280,10 @@ impl<'a> State<'a> {
                 if leaving.is_empty() {
                     continue;
                 }
-                let others = (0..share.sinks.len()).filter(|&c| share.sinks[c] == to);
+                let slots = share.own.slots.iter().enumerate();
+                let others = slots
+                    .filter(|(_, slot)| usize::from(**slot) == to)
+                    .map(|(c, _)| c);
                 let mut coming: Vec<(i64, usize)> = others
                     .filter(|&c| !crosses(c, from))
                     .map(|c| (dearer(c, from), c))
@@ -284,23 +297,29 @@ impl<'a> State<'a> {
     }
 
     /// Lets two clients change places unless that makes a link too hot; whether they did.
-    fn exchange(&mut self, share: &mut Share, (one, other): (usize, usize), limit: f64) -> bool {
+    fn exchange(
+        &mut self,
+        share: &mut Share,
+        (one, other): (usize, usize),
+        limits: Limits,
+    ) -> bool {
         let site = |client: usize| self.context.site_of[client];
-        let (a, b) = (share.sinks[one], share.sinks[other]);
+        let slot = |client: usize| usize::from(share.own.slots[client]);
+        let (a, b) = (slot(one), slot(other));
         let (here, there) = (site(one), site(other));
         if a == b {
             return false;
         }
         self.carry(share, (here, a), -1.0);
         self.carry(share, (there, b), -1.0);
-        let is_cool = |state: &Self, stream| state.stays_cool(share, stream, limit);
+        let is_cool = |state: &Self, stream| state.stays_cool(share, stream, limits);
         // Each alone and then both: they may meet on a link.
         let mut fits = is_cool(self, (here, b));
         self.carry(share, (here, b), 1.0);
         fits = fits && is_cool(self, (there, a));
         if fits {
             self.carry(share, (there, a), 1.0);
-            (share.sinks[one], share.sinks[other]) = (b, a);
+            share.own.slots.swap(one, other);
         } else {
             self.carry(share, (here, b), -1.0);
             self.carry(share, (there, b), 1.0);
@@ -309,15 +328,16 @@ impl<'a> State<'a> {
         fits
     }
 
-    /// Whether no link of a new stream gets hotter than the limit.
-    fn stays_cool(&self, share: &Share, (site, sink): (u32, usize), limit: f64) -> bool {
+    /// Whether no link of a new stream gets hotter than its limit.
+    fn stays_cool(&self, share: &Share, (site, sink): (u32, usize), limits: Limits) -> bool {
         let (here, there) = (
             self.context.sites[site as usize].vertex,
             share.routers[sink],
         );
-        let units = share.nets.len() as f64;
+        let units = share.own.nets.len() as f64;
         let mut fits = true;
-        for (loads, (from, to)) in self.loads.iter().zip([(here, there), (there, here)]) {
+        let ways = [(here, there), (there, here)];
+        for ((loads, (from, to)), limit) in self.loads.iter().zip(ways).zip(limits) {
             let fabric = &self.context.machine.fabric;
             fabric.walk(from, to, &mut |link, part| {
                 let index = link.0 as usize;

@@ -28,8 +28,8 @@ pub fn assign(machine: &Machine, policy: Policy, options: &Options) -> Result<Pl
         Policy::Flat => nearest::flat(&context),
         Policy::Balanced { by } => optimal::balanced(&context, by)?,
         Policy::Spread { block, efficiency } => optimal::spread(&context, block, efficiency)?,
-        Policy::Slices { cap, run } => slices::slices(&context, cap, run)?,
-        Policy::Cool { limit } => cool::cool(&context, limit)?,
+        Policy::Slices { cut } => slices::slices(&context, cut)?,
+        Policy::Cool { write, read } => cool::cool(&context, [write, read])?,
     };
     nearest::metadata(&context, &mut plan);
     plan.dead.clone_from(&options.dead);
@@ -98,17 +98,6 @@ impl<'a> Context<'a> {
     fn plan_by_site(&self, policy: Policy, choices: usize) -> Plan {
         let (rows, row_of) = (self.sites.clone(), self.site_of.clone());
         Plan::new(self.machine, policy, choices, rows, row_of)
-    }
-
-    /// An empty plan with a row for each client.
-    fn plan_by_client(&self, policy: Policy) -> Plan {
-        let row = |&site: &u32| Row {
-            clients: 1,
-            ..self.sites[site as usize]
-        };
-        let rows: Vec<Row> = self.site_of.iter().map(row).collect();
-        let row_of = (0..rows.len() as u32).collect();
-        Plan::new(self.machine, policy, self.choices, rows, row_of)
     }
 
     /// The router of a module on a net; nodes of one module on one net take turns.

@@ -53,6 +53,13 @@ impl<'a> Best<'a> {
         chosen.extend(self.kept.iter().map(|&(_, slot, _)| self.routers[slot]));
     }
 
+    /// The slots of the best routers by these distances, equal ones in order.
+    pub(super) fn slots(&mut self, costs: &[u32]) -> impl Iterator<Item = u16> + '_ {
+        self.find(costs);
+        // Routers are numbered in 16 bits.
+        self.kept.iter().map(|&(_, slot, _)| slot as u16)
+    }
+
     fn find(&mut self, costs: &[u32]) {
         let choices = self.context.choices;
         self.kept.clear();

@@ -2,59 +2,100 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+use topology::Vertex;
+
 use crate::assign::nearest::{Best, router_costs};
 use crate::assign::{Context, MAX_PAIRS};
-use crate::plan::{Plan, PlanError};
+use crate::costs::columns;
+use crate::plan::{Plan, PlanError, Row};
 use crate::policy::{Metric, Policy};
-use crate::transport::{Transport, solve};
+use crate::transport::{Piece, Transport, solve, solve_near};
+
+/// Nets whose routers stand at the same places, slot by slot, and the slot of each client.
+#[derive(Clone)]
+pub(super) struct Share {
+    pub(super) nets: Vec<usize>,
+    pub(super) slots: Vec<u16>,
+}
 
 /// The shortest assignment in which router loads differ by at most one client.
 pub(super) fn balanced(context: &Context<'_>, by: Metric) -> Result<Plan, PlanError> {
     let policy = Policy::Balanced { by };
-    let mut plan = context.plan_by_client(policy);
-    let mut solved: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
-    for net in context.data_nets() {
-        let key = places(context, net);
-        if !solved.contains_key(&key) {
-            let sinks = balanced_sinks(context, net, by, policy)?;
-            solved.insert(key.clone(), sinks);
-        }
-        write(context, &mut plan, net, by, &solved[&key]);
+    let shares = balanced_shares(context, by, policy)?;
+    Ok(plan(context, &shares, by, policy))
+}
+
+/// The same by nets: those of one group begin with the rents of each other.
+pub(super) fn balanced_shares(
+    context: &Context<'_>,
+    by: Metric,
+    policy: Policy,
+) -> Result<Vec<Share>, PlanError> {
+    let mut by_group: BTreeMap<u16, Vec<Vec<usize>>> = BTreeMap::new();
+    for nets in nets_by_places(context) {
+        check_size(context.sites.len(), context.usable[nets[0]].len(), policy)?;
+        by_group
+            .entry(context.machine.nets[nets[0]].group)
+            .or_default()
+            .push(nets);
     }
-    Ok(plan)
+    let vertices: Vec<Vertex> = context.sites.iter().map(|site| site.vertex).collect();
+    let groups: Vec<Vec<Vec<usize>>> = by_group.into_values().collect();
+    let shares = groups.into_par_iter().flat_map_iter(|group| {
+        let mut rents = Vec::new();
+        let of = |nets: Vec<usize>| {
+            let slots = balanced_slots(context, nets[0], by, (&vertices, &mut rents));
+            Share { nets, slots }
+        };
+        group.into_iter().map(of).collect::<Vec<_>>()
+    });
+    Ok(shares.collect())
 }
 
-/// Where the routers of a net are: nets with equal places have equal optima.
-pub(super) fn places(context: &Context<'_>, net: usize) -> Vec<u32> {
-    let vertex = |&router: &u16| context.machine.routers[usize::from(router)].vertex.0;
-    context.usable[net].iter().map(vertex).collect()
+/// Nets together whose routers stand at the same places, slot by slot, and share failure domains in
+/// the same way: what is best for one of them is best for all.
+pub(super) fn nets_by_places(context: &Context<'_>) -> Vec<Vec<usize>> {
+    let mut found: BTreeMap<Vec<(u32, usize)>, Vec<usize>> = BTreeMap::new();
+    for net in context.data_nets() {
+        let domains = context.usable[net]
+            .iter()
+            .map(|&r| context.domains[usize::from(r)]);
+        let domains: Vec<u16> = domains.collect();
+        let place = |(slot, &router): (usize, &u16)| {
+            let vertex = context.machine.routers[usize::from(router)].vertex;
+            let first = domains.iter().position(|&domain| domain == domains[slot]);
+            (vertex.0, first.unwrap_or(slot))
+        };
+        let key = context.usable[net].iter().enumerate().map(place).collect();
+        found.entry(key).or_default().push(net);
+    }
+    let mut nets: Vec<Vec<usize>> = found.into_values().collect();
+    nets.sort_unstable();
+    nets
 }
 
-/// The router, by slot, of each client.
-pub(super) fn balanced_sinks(
+fn balanced_slots(
     context: &Context<'_>,
     net: usize,
     by: Metric,
-    policy: Policy,
-) -> Result<Vec<usize>, PlanError> {
-    let routers = context.usable[net].len();
-    check_size(context.sites.len(), routers, policy)?;
-    let mut costs = router_costs(context, net, by);
-    let rows = context.sites.iter();
-    let costs = rows
-        .flat_map(|site| costs.row(site.vertex).to_vec())
+    (vertices, rents): (&[Vertex], &mut Vec<i32>),
+) -> Vec<u16> {
+    let routers = &context.usable[net];
+    let targets: Vec<Vertex> = routers
+        .iter()
+        .map(|&router| context.machine.routers[usize::from(router)].vertex)
         .collect();
     // Clients are numbered in 32 bits and routers in 16.
-    let (clients, count) = (context.site_of.len() as u32, routers as u32);
+    let (clients, count) = (context.site_of.len() as u32, routers.len() as u32);
     let problem = Transport {
         supplies: context.sites.iter().map(|site| site.clients).collect(),
-        costs,
-        base: vec![clients / count; routers],
+        costs: columns(&context.machine.fabric, by, &targets, vertices),
+        base: vec![clients / count; routers.len()],
         extra: clients % count,
     };
     // The capacities add up to the number of clients, so there is a solution.
-    let flow = solve(&problem).unwrap_or_default();
-    Ok(hand_out(context, flow, routers))
+    hand_out(context, &solve_near(&problem, rents).unwrap_or_default())
 }
 
 fn check_size(places: usize, routers: usize, policy: Policy) -> Result<(), PlanError> {
@@ -70,15 +111,21 @@ fn check_size(places: usize, routers: usize, policy: Policy) -> Result<(), PlanE
 }
 
 /// Gives the clients of each place, in order of number, the routers of that place in order of slot.
-fn hand_out(context: &Context<'_>, mut flow: Vec<u32>, routers: usize) -> Vec<usize> {
+fn hand_out(context: &Context<'_>, pieces: &[Piece]) -> Vec<u16> {
+    // Of each site, its piece under way and what is left of it.
+    let mut left: Vec<(usize, u32)> = vec![(0, 0); context.sites.len()];
+    for (index, piece) in pieces.iter().enumerate().rev() {
+        left[piece.site as usize] = (index, piece.units);
+    }
     let take = |&site: &u32| {
-        let first = site as usize * routers;
-        let units = flow.get_mut(first..first + routers).unwrap_or_default();
-        let slot = units.iter().position(|&units| units > 0).unwrap_or(0);
-        if let Some(units) = units.get_mut(slot) {
-            *units = units.saturating_sub(1);
+        let (index, units) = &mut left[site as usize];
+        if *units == 0 {
+            *index += 1;
+            *units = pieces.get(*index).map_or(0, |piece| piece.units);
         }
-        slot
+        *units = units.saturating_sub(1);
+        // Routers are numbered in 16 bits.
+        pieces.get(*index).map_or(0, |piece| piece.sink as u16)
     };
     context.site_of.iter().map(take).collect()
 }
@@ -94,70 +141,144 @@ pub(super) fn spread(
         return Err(PlanError::Spread);
     }
     let policy = Policy::Spread { block, efficiency };
-    let mut plan = context.plan_by_client(policy);
-    let mut solved: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
-    for net in context.data_nets() {
-        let key = places(context, net);
-        if !solved.contains_key(&key) {
-            check_size(
-                context.site_of.len().min(block as usize),
-                context.usable[net].len(),
-                policy,
-            )?;
-            let sinks = spread_sinks(context, net, block, efficiency);
-            solved.insert(key.clone(), sinks);
-        }
-        write(context, &mut plan, net, Metric::Cost, &solved[&key]);
+    let mut shares = Vec::new();
+    for nets in nets_by_places(context) {
+        let routers = context.usable[nets[0]].len();
+        check_size(context.site_of.len().min(block as usize), routers, policy)?;
+        let slots = spread_slots(context, nets[0], block, efficiency);
+        shares.push(Share { nets, slots });
     }
-    Ok(plan)
+    Ok(plan(context, &shares, Metric::Cost, policy))
 }
 
-fn spread_sinks(context: &Context<'_>, net: usize, block: u32, efficiency: u32) -> Vec<usize> {
+fn spread_slots(context: &Context<'_>, net: usize, block: u32, efficiency: u32) -> Vec<u16> {
     let routers = context.usable[net].len();
     let mut costs = router_costs(context, net, Metric::Cost);
-    let mut sinks = Vec::with_capacity(context.site_of.len());
+    let mut slots = Vec::with_capacity(context.site_of.len());
     for clients in context.site_of.chunks(block as usize) {
-        let vertex = |&site: &u32| context.sites[site as usize].vertex;
-        let rows = clients.iter().map(vertex);
-        let costs = rows.flat_map(|vertex| costs.row(vertex).to_vec()).collect();
+        let mut columns = vec![0; clients.len() * routers];
+        for (client, &site) in clients.iter().enumerate() {
+            let row = costs.row(context.sites[site as usize].vertex);
+            for (router, &cost) in row.iter().enumerate() {
+                columns[router * clients.len() + client] = cost;
+            }
+        }
         // In 64 bits: a block is below 2^32 and routers below 2^16.
         let limit = (clients.len() as u64 * 100).div_ceil(routers as u64 * u64::from(efficiency));
         let problem = Transport {
             supplies: vec![1; clients.len()],
-            costs,
+            costs: columns,
             base: vec![u32::try_from(limit).unwrap_or(u32::MAX); routers],
             extra: 0,
         };
-        // All limits together are at least the block, so there is a solution.
-        let flow = solve(&problem).unwrap_or_default();
-        let chosen = |units: &[u32]| units.iter().position(|&units| units > 0).unwrap_or(0);
-        sinks.extend(flow.chunks(routers).map(chosen));
+        // All limits together are at least the block, so there is a solution. Each client is one
+        // unit, so that it has one piece.
+        let pieces = solve(&problem).unwrap_or_default();
+        slots.extend(pieces.iter().map(|piece| piece.sink as u16));
     }
-    sinks
+    slots
 }
 
-/// Writes the routers that were found, with the nearest others as backups.
-pub(super) fn write(
-    context: &Context<'_>,
-    plan: &mut Plan,
-    net: usize,
-    by: Metric,
-    sinks: &[usize],
-) {
-    let routers = &context.usable[net];
-    let mut costs = router_costs(context, net, by);
-    let mut by_site = Vec::with_capacity(context.sites.len());
-    let mut best = Best::new(context, routers);
-    for site in &context.sites {
-        let mut nearest = Vec::with_capacity(context.choices);
-        best.of(costs.row(site.vertex), &mut nearest);
-        by_site.push(nearest);
+/// The plan of these shares, with the nearest other routers as backups. Clients at one place with the
+/// same routers share a row.
+pub(super) fn plan(context: &Context<'_>, shares: &[Share], by: Metric, policy: Policy) -> Plan {
+    let rows = Rows::new(context, shares);
+    let chosen = shares
+        .par_iter()
+        .map(|share| rows.choose(context, share, by));
+    let chosen: Vec<Vec<u16>> = chosen.collect();
+    let of_row = |&(client, clients): &(usize, u32)| Row {
+        vertex: context.sites[context.site_of[client] as usize].vertex,
+        clients,
+    };
+    let entries = rows.first.iter().map(of_row).collect();
+    let mut plan = Plan::new(
+        context.machine,
+        policy,
+        context.choices,
+        entries,
+        rows.row_of,
+    );
+    let mut routers = Vec::with_capacity(context.choices);
+    for row in 0..rows.first.len() {
+        for (share, chosen) in shares.iter().zip(&chosen) {
+            let slots = &chosen[row * context.choices..(row + 1) * context.choices];
+            for &net in &share.nets {
+                let slots = slots.iter().take_while(|&&slot| slot != NO_SLOT);
+                routers.clear();
+                routers.extend(slots.map(|&slot| context.usable[net][usize::from(slot)]));
+                plan.set(row, net, &routers);
+            }
+        }
     }
-    let mut chosen = Vec::with_capacity(context.choices);
-    for (row, (&sink, &site)) in sinks.iter().zip(&context.site_of).enumerate() {
-        let nearest = by_site[site as usize].iter().copied();
-        chosen.clear();
-        context.choose(std::iter::once(routers[sink]).chain(nearest), &mut chosen);
-        plan.set(row, net, &chosen);
+    plan
+}
+
+/// No more routers of other failure domains.
+const NO_SLOT: u16 = u16::MAX;
+
+/// Clients at one place with the same slots in every share.
+struct Rows {
+    /// Of each row, its first client and how many there are.
+    first: Vec<(usize, u32)>,
+    row_of: Vec<u32>,
+}
+
+impl Rows {
+    fn new(context: &Context<'_>, shares: &[Share]) -> Self {
+        let mut rows = Self {
+            first: Vec::with_capacity(context.sites.len()),
+            row_of: Vec::with_capacity(context.site_of.len()),
+        };
+        // The last row of each site, and the one before each row.
+        let mut last = vec![u32::MAX; context.sites.len()];
+        let mut previous: Vec<u32> = Vec::with_capacity(context.sites.len());
+        for (client, &site) in context.site_of.iter().enumerate() {
+            let mut row = last[site as usize];
+            while let Some(&(other, _)) = rows.first.get(row as usize) {
+                if shares
+                    .iter()
+                    .all(|share| share.slots[other] == share.slots[client])
+                {
+                    break;
+                }
+                row = previous[row as usize];
+            }
+            if row == u32::MAX {
+                // Not more rows than clients.
+                row = rows.first.len() as u32;
+                rows.first.push((client, 0));
+                previous.push(std::mem::replace(&mut last[site as usize], row));
+            }
+            rows.first[row as usize].1 += 1;
+            rows.row_of.push(row);
+        }
+        rows
+    }
+
+    /// The slots of each row in a share: the assigned one, then the nearest of other domains.
+    fn choose(&self, context: &Context<'_>, share: &Share, by: Metric) -> Vec<u16> {
+        let assigned = self.first.iter().map(|&(client, _)| share.slots[client]);
+        if context.choices == 1 {
+            return assigned.collect();
+        }
+        let net = share.nets[0];
+        let routers = &context.usable[net];
+        let domain = |slot: u16| context.domains[usize::from(routers[usize::from(slot)])];
+        let mut costs = router_costs(context, net, by);
+        let mut best = Best::new(context, routers);
+        let mut chosen = Vec::with_capacity(self.first.len() * context.choices);
+        for (&(client, _), slot) in self.first.iter().zip(assigned) {
+            let vertex = context.sites[context.site_of[client] as usize].vertex;
+            let end = chosen.len() + context.choices;
+            chosen.push(slot);
+            // One of them at most is of the domain of the assigned one.
+            let others = best
+                .slots(costs.row(vertex))
+                .filter(|&other| domain(other) != domain(slot));
+            chosen.extend(others.take(context.choices - 1));
+            chosen.resize(end, NO_SLOT);
+        }
+        chosen
     }
 }

@@ -14,16 +14,16 @@ use crate::assign::Context;
 use crate::assign::strict::{axes, data_groups, modules_costs, must_widen, warn, widen, write};
 use crate::machine::Group;
 use crate::plan::{Plan, PlanError};
-use crate::policy::Policy;
+use crate::policy::{Cut, Policy};
 use crate::rule::Axes;
 use crate::transport::{Transport, solve};
 
-/// Assigns each line with at most `cap` per cent of it for a module, in runs of `run` positions.
-pub(super) fn slices(context: &Context<'_>, cap: u32, run: u16) -> Result<Plan, PlanError> {
-    if cap == 0 || cap > 100 || run == 0 {
+/// Assigns each line to the modules of its sub-group.
+pub(super) fn slices(context: &Context<'_>, cut: Cut) -> Result<Plan, PlanError> {
+    if matches!(cut, Cut::Cost { cap, run } if cap == 0 || cap > 100 || run == 0) {
         return Err(PlanError::Slices);
     }
-    let policy = Policy::Slices { cap, run };
+    let policy = Policy::Slices { cut };
     let axes = axes(context, policy)?;
     let dimensions = axes.grid.dimensions().len();
     let along = (0..dimensions)
@@ -35,8 +35,7 @@ pub(super) fn slices(context: &Context<'_>, cap: u32, run: u16) -> Result<Plan, 
             context,
             axes,
             along,
-            cap,
-            run: usize::from(run),
+            cut,
         };
         let outside = line.assign(&mut plan, group);
         warn(&mut plan, group, outside, "they use the nearest one");
@@ -48,8 +47,7 @@ struct Line<'a> {
     context: &'a Context<'a>,
     axes: Axes<'a>,
     along: usize,
-    cap: u32,
-    run: usize,
+    cut: Cut,
 }
 
 impl Line<'_> {
@@ -71,17 +69,28 @@ impl Line<'_> {
             }
             let near = grid.position(site.vertex, self.axes.near);
             let range = group.sub_groups[window.sub_group].clone();
-            let cut = cuts[window.sub_group * columns + usize::from(near)]
-                .get_or_insert_with(|| self.cut(near, range.clone()));
-            let at = usize::from(grid.position(site.vertex, self.along));
-            let first = cut[at / self.run];
+            let at = grid.position(site.vertex, self.along);
             modules.clear();
-            modules.extend(range);
-            let hops = |m: u16| {
-                let home = machine.modules[usize::from(m)].home;
-                self.axes.hops_from(near, home)
-            };
-            modules.sort_by_key(|&m| (m != first, hops(m)));
+            modules.extend(range.clone());
+            match self.cut {
+                Cut::Near => modules.sort_by_key(|&m| {
+                    let home = machine.modules[usize::from(m)].home;
+                    grid.distance(self.along, at, grid.position(home, self.along))
+                }),
+                Cut::Turns => {
+                    let count = modules.len().max(1);
+                    modules.rotate_left(usize::from(at) % count);
+                }
+                Cut::Cost { cap, run } => {
+                    let cut = cuts[window.sub_group * columns + usize::from(near)]
+                        .get_or_insert_with(|| self.cut(near, range, (cap, run.into())));
+                    let first = cut[usize::from(at / run)];
+                    modules.sort_by_key(|&m| {
+                        let home = machine.modules[usize::from(m)].home;
+                        (m != first, self.axes.hops_from(near, home))
+                    });
+                }
+            }
             if widens {
                 widen(&mut costs, group, site.vertex, &mut modules);
             }
@@ -90,18 +99,24 @@ impl Line<'_> {
         outside
     }
 
-    /// The module of each run of a line at this position of the second dimension.
-    fn cut(&self, near: u16, modules: std::ops::Range<u16>) -> Vec<u16> {
+    /// The module of each run of a line at this position of the second dimension, none with more than
+    /// `cap` per cent of it.
+    fn cut(
+        &self,
+        near: u16,
+        modules: std::ops::Range<u16>,
+        (cap, run_size): (u32, usize),
+    ) -> Vec<u16> {
         let grid = self.axes.grid;
         let dimensions = grid.dimensions();
         let size = usize::from(dimensions[self.along].size);
-        let runs = size.div_ceil(self.run);
+        let runs = size.div_ceil(run_size);
         let cost = |run: usize, module: u16| -> u32 {
             let home = self.context.machine.modules[usize::from(module)].home;
             let across =
                 u32::from(self.axes.hops_from(near, home)) * dimensions[self.axes.near].cost;
             let there = grid.position(home, self.along);
-            let positions = run * self.run..((run + 1) * self.run).min(size);
+            let positions = run * run_size..((run + 1) * run_size).min(size);
             // A size fits 16 bits.
             let each = positions.map(|p| {
                 let hops = grid.distance(self.along, p as u16, there);
@@ -111,20 +126,23 @@ impl Line<'_> {
         };
         let count = modules.len();
         let least = runs.div_ceil(count.max(1));
-        let most = (runs * self.cap as usize / 100).max(least);
+        let most = (runs * cap as usize / 100).max(least);
         let problem = Transport {
             supplies: vec![1; runs],
-            costs: (0..runs)
-                .flat_map(|run| modules.clone().map(move |module| (run, module)))
+            costs: modules
+                .clone()
+                .flat_map(|module| (0..runs).map(move |run| (run, module)))
                 .map(|(run, module)| cost(run, module))
                 .collect(),
             base: vec![most as u32; count],
             extra: 0,
         };
         // All caps together are at least the line, so there is a solution.
-        let flow = solve(&problem).unwrap_or_default();
-        let chosen = |units: &[u32]| units.iter().position(|&units| units > 0).unwrap_or(0);
-        let found = flow.chunks(count.max(1)).map(chosen);
-        found.map(|index| modules.start + index as u16).collect()
+        let pieces = solve(&problem).unwrap_or_default();
+        // Each run is one unit, so that it has one piece.
+        pieces
+            .iter()
+            .map(|piece| modules.start + piece.sink as u16)
+            .collect()
     }
 }

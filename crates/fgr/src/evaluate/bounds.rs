@@ -6,10 +6,10 @@
 use topology::{Fabric, Vertex};
 
 use crate::assign::{MAX_PAIRS, sites};
-use crate::costs::Costs;
+use crate::costs::{Costs, columns};
 use crate::machine::{Group, Machine, Module, Role, Router};
 use crate::policy::Metric;
-use crate::transport::{Transport, solve};
+use crate::transport::{Piece, Transport, solve};
 
 /// A mean and a largest value that are not reached from below.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,11 +77,9 @@ pub fn by_module(machine: &Machine, by: Metric, balanced: bool) -> Option<f64> {
     let groups = machine.groups.iter();
     for group in groups.filter(|group| group.role == Role::Data) {
         let problem = module_problem(machine, group, by, balanced)?;
-        let flow = solve(&problem)?;
-        let products = flow.iter().zip(&problem.costs);
-        let total: u64 = products
-            .map(|(&units, &cost)| u64::from(units) * u64::from(cost))
-            .sum();
+        let pieces = solve(&problem)?;
+        let product = |p: &Piece| u64::from(p.units) * u64::from(problem.cost(p.site, p.sink));
+        let total: u64 = pieces.iter().map(product).sum();
         // All modules of a group have a router on each of its nets.
         let nodes = machine.routers_of(group.modules().start).len();
         sum += total as f64 / nodes as f64 * group.nets.len() as f64;
@@ -104,18 +102,19 @@ fn module_problem(
         return None;
     }
     let routers: Vec<&[Router]> = modules.map(|module| machine.routers_of(module)).collect();
-    let places = routers
-        .concat()
-        .iter()
-        .map(|router| router.vertex)
-        .collect();
-    let mut costs = Costs::new(&machine.fabric, by, places);
+    let places: Vec<Vertex> = routers.concat().iter().map(|r| r.vertex).collect();
+    let vertices: Vec<Vertex> = sites.iter().map(|site| site.vertex).collect();
+    let columns = columns(&machine.fabric, by, &places, &vertices);
+    let mut columns = columns.chunks(sites.len().max(1));
     let mut sums = Vec::with_capacity(sites.len() * routers.len());
-    for site in &sites {
-        let mut row = costs.row(site.vertex).iter();
-        for module in &routers {
-            sums.push(row.by_ref().take(module.len()).sum());
+    for module in &routers {
+        let mut sum = vec![0; sites.len()];
+        for column in columns.by_ref().take(module.len()) {
+            for (sum, &cost) in sum.iter_mut().zip(column) {
+                *sum += cost;
+            }
         }
+        sums.append(&mut sum);
     }
     let (base, extra) = if balanced {
         (clients / count, clients % count)

@@ -11,7 +11,7 @@ use crate::metrics::{
     random_losses, regions, successors,
 };
 use crate::plan::Plan;
-use crate::policy::{Metric, Options, Policy, TieRule};
+use crate::policy::{Cut, Metric, Options, Policy, TieRule};
 
 /// Modules that die at random, and how often that is tried.
 const RANDOM_COUNTS: [usize; 4] = [2, 3, 5, 10];
@@ -104,7 +104,7 @@ impl Study {
 }
 
 /// Policies beside each other, by name.
-const POLICIES: [(&str, Policy); 13] = [
+const POLICIES: [(&str, Policy); 15] = [
     ("strict", Policy::STRICT),
     (
         "strict, ties by turns",
@@ -112,11 +112,16 @@ const POLICIES: [(&str, Policy); 13] = [
             tie: TieRule::Balance,
         },
     ),
-    ("slices, at most 84 %", Policy::Slices { cap: 84, run: 4 }),
-    ("slices, at most 67 %", Policy::Slices { cap: 67, run: 4 }),
-    ("slices, at most 50 %", Policy::Slices { cap: 50, run: 4 }),
-    ("slices, at most 42 %", Policy::Slices { cap: 42, run: 2 }),
-    ("slices, at most 34 %", Policy::Slices { cap: 34, run: 4 }),
+    ("slices, at most 84 %", slices(84, 4)),
+    ("slices, at most 67 %", slices(67, 4)),
+    ("slices, at most 50 %", slices(50, 4)),
+    ("slices, at most 42 %", slices(42, 2)),
+    ("slices, at most 34 %", slices(34, 4)),
+    (
+        "slices, the nearest along z",
+        Policy::Slices { cut: Cut::Near },
+    ),
+    ("slices, in turn", Policy::Slices { cut: Cut::Turns }),
     ("nearest by cost", Policy::Nearest { by: Metric::Cost }),
     ("nearest by hops", Policy::Nearest { by: Metric::Hops }),
     ("balanced by cost", Policy::Balanced { by: Metric::Cost }),
@@ -124,6 +129,11 @@ const POLICIES: [(&str, Policy); 13] = [
     ("flat", Policy::Flat),
     ("as printed", Policy::Printed { wrap: true }),
 ];
+
+const fn slices(cap: u32, run: u16) -> Policy {
+    let cut = Cut::Cost { cap, run };
+    Policy::Slices { cut }
+}
 
 fn compare(machine: &Machine, plan: &Plan, options: &Options, job: usize) -> Vec<Comparison> {
     let row = |name: &str, policy: Policy| {
@@ -139,7 +149,13 @@ fn compare(machine: &Machine, plan: &Plan, options: &Options, job: usize) -> Vec
     if let Some((strict, _)) = strict {
         // Units per GB/s of a link are far below 2^32.
         let limit = strict.write.max.min(strict.read.max) as u32;
-        rows.push(row(&format!("cool, up to {limit}"), Policy::Cool { limit }));
+        rows.push(row(
+            &format!("cool, up to {limit}"),
+            Policy::Cool {
+                write: limit,
+                read: limit,
+            },
+        ));
     }
     if rows.iter().all(|row| !row.is_this) {
         rows.insert(

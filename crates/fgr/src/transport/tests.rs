@@ -5,11 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn cost(problem: &Transport, flow: &[u32]) -> u64 {
-    let products = flow.iter().zip(&problem.costs);
-    products
-        .map(|(&units, &cost)| u64::from(units) * u64::from(cost))
-        .sum()
+fn cost(problem: &Transport, flow: &[Piece]) -> u64 {
+    let product = |p: &Piece| u64::from(p.units) * u64::from(problem.cost(p.site, p.sink));
+    flow.iter().map(product).sum()
 }
 
 /// The least cost by the simplex method: the same network, its arcs as variables.
@@ -24,12 +22,13 @@ fn optimum(problem: &Transport) -> f64 {
         .map(|(&arc, &cost)| f64::from(cost) * arc)
         .sum();
     let mut model = variables.minimise(total).using(microlp);
+    let sites = problem.supplies.len();
     for (site, &supply) in problem.supplies.iter().enumerate() {
-        let sent: Expression = arcs[site * sinks..(site + 1) * sinks].iter().sum();
+        let sent: Expression = arcs.iter().skip(site).step_by(sites).sum();
         model.add_constraint(constraint!(sent == f64::from(supply)));
     }
     for (sink, (&base, &extra)) in problem.base.iter().zip(&extras).enumerate() {
-        let taken: Expression = arcs.iter().skip(sink).step_by(sinks).sum();
+        let taken: Expression = arcs[sink * sites..(sink + 1) * sites].iter().sum();
         model.add_constraint(constraint!(taken <= f64::from(base) + extra));
     }
     let used: Expression = extras.iter().sum();
@@ -55,6 +54,25 @@ fn problems() -> impl Strategy<Value = Transport> {
     })
 }
 
+/// Whether a flow sends every unit, and no more to any sink than it takes.
+fn is_sound(problem: &Transport, flow: &[Piece]) -> bool {
+    let mut sent = vec![0; problem.supplies.len()];
+    let mut taken = vec![0; problem.base.len()];
+    for piece in flow {
+        sent[piece.site as usize] += piece.units;
+        taken[piece.sink] += piece.units;
+    }
+    let over = taken
+        .iter()
+        .zip(&problem.base)
+        .map(|(&t, &b)| t.saturating_sub(b));
+    let over: Vec<u32> = over.collect();
+    sent == problem.supplies
+        && flow.is_sorted_by_key(|piece| piece.site)
+        && over.iter().all(|&over| over <= 1)
+        && over.iter().sum::<u32>() <= problem.extra
+}
+
 proptest! {
     #[test]
     fn the_flow_costs_what_the_linear_program_costs(problem in problems()) {
@@ -65,15 +83,43 @@ proptest! {
             return Ok(());
         };
         prop_assert!((cost(&problem, &flow) as f64 - optimum(&problem)).abs() < 1e-6);
-        let sinks = problem.base.len();
-        for (site, &supply) in problem.supplies.iter().enumerate() {
-            prop_assert_eq!(flow[site * sinks..(site + 1) * sinks].iter().sum::<u32>(), supply);
+        prop_assert!(is_sound(&problem, &flow));
+        for other in [chains::solve(&problem), rents::solve(&problem, &mut Vec::new())] {
+            let other = other.unwrap();
+            prop_assert_eq!(cost(&problem, &other), cost(&problem, &flow));
+            prop_assert!(is_sound(&problem, &other));
         }
-        let loads = (0..sinks).map(|sink| flow.iter().skip(sink).step_by(sinks).sum::<u32>());
-        let over: Vec<u32> = loads.zip(&problem.base).map(|(l, &b)| l.saturating_sub(b)).collect();
-        prop_assert!(over.iter().all(|&over| over <= 1));
-        prop_assert!(over.iter().sum::<u32>() <= problem.extra);
     }
+
+    #[test]
+    fn any_rents_to_begin_with_lead_to_an_optimum(
+        problem in problems(),
+        rents in prop::collection::vec(0_i32..60, 8),
+    ) {
+        let Some(flow) = solve(&problem) else {
+            return Ok(());
+        };
+        let mut rents = rents[..problem.base.len()].to_vec();
+        let other = rents::solve(&problem, &mut rents).unwrap();
+        prop_assert_eq!(cost(&problem, &other), cost(&problem, &flow));
+        prop_assert!(is_sound(&problem, &other));
+    }
+}
+
+#[test]
+fn more_sinks_than_sets_of_them_can_be_looked_at_are_shared_out_by_chains() {
+    let sinks = 40;
+    let problem = Transport {
+        supplies: vec![1; sinks],
+        // Each site is near one sink, all are nearest to the first.
+        costs: (0..sinks * sinks)
+            .map(|i| if i < sinks { 0 } else { (1 + i % 7) as u32 })
+            .collect(),
+        base: vec![1; sinks],
+        extra: 0,
+    };
+    assert_eq!(rents::solve(&problem, &mut Vec::new()), None);
+    assert!(is_sound(&problem, &solve(&problem).unwrap()));
 }
 
 #[test]
@@ -81,7 +127,7 @@ fn a_chain_of_moves_beats_a_single_dear_one() {
     // Two units want sink 0, which takes one; moving one to 1 and one of 1's to 2 costs 2, not 9.
     let problem = Transport {
         supplies: vec![2, 1],
-        costs: vec![0, 1, 9, 9, 0, 1],
+        costs: vec![0, 9, 1, 0, 9, 1],
         base: vec![1, 1, 1],
         extra: 0,
     };

@@ -111,3 +111,13 @@ groups:
 pub(crate) fn mini() -> Machine {
     read_machine("mini.yaml", &mini_file()).expect("the small machine is right")
 }
+
+/// Titan's compute blades and those of the modules.
+pub(crate) fn blades(machine: &Machine) -> Vec<fgr::place::Site> {
+    let topology::Fabric::Grid(grid, _) = &machine.fabric else {
+        return Vec::new();
+    };
+    let modules: Vec<&str> = machine.modules.iter().map(|m| &*m.blade).collect();
+    let map = titan_map().unwrap_or_default();
+    fgr::place::titan_sites(&map, grid, true, &modules)
+}

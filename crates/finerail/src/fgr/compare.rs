@@ -19,8 +19,12 @@ use crate::shard::{ShardArgs, ShardFile};
 /// Arguments of `finerail fgr compare`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Example:
+The front are policies with their parameters from short paths to jobs of neighbours that find many
+routers: 'strict' and 'slices' of several caps and cuts.
+
+Examples:
   finerail fgr compare --machine synthetic:6x8x4:2x3x1
+  finerail fgr compare --machine titan.map --modules modules.csv --front --json
 ")]
 pub(crate) struct CompareArgs {
     #[command(flatten)]
@@ -28,6 +32,12 @@ pub(crate) struct CompareArgs {
     /// Only these policies; all by default
     #[arg(long, value_enum, value_name = "POLICY", value_delimiter = ',')]
     policies: Vec<PolicyName>,
+    /// The front of policies instead, each with its own parameters
+    #[arg(long, conflicts_with_all = ["policies", "cap", "run", "cut", "limit", "limit_read"])]
+    front: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with = "shard")]
+    json: bool,
     #[command(flatten)]
     rules: RuleArgs,
     #[command(flatten)]
@@ -61,7 +71,11 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         &args.policies
     };
     let options = args.rules.options(args.failures.dead(&machine)?);
-    let policies: Vec<Policy> = names.iter().map(|&name| args.rules.policy(name)).collect();
+    let policies: Vec<Policy> = if args.front {
+        Policy::FRONT.to_vec()
+    } else {
+        names.iter().map(|&name| args.rules.policy(name)).collect()
+    };
     let asked = Asked {
         title: format!("{} ({})", machine.name, origin(&machine)),
         job: JOB.min(machine.clients.len()),
@@ -77,8 +91,8 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         .filter(|(number, _)| takes(*number))
     {
         bar.set_message(policy.name());
-        let row = row(&machine, policy, &options).map_err(|why| why.to_string());
-        found.rows.insert(number, row.map(Vec::from));
+        let row = Row::new(&machine, policy, &options).map_err(|why| why.to_string());
+        found.rows.insert(number, row);
         bar.inc(1);
     }
     if takes(policies.len()) {
@@ -89,6 +103,9 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     if let Some(shard) = shard {
         let (asked, found) = (serde_json::to_value(asked)?, serde_json::to_value(found)?);
         shard.print("fgr compare", asked, found)?;
+    } else if args.json {
+        let text = serde_json::to_string_pretty(&in_json(&asked, found)?)? + "\n";
+        print_bytes(text.as_bytes(), &mut io::stdout())?;
     } else {
         print_bytes(in_words(&asked, found)?.as_bytes(), &mut io::stdout())?;
     }
@@ -107,7 +124,7 @@ struct Asked {
 /// Policies by number, each with its row or why it has none; and the bounds, of one share.
 #[derive(Default, Serialize, Deserialize)]
 struct Share {
-    rows: BTreeMap<usize, Result<Vec<String>, String>>,
+    rows: BTreeMap<usize, Result<Row, String>>,
     bounds: String,
 }
 
@@ -133,7 +150,7 @@ fn in_words(asked: &Asked, found: Share) -> anyhow::Result<String> {
     for row in found.rows.into_values() {
         match row {
             Ok(row) => {
-                table.add_row(row);
+                table.add_row(row.cells());
             }
             Err(why) => refused.push(why),
         }
@@ -183,31 +200,107 @@ fn header(job: usize) -> Table {
     table
 }
 
-fn row(machine: &Machine, policy: Policy, options: &Options) -> Result<[String; 13], PlanError> {
-    let plan = assign(machine, policy, options)?;
-    let figures = Evaluation::new(machine, &plan, Gateways::Primary);
-    let apart = machine.clients.len().saturating_sub(JOB) / JOB_STARTS;
-    let job = compact_jobs(machine, &plan, JOB, apart);
-    Ok([
-        policy.name().to_owned(),
-        format!("{:.3}", figures.hops.mean),
-        format!("{}", figures.hops.max),
-        format!("{:.3}", figures.cost.mean),
-        format!("{}", figures.cost.max),
-        format!("{:.3}", figures.balance()),
-        format!("{:.1}", figures.write.max),
-        format!("{:.1}", figures.read.max),
-        format!("{:.0}", figures.write.ceiling),
-        format!("{:.0}", figures.read.ceiling),
-        format!("{:.3}", job.mean),
-        plan.distinct_tables().1.to_string(),
-        format!("{:.1}", plan.config_bytes() as f64 / 1e6),
-    ])
+/// The figures of a policy.
+#[derive(Serialize, Deserialize)]
+struct Row {
+    /// Its name, with its parameters as on the command line.
+    policy: String,
+    hops: f64,
+    hops_max: f64,
+    cost: f64,
+    cost_max: f64,
+    balance: f64,
+    /// Units per GB/s of the hottest link.
+    write: f64,
+    read: f64,
+    /// GB/s of all clients together when that link is full.
+    write_ceiling: f64,
+    read_ceiling: f64,
+    /// Share of the routers' bandwidth that a job of neighbours can use.
+    job: f64,
+    /// Different route tables, and those that differ in a primary.
+    tables: usize,
+    primary_tables: usize,
+    /// About what the clients' configurations take, one for each table.
+    config_bytes: u64,
+}
+
+impl Row {
+    fn new(machine: &Machine, policy: Policy, options: &Options) -> Result<Self, PlanError> {
+        let plan = assign(machine, policy, options)?;
+        let figures = Evaluation::new(machine, &plan, Gateways::Primary);
+        let apart = machine.clients.len().saturating_sub(JOB) / JOB_STARTS;
+        let (primary_tables, tables) = plan.distinct_tables();
+        Ok(Self {
+            policy: policy.label(),
+            hops: figures.hops.mean,
+            hops_max: figures.hops.max,
+            cost: figures.cost.mean,
+            cost_max: figures.cost.max,
+            balance: figures.balance(),
+            write: figures.write.max,
+            read: figures.read.max,
+            write_ceiling: figures.write.ceiling,
+            read_ceiling: figures.read.ceiling,
+            job: compact_jobs(machine, &plan, JOB, apart).mean,
+            tables,
+            primary_tables,
+            config_bytes: plan.config_bytes(),
+        })
+    }
+
+    fn cells(&self) -> [String; 13] {
+        [
+            self.policy.clone(),
+            format!("{:.3}", self.hops),
+            format!("{}", self.hops_max),
+            format!("{:.3}", self.cost),
+            format!("{}", self.cost_max),
+            format!("{:.3}", self.balance),
+            format!("{:.1}", self.write),
+            format!("{:.1}", self.read),
+            format!("{:.0}", self.write_ceiling),
+            format!("{:.0}", self.read_ceiling),
+            format!("{:.3}", self.job),
+            self.tables.to_string(),
+            format!("{:.1}", self.config_bytes as f64 / 1e6),
+        ]
+    }
+}
+
+/// The comparison for programs.
+#[derive(Serialize)]
+struct Comparison<'a> {
+    machine: &'a str,
+    /// Clients of the jobs.
+    job: usize,
+    policies: Vec<Row>,
+    /// Why other policies have no row.
+    left_out: Vec<String>,
+}
+
+fn in_json(asked: &Asked, found: Share) -> anyhow::Result<Comparison<'_>> {
+    let (mut policies, mut left_out) = (Vec::new(), Vec::new());
+    for row in found.rows.into_values() {
+        match row {
+            Ok(row) => policies.push(row),
+            Err(why) => left_out.push(why),
+        }
+    }
+    if policies.is_empty() {
+        bail!("{}", left_out.join("; "));
+    }
+    Ok(Comparison {
+        machine: &asked.title,
+        job: asked.job,
+        policies,
+        left_out,
+    })
 }
 
 /// What no plan of this placement, or of any, can beat.
 fn bound_lines(machine: &Machine) -> Result<String, std::fmt::Error> {
-    let mut text = String::from("bounds:\n");
+    let mut text = String::from("bounds, below which no plan is:\n");
     for (what, by) in [("hops", Metric::Hops), ("cost", Metric::Cost)] {
         let servers = machine.nets.iter().map(|net| net.routers.len()).max();
         let servers = u32::try_from(servers.unwrap_or(1)).unwrap_or(u32::MAX);
@@ -219,11 +312,14 @@ fn bound_lines(machine: &Machine) -> Result<String, std::fmt::Error> {
             .collect();
         let ball = bounds::ball(&machine.fabric, by, &places, servers);
         let (mean, max) = (ball.mean, ball.max);
-        writeln!(text, "  {what}, any placement: mean {mean:.3}, max {max}")?;
+        writeln!(
+            text,
+            "  {what}, any placement: mean {mean:.3}, max {max}, proved by the nearest places of a router"
+        )?;
         if let Some(mean) = bounds::by_module(machine, by, true) {
             writeln!(
                 text,
-                "  {what}, this placement, balanced by module: mean {mean:.3}"
+                "  {what}, this placement, balanced by module: mean {mean:.3}, an exact optimum"
             )?;
         }
         let near = bounds::covering(machine, by);
@@ -235,7 +331,10 @@ fn bound_lines(machine: &Machine) -> Result<String, std::fmt::Error> {
     }
     let hottest = bounds::cuts(machine).into_iter().map(|cut| cut.any);
     if let Some(cut) = hottest.max_by(f64::total_cmp) {
-        writeln!(text, "  hottest link, this placement, balanced: {cut:.1}")?;
+        writeln!(
+            text,
+            "  hottest link, this placement, balanced: above {cut:.1}, loose: by the links into a router"
+        )?;
     }
     Ok(text)
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use fgr::{
-    Disjoint, Machine, Metric, ModuleDraft, Options, Origin, PRESETS, Plan, Policy, Role,
+    Cut, Disjoint, Machine, Metric, ModuleDraft, Options, Origin, PRESETS, Plan, Policy, Role,
     Synthetic, TieRule, failed, preset, read_machine, read_map, read_modules, read_node_table,
     synthetic, synthetic_metadata, titan,
 };
@@ -304,6 +304,16 @@ enum DisjointName {
     SubGroup,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum CutName {
+    /// Where it costs least under a cap
+    Cost,
+    /// Between the nearest modules along the line
+    Near,
+    /// At each position: modules in turn
+    Turns,
+}
+
 /// What holds whatever the policy.
 #[derive(clap::Args, Clone)]
 pub(crate) struct RuleArgs {
@@ -325,15 +335,21 @@ pub(crate) struct RuleArgs {
     /// Under spread: per cent of all routers' bandwidth that a block can use
     #[arg(long, value_name = "PERCENT", default_value_t = 50)]
     efficiency: u32,
-    /// Under slices: per cent of a line of clients that one module serves at most
+    /// Under slices: where lines of clients are cut
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t = CutName::Cost)]
+    cut: CutName,
+    /// Under slices by cost: per cent of a line of clients that one module serves at most
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100))]
     cap: u32,
-    /// Under slices: positions of a line that are not cut; longer runs make fewer route tables
+    /// Under slices by cost: positions of a line that are not cut; longer runs make fewer route tables
     #[arg(long, value_name = "POSITIONS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     run: u16,
     /// Under cool: units per GB/s that the hottest link may have; 0 for as little as can be
     #[arg(long, value_name = "UNITS", default_value_t = 0)]
     limit: u32,
+    /// Under cool: the same for reads alone, --limit then being that of writes; 0 for no limit
+    #[arg(long, value_name = "UNITS")]
+    limit_read: Option<u32>,
 }
 
 impl RuleArgs {
@@ -381,10 +397,19 @@ impl RuleArgs {
                 efficiency: self.efficiency,
             },
             PolicyName::Slices => Policy::Slices {
-                cap: self.cap,
-                run: self.run,
+                cut: match self.cut {
+                    CutName::Cost => Cut::Cost {
+                        cap: self.cap,
+                        run: self.run,
+                    },
+                    CutName::Near => Cut::Near,
+                    CutName::Turns => Cut::Turns,
+                },
             },
-            PolicyName::Cool => Policy::Cool { limit: self.limit },
+            PolicyName::Cool => Policy::Cool {
+                write: self.limit,
+                read: self.limit_read.unwrap_or(self.limit),
+            },
             PolicyName::Printed => Policy::Printed { wrap: true },
             PolicyName::Flat => Policy::Flat,
         }

@@ -1,0 +1,481 @@
+//! The optimum by the sinks' rents, for few sinks.
+//!
+//! ```text
+//!   site ──▶ the sinks whose cost + rent is least       few different sets of tied sinks
+//!   set of sinks W: its sites have no other   >  its room       the rents of W rise by 1
+//!                   its sites have it too     <  its room       the rents of W fall by 1
+//! ```
+//!
+//! The dual of the transport problem is a function of the rents alone,
+//!
+//! ```text
+//!   D(q) = Σ units · min_j (cost_j + q_j)  -  Σ base_j · q_j  -  the largest `extra` of q      q ≥ 0
+//! ```
+//!
+//! and L♮-concave: rents that no set of sinks improves by moving together by 1, up or down, are the
+//! best of all (Murota, Discrete Convex Analysis, theorem 7.14). What a move of any set changes follows
+//! from how many units have which set of tied sinks, for all sets at once. `D` is whole and grows
+//! with each step, so the steps end. A flow among the tied sinks that fills what has a rent then
+//! costs what the dual is worth, which proves it.
+
+use crate::transport::{Piece, Transport};
+
+/// Sinks at most: all their sets are looked at.
+const SINKS_MAX: usize = 12;
+
+/// Sites whose costs stand together, one sink after the other.
+const BLOCK: usize = 64;
+
+/// Largest cost and rent for which sums fit 16 bits.
+const COST_MAX: u32 = 1 << 13;
+const RENT_MAX: i32 = 1 << 14;
+
+/// Units at most, so that sums over sets fit 32 bits.
+const UNITS_MAX: u64 = 1 << 28;
+
+/// About how many sites tell rents to begin with, and the steps in which they are looked for.
+const SAMPLE: usize = 1024;
+const STRIDES: [i16; 4] = [8, 4, 2, 1];
+
+/// The pieces of a cheapest flow; `None` when there are too many sinks or units or costs too large.
+pub(super) fn solve(problem: &Transport, rents: &mut Vec<i32>) -> Option<Vec<Piece>> {
+    let sinks = problem.base.len();
+    let dearest = problem.costs.iter().max().copied().unwrap_or(0);
+    let room: u64 = problem.base.iter().map(|&base| u64::from(base)).sum();
+    if sinks > SINKS_MAX || dearest > COST_MAX || problem.supply().max(room) > UNITS_MAX {
+        return None;
+    }
+    if rents.len() != sinks {
+        rents.clear();
+        rents.resize(sinks, 0);
+        let mut sample = Search::sample(problem);
+        for stride in STRIDES {
+            sample.ascend(rents, stride)?;
+        }
+    }
+    let mut search = Search::new(problem);
+    search.ascend(rents, 1)?;
+    let flow = TiedFlow::new(problem, &search.counts, rents)?;
+    Some(flow.hand_out(problem, &search.ties))
+}
+
+/// A search for the best rents.
+struct Search {
+    sinks: usize,
+    supplies: Vec<u32>,
+    /// Costs in blocks of sites, sink by sink within a block; the last block is filled up.
+    costs: Vec<i16>,
+    base: Vec<i32>,
+    extra: u32,
+    /// The set of tied sinks of each site, and units by set.
+    ties: Vec<u16>,
+    counts: Vec<i32>,
+    /// Of each set, the sum of what its subsets have.
+    sums: Vec<i32>,
+}
+
+/// A move of the rents: the sinks, and by how much.
+#[derive(Clone, Copy)]
+struct Move {
+    set: usize,
+    by: i32,
+}
+
+impl Search {
+    fn new(problem: &Transport) -> Self {
+        let base = problem.base.iter().map(|&base| base as i32).collect();
+        Self::of(problem, 1, base, problem.extra)
+    }
+
+    /// Every so many sites, with room in proportion.
+    fn sample(problem: &Transport) -> Self {
+        let mut step = (problem.supplies.len() / SAMPLE).max(1);
+        // Coprime to the sizes of usual machines, so that no position is left out.
+        while [2, 3, 5, 7]
+            .iter()
+            .any(|&divisor| step.is_multiple_of(divisor))
+        {
+            step += 1;
+        }
+        let supply = problem.supply().max(1);
+        let part: u64 = problem
+            .supplies
+            .iter()
+            .step_by(step)
+            .map(|&u| u64::from(u))
+            .sum();
+        let spread = u64::from(problem.extra).div_ceil(problem.base.len().max(1) as u64);
+        let scaled = |&base: &u32| ((u64::from(base) + spread) * part).div_ceil(supply) as i32;
+        Self::of(problem, step, problem.base.iter().map(scaled).collect(), 0)
+    }
+
+    fn of(problem: &Transport, step: usize, base: Vec<i32>, extra: u32) -> Self {
+        let sinks = base.len();
+        let supplies: Vec<u32> = problem.supplies.iter().step_by(step).copied().collect();
+        let blocks = supplies.len().div_ceil(BLOCK);
+        let mut costs = vec![0; blocks * sinks * BLOCK];
+        for (sink, column) in problem
+            .costs
+            .chunks(problem.supplies.len().max(1))
+            .enumerate()
+        {
+            let mut sites = column.iter().step_by(step);
+            for block in costs.chunks_mut(sinks * BLOCK) {
+                let to = &mut block[sink * BLOCK..(sink + 1) * BLOCK];
+                for (cost, &from) in to.iter_mut().zip(sites.by_ref()) {
+                    // At most COST_MAX.
+                    *cost = from as i16;
+                }
+            }
+        }
+        Self {
+            sinks,
+            costs,
+            base,
+            extra,
+            ties: vec![0; blocks * BLOCK],
+            counts: vec![0; 1 << sinks],
+            sums: vec![0; 1 << sinks],
+            supplies,
+        }
+    }
+
+    /// Moves rents by `stride` as long as that is known to improve them; `None` when they get too
+    /// large.
+    fn ascend(&mut self, rents: &mut [i32], stride: i16) -> Option<()> {
+        loop {
+            self.tie(rents, stride - 1)?;
+            let Some(Move { set, by }) = self.best(rents, i32::from(stride)) else {
+                return Some(());
+            };
+            for (sink, rent) in rents.iter_mut().enumerate() {
+                if set >> sink & 1 == 1 {
+                    *rent += by;
+                }
+            }
+        }
+    }
+
+    /// Finds the set of sinks of each site that are at most `slack` dearer than the cheapest.
+    fn tie(&mut self, rents: &[i32], slack: i16) -> Option<()> {
+        let mut narrow = [0_i16; SINKS_MAX];
+        for (narrow, &rent) in narrow.iter_mut().zip(rents) {
+            *narrow = i16::try_from(rent).ok().filter(|_| rent <= RENT_MAX)?;
+        }
+        let blocks = self.costs.chunks_exact((self.sinks * BLOCK).max(1));
+        let (ties, _) = self.ties.as_chunks_mut::<BLOCK>();
+        for (block, ties) in blocks.zip(ties) {
+            let (columns, _) = block.as_chunks::<BLOCK>();
+            tie_block(columns, &narrow, slack, ties);
+        }
+        self.counts.fill(0);
+        for (&set, &units) in self.ties.iter().zip(&self.supplies) {
+            // At most UNITS_MAX in all.
+            self.counts[usize::from(set)] += units as i32;
+        }
+        Some(())
+    }
+
+    /// The move that improves the dual most, or `None` when none does.
+    fn best(&mut self, rents: &[i32], stride: i32) -> Option<Move> {
+        let extra = Extra::of(rents, self.extra);
+        self.sums.clone_from(&self.counts);
+        for (sink, &base) in self.base.iter().enumerate() {
+            self.sums[1 << sink] -= base + i32::from(extra.above >> sink & 1 == 1);
+        }
+        add_subsets(&mut self.sums);
+        let all = self.sums.len() - 1;
+        let may_fall = rents.iter().enumerate();
+        let may_fall = may_fall.filter(|(_, rent)| **rent >= stride);
+        let may_fall = may_fall.fold(0, |set, (sink, _)| set | 1 << sink);
+        let (mut most, mut found) = (0, None);
+        for (set, &gain) in self.sums.iter().enumerate() {
+            let rising = gain - extra.more(set);
+            if rising > most {
+                (most, found) = (rising, Some(Move { set, by: stride }));
+            }
+            // The others keep their units: those of this set are all but what they have alone.
+            let others = all & !set;
+            let falling = self.sums[others] - self.sums[all] + extra.less(set);
+            if falling > most && set & !may_fall == 0 {
+                (most, found) = (falling, Some(Move { set, by: -stride }));
+            }
+        }
+        found
+    }
+}
+
+/// Ties of one block: in loops that a compiler turns into vector instructions.
+fn tie_block(columns: &[[i16; BLOCK]], rents: &[i16], slack: i16, ties: &mut [u16; BLOCK]) {
+    let mut least = [i16::MAX; BLOCK];
+    for (column, &rent) in columns.iter().zip(rents) {
+        for (least, &cost) in least.iter_mut().zip(column) {
+            *least = (*least).min(cost + rent);
+        }
+    }
+    *ties = [0; BLOCK];
+    for (sink, (column, &rent)) in columns.iter().zip(rents).enumerate() {
+        for ((set, &least), &cost) in ties.iter_mut().zip(&least).zip(column) {
+            *set |= u16::from(cost + rent - slack <= least) << sink;
+        }
+    }
+}
+
+/// Turns what each set has into the sum over its subsets.
+fn add_subsets(sums: &mut [i32]) {
+    let mut half = 1;
+    while half < sums.len() {
+        for pair in sums.chunks_exact_mut(2 * half) {
+            let (without, with) = pair.split_at_mut(half);
+            for (sum, &more) in with.iter_mut().zip(&*without) {
+                *sum += more;
+            }
+        }
+        half *= 2;
+    }
+}
+
+/// The sinks that take one unit more, by their rents: those above the least that still does, and
+/// those at it, among which `places` are left.
+struct Extra {
+    above: usize,
+    at: usize,
+    places: i32,
+}
+
+impl Extra {
+    fn of(rents: &[i32], extra: u32) -> Self {
+        let extra = (extra as usize).min(rents.len());
+        let mut sorted = rents.to_vec();
+        sorted.sort_unstable_by(|a, b| b.cmp(a));
+        let Some(&least) = extra.checked_sub(1).and_then(|last| sorted.get(last)) else {
+            return Self {
+                above: 0,
+                at: 0,
+                places: 0,
+            };
+        };
+        let set = |wanted: std::cmp::Ordering| {
+            let sinks = rents.iter().enumerate();
+            let sinks = sinks.filter(|(_, rent)| (**rent).cmp(&least) == wanted);
+            sinks.fold(0, |set, (sink, _)| set | 1 << sink)
+        };
+        let above: usize = set(std::cmp::Ordering::Greater);
+        Self {
+            above,
+            at: set(std::cmp::Ordering::Equal),
+            // At most the number of sinks.
+            places: extra as i32 - above.count_ones() as i32,
+        }
+    }
+
+    /// What a rise of a set adds to the largest rents, those above left out.
+    fn more(&self, set: usize) -> i32 {
+        if self.places == 0 {
+            return 0;
+        }
+        ((set & self.at).count_ones() as i32).min(self.places)
+    }
+
+    /// What a fall of a set takes off the largest rents, those above left out.
+    fn less(&self, set: usize) -> i32 {
+        if self.places == 0 {
+            return 0;
+        }
+        (self.places - (self.at & !set).count_ones() as i32).max(0)
+    }
+}
+
+/// A flow from sets of tied sinks to these, and from the sinks to a hub for the extra units.
+struct TiedFlow {
+    /// Sets, and their units at each node: the sinks, and the hub behind them.
+    sets: Vec<usize>,
+    flow: Vec<[u32; SINKS_MAX]>,
+    hub: usize,
+    /// Which sinks send a unit to the hub, may, and must.
+    sends: usize,
+    may_send: usize,
+    must_send: usize,
+    load: [i64; SINKS_MAX + 1],
+    least: [i64; SINKS_MAX + 1],
+    most: [i64; SINKS_MAX + 1],
+}
+
+impl TiedFlow {
+    /// `None` only if the rents are not optimal.
+    fn new(problem: &Transport, counts: &[i32], rents: &[i32]) -> Option<Self> {
+        let sinks = problem.base.len();
+        let with_units = counts.iter().enumerate().filter(|(_, units)| **units > 0);
+        let sets: Vec<usize> = with_units.map(|(set, _)| set).collect();
+        let extra = Extra::of(rents, problem.extra);
+        let mut flow = Self {
+            flow: vec![[0; SINKS_MAX]; sets.len()],
+            hub: sinks,
+            sends: extra.above,
+            may_send: extra.above | extra.at,
+            must_send: extra.above,
+            load: [0; SINKS_MAX + 1],
+            least: [0; SINKS_MAX + 1],
+            most: [0; SINKS_MAX + 1],
+            sets,
+        };
+        let wanted = (problem.extra as usize).min(sinks) as i64;
+        let is_worth = extra.at != 0 && (0..sinks).any(|s| extra.at >> s & 1 == 1 && rents[s] > 0);
+        flow.most[sinks] = wanted;
+        flow.least[sinks] = if is_worth { wanted } else { 0 };
+        flow.load[sinks] = i64::from(extra.above.count_ones());
+        for (sink, &base) in problem.base.iter().enumerate() {
+            flow.most[sink] = i64::from(base);
+            flow.least[sink] = if rents[sink] > 0 { i64::from(base) } else { 0 };
+            flow.load[sink] = -i64::from(extra.above >> sink & 1 == 1);
+        }
+        flow.begin(counts);
+        flow.settle().then_some(flow)
+    }
+
+    /// Gives each set, those with fewest sinks first, to its sinks as far as they want.
+    fn begin(&mut self, counts: &[i32]) {
+        let mut order: Vec<usize> = (0..self.sets.len()).collect();
+        order.sort_by_key(|&index| self.sets[index].count_ones());
+        for index in order {
+            let set = self.sets[index];
+            let mut left = i64::from(counts[set]);
+            for sink in members(set) {
+                let taken = left.min(self.most[sink] - self.load[sink]).max(0);
+                self.put(index, sink, taken);
+                left -= taken;
+            }
+            self.put(index, set.trailing_zeros() as usize, left);
+        }
+    }
+
+    fn put(&mut self, index: usize, sink: usize, units: i64) {
+        // At most UNITS_MAX.
+        self.flow[index][sink] += units as u32;
+        self.load[sink] += units;
+    }
+
+    /// Moves units along chains of tied sinks until every load is within its limits.
+    fn settle(&mut self) -> bool {
+        self.level(self.most, false) && self.level(self.least, true)
+    }
+
+    /// Moves units from nodes above their limit to nodes below it, until none is above, or with
+    /// `fills` until none is below.
+    fn level(&mut self, limits: [i64; SINKS_MAX + 1], fills: bool) -> bool {
+        loop {
+            let nodes = |is: fn(&i64, &i64) -> bool| {
+                let nodes = (0..=self.hub).filter(|&n| is(&self.load[n], &limits[n]));
+                nodes.fold(0, |set, node| set | 1 << node)
+            };
+            let (above, below): (usize, usize) = (nodes(i64::gt), nodes(i64::lt));
+            if (if fills { below } else { above }) == 0 {
+                return true;
+            }
+            let Some(chain) = self.chain(above, below) else {
+                return false;
+            };
+            self.carry(&chain, &limits);
+        }
+    }
+
+    /// A shortest chain of steps from one of these nodes to one of those, the last node first.
+    fn chain(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        let mut previous = [usize::MAX; SINKS_MAX + 1];
+        let mut queue: Vec<usize> = members(from).collect();
+        let (mut seen, mut next) = (from, 0);
+        while let Some(&at) = queue.get(next) {
+            next += 1;
+            if to >> at & 1 == 1 {
+                let before = |&node: &usize| Some(previous[node]).filter(|&p| p != usize::MAX);
+                return Some(std::iter::successors(Some(at), before).collect());
+            }
+            let reached = self.reach(at) & !seen;
+            seen |= reached;
+            for node in members(reached) {
+                previous[node] = at;
+                queue.push(node);
+            }
+        }
+        None
+    }
+
+    /// The nodes that a unit of this one can go to.
+    fn reach(&self, at: usize) -> usize {
+        if at == self.hub {
+            return self.sends & !self.must_send;
+        }
+        let sets = self.sets.iter().zip(&self.flow);
+        let tied = sets.filter(|(_, flow)| flow[at] > 0);
+        let sends = self.may_send & !self.sends;
+        tied.fold((sends >> at & 1) << self.hub, |all, (&set, _)| all | set)
+    }
+
+    /// Moves units along a chain, its last node first: as many as its ends want and its narrowest
+    /// step takes.
+    fn carry(&mut self, chain: &[usize], limits: &[i64]) {
+        let (Some(&last), Some(&first)) = (chain.first(), chain.last()) else {
+            return;
+        };
+        let ends = (self.load[first] - limits[first]).min(limits[last] - self.load[last]);
+        let steps = chain.windows(2).map(|pair| self.step(pair[1], pair[0]).1);
+        let units = steps.fold(ends, i64::min);
+        for pair in chain.windows(2) {
+            let (to, from) = (pair[0], pair[1]);
+            let (index, _) = self.step(from, to);
+            self.load[from] -= units;
+            self.load[to] += units;
+            if from == self.hub {
+                self.sends &= !(1 << to);
+            } else if to == self.hub {
+                self.sends |= 1 << from;
+            } else {
+                // A step is as wide as its units, which fit 32 bits.
+                self.flow[index][from] -= units as u32;
+                self.flow[index][to] += units as u32;
+            }
+        }
+    }
+
+    /// The set by which most units can go from a node to one that it reaches, and how many.
+    fn step(&self, from: usize, to: usize) -> (usize, i64) {
+        if from == self.hub || to == self.hub {
+            return (0, 1);
+        }
+        let both = 1 << from | 1 << to;
+        let sets = self.sets.iter().zip(&self.flow).enumerate();
+        let tied = sets.filter(|(_, (set, _))| **set & both == both);
+        let widths = tied.map(|(index, (_, flow))| (index, i64::from(flow[from])));
+        widths.max_by_key(|step| step.1).unwrap_or_default()
+    }
+
+    /// Gives the sites of each set, in order, its sinks: few sites are divided.
+    fn hand_out(mut self, problem: &Transport, ties: &[u16]) -> Vec<Piece> {
+        let mut index_of = vec![0; 1 << self.hub];
+        for (index, &set) in self.sets.iter().enumerate() {
+            index_of[set] = index;
+        }
+        let mut pieces = Vec::with_capacity(problem.supplies.len());
+        for (site, (&supply, &set)) in (0_u32..).zip(problem.supplies.iter().zip(ties)) {
+            let set = usize::from(set);
+            let mut left = supply;
+            if left == 0 {
+                continue;
+            }
+            for sink in members(set) {
+                let there = &mut self.flow[index_of[set]][sink];
+                let units = left.min(*there);
+                if units > 0 {
+                    *there -= units;
+                    left -= units;
+                    pieces.push(Piece { site, sink, units });
+                }
+            }
+        }
+        pieces
+    }
+}
+
+fn members(set: usize) -> impl Iterator<Item = usize> {
+    (0..=SINKS_MAX).filter(move |node| set >> node & 1 == 1)
+}
