@@ -11,7 +11,7 @@ mod common;
 use std::net::Ipv4Addr;
 
 use fgr::check::check;
-use fgr::config::{BackupPriority, Form, JoinError, Scheme, Server, Site, Timing};
+use fgr::config::{BackupPriority, Form, JoinError, Scheme, Server, Site, Slots, Timing};
 use fgr::import::{Assumed, dragonfly, read_routers, slurm};
 use fgr::{Machine, Metric, Options, Policy, assign, read_machine, read_modules};
 
@@ -28,6 +28,7 @@ fn scheme() -> Scheme {
         server_addresses: Ipv4Addr::new(10, 2, 0, 0),
         backups: BackupPriority::Ranked,
         form: Form::SlotNets,
+        slots: Slots::All,
         timing: Timing::PLANNED,
     }
 }

@@ -14,7 +14,7 @@ use std::net::Ipv4Addr;
 use fgr::check::{Direction, Failure, FailureKind, Finding, Loss, When, check, rollout};
 use fgr::config::{
     BackupPriority, ClassText, Form, ModprobeRefusal, NodeRole, Scheme, Server, Site, SiteError,
-    Timing, nids, read_nodes, read_servers, read_timing, read_udsp,
+    Slots, Timing, nids, read_nodes, read_servers, read_timing, read_udsp,
 };
 use fgr::diff::differences;
 use fgr::{Machine, Options, Policy, assign};
@@ -32,6 +32,7 @@ fn scheme() -> Scheme {
         server_addresses: Ipv4Addr::new(10, 2, 0, 0),
         backups: BackupPriority::Ranked,
         form: Form::SlotNets,
+        slots: Slots::All,
         timing: Timing::PLANNED,
     }
 }
@@ -57,27 +58,29 @@ fn mini_site() -> Site {
     site_of(&mini(), Policy::STRICT, &scheme())
 }
 
+fn nodes_csv(site: &Site) -> String {
+    let mut text = String::new();
+    site.write_nodes(&mut text).unwrap();
+    text
+}
+
 /// What is written of a site, read again.
 fn reread(site: &Site) -> Site {
-    let made = site.files();
-    let files: BTreeMap<&str, &str> = made
-        .files
-        .iter()
-        .map(|(path, text)| (path.as_str(), text.as_str()))
-        .collect();
+    let made = site.classes.iter().map(|class| site.class_files(class));
+    let files: BTreeMap<String, String> = made.flat_map(|made| made.files).collect();
     let mut classes = BTreeMap::new();
     for class in &site.classes {
-        let yaml = files[format!("classes/{}.yaml", class.name).as_str()];
-        let udsp = files.get(format!("classes/{}.udsp", class.name).as_str());
+        let yaml = &files[&format!("classes/{}.yaml", class.name)];
+        let udsp = files.get(&format!("classes/{}.udsp", class.name));
         let text = ClassText {
             config: lnet_config::parse(yaml).unwrap(),
             rules: udsp.map_or(Vec::new(), |text| read_udsp("rules", text).unwrap()),
         };
         classes.insert(class.name.clone(), text);
     }
-    let lines = read_nodes("nodes.csv", files["nodes.csv"]).unwrap();
+    let lines = read_nodes("nodes.csv", nodes_csv(site).as_bytes()).unwrap();
     Site {
-        timing: read_timing("module.conf", files["module.conf"]).unwrap(),
+        timing: read_timing("module.conf", &site.module_options()).unwrap(),
         ..Site::from_lines(lines, &classes)
     }
 }
@@ -204,7 +207,8 @@ fn titan_is_proved_and_its_long_parameters_are_refused() {
         assert!(too_long, "{refused:?}");
     }
     // The gateways of client 20: the printed primaries of its nets 201, 236 and 204.
-    let node = site.nodes_by_nid()[&"20@gni101".parse().unwrap()];
+    let nid: Nid = "20@gni101".parse().unwrap();
+    let node = site.nodes_by_nid([nid])[&nid];
     let routes = &site.class_of(node).config.routes;
     for gateway in ["17736@gni110", "16171@gni110", "1540@gni103"] {
         let route = routes
@@ -486,8 +490,9 @@ fn two_sub_groups_that_swap_their_slots_have_no_safe_order() {
             net.net = swapped(net.net);
         }
     }
-    for nid in new.nodes.iter_mut().flat_map(|node| &mut node.nids) {
-        *nid = Nid::from_number(swapped(nid.net()), nid.number());
+    for node in &mut new.nodes {
+        let moved = |nid: Nid| Nid::from_number(swapped(nid.net()), nid.number());
+        node.nids = node.nids.iter().map(moved).collect();
     }
     assert!(check(&old).is_proved() && check(&new).is_proved());
     assert!(!rollout(&old, &new).open.is_empty());
@@ -513,7 +518,7 @@ fn a_node_as_planned_differs_in_nothing_and_every_change_has_its_command() {
     let node = &site.nodes[0];
     let planned = &site.class_of(node).config;
     let running = site.node_config(node);
-    assert_eq!(nids(&running), node.nids);
+    assert!(node.nids.iter().eq(nids(&running)));
     assert_eq!(differences(planned, &running), []);
 
     let mut other = running.clone();
@@ -625,9 +630,17 @@ fn names_that_would_leave_their_file_or_column_are_refused() {
 #[test]
 fn every_wrong_line_of_the_lists_is_found_in_one_pass() {
     let text = "node,role,class,blade,nids\na,client,c,,1@gni\na,boss,../c,,x\nb,client\n";
-    let problems = read_nodes("nodes.csv", text).unwrap_err().0;
+    let problems = read_nodes("nodes.csv", text.as_bytes()).unwrap_err().0;
     let lines: Vec<u32> = problems.iter().map(|problem| problem.place.line).collect();
-    assert_eq!(lines, [3, 3, 3, 3, 4]);
+    assert_eq!(lines, [3, 3, 3, 4]);
+    let twice =
+        "node,role,class,blade,nids\nn[1-2],client,c,,[1-2]@gni\n\"n2\",client,c,,3@gni\r\n";
+    let problems = read_nodes("nodes.csv", twice.as_bytes()).unwrap_err().0;
+    assert!(
+        problems[0]
+            .to_string()
+            .contains(":3: node: 'n2' is not new: it is at line 2")
+    );
     let problems = read_servers("s", "# servers\noss 1,1@gni\n\noss1,*@tcp\na,b,c\n")
         .unwrap_err()
         .0;
@@ -637,6 +650,68 @@ fn every_wrong_line_of_the_lists_is_found_in_one_pass() {
         .unwrap_err()
         .0;
     assert_eq!(problems.len(), 2);
+}
+
+#[test]
+fn nodes_that_follow_each_other_share_a_line() {
+    let text = nodes_csv(&mini_site());
+    let lines: Vec<&str> = text.lines().collect();
+    // Clients at one (x, y) have one table whatever their z.
+    assert_eq!(
+        lines[1],
+        "nid[00000-00003],client,client-001,,10.1.0.[0-3]@tcp[101-106]"
+    );
+    assert!(lines.len() < 1 + 192 / 4 + 12 + 2 + 1, "{text}");
+    let mut inventory = String::new();
+    mini_site().write_inventory(&mut inventory).unwrap();
+    assert!(
+        inventory.contains("            nid[00000:00003]:\n"),
+        "{inventory}"
+    );
+}
+
+/// A torus whose one net has more routers than LNet takes interfaces.
+fn many_slots() -> Machine {
+    let dimension = |name: &str, size| topology::Dimension {
+        name: name.to_owned(),
+        size,
+        wrap: true,
+        cost: 1,
+        capacity: vec![1.0],
+    };
+    let dimensions = vec![dimension("x", 17), dimension("y", 4), dimension("z", 16)];
+    let grid = topology::Grid::new(dimensions).unwrap();
+    let size = fgr::Synthetic {
+        groups: 1,
+        modules: 210,
+        nets: 1,
+    };
+    fgr::synthetic("many", grid, topology::Tie::Split, size).unwrap()
+}
+
+#[test]
+fn more_slot_nets_than_lnet_takes_are_refused_before_planning_and_two_ways_out_work() {
+    let machine = many_slots();
+    let refused = scheme().check(&machine).unwrap_err();
+    let text = refused.to_string();
+    for part in ["210 nets", "199", "--slots used", "--form multi-rail"] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+    let by = fgr::Metric::Cost;
+    let used = Scheme {
+        slots: Slots::Used,
+        ..scheme()
+    };
+    for scheme in [used, multi_rail()] {
+        scheme.check(&machine).unwrap();
+        let site = site_of(&machine, Policy::Nearest { by }, &scheme);
+        let nets = site.classes.iter().map(|class| class.config.nets.len());
+        assert!(nets.max() < Some(40), "few nets each");
+        assert_eq!(reread(&site), site);
+        if scheme.form == Form::SlotNets {
+            assert_eq!(check(&site).findings, []);
+        }
+    }
 }
 
 proptest! {

@@ -38,18 +38,7 @@ fn configure(directory: &Path, words: &[&str]) -> PathBuf {
 
 /// A file of Titan's data; `None`, with a message, where it is absent, which in CI is a failure.
 fn titan_file(name: &str) -> Option<String> {
-    let data = std::env::var_os("FINERAIL_SHARED_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let path = data.join("titan").join(name);
-    if !path.exists() {
-        let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
-        let required = is("CI", "true") || is("FINERAIL_REQUIRE", "1");
-        assert!(!required, "no {}", path.display());
-        println!("skipped: no {}", path.display());
-        return None;
-    }
+    let path = testkit::shared_data(format!("titan/{name}"))?;
     Some(path.to_str().unwrap().to_owned())
 }
 
@@ -203,6 +192,29 @@ fn what_config_writes_is_proved_and_a_changed_file_is_not() {
     let refuted = fgr(&["check", conf_text]).expect_code(1);
     assert!(refuted.out.contains("error: client-"), "{}", refuted.out);
     assert!(refuted.out.contains("not proved"), "{}", refuted.out);
+}
+
+#[test]
+fn more_nets_than_lnet_takes_are_refused_before_a_plan_is_made_and_used_slots_are_proved() {
+    let machine = "synthetic:17x4x16:1x210x1";
+    let directory = TempDir::new().unwrap();
+    let out = directory.path().join("conf");
+    let out = out.to_str().unwrap();
+    // Planned by an exact optimum, which would take long.
+    let config = |words: &[&str]| {
+        let common = ["config", "--machine", machine, "--client-net", "tcp100"];
+        fgr(&[&common[..], &["-o", out], words].concat())
+    };
+    config(&["--policy", "balanced"])
+        .expect_code(2)
+        .expect_error("210 nets")
+        .expect_error("--slots used");
+    assert!(!Path::new(out).exists(), "nothing is written");
+    config(&["--policy", "nearest", "--slots", "used"]).expect_code(0);
+    let proved = fgr(&["check", out]).expect_code(0);
+    assert!(proved.out.starts_with("proved: "), "{}", proved.out);
+    let nodes = fs::read_to_string(Path::new(out).join("nodes.csv")).unwrap();
+    assert!(nodes.lines().count() < 1 + 1_088 + 210 + 8, "{nodes}");
 }
 
 #[test]

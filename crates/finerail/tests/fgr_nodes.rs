@@ -17,7 +17,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use fgr::config::{BackupPriority, Form, Scheme, Server, Site, Timing};
+use fgr::config::{BackupPriority, Form, Scheme, Server, Site, Slots, Timing};
 use fgr::{Machine, Options, Plan, Policy, assign, read_machine};
 use lnet_config::PeerConfig;
 use lnet_node::{Node, NodeOptions};
@@ -79,6 +79,7 @@ fn site_in(machine: &Machine, plan: &Plan, form: Form, backups: BackupPriority) 
         server_addresses: loopback,
         backups,
         form,
+        slots: Slots::All,
         timing: Timing::PLANNED,
     };
     let servers = Server::synthetic([Net::tcp(201)], 1, Ipv4Addr::new(127, 0, 0, 4)).unwrap();
@@ -185,7 +186,7 @@ impl Fleet {
         for node in &site.nodes {
             let mut config = site.node_config(node);
             config.peers = peers(&site, form);
-            let number = node.nids[0].number() & 0xFF;
+            let number = node.nids.first().unwrap().number() & 0xFF;
             if config.routing == Some(true) {
                 let path = router_path(&directory, number);
                 config.peers.clear();
@@ -286,7 +287,7 @@ fn peers(site: &Site, form: Form) -> Vec<PeerConfig> {
         .iter()
         .filter(|node| site.class_of(node).config.routing == Some(true));
     let peers = routers.map(|node| PeerConfig {
-        nids: node.nids.clone(),
+        nids: node.nids.iter().collect(),
         multi_rail: true,
     });
     match form {

@@ -10,7 +10,7 @@ pub fn site_lists(data: &[u8]) {
     };
     let lines = text.lines().count();
     let complaints = [
-        read_nodes("nodes.csv", text).err(),
+        read_nodes("nodes.csv", text.as_bytes()).err(),
         read_servers("servers.csv", text).err(),
         read_udsp("rules", text).err(),
     ];
@@ -20,7 +20,7 @@ pub fn site_lists(data: &[u8]) {
             "{problem}"
         );
     }
-    if let Ok(nodes) = read_nodes("nodes.csv", text) {
+    if let Ok(nodes) = read_nodes("nodes.csv", text.as_bytes()) {
         assert!(
             nodes
                 .iter()

@@ -21,7 +21,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use fgr::check::{Direction, Failure, FailureKind, Finding, When, check};
-use fgr::config::{BackupPriority, Class, Form, NodeRole, Scheme, Server, Site, Timing};
+use fgr::config::{BackupPriority, Class, Form, NodeRole, Scheme, Server, Site, Slots, Timing};
 use fgr::{Machine, Metric, Options as PlanOptions, Policy, Synthetic, assign, synthetic};
 use lnet_core::{FaultTypes, Globals, Route, RouterBuffers, Tunables};
 use lnet_sim::lnd::LndKind;
@@ -137,12 +137,9 @@ fn draw(seed: u64) -> Drawn {
         server_addresses: Ipv4Addr::new(10, 2, 0, 0),
         backups,
         form,
+        slots: Slots::All,
         timing: TIMING,
     };
-    let plan = assign(&machine, policy, &PlanOptions::default()).unwrap();
-    let nets = machine.nets.iter().map(|entry| entry.net);
-    let servers = Server::synthetic(nets, 1, Ipv4Addr::new(10, 3, 0, 0)).unwrap();
-    let mut site = Site::new(&machine, &plan, &scheme, &servers).unwrap();
     let own = own_nets(&machine);
     let defect = match random.one_in(3) {
         true => Defect::None,
@@ -161,6 +158,19 @@ fn draw(seed: u64) -> Drawn {
         Defect::ServerRoute => Defect::None,
         other => other,
     };
+    // Backups on their own slot nets need clients on all of these.
+    let is_own = matches!(defect, Defect::OwnSlots | Defect::OwnSlotsKept);
+    let scheme = match !is_own && Random::stream(seed, 79).one_in(2) {
+        true => Scheme {
+            slots: Slots::Used,
+            ..scheme
+        },
+        false => scheme,
+    };
+    let plan = assign(&machine, policy, &PlanOptions::default()).unwrap();
+    let nets = machine.nets.iter().map(|entry| entry.net);
+    let servers = Server::synthetic(nets, 1, Ipv4Addr::new(10, 3, 0, 0)).unwrap();
+    let mut site = Site::new(&machine, &plan, &scheme, &servers).unwrap();
     keep_few_clients(&mut site, &mut random);
     break_site(&mut site, defect, &own, &mut random);
     let words = format!(
@@ -427,7 +437,7 @@ impl Asked {
         };
         for (client, client_node) in roles(NodeRole::Client) {
             for (server, server_node) in roles(NodeRole::Server) {
-                let net = server_node.nids[0].net();
+                let net = server_node.nids.first().unwrap().net();
                 let class = site.class_of(client_node);
                 let routes = class.config.routes.iter().filter(|route| route.net == net);
                 let Some(primary) = routes.min_by_key(|route| route.priority) else {

@@ -200,7 +200,7 @@ pub(super) fn failures(index: &Index<'_>, pair: &Conversation<'_>) -> Vec<(Failu
 /// The failures of a router's network adapters: NIDs of one LND with one address share one.
 fn sides(router: &Router<'_>, server_net: Net) -> Vec<(Failure, State)> {
     let mut adapters: BTreeMap<(LndType, Option<IpAddr>, u32), BTreeSet<Nid>> = BTreeMap::new();
-    for &nid in router.nids {
+    for &nid in &router.nids {
         let adapter = (nid.net().lnd, nid.ip(), nid.number());
         adapters.entry(adapter).or_default().insert(nid);
     }

@@ -8,7 +8,7 @@ use lnet_policy::Selector;
 use lnet_types::expr::Descriptor;
 use lnet_types::{Net, Nid};
 
-use crate::config::{Class, Site, SiteNode};
+use crate::config::{Class, Site, SiteNode, address};
 
 /// A class with the nodes that have it, and its routes by their nets.
 pub(super) struct Party<'a> {
@@ -41,7 +41,7 @@ pub(super) struct Router<'a> {
     pub(super) name: &'a str,
     pub(super) blade: Option<&'a str>,
     class: &'a Class,
-    pub(super) nids: &'a [Nid],
+    pub(super) nids: Vec<Nid>,
     /// Its number among the routers.
     pub(super) number: usize,
 }
@@ -88,6 +88,7 @@ impl<'a> Index<'a> {
             .flat_map(|class| &class.config.routes)
             .map(|route| route.gateway)
             .collect();
+        let addresses: BTreeSet<Nid> = wanted.iter().map(|&nid| address(nid)).collect();
         let mut index = Self {
             nodes: Vec::new(),
             by_nid: BTreeMap::new(),
@@ -95,18 +96,19 @@ impl<'a> Index<'a> {
         };
         for site in sites {
             for node in &site.nodes {
-                if !node.nids.iter().any(|nid| wanted.contains(nid)) {
+                let may_be = node.nids.addresses().any(|nid| addresses.contains(&nid));
+                if !may_be || !node.nids.iter().any(|nid| wanted.contains(&nid)) {
                     continue;
                 }
                 let number = index.nodes.len();
                 index
                     .by_nid
-                    .extend(node.nids.iter().map(|&nid| (nid, number)));
+                    .extend(node.nids.iter().map(|nid| (nid, number)));
                 index.nodes.push(Router {
                     name: &node.name,
                     blade: node.blade.as_deref(),
                     class: site.class_of(node),
-                    nids: &node.nids,
+                    nids: node.nids.iter().collect(),
                     number,
                 });
             }
@@ -211,10 +213,10 @@ impl<'a> Index<'a> {
         }
         let routes = from.routes(net).iter();
         let gateways: Vec<Nid> = routes.map(|route| route.gateway).collect();
-        let targets = to.nodes.iter().flat_map(|node| &node.nids);
+        let targets = to.nodes.iter().flat_map(|node| node.nids.iter());
         let lists: BTreeSet<Vec<Nid>> = targets
             .filter(|target| target.net() == net)
-            .map(|&target| self.preferred(from.class, target, &gateways))
+            .map(|target| self.preferred(from.class, target, &gateways))
             .collect();
         lists.into_iter().collect()
     }
@@ -236,7 +238,7 @@ impl<'a> Index<'a> {
         let rules: Vec<_> = rules.collect();
         let is_named = |nid: &Nid| {
             let others = self.router(*nid).filter(|_| discovers(from));
-            let others = others.map_or(&[][..], |router| router.nids);
+            let others = others.map_or(&[][..], |router| &router.nids[..]);
             let names = || others.iter().chain([nid]);
             rules
                 .iter()

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::{Buffers, Config, Globals, NetConfig, NiConfig, RouteConfig};
-use lnet_policy::Rule;
+use lnet_policy::{Rule, RuleList};
 use lnet_types::{Net, Nid};
 
 use crate::config::files::is_file_name;
 use crate::config::rules;
-use crate::config::scheme::{BackupPriority, Form, Scheme, Server};
+use crate::config::scheme::{BackupPriority, Form, Scheme, Server, Slots, slots};
 use crate::config::ways::Ways;
 use crate::config::{Class, NodeRole, Site, SiteError, SiteNode};
 use crate::document::classes;
@@ -66,12 +66,12 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(machine: &'a Machine, plan: &'a Plan, scheme: &'a Scheme) -> Result<Self, SiteError> {
-        let slots = machine.nets.iter().map(|net| net.routers.len()).max();
+        scheme.check(machine)?;
         let builder = Self {
             machine,
             plan,
             scheme,
-            slots: scheme.client_nets(slots.unwrap_or(0))?,
+            slots: scheme.client_nets(slots(machine))?,
             ways: Ways::new(machine, plan, scheme.form),
         };
         builder.check_nets()?;
@@ -119,7 +119,7 @@ impl<'a> Builder<'a> {
     fn clients(&self, site: &mut Site) -> Result<(), SiteError> {
         let classes = classes(self.machine, self.plan);
         for (index, &row) in classes.rows.iter().enumerate() {
-            let mut class = self.class(NodeRole::Client, index, &self.slots, &[]);
+            let mut class = self.class(NodeRole::Client, index, &self.slots_of(row), &[])?;
             class.config.globals.drop_asym_route = Some(true);
             for net in 0..self.machine.nets.len() {
                 self.client_routes(&mut class, row, net)?;
@@ -127,10 +127,8 @@ impl<'a> Builder<'a> {
             site.classes.push(class);
         }
         for (client, &class) in self.machine.clients.iter().zip(&classes.of_client) {
-            let nids = self
-                .slots
-                .iter()
-                .map(|&net| self.scheme.client_nid(net, client.id));
+            let nets = site.classes[class].config.nets.iter();
+            let nids = nets.map(|net| self.scheme.client_nid(net.net, client.id));
             site.nodes.push(SiteNode {
                 name: client
                     .name
@@ -142,6 +140,17 @@ impl<'a> Builder<'a> {
             });
         }
         Ok(())
+    }
+
+    /// The nets of the clients of a row.
+    fn slots_of(&self, row: usize) -> Vec<Net> {
+        if self.scheme.slots == Slots::All {
+            return self.slots.clone();
+        }
+        let nets = 0..self.machine.nets.len();
+        let used = nets.filter_map(|net| self.ways.slot(self.plan.routers(row, net)));
+        let used: BTreeSet<usize> = used.collect();
+        used.into_iter().map(|slot| self.slots[slot]).collect()
     }
 
     /// Routes by the routers of a cell, each by its NID on the primary's slot net. Other routers that
@@ -201,7 +210,8 @@ impl<'a> Builder<'a> {
                 .entry((client_nets.clone(), server_net))
                 .or_insert(next);
             if first + number == site.classes.len() {
-                let mut class = self.class(NodeRole::Router, number, &client_nets, &[server_net]);
+                let mut class =
+                    self.class(NodeRole::Router, number, &client_nets, &[server_net])?;
                 class.config.routing = Some(true);
                 class.config.buffers = BUFFERS;
                 site.classes.push(class);
@@ -211,7 +221,7 @@ impl<'a> Builder<'a> {
                 name: name(router.id),
                 class: first + number,
                 blade: Some(module.blade.clone()),
-                nids,
+                nids: nids.into_iter().collect(),
             });
         }
         Ok(())
@@ -230,7 +240,7 @@ impl<'a> Builder<'a> {
                 name: server.name.clone(),
                 class: known[&nets],
                 blade: None,
-                nids: server.nids.clone(),
+                nids: server.nids.iter().copied().collect(),
             });
         }
         Ok(())
@@ -239,7 +249,7 @@ impl<'a> Builder<'a> {
     /// Routes to the net of each slot that clients use: by the router of the slot, then by those that
     /// back it up.
     fn server_class(&self, index: usize, nets: &[Net]) -> Result<Class, SiteError> {
-        let mut class = self.class(NodeRole::Server, index, &[], nets);
+        let mut class = self.class(NodeRole::Server, index, &[], nets)?;
         class.config.globals.drop_asym_route = Some(true);
         for (slot, &client_net) in self.slots.iter().enumerate() {
             for (net, entry) in self.machine.nets.iter().enumerate() {
@@ -261,7 +271,10 @@ impl<'a> Builder<'a> {
                 }
             }
         }
-        Ok(class)
+        match class.rules.len() {
+            0..=RuleList::MAX_LEN => Ok(class),
+            rules => Err(SiteError::TooManyRules { rules }),
+        }
     }
 
     /// For each router of a net the rule that its clients are reached by it.
@@ -285,7 +298,14 @@ impl<'a> Builder<'a> {
 
     /// A class on these nets. Between slot nets discovery is off: it would merge the nets of a peer, and
     /// with them the slots (planning, section 3.2).
-    fn class(&self, role: NodeRole, index: usize, client: &[Net], server: &[Net]) -> Class {
+    fn class(
+        &self,
+        role: NodeRole,
+        index: usize,
+        client: &[Net],
+        server: &[Net],
+    ) -> Result<Class, SiteError> {
+        self.scheme.check_count(role, client.len() + server.len())?;
         let on = |net: &Net, interface: &String| NetConfig {
             net: *net,
             nis: vec![NiConfig {
@@ -299,7 +319,7 @@ impl<'a> Builder<'a> {
         let server = server
             .iter()
             .map(|net| on(net, &self.scheme.server_interface));
-        Class {
+        Ok(Class {
             name: format!("{}-{:03}", role.name(), index + 1),
             role,
             config: Config {
@@ -311,7 +331,7 @@ impl<'a> Builder<'a> {
                 ..Config::default()
             },
             rules: Vec::new(),
-        }
+        })
     }
 }
 

@@ -8,22 +8,38 @@
 //!   nodes.csv                       node,role,class,blade,nids
 //!   inventory.yaml                  for Ansible: a group for each role and class
 //! ```
+//!
+//! Nodes that follow each other in name and address and have one class share a line of `nodes.csv` and of
+//! the inventory, so that both stay small on machines of a million nodes:
+//!
+//! ```text
+//!   nid[00020-00051],client,client-007,,10.1.0.[20-51]@tcp[101-112]
+//! ```
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use std::io::Read;
+use std::sync::Arc;
 
 use lnet_types::Nid;
 
+use crate::config::nids::Nids;
 use crate::config::scheme::Server;
 use crate::config::text::yaml;
-use crate::config::{ModprobeRefusal, NodeRole, Site};
-use crate::input::fits;
+use crate::config::{Class, ModprobeRefusal, NodeRole, Site, SiteNode};
+use crate::input::{Layout, fits, hosts, read_rows};
 use crate::problem::{InputError, Problems, Reason, shown};
 
 /// The header of `nodes.csv`.
 const HEADER: &str = "node,role,class,blade,nids";
 
-/// A line of `nodes.csv`.
+/// Most nodes of a list: several times those of the largest machine of today.
+const MAX_NODES: usize = 1 << 22;
+
+/// Most nodes of one line, as many as a block of addresses.
+const MAX_LINE_NODES: usize = 1 << 12;
+
+/// A node of `nodes.csv`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeLine {
     /// The node's name.
@@ -31,43 +47,45 @@ pub struct NodeLine {
     /// What it does.
     pub role: NodeRole,
     /// The name of its class.
-    pub class: String,
+    pub class: Arc<str>,
     /// What fails together with it.
     pub blade: Option<String>,
     /// Its NIDs, at least one.
-    pub nids: Vec<Nid>,
+    pub nids: Nids,
 }
 
-/// The texts of a site.
+/// The texts of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SiteFiles<'a> {
-    /// Path below one directory, and text.
+pub struct ClassFiles {
+    /// Path below the directory of the site, and text.
     pub files: Vec<(String, String)>,
-    /// Classes without a `modprobe.d` form, and why.
-    pub refused: Vec<(&'a str, ModprobeRefusal)>,
+    /// Why there is no `modprobe.d` form.
+    pub refused: Option<ModprobeRefusal>,
 }
 
 impl Site {
-    /// All files of the site.
+    /// The files of a class.
     #[must_use]
-    pub fn files(&self) -> SiteFiles<'_> {
-        let mut files = Vec::new();
-        let mut refused = Vec::new();
-        for class in &self.classes {
-            files.push((format!("classes/{}.yaml", class.name), class.yaml()));
-            match class.modprobe(self.timing) {
-                Ok(text) => files.push((format!("classes/{}.conf", class.name), text)),
-                Err(why) => refused.push((class.name.as_str(), why)),
+    pub fn class_files(&self, class: &Class) -> ClassFiles {
+        let path = |extension: &str| format!("classes/{}.{extension}", class.name);
+        let mut files = vec![(path("yaml"), class.yaml())];
+        let refused = match class.modprobe(self.timing) {
+            Ok(text) => {
+                files.push((path("conf"), text));
+                None
             }
-            if !class.rules.is_empty() {
-                let path = format!("classes/{}.udsp", class.name);
-                files.push((path, class.udsp_commands()));
-            }
+            Err(why) => Some(why),
+        };
+        if !class.rules.is_empty() {
+            files.push((path("udsp"), class.udsp_commands()));
         }
-        files.push(("module.conf".to_owned(), self.timing.module_options()));
-        files.push(("nodes.csv".to_owned(), self.nodes_csv()));
-        files.push(("inventory.yaml".to_owned(), self.inventory()));
-        SiteFiles { files, refused }
+        ClassFiles { files, refused }
+    }
+
+    /// The text of `module.conf`: how gateways are watched.
+    #[must_use]
+    pub fn module_options(&self) -> String {
+        self.timing.module_options()
     }
 
     /// A document for each node, with its NIDs instead of names of interfaces, by its path.
@@ -78,127 +96,240 @@ impl Site {
         })
     }
 
-    /// The nodes, a line each; NIDs are separated by blanks.
-    #[must_use]
-    pub fn nodes_csv(&self) -> String {
-        let mut text = format!("{HEADER}\n");
-        for node in &self.nodes {
-            let class = self.class_of(node);
-            let blade = node.blade.as_deref().unwrap_or_default();
-            let nids: Vec<String> = node.nids.iter().map(Nid::to_string).collect();
-            let (role, nids) = (class.role.name(), nids.join(" "));
-            // Writing to a String cannot fail, here and below.
-            let _ = writeln!(text, "{},{role},{},{blade},{nids}", node.name, class.name);
+    /// Writes `nodes.csv`: the nodes, a line for each run of them; NIDs are separated by blanks.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write_nodes(&self, out: &mut dyn Write) -> fmt::Result {
+        writeln!(out, "{HEADER}")?;
+        for run in self.nodes.chunk_by(follows) {
+            let [first, ..] = run else { continue };
+            let class = self.class_of(first);
+            let (role, class) = (class.role.name(), class.name.as_str());
+            let blade = first.blade.as_deref().unwrap_or_default();
+            // Not more than MAX_LINE_NODES.
+            let nids = first.nids.text(run.len() as u32 - 1);
+            let names = names(run, '-');
+            writeln!(out, "{names},{role},{class},{blade},{nids}")?;
         }
-        text
+        Ok(())
     }
 
-    /// A fragment of an Ansible inventory: a group for each role, in it one for each class, whose
+    /// Writes a fragment of an Ansible inventory: a group for each role, in it one for each class, whose
     /// variable `lnet_conf` names the document to install.
-    #[must_use]
-    pub fn inventory(&self) -> String {
-        let mut members: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
-        for node in &self.nodes {
-            members.entry(node.class).or_default().push(&node.name);
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write_inventory(&self, out: &mut dyn Write) -> fmt::Result {
+        let mut members: BTreeMap<usize, Vec<&[SiteNode]>> = BTreeMap::new();
+        for run in self.nodes.chunk_by(follows) {
+            members.entry(run[0].class).or_default().push(run);
         }
-        let mut text = String::from("all:\n  children:\n");
+        out.write_str("all:\n  children:\n")?;
         for role in [NodeRole::Client, NodeRole::Router, NodeRole::Server] {
-            let _ = writeln!(text, "    lnet_{}s:\n      children:", role.name());
+            writeln!(out, "    lnet_{}s:\n      children:", role.name())?;
             for (index, class) in self.classes.iter().enumerate() {
                 if class.role != role {
                     continue;
                 }
                 let group = class.name.replace('-', "_");
-                let _ = writeln!(text, "        lnet_{group}:\n          vars:");
-                let _ = writeln!(text, "            lnet_conf: classes/{}.yaml", class.name);
-                let _ = writeln!(text, "          hosts:");
-                for name in members.get(&index).into_iter().flatten() {
-                    let _ = writeln!(text, "            {name}:");
+                writeln!(out, "        lnet_{group}:\n          vars:")?;
+                writeln!(out, "            lnet_conf: classes/{}.yaml", class.name)?;
+                writeln!(out, "          hosts:")?;
+                for run in members.get(&index).into_iter().flatten() {
+                    writeln!(out, "            {}:", names(run, ':'))?;
                 }
             }
         }
-        text
+        Ok(())
     }
 }
 
-/// Reads `nodes.csv`.
+/// Whether two nodes are next to each other in name and addresses, and equal otherwise.
+fn follows(node: &SiteNode, next: &SiteNode) -> bool {
+    node.class == next.class
+        && node.blade == next.blade
+        && is_next_name(&node.name, &next.name)
+        && node.nids.are_followed_by(&next.nids)
+}
+
+/// A name without the number at its end, and that number, if it is short enough to count on.
+fn numbered(name: &str) -> Option<(&str, &str)> {
+    let head = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number = &name[head.len()..];
+    (1..=9).contains(&number.len()).then_some((head, number))
+}
+
+fn is_next_name(name: &str, next: &str) -> bool {
+    let (Some((head, number)), Some((other, following))) = (numbered(name), numbered(next)) else {
+        return false;
+    };
+    let (width, number) = (number.len(), number.parse::<u32>());
+    head == other && number.is_ok_and(|n| following == format!("{:0width$}", n + 1))
+}
+
+/// The names of a run of nodes, which `nid[00020-00051]` stands for.
+fn names(run: &[SiteNode], to: char) -> String {
+    let [first, .., last] = run else {
+        return run.first().map_or(String::new(), |node| node.name.clone());
+    };
+    match (numbered(&first.name), numbered(&last.name)) {
+        (Some((head, from)), Some((_, until))) => format!("{head}[{from}{to}{until}]"),
+        _ => first.name.clone(),
+    }
+}
+
+/// Reads `nodes.csv`, line by line.
 ///
 /// # Errors
 ///
 /// A header that is another one, and every line that does not have this form or repeats a name.
-pub fn read_nodes(file: &str, text: &str) -> Result<Vec<NodeLine>, InputError> {
+pub fn read_nodes(file: &str, input: impl Read) -> Result<Vec<NodeLine>, InputError> {
     let mut problems = Problems::new(file);
-    let mut nodes = Vec::new();
-    let mut lines: BTreeMap<&str, u32> = BTreeMap::new();
-    let readable = fits(&mut problems, text);
-    for (line, content) in (1..).zip(text.lines()).take_while(|_| readable) {
-        let fields: Vec<&str> = content.split(',').map(str::trim).collect();
-        let &[name, role, class, blade, nids] = &fields[..] else {
-            let (found, expected, layout) = (fields.len(), 5, HEADER);
-            problems.add(
-                line,
-                Reason::Columns {
-                    found,
-                    expected,
-                    layout,
-                },
-            );
-            continue;
-        };
-        if line == 1 {
-            if fields.join(",") != HEADER {
-                problems.value(1, "header", content, HEADER);
+    let mut nodes: Vec<NodeLine> = Vec::new();
+    let mut lines: Vec<u32> = Vec::new();
+    let mut is_full = false;
+    read_rows(
+        &mut problems,
+        input,
+        Layout::Header(&[HEADER]),
+        |problems, line, fields| {
+            let &[names, role, class, blade, nids] = fields else {
+                return;
+            };
+            let found = node_line(problems, line, [names, role, class, blade, nids]);
+            if nodes.len() + found.len() > MAX_NODES {
+                if !is_full {
+                    let (what, max) = ("nodes", MAX_NODES);
+                    problems.add(line, Reason::TooMany { what, max });
+                }
+                is_full = true;
+                return;
             }
-            continue;
-        }
-        if let Some(first) = lines.insert(name, line) {
-            problems.value(
-                line,
-                "node",
-                name,
-                &format!("new: it is at line {first} already"),
-            );
-        }
-        nodes.extend(node_line(
-            &mut problems,
-            line,
-            [name, role, class, blade, nids],
-        ));
-    }
+            lines.extend(found.iter().map(|_| line));
+            nodes.extend(found);
+        },
+    );
+    names_once(&mut problems, &nodes, &lines);
     problems.into_result(nodes)
 }
 
-fn node_line(problems: &mut Problems, line: u32, fields: [&str; 5]) -> Option<NodeLine> {
-    let [name, role, class, blade, nids] = fields;
+/// Complains about every name that a line before has.
+fn names_once(problems: &mut Problems, nodes: &[NodeLine], lines: &[u32]) {
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by(|&a, &b| (&nodes[a].name, a).cmp(&(&nodes[b].name, b)));
+    for same in order.chunk_by(|&a, &b| nodes[a].name == nodes[b].name) {
+        for &again in &same[1..] {
+            let wanted = format!("new: it is at line {} already", lines[same[0]]);
+            problems.value(lines[again], "node", &nodes[again].name, &wanted);
+        }
+    }
+}
+
+fn node_line(problems: &mut Problems, line: u32, fields: [&str; 5]) -> Vec<NodeLine> {
+    let [list, role, class, blade, nids] = fields;
     let known_role = NodeRole::from_name(role);
     if known_role.is_none() {
         problems.value(line, "role", role, "client, router or server");
     }
-    let nids = nid_list(problems, line, nids);
-    for (key, text) in [("node", name), ("class", class)] {
-        if !is_file_name(text) {
-            problems.value(
-                line,
-                key,
-                text,
-                "a name of letters, digits, '-', '_' and '.'",
-            );
-            return None;
+    let names = hosts(list).unwrap_or_default();
+    let is_list = (1..=MAX_LINE_NODES).contains(&names.len());
+    let nids = match Nids::parse(nids, names.len()) {
+        _ if !is_list => None,
+        Ok(nids) if nids.iter().any(Nids::is_empty) => {
+            problems.add(line, Reason::Missing("a NID".to_owned()));
+            None
+        }
+        Ok(nids) => Some(nids),
+        Err(word) => {
+            let wanted = match names.len() {
+                1 => "a NID, such as 10.0.0.1@o2ib201 or 10.0.0.1@tcp[101-112]".to_owned(),
+                count => format!("the NIDs of {count} nodes, such as 10.0.0.[1-{count}]@o2ib201"),
+            };
+            problems.value(line, "nids", word, &wanted);
+            None
+        }
+    };
+    for (key, text, is_good) in [
+        (
+            "node",
+            list,
+            is_list && names.iter().all(|name| is_file_name(name)),
+        ),
+        ("class", class, is_file_name(class)),
+    ] {
+        if !is_good {
+            let wanted = "a name of letters, digits, '-', '_' and '.'";
+            problems.value(line, key, text, wanted);
+            return Vec::new();
         }
     }
-    Some(NodeLine {
-        name: name.to_owned(),
-        role: known_role?,
-        class: class.to_owned(),
+    let (Some(role), Some(nids)) = (known_role, nids) else {
+        return Vec::new();
+    };
+    let class: Arc<str> = class.into();
+    let node = |(name, nids)| NodeLine {
+        name,
+        role,
+        class: Arc::clone(&class),
         blade: (!blade.is_empty()).then(|| blade.to_owned()),
-        nids: nids?,
-    })
+        nids,
+    };
+    names.into_iter().zip(nids).map(node).collect()
 }
 
 /// A name that stays in its directory.
 pub(super) fn is_file_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !text.is_empty() && !text.starts_with('.') && text.bytes().all(is_plain)
+}
+
+/// Reads a list of servers: `NAME,NID` a line; a server with several interfaces has several lines.
+/// Empty lines and those that begin with `#` are passed over.
+///
+/// # Errors
+///
+/// Every line that does not have this form, and every NID that appeared before.
+pub fn read_servers(file: &str, text: &str) -> Result<Vec<Server>, InputError> {
+    let mut problems = Problems::new(file);
+    let mut servers: Vec<Server> = Vec::new();
+    let mut by_name: BTreeMap<String, usize> = BTreeMap::new();
+    let mut seen: BTreeMap<Nid, u32> = BTreeMap::new();
+    if !fits(&mut problems, text) {
+        return problems.into_result(servers);
+    }
+    let layout = Layout::Columns("NAME,NID");
+    read_rows(
+        &mut problems,
+        text.as_bytes(),
+        layout,
+        |problems, line, fields| {
+            let &[name, nid] = fields else {
+                return;
+            };
+            if !is_file_name(name) {
+                let wanted = "a name of letters, digits, '-', '_' and '.'";
+                problems.value(line, "name", name, wanted);
+            }
+            let nids = nid_list(problems, line, nid).unwrap_or_default();
+            for &nid in &nids {
+                if let Some(first) = seen.insert(nid, line) {
+                    let found = shown(&nid.to_string());
+                    problems.value(line, "nid", &found, &format!("new: it is at line {first}"));
+                }
+            }
+            let next = servers.len();
+            let index = *by_name.entry(name.to_owned()).or_insert(next);
+            if index == next {
+                let (name, nids) = (name.to_owned(), Vec::new());
+                servers.push(Server { name, nids });
+            }
+            servers[index].nids.extend(nids);
+        },
+    );
+    problems.into_result(servers)
 }
 
 fn nid_list(problems: &mut Problems, line: u32, text: &str) -> Option<Vec<Nid>> {
@@ -217,56 +348,4 @@ fn nid_list(problems: &mut Problems, line: u32, text: &str) -> Option<Vec<Nid>> 
         return None;
     }
     nids
-}
-
-/// Reads a list of servers: `NAME,NID` a line; a server with several interfaces has several lines.
-/// Empty lines and those that begin with `#` are passed over.
-///
-/// # Errors
-///
-/// Every line that does not have this form, and every NID that appeared before.
-pub fn read_servers(file: &str, text: &str) -> Result<Vec<Server>, InputError> {
-    let mut problems = Problems::new(file);
-    let mut servers: Vec<Server> = Vec::new();
-    let mut by_name: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut seen: BTreeMap<Nid, u32> = BTreeMap::new();
-    let readable = fits(&mut problems, text);
-    for (line, content) in (1..).zip(text.lines()).take_while(|_| readable) {
-        let content = content.trim();
-        if content.is_empty() || content.starts_with('#') {
-            continue;
-        }
-        let fields: Vec<&str> = content.split(',').map(str::trim).collect();
-        let &[name, nid] = &fields[..] else {
-            let (found, expected, layout) = (fields.len(), 2, "NAME,NID");
-            problems.add(
-                line,
-                Reason::Columns {
-                    found,
-                    expected,
-                    layout,
-                },
-            );
-            continue;
-        };
-        if !is_file_name(name) {
-            let wanted = "a name of letters, digits, '-', '_' and '.'";
-            problems.value(line, "name", name, wanted);
-        }
-        let nids = nid_list(&mut problems, line, nid).unwrap_or_default();
-        for &nid in &nids {
-            if let Some(first) = seen.insert(nid, line) {
-                let found = shown(&nid.to_string());
-                problems.value(line, "nid", &found, &format!("new: it is at line {first}"));
-            }
-        }
-        let next = servers.len();
-        let index = *by_name.entry(name).or_insert(next);
-        if index == next {
-            let (name, nids) = (name.to_owned(), Vec::new());
-            servers.push(Server { name, nids });
-        }
-        servers[index].nids.extend(nids);
-    }
-    problems.into_result(servers)
 }

@@ -1,6 +1,7 @@
 //! A site from what was written of it, or from the configurations of its nodes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use lnet_config::modprobe::{Dialect, ModuleOptions};
 use lnet_config::{Config, Globals, NetConfig};
@@ -8,6 +9,7 @@ use lnet_policy::Rule;
 use lnet_types::{Net, Nid};
 
 use crate::config::files::NodeLine;
+use crate::config::nids::address;
 use crate::config::text::{CHECK_INTERVAL, PING_TIMEOUT};
 use crate::config::{Class, NodeRole, Site, SiteNode, Timing};
 use crate::problem::{InputError, Problems, shown};
@@ -26,16 +28,17 @@ impl Site {
     #[must_use]
     pub fn from_lines(lines: Vec<NodeLine>, classes: &BTreeMap<String, ClassText>) -> Self {
         let mut site = Self::default();
-        let mut known: BTreeMap<(String, NodeRole), usize> = BTreeMap::new();
+        let mut known: BTreeMap<(Arc<str>, NodeRole), usize> = BTreeMap::new();
         for line in lines {
-            let Some(text) = classes.get(&line.class) else {
+            let Some(text) = classes.get(&*line.class) else {
                 continue;
             };
             let next = site.classes.len();
-            let class = *known.entry((line.class.clone(), line.role)).or_insert(next);
+            let key = (Arc::clone(&line.class), line.role);
+            let class = *known.entry(key).or_insert(next);
             if class == next {
                 site.classes.push(Class {
-                    name: line.class,
+                    name: line.class.to_string(),
                     role: line.role,
                     config: text.config.clone(),
                     rules: text.rules.clone(),
@@ -62,7 +65,7 @@ impl Site {
         let mut site = Self::default();
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
         for (name, config) in nodes {
-            let nids = nids(&config);
+            let nids = nids(&config).into_iter().collect();
             let config = what_routes(config);
             let next = site.classes.len();
             let class = *known.entry(config.to_yaml()).or_insert(next);
@@ -91,14 +94,19 @@ impl Site {
         site
     }
 
-    /// The nodes by each of their NIDs.
+    /// The nodes that have one of these NIDs, by each of them.
     #[must_use]
-    pub fn nodes_by_nid(&self) -> BTreeMap<Nid, &SiteNode> {
-        let of = |node| move |&nid| (nid, node);
-        let nodes = self.nodes.iter();
-        nodes
-            .flat_map(|node| node.nids.iter().map(of(node)))
-            .collect()
+    pub fn nodes_by_nid(&self, wanted: impl IntoIterator<Item = Nid>) -> BTreeMap<Nid, &SiteNode> {
+        let wanted: BTreeSet<Nid> = wanted.into_iter().collect();
+        let addresses: BTreeSet<Nid> = wanted.iter().map(|&nid| address(nid)).collect();
+        let mut found = BTreeMap::new();
+        for node in &self.nodes {
+            if node.nids.addresses().any(|nid| addresses.contains(&nid)) {
+                let nids = node.nids.iter().filter(|nid| wanted.contains(nid));
+                found.extend(nids.map(|nid| (nid, node)));
+            }
+        }
+        found
     }
 }
 

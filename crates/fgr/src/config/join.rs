@@ -98,7 +98,7 @@ impl Site {
                 name: node.name.clone(),
                 class,
                 blade: node.blade.clone(),
-                nids: node.nids.clone(),
+                nids: node.nids.iter().copied().collect(),
             });
         }
         Ok(site)
@@ -118,7 +118,7 @@ fn joined_nodes(sites: &[Site]) -> Result<Vec<Joined>, JoinError> {
                     name: node.name.clone(),
                     blade: node.blade.clone(),
                     parts: vec![(index, node.class)],
-                    nids: node.nids.clone(),
+                    nids: node.nids.iter().collect(),
                 });
                 continue;
             }
@@ -128,7 +128,7 @@ fn joined_nodes(sites: &[Site]) -> Result<Vec<Joined>, JoinError> {
                 return Err(JoinError::Different(node.name.clone()));
             }
             known.parts.push((index, node.class));
-            for &nid in &node.nids {
+            for nid in node.nids.iter() {
                 match known.nids.iter().find(|other| other.net() == nid.net()) {
                     Some(&other) if other == nid => {}
                     Some(_) => {

@@ -21,6 +21,7 @@ mod build;
 mod files;
 mod gather;
 mod join;
+mod nids;
 mod rules;
 mod scheme;
 mod text;
@@ -28,15 +29,18 @@ mod ways;
 
 use lnet_config::Config;
 use lnet_policy::Rule;
-use lnet_types::{Net, Nid};
+use lnet_types::Net;
 use thiserror::Error;
 
-pub use files::{NodeLine, SiteFiles, read_nodes, read_servers};
+pub use files::{ClassFiles, NodeLine, read_nodes, read_servers};
 pub use gather::{ClassText, nids, read_timing};
 pub use join::JoinError;
+pub use nids::Nids;
 pub use rules::read_udsp;
-pub use scheme::{BackupPriority, Form, Scheme, Server, Timing};
+pub use scheme::{BackupPriority, Form, Scheme, Server, Slots, Timing};
 pub use text::ModprobeRefusal;
+
+pub(crate) use nids::address;
 
 /// What a node does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,7 +96,7 @@ pub struct SiteNode {
     /// What fails together with it: the blade of a router.
     pub blade: Option<String>,
     /// Its NIDs, in the order of its class's nets.
-    pub nids: Vec<Nid>,
+    pub nids: Nids,
 }
 
 /// The configuration of every node.
@@ -118,7 +122,7 @@ impl Site {
     #[must_use]
     pub fn node_config(&self, node: &SiteNode) -> Config {
         let mut config = self.class_of(node).config.clone();
-        for (net, &nid) in config.nets.iter_mut().zip(&node.nids) {
+        for (net, nid) in config.nets.iter_mut().zip(node.nids.iter()) {
             for ni in &mut net.nis {
                 ni.nid = Some(nid);
                 ni.interfaces.clear();
@@ -151,6 +155,39 @@ pub enum SiteError {
         slot: usize,
         /// The net before that of slot 1.
         first: Net,
+    },
+    /// Nodes with more nets than LNet takes.
+    #[error(
+        "{role}s would have interfaces on {nets} nets, and LNet takes {max}: {way}",
+        role = .role.name(), max = Scheme::MAX_NETS,
+        way = match (.form, .slots) {
+            (Form::SlotNets, Slots::All) => {
+                "give clients the nets of the slots that they use (--slots used), or one net \
+                 (--form multi-rail)"
+            }
+            (Form::SlotNets, Slots::Used) => "give clients one net (--form multi-rail)",
+            (Form::MultiRail, _) => "divide the nets among more routers",
+        }
+    )]
+    TooManyNets {
+        /// What they do.
+        role: NodeRole,
+        /// How many nets.
+        nets: usize,
+        /// The form of the configuration.
+        form: Form,
+        /// Which nets clients have.
+        slots: Slots,
+    },
+    /// A server that needs more selection rules than a node keeps.
+    #[error(
+        "servers would have {rules} selection rules, and a node keeps {max}: choose routers by the net of \
+         the source instead (--form slot-nets)",
+        max = lnet_policy::RuleList::MAX_LEN
+    )]
+    TooManyRules {
+        /// How many rules.
+        rules: usize,
     },
     /// A net both of clients and behind the routers.
     #[error("{0} would be a net of clients and of servers")]

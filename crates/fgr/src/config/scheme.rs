@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 
 use lnet_types::{Net, Nid};
 
-use crate::config::SiteError;
+use crate::config::{NodeRole, SiteError};
+use crate::machine::Machine;
 
 /// Which of several backups is next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +27,16 @@ pub enum Form {
     /// Discovery on, and one net of clients: selection rules prefer a router, on clients for each net
     /// behind the routers, on servers for each client.
     MultiRail,
+}
+
+/// On the nets of which slots a client has an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Slots {
+    /// On all of them, so that another plan changes routes alone.
+    #[default]
+    All,
+    /// On those that its own routes use.
+    Used,
 }
 
 /// How nodes watch their gateways. LNet takes both values as module parameters only.
@@ -88,11 +99,42 @@ pub struct Scheme {
     pub backups: BackupPriority,
     /// How clients are tied to their routers.
     pub form: Form,
+    /// Which nets clients have, where each slot has one.
+    pub slots: Slots,
     /// How gateways are watched.
     pub timing: Timing,
 }
 
 impl Scheme {
+    /// Most nets of a node: the interfaces that LNet takes beside the loopback one (`lnet_interfaces_max`
+    /// is 200 up to version 2.17).
+    pub const MAX_NETS: usize = 199;
+
+    /// Whether clients of this machine can be configured in this way, before a plan is made.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError::TooManyNets`]: an interface on the net of each slot is more than LNet takes.
+    pub fn check(&self, machine: &Machine) -> Result<(), SiteError> {
+        match (self.form, self.slots) {
+            (Form::SlotNets, Slots::All) => self.check_count(NodeRole::Client, slots(machine)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses nodes with so many nets.
+    pub(super) fn check_count(&self, role: NodeRole, nets: usize) -> Result<(), SiteError> {
+        match nets {
+            0..=Self::MAX_NETS => Ok(()),
+            nets => Err(SiteError::TooManyNets {
+                role,
+                nets,
+                form: self.form,
+                slots: self.slots,
+            }),
+        }
+    }
+
     /// The nets of clients for so many slots.
     pub(super) fn client_nets(&self, slots: usize) -> Result<Vec<Net>, SiteError> {
         match self.form {
@@ -123,6 +165,12 @@ impl Scheme {
     pub(super) fn server_nid(&self, net: Net, node: u32) -> Result<Nid, SiteError> {
         nid(net, node, self.server_addresses)
     }
+}
+
+/// Slots of the routers of the net that has most of them.
+pub(super) fn slots(machine: &Machine) -> usize {
+    let routers = machine.nets.iter().map(|net| net.routers.len());
+    routers.max().unwrap_or(0)
 }
 
 fn nid(net: Net, node: u32, first: Ipv4Addr) -> Result<Nid, SiteError> {

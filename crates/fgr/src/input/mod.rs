@@ -29,7 +29,7 @@ pub use plan_file::read_plan;
 pub use synthetic::{Synthetic, synthetic};
 pub use tables::{MapNode, read_map, read_modules, read_node_table, synthetic_metadata, titan};
 
-pub(crate) use csv_table::Table;
+pub(crate) use csv_table::{Layout, Table, read_rows};
 pub(crate) use tables::net;
 
 use crate::problem::{Problems, Reason};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use topology::{Fabric, Grid, Vertex};
 
-use crate::input::{MAX_INPUT_BYTES, MapNode};
+use crate::input::{MapNode, Table};
 use crate::place::{PlaceError, Problem};
-use crate::problem::{InputError, Problems, Reason};
+use crate::problem::{InputError, Problems};
 
 /// A blade that a module may stand on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,55 +61,40 @@ pub fn titan_sites(map: &[MapNode], grid: &Grid, any: bool, modules: &[&str]) ->
 ///
 /// Every line that does not have this form or is outside the fabric.
 pub fn read_sites(file: &str, text: &str, fabric: &Fabric) -> Result<Vec<Site>, InputError> {
-    const LAYOUT: &str = "blade,cabinet,kind,node,at";
     let mut problems = Problems::new(file);
     let mut sites: Vec<Site> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
-    if text.len() > MAX_INPUT_BYTES {
-        problems.add(1, Reason::TooLarge(text.len()));
-        return problems.into_result(sites);
-    }
-    for (line, content) in (1_u32..).zip(text.lines()) {
-        let fields: Vec<&str> = content.split(',').map(str::trim).collect();
-        let &[blade, cabinet, kind, node, at] = &fields[..] else {
-            let (found, expected) = (fields.len(), 5);
-            let layout = LAYOUT;
-            problems.add(
-                line,
-                Reason::Columns {
-                    found,
-                    expected,
-                    layout,
-                },
-            );
+    let table = Table::read(&mut problems, text, &["blade,cabinet,kind,node,at"]);
+    for (line, fields) in &table.rows {
+        let [blade, cabinet, kind, node, at] = &fields[..] else {
             continue;
         };
-        if line == 1 {
-            if content != LAYOUT {
-                problems.value(1, "header", content, LAYOUT);
-            }
-            continue;
-        }
         let (Ok(id), Some(vertex)) = (node.parse(), vertex(fabric, at)) else {
-            problems.value(
-                line,
-                "node and at",
-                content,
-                "a number, and a place of the fabric",
-            );
+            let wanted = "a number, and a place of the fabric";
+            problems.value(*line, "node and at", &format!("{node},{at}"), wanted);
             continue;
         };
-        if !["compute", "service"].contains(&kind) {
-            problems.value(line, "kind", kind, "compute or service");
+        if !["compute", "service"].contains(&kind.as_str()) {
+            problems.value(*line, "kind", kind, "compute or service");
         }
-        let site = *known.entry(blade.to_owned()).or_insert(sites.len());
+        let site = *known.entry(blade.clone()).or_insert(sites.len());
         if site == sites.len() {
             sites.push(Site {
-                blade: blade.to_owned(),
-                cabinet: cabinet.to_owned(),
+                blade: blade.clone(),
+                cabinet: cabinet.clone(),
                 nodes: Vec::new(),
                 computes: kind == "compute",
             });
+        }
+        let computes = kind == "compute";
+        if (sites[site].cabinet.as_str(), sites[site].computes) != (cabinet, computes) {
+            let wanted = "the cabinet and the kind of the blade's first line";
+            problems.value(
+                *line,
+                "cabinet and kind",
+                &format!("{cabinet},{kind}"),
+                wanted,
+            );
         }
         sites[site].nodes.push((id, vertex));
     }

@@ -157,9 +157,9 @@ fn list(kind: &str, found: &[&Finding], out: &mut String) -> std::fmt::Result {
 /// Whether the nodes route as planned; says which do not.
 fn compare(planned: &Site, site: &Site, out: &mut String) -> Result<bool, std::fmt::Error> {
     let mut as_planned = true;
-    let by_nid = planned.nodes_by_nid();
+    let by_nid = planned.nodes_by_nid(site.nodes.iter().flat_map(|node| node.nids.iter()));
     for node in &site.nodes {
-        let Some(intended) = node.nids.iter().find_map(|nid| by_nid.get(nid)) else {
+        let Some(intended) = node.nids.iter().find_map(|nid| by_nid.get(&nid)) else {
             as_planned = false;
             writeln!(
                 out,

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use fgr::config::{
-    BackupPriority, Form, ModprobeRefusal, Scheme, Server, Site, SiteFiles, Timing, read_servers,
+    BackupPriority, Form, ModprobeRefusal, Scheme, Server, Site, Slots, Timing, read_servers,
 };
 use fgr::{Machine, Plan};
 use lnet_types::Net;
@@ -23,7 +23,8 @@ use super::output;
 #[command(after_help = "\
 Writes classes/NAME.yaml (for lnetctl import), module.conf (for modprobe.d, beside the YAML: how
 gateways are watched), classes/NAME.conf (for modprobe.d, instead of both, where a kernel takes it),
-nodes.csv (the class and the NIDs of every node) and inventory.yaml (for Ansible).
+nodes.csv (the class and the NIDs of every node) and inventory.yaml (for Ansible). Nodes that follow
+each other share a line of nodes.csv: nid[00020-00051] with 10.1.0.[20-51]@tcp[101-112].
 docs/router-failures.md says what happens when a router fails, and what these options do to it.
 
 Example:
@@ -74,6 +75,9 @@ pub(crate) struct SchemeArgs {
     /// How clients are tied to their routers
     #[arg(long, value_enum, value_name = "FORM", default_value_t = FormArg::SlotNets)]
     form: FormArg,
+    /// With slot nets: which slots' nets a client is on
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = SlotsArg::All)]
+    slots: SlotsArg,
     /// Priorities of backups
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Backups::Ranked)]
     backup_priorities: Backups,
@@ -94,6 +98,14 @@ enum FormArg {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+enum SlotsArg {
+    /// All of them, so that another plan changes routes alone
+    All,
+    /// Those that its routes use: for nets with more routers than LNet takes interfaces
+    Used,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum Backups {
     /// 1, 2, ... in the order of the plan
     Ranked,
@@ -102,9 +114,8 @@ enum Backups {
 }
 
 impl SchemeArgs {
-    /// The configuration of every node of the plan; synthetic servers are said to be so.
-    pub(crate) fn site(&self, machine: &Machine, plan: &Plan) -> anyhow::Result<Site> {
-        let scheme = Scheme {
+    fn scheme(&self) -> Scheme {
+        Scheme {
             client_net: self.client_net,
             client_interface: self.client_interface.clone(),
             server_interface: self.server_interface.clone(),
@@ -118,13 +129,21 @@ impl SchemeArgs {
                 FormArg::SlotNets => Form::SlotNets,
                 FormArg::MultiRail => Form::MultiRail,
             },
+            slots: match self.slots {
+                SlotsArg::All => Slots::All,
+                SlotsArg::Used => Slots::Used,
+            },
             timing: Timing {
                 check_interval: self.check_interval,
                 ping_timeout: self.ping_timeout,
             },
-        };
+        }
+    }
+
+    /// The configuration of every node of the plan; synthetic servers are said to be so.
+    pub(crate) fn site(&self, machine: &Machine, plan: &Plan) -> anyhow::Result<Site> {
         let servers = self.servers(machine)?;
-        Ok(Site::new(machine, plan, &scheme, &servers)?)
+        Ok(Site::new(machine, plan, &self.scheme(), &servers)?)
     }
 
     fn servers(&self, machine: &Machine) -> anyhow::Result<Vec<Server>> {
@@ -154,7 +173,10 @@ const WRITTEN: [&str; 7] = [
 
 /// Runs `finerail fgr config`.
 pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<ExitCode> {
-    let (machine, plan) = args.planning.plan()?;
+    let scheme = args.scheme.scheme();
+    let (machine, plan) = args
+        .planning
+        .plan_if(|machine| Ok(scheme.check(machine)?))?;
     let site = args.scheme.site(&machine, &plan)?;
     write_site(&site, &args.output, args.per_node)
 }
@@ -162,16 +184,25 @@ pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<ExitCode> {
 /// Writes the files of a site.
 pub(super) fn write_site(site: &Site, output: &Path, per_node: bool) -> anyhow::Result<ExitCode> {
     output::prepare(output, &WRITTEN)?;
-    let made = site.files();
-    for (path, text) in &made.files {
-        write(output, path, text)?;
+    let mut refused = Vec::new();
+    for class in &site.classes {
+        let made = site.class_files(class);
+        for (path, text) in &made.files {
+            write(output, path, text)?;
+        }
+        refused.extend(made.refused);
     }
+    write(output, "module.conf", &site.module_options())?;
+    output::write_file(&output.join("nodes.csv"), |out| site.write_nodes(out))?;
+    output::write_file(&output.join("inventory.yaml"), |out| {
+        site.write_inventory(out)
+    })?;
     if per_node {
         for (path, text) in site.node_files() {
             write(output, &path, &text)?;
         }
     }
-    say_refused(&made)?;
+    say_refused(&refused)?;
     let (nodes, classes) = (site.nodes.len(), site.classes.len());
     let directory = output.display();
     writeln!(
@@ -182,10 +213,10 @@ pub(super) fn write_site(site: &Site, output: &Path, per_node: bool) -> anyhow::
 }
 
 /// A line for each reason, however many classes have it.
-fn say_refused(made: &SiteFiles<'_>) -> io::Result<()> {
+fn say_refused(refused: &[ModprobeRefusal]) -> io::Result<()> {
     let mut lengths: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut others: BTreeMap<String, usize> = BTreeMap::new();
-    for (_, why) in &made.refused {
+    for why in refused {
         match why {
             ModprobeRefusal::TooLong { parameter, length } => {
                 lengths.entry(parameter).or_default().push(*length);

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use fgr::config::{Site, SiteNode, nids};
 use fgr::diff::{Difference, differences};
+use lnet_config::Config;
 
 use super::site::read_directory;
 use crate::common::{NOT_SO, print_bytes, read_config};
@@ -106,17 +107,21 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     }
     let mut text = String::new();
     let mut differs = false;
-    let by_nid = site.nodes_by_nid();
-    for path in &args.exports {
-        let running = read_config(path)?;
-        let Some(node) = nids(&running).iter().find_map(|nid| by_nid.get(nid)) else {
+    let running = args
+        .exports
+        .iter()
+        .map(|path| Ok((path, read_config(path)?)));
+    let running: Vec<(&PathBuf, Config)> = running.collect::<anyhow::Result<_>>()?;
+    let by_nid = site.nodes_by_nid(running.iter().flat_map(|(_, config)| nids(config)));
+    for (path, running) in &running {
+        let Some(node) = nids(running).iter().find_map(|nid| by_nid.get(nid)) else {
             bail!(
                 "{}: the plan has no node with one of its NIDs",
                 path.display()
             );
         };
         let class = site.class_of(node);
-        let found = differences(&class.config, &running);
+        let found = differences(&class.config, running);
         differs |= found.iter().any(|found| !found.commands.is_empty());
         let verdict = if found.is_empty() {
             "as planned"

@@ -480,7 +480,16 @@ pub(crate) struct PlanningArgs {
 impl PlanningArgs {
     /// Reads the machine and makes the plan; what is not as intended is said on standard error.
     pub(crate) fn plan(&self) -> anyhow::Result<(Machine, Plan)> {
+        self.plan_if(|_| Ok(()))
+    }
+
+    /// The same, where the machine is fit for what is wanted: planning a large one takes long.
+    pub(crate) fn plan_if(
+        &self,
+        fits: impl FnOnce(&Machine) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(Machine, Plan)> {
         let machine = self.machine.read()?;
+        fits(&machine)?;
         let policy = match self.policy {
             Some(name) => self.rules.policy(name),
             None => self.rules.suited(&machine),

@@ -1,7 +1,8 @@
-//! The directory that a command writes into.
+//! The directory that a command writes into, and texts that are written as they are made.
 
-use std::fs;
-use std::io;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -40,6 +41,55 @@ pub(super) fn prepare(directory: &Path, own: &[&str]) -> anyhow::Result<()> {
         fs::remove_file(&path).with_context(|| cannot("remove", &path))?;
     }
     Ok(())
+}
+
+/// Writes a file as its text is made, so that only a part of it is in memory.
+///
+/// # Errors
+///
+/// A file that cannot be made or written.
+pub(super) fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,
+) -> anyhow::Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    let file = File::create(path).with_context(cannot)?;
+    stream(BufWriter::new(file), write).with_context(cannot)
+}
+
+/// Writes a text as it is made.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub(super) fn stream(
+    out: impl Write,
+    write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,
+) -> io::Result<()> {
+    let mut text = Text { out, error: None };
+    let written = write(&mut text);
+    match text.error {
+        Some(error) => Err(error),
+        None => {
+            written.map_err(io::Error::other)?;
+            text.out.flush()
+        }
+    }
+}
+
+/// Bytes to write to, as a place for text. A text has no errors of its own, so the first one is kept.
+struct Text<W> {
+    out: W,
+    error: Option<io::Error>,
+}
+
+impl<W: Write> fmt::Write for Text<W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.out.write_all(text.as_bytes()).map_err(|error| {
+            self.error = Some(error);
+            fmt::Error
+        })
+    }
 }
 
 /// What stands in a directory, in order.

@@ -1,12 +1,9 @@
 //! `finerail fgr plan`: every client's routers, as a table, CSV or YAML.
 
-use std::fmt::Write as _;
-use std::fs;
-use std::io;
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::ValueEnum;
 use comfy_table::{Table, presets};
 use fgr::evaluate::{Evaluation, Gateways};
@@ -14,7 +11,6 @@ use fgr::{Machine, Plan, write_csv, write_yaml};
 
 use super::input::{PlanningArgs, origin};
 use super::output;
-use crate::common::print_bytes;
 
 /// Arguments of `finerail fgr plan`.
 #[derive(clap::Args)]
@@ -51,10 +47,9 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let (machine, plan) = args.planning.plan()?;
     match &args.output {
         Some(directory) => write_all(directory, &machine, &plan)?,
-        None => print_bytes(
-            text(&machine, &plan, args.format)?.as_bytes(),
-            &mut io::stdout(),
-        )?,
+        None => output::stream(BufWriter::new(io::stdout().lock()), |out| {
+            write(&machine, &plan, args.format, out)
+        })?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -67,25 +62,28 @@ fn write_all(directory: &Path, machine: &Machine, plan: &Plan) -> anyhow::Result
         ("summary.txt", Format::Table),
     ];
     for (name, format) in files {
-        let path = directory.join(name);
-        fs::write(&path, text(machine, plan, format)?)
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        output::write_file(&directory.join(name), |out| {
+            write(machine, plan, format, out)
+        })?;
     }
     Ok(())
 }
 
-fn text(machine: &Machine, plan: &Plan, format: Format) -> anyhow::Result<String> {
-    let mut text = String::new();
+fn write(
+    machine: &Machine,
+    plan: &Plan,
+    format: Format,
+    mut out: &mut dyn std::fmt::Write,
+) -> std::fmt::Result {
     match format {
-        Format::Csv => write_csv(machine, plan, &mut text)?,
-        Format::Yaml => write_yaml(machine, plan, &mut text)?,
-        Format::Table => summary(machine, plan, &mut text)?,
+        Format::Csv => write_csv(machine, plan, &mut out),
+        Format::Yaml => write_yaml(machine, plan, &mut out),
+        Format::Table => summary(machine, plan, out),
     }
-    Ok(text)
 }
 
 /// The plan's figures, and its doubts, so that they stay with it.
-fn summary(machine: &Machine, plan: &Plan, out: &mut String) -> std::fmt::Result {
+fn summary(machine: &Machine, plan: &Plan, out: &mut dyn std::fmt::Write) -> std::fmt::Result {
     let figures = Evaluation::new(machine, plan, Gateways::Primary);
     let (primaries, whole) = plan.distinct_tables();
     let mut table = Table::new();

@@ -1,9 +1,10 @@
 //! Reads what `finerail fgr config` wrote, or the configurations of a site's own nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use fgr::config::{ClassText, Site, Timing, nids, read_nodes, read_timing, read_udsp};
 use lnet_types::Net;
 use lnet_types::expr::NetExpr;
@@ -14,8 +15,9 @@ use crate::common::read_config;
 /// A directory that `finerail fgr config` wrote.
 pub(super) fn read_directory(directory: &Path) -> anyhow::Result<Site> {
     let path = directory.join("nodes.csv");
-    let lines = read_nodes(&path.display().to_string(), &read(&path)?)?;
-    let names: BTreeSet<&str> = lines.iter().map(|line| line.class.as_str()).collect();
+    let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let lines = read_nodes(&path.display().to_string(), file)?;
+    let names: BTreeSet<&str> = lines.iter().map(|line| &*line.class).collect();
     let mut classes = BTreeMap::new();
     for name in names {
         let file = |extension: &str| {
