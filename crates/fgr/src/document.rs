@@ -89,18 +89,17 @@ pub(crate) struct Classes {
 
 /// Puts clients with equal route tables together.
 pub(crate) fn classes(machine: &Machine, plan: &Plan) -> Classes {
-    let mut known: BTreeMap<Vec<&[u16]>, usize> = BTreeMap::new();
-    let mut class_of_row: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut known: BTreeMap<&[u16], usize> = BTreeMap::new();
+    let mut class_of_row: Vec<Option<usize>> = vec![None; plan.rows().len()];
     let mut classes = Classes {
         rows: Vec::new(),
         of_client: Vec::with_capacity(machine.clients.len()),
     };
     for client in 0..machine.clients.len() {
         let row = plan.row_of(client);
-        let class = *class_of_row.entry(row).or_insert_with(|| {
-            let table = (0..machine.nets.len()).map(|net| plan.routers(row, net));
+        let class = *class_of_row[row].get_or_insert_with(|| {
             let next = known.len();
-            *known.entry(table.collect()).or_insert(next)
+            *known.entry(plan.table(row)).or_insert(next)
         });
         if class == classes.rows.len() {
             classes.rows.push(row);

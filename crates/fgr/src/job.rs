@@ -11,7 +11,7 @@
 //!
 //! Other jobs share routers and links with it; they are not looked at.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use topology::{Direction, Fabric, Link};
 
@@ -118,11 +118,12 @@ impl Job<'_> {
         };
         let alone = self.plan.of_job(self.clients, &nets);
         let write = job.bandwidth(&alone, Traffic::Write);
-        let better_nets = job.better_nets(write.rate);
-        let better_nodes = job.better_nodes(write.rate);
+        let classes = Classes::new(self.plan);
+        let better_nets = job.better_nets(&classes, write.rate);
+        let better_nodes = job.better_nodes(&classes, write.rate);
         Some(JobReport {
             routers: job.routers(&alone),
-            efficiency: job.efficiency(&job.by_class(self.clients), &nets),
+            efficiency: job.efficiency(&classes.count(self.plan, self.clients), &nets),
             read: job.bandwidth(&alone, Traffic::Read),
             write,
             better_nets,
@@ -160,9 +161,15 @@ impl Job<'_> {
             .links(&self.machine.fabric)
             .filter(|link| link.1 > 0.0)
             .collect();
-        // Equal ones in order of their numbers, which a stable sort keeps.
-        hottest.sort_by(|a, b| (b.1 / b.2).total_cmp(&(a.1 / a.2)));
-        hottest.truncate(HOTTEST);
+        // Equal ones in order of their numbers.
+        let order = |a: &(Link, f64, f64), b: &(Link, f64, f64)| {
+            (b.1 / b.2).total_cmp(&(a.1 / a.2)).then(a.0.0.cmp(&b.0.0))
+        };
+        if hottest.len() > HOTTEST {
+            hottest.select_nth_unstable_by(HOTTEST, order);
+            hottest.truncate(HOTTEST);
+        }
+        hottest.sort_by(order);
         let by_link = hottest
             .first()
             .map_or(f64::INFINITY, |link| units / (link.1 / link.2));
@@ -178,24 +185,15 @@ impl Job<'_> {
         }
     }
 
-    /// Clients of each distinct row of primaries, by a row that has them.
-    fn by_class(&self, clients: &[usize]) -> BTreeMap<usize, u64> {
-        let mut counts = BTreeMap::new();
-        for &client in clients {
-            *counts.entry(self.plan.row_of(client)).or_default() += 1;
-        }
-        counts
-    }
-
     /// The share of the routers' bandwidth on the worst of these nets.
-    fn efficiency(&self, rows: &BTreeMap<usize, u64>, nets: &[usize]) -> f64 {
-        let clients: u64 = rows.values().sum();
+    fn efficiency(&self, rows: &[(usize, u64)], nets: &[usize]) -> f64 {
+        let clients: u64 = rows.iter().map(|(_, count)| count).sum();
         let mut loads = vec![0_u64; self.machine.routers.len()];
         let mut sharing = Vec::new();
         let mut worst = f64::INFINITY;
         for &net in nets {
             let mut most = 0;
-            for (&row, &count) in rows {
+            for &(row, count) in rows {
                 Gateways::Primary.fill(self.plan, row, net, &mut sharing);
                 for &router in &sharing {
                     let load = &mut loads[usize::from(router)];
@@ -214,8 +212,8 @@ impl Job<'_> {
     }
 
     /// The nets whose routers these clients share best, as many as now.
-    fn better_nets(&self, rate: f64) -> Option<Better<usize>> {
-        let rows = self.by_class(self.clients);
+    fn better_nets(&self, classes: &Classes, rate: f64) -> Option<Better<usize>> {
+        let rows = classes.count(self.plan, self.clients);
         let mut nets: Vec<(usize, f64)> = self
             .machine
             .data_nets()
@@ -248,7 +246,7 @@ impl Job<'_> {
     }
 
     /// As many clients elsewhere whose routers are used best.
-    fn better_nodes(&self, rate: f64) -> Option<Better<usize>> {
+    fn better_nodes(&self, classes: &Classes, rate: f64) -> Option<Better<usize>> {
         let (size, all) = (self.clients.len(), self.machine.clients.len());
         let mut best: Option<(f64, Vec<usize>)> = None;
         for pieces in PIECES.into_iter().filter(|&pieces| pieces <= size) {
@@ -258,7 +256,8 @@ impl Job<'_> {
                 if chosen.len() < size {
                     continue;
                 }
-                let found = self.efficiency(&self.by_class(&chosen), self.nets);
+                let counts = classes.count(self.plan, &chosen);
+                let found = self.efficiency(&counts, self.nets);
                 // Of equal ones that of fewest pieces, which comes first.
                 if best
                     .as_ref()
@@ -292,8 +291,51 @@ fn pieces_of(all: usize, size: usize, pieces: usize, start: usize) -> Vec<usize>
         let first = start + piece * all / pieces;
         (first..first + length).map(|client| client % all)
     });
-    let chosen: BTreeSet<usize> = each.collect();
-    chosen.into_iter().collect()
+    let mut chosen: Vec<usize> = each.collect();
+    chosen.sort_unstable();
+    chosen.dedup();
+    chosen
+}
+
+/// Rows of a plan by their tables: many clients have few of them.
+struct Classes {
+    /// The class of each row.
+    of_row: Vec<usize>,
+    /// A row of each class.
+    rows: Vec<usize>,
+}
+
+impl Classes {
+    fn new(plan: &Plan) -> Self {
+        let mut known: BTreeMap<&[u16], usize> = BTreeMap::new();
+        let mut classes = Self {
+            of_row: Vec::with_capacity(plan.rows().len()),
+            rows: Vec::new(),
+        };
+        for row in 0..plan.rows().len() {
+            let table = plan.table(row);
+            // Neighbours mostly have one table.
+            let class = match classes.of_row.last() {
+                Some(&last) if plan.table(classes.rows[last]) == table => last,
+                _ => *known.entry(table).or_insert(classes.rows.len()),
+            };
+            if class == classes.rows.len() {
+                classes.rows.push(row);
+            }
+            classes.of_row.push(class);
+        }
+        classes
+    }
+
+    /// How many of these clients each class has, by a row of it.
+    fn count(&self, plan: &Plan, clients: &[usize]) -> Vec<(usize, u64)> {
+        let mut counts = vec![0; self.rows.len()];
+        for &client in clients {
+            counts[self.of_row[plan.row_of(client)]] += 1;
+        }
+        let rows = self.rows.iter().copied();
+        rows.zip(counts).filter(|&(_, count)| count > 0).collect()
+    }
 }
 
 /// A link in words: where it begins and where it leads; its number where the fabric has no coordinates.

@@ -1,5 +1,6 @@
 //! Parts of a machine by the names that people use: numbers, NIDs, blades, cabinets, nets, host lists.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -60,7 +61,7 @@ pub fn failed(machine: &Machine, list: &str) -> Result<Failed, NameError> {
                 .range(numbers)
                 .flat_map(|(_, routers)| routers),
         );
-        failed.clients.extend(names.clients.get(name.as_str()));
+        failed.clients.extend(names.client(&name));
         failed.routers.extend(names.routers_of(&name));
         let is_new = failed.routers.len() + failed.clients.len() > before;
         if !is_new && !names.knows(&name) {
@@ -81,7 +82,9 @@ pub fn clients(machine: &Machine, list: &str) -> Result<Vec<usize>, NameError> {
     let mut found = BTreeSet::new();
     for name in hosts(list)? {
         let by_number = names.clients_of(&numbers(&name));
-        let by_name = names.clients.get(name.as_str()).copied();
+        let is_number =
+            name.starts_with(|c: char| c.is_ascii_digit()) && !numbers(&name).is_empty();
+        let by_name = if is_number { None } else { names.client(&name) };
         let these: BTreeSet<usize> = by_number.chain(by_name).collect();
         if these.is_empty() {
             let is_known = names.knows(&name);
@@ -115,7 +118,8 @@ fn numbers(name: &str) -> Range<u64> {
 /// What has which name.
 struct Names<'m> {
     machine: &'m Machine,
-    clients: BTreeMap<&'m str, usize>,
+    /// Made when the first name is looked up that is no number.
+    clients: OnceCell<BTreeMap<&'m str, usize>>,
     by_number: BTreeMap<u64, Vec<u16>>,
 }
 
@@ -125,13 +129,21 @@ impl<'m> Names<'m> {
         for (index, router) in (0_u16..).zip(&machine.routers) {
             by_number.entry(router.id.into()).or_default().push(index);
         }
-        let clients = machine.clients.iter().enumerate();
-        let clients = clients.filter_map(|(index, c)| Some((c.name.as_deref()?, index)));
         Self {
             machine,
-            clients: clients.collect(),
+            clients: OnceCell::new(),
             by_number,
         }
+    }
+
+    /// The client of this name, by index.
+    fn client(&self, name: &str) -> Option<usize> {
+        let by_name = self.clients.get_or_init(|| {
+            let clients = self.machine.clients.iter().enumerate();
+            let named = clients.filter_map(|(index, c)| Some((c.name.as_deref()?, index)));
+            named.collect()
+        });
+        by_name.get(name).copied()
     }
 
     /// The clients with these numbers, by index.
@@ -173,7 +185,7 @@ impl<'m> Names<'m> {
         let numbers = numbers(name);
         !self.clients_of(&numbers).is_empty()
             || self.by_number.range(numbers).next().is_some()
-            || self.clients.contains_key(name)
+            || self.client(name).is_some()
             || !self.routers_of(name).is_empty()
     }
 }

@@ -208,6 +208,12 @@ impl Plan {
         first.copied().filter(|&router| router != NONE)
     }
 
+    /// The routers of a row for all nets: equal for rows with equal tables.
+    pub(crate) fn table(&self, row: usize) -> &[u16] {
+        let size = self.nets * self.choices;
+        &self.cells[row * size..(row + 1) * size]
+    }
+
     /// Whether the routers of a cell share the client's messages instead of standing in for each
     /// other.
     #[must_use]

@@ -129,7 +129,14 @@ impl NodeName {
 
 impl fmt::Display for NodeName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}n{}", self.blade(), self.node)
+        let Self {
+            column,
+            row,
+            cage,
+            slot,
+            node,
+        } = self;
+        write!(f, "c{column}-{row}c{cage}s{slot}n{node}")
     }
 }
 
