@@ -17,6 +17,9 @@
 //! routes over it with it. A server knows a client by the NID of its first request: when a client's
 //! messages move to a router on another net, its NID changes, and what servers start is lost.
 //!
+//! This is what kernel nodes do. They keep to a gateway that answers pings, even where the server drops what comes
+//! by it: priority counts before health. Finerail's own nodes leave it after some losses.
+//!
 //! Checked are classes, not nodes: nodes of a class do the same, but for rules that name clients. This
 //! reads configurations as they are; it does not know what else is wrong with a running node. Servers
 //! are taken to answer from the NID that they were asked at.
