@@ -8,6 +8,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -74,6 +75,70 @@ fn the_shares_of_a_comparison_give_its_table() {
     let files = shares(directory.path(), &words, 4);
     let whole = run(finerail(words)).expect_code(0);
     assert_eq!(merge(&[], &files).expect_code(0).out, whole.out);
+}
+
+#[test]
+fn the_shares_of_a_placement_are_a_function_of_seed_and_share_and_join_in_any_order() {
+    let directory = TempDir::new().unwrap();
+    let mut blades = "blade,cabinet,kind,node,at\r\n".to_owned();
+    for number in 0..6 * 8 * 4 {
+        let (x, y, z) = (number / 32, number / 4 % 8, number % 4);
+        let node = 10_000 + number;
+        blades += &format!("\"{x}-{y}-{z}\",{x}-{y},service,{node},{x} {y} {z}\r\n");
+    }
+    let sites = directory.path().join("blades.csv");
+    fs::write(&sites, blades).unwrap();
+    let words = [
+        "fgr",
+        "place",
+        "--machine",
+        "synthetic:6x8x4:2x2x1",
+        "--sites",
+        sites.to_str().unwrap(),
+        "--candidates",
+        "60",
+    ];
+    let files = shares(directory.path(), &words, 3);
+    let again = TempDir::new().unwrap();
+    for (file, other) in files.iter().zip(shares(again.path(), &words, 3)) {
+        assert_eq!(fs::read(file).unwrap(), fs::read(other).unwrap(), "{file}");
+    }
+    let different: BTreeSet<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
+    assert_eq!(different.len(), 3, "each share searches by itself");
+    let all = merge(&[], &files).expect_code(0).out;
+    assert!(all.contains("point 1"), "{all}");
+
+    let pair = directory
+        .path()
+        .join("pair.json")
+        .to_str()
+        .unwrap()
+        .to_owned();
+    merge(&["-o", &pair], &[files[2].clone(), files[1].clone()])
+        .expect_code(1)
+        .expect_error("missing shares: 0");
+    assert_eq!(
+        merge(&[], &[pair, files[0].clone()]).expect_code(0).out,
+        all
+    );
+}
+
+#[test]
+fn a_share_is_taken_from_slurm_and_from_kubernetes() {
+    let words = ["sim", "all-faults", "--runs", "8"];
+    let by_hand = run(finerail([&words[..], &["--shard", "1/4"]].concat())).expect_code(0);
+    let of = |share: &str, variables: &[(&str, &str)]| {
+        let mut command = finerail([&words[..], &["--shard", share]].concat());
+        command.envs(variables.iter().copied());
+        run(command).expect_code(0).out
+    };
+    let slurm = [
+        ("SLURM_ARRAY_TASK_ID", "8"),
+        ("SLURM_ARRAY_TASK_MIN", "7"),
+        ("SLURM_ARRAY_TASK_COUNT", "4"),
+    ];
+    assert_eq!(of("auto", &slurm), by_hand.out);
+    assert_eq!(of("auto/4", &[("JOB_COMPLETION_INDEX", "1")]), by_hand.out);
 }
 
 const KEY_BYTES: usize = 128;
