@@ -60,7 +60,7 @@ fn page(machine: &Machine, policy: Policy) -> String {
 /// Chromium with a profile of its own, or `None` with a message.
 fn chromium(directory: &Path, name: &str, width: u32, dark: bool) -> Option<Command> {
     if !Path::new(CHROMIUM).exists() {
-        println!("skipped: no {CHROMIUM}");
+        testkit::absent(format_args!("there is no {CHROMIUM}"));
         return None;
     }
     let profile = directory.join(format!("profile-{name}-{width}-{dark}"));

@@ -1,7 +1,5 @@
 //! Titan's names, coordinates and NIDs, against its own map of 19,200 nodes.
 
-use std::path::PathBuf;
-
 use topology::titan::{NODES, NodeName, grid};
 
 #[test]
@@ -54,17 +52,10 @@ fn what_is_no_name_is_refused() {
 
 #[test]
 fn the_whole_map_agrees_with_the_formulae() {
-    let data = std::env::var_os("FINERAIL_SHARED_DATA").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let Ok(map) = std::fs::read_to_string(data.join("titan/titan.map")) else {
-        let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
-        let required = is("CI", "true") || is("FINERAIL_REQUIRE", "1");
-        assert!(!required, "no titan/titan.map in {}", data.display());
-        println!("skipped: no titan/titan.map in {}", data.display());
+    let Some(path) = testkit::shared_data("titan/titan.map") else {
         return;
     };
+    let map = std::fs::read_to_string(path).unwrap();
     for line in map.lines() {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let node: NodeName = fields[1].parse().unwrap();

@@ -9,7 +9,6 @@
 )]
 
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use fgr::{Machine, MapNode, Role, read_machine, read_map, read_modules, titan};
 use topology::Tie;
@@ -18,25 +17,10 @@ use topology::Tie;
 ///
 /// # Panics
 ///
-/// In CI (`CI=true`, or `FINERAIL_REQUIRE=1`), where the data is always present.
+/// In CI, where the data is always present.
 pub(crate) fn titan_file(name: &str) -> Option<String> {
-    let data = std::env::var_os("FINERAIL_SHARED_DATA").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let text = std::fs::read_to_string(data.join("titan").join(name)).ok();
-    if text.is_none() {
-        let missing = format!("no titan/{name} in {}", data.display());
-        assert!(!is_required(), "{missing}");
-        println!("skipped: {missing}");
-    }
-    text
-}
-
-/// Whether a test that lacks its data fails instead of being skipped.
-fn is_required() -> bool {
-    let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
-    is("CI", "true") || is("FINERAIL_REQUIRE", "1")
+    let path = testkit::shared_data(format!("titan/{name}"))?;
+    Some(std::fs::read_to_string(path).expect("a file that can be read"))
 }
 
 /// The nodes of Titan.
