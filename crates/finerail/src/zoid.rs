@@ -1,5 +1,7 @@
 //! `finerail zoid`: the I/O-node daemon, its figures, and what a dead one left behind.
 
+mod top;
+
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
@@ -39,6 +41,8 @@ pub(crate) struct ZoidArgs {
 enum ZoidCommand {
     /// Run the I/O-node daemon in the foreground; show its figures; remove what a dead one left
     Daemon(Box<DaemonArgs>),
+    /// Show a running daemon's clients, pools and waits, live
+    Top(top::TopArgs),
 }
 
 /// Arguments of `finerail zoid daemon`.
@@ -149,7 +153,10 @@ pub(crate) struct DaemonArgs {
 }
 
 pub(crate) fn run(args: &ZoidArgs) -> anyhow::Result<ExitCode> {
-    let ZoidCommand::Daemon(args) = &args.command;
+    let args = match &args.command {
+        ZoidCommand::Daemon(args) => args,
+        ZoidCommand::Top(args) => return top::run(args),
+    };
     let options = args.options()?;
     if args.stat {
         return stat(&options, args.json);

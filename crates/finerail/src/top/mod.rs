@@ -73,7 +73,7 @@ const INTERVAL_MIN: f64 = 0.2;
 /// The longest: a day.
 const INTERVAL_MAX: f64 = 86_400.0;
 
-fn interval(text: &str) -> Result<Duration, String> {
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "no number".to_owned())?;
     if (INTERVAL_MIN..=INTERVAL_MAX).contains(&seconds) {
         Ok(Duration::from_secs_f64(seconds))
