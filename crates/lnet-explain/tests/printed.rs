@@ -9,8 +9,8 @@
 )]
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::fs;
+use std::path::PathBuf;
 
 use lnet_explain::{Question, Settings, Source, explain, import};
 use lnet_policy::Profile;
@@ -20,14 +20,7 @@ const SECTIONS: [&str; 6] = ["net:", "peer:", "route:", "routing:", "global:", "
 
 /// Where the outputs are; `None`, with a message, where they are not.
 fn outputs() -> Option<PathBuf> {
-    let given = env::var_os("FINERAIL_SHARED_DATA").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let directory = given.unwrap_or(beside).join("lnetctl");
-    if !directory.is_dir() {
-        println!("skipped: {} is missing", directory.display());
-        return None;
-    }
-    Some(directory)
+    testkit::shared_data("lnetctl")
 }
 
 /// The YAML in a file, by the node that printed it. An output ends where a line begins that belongs to

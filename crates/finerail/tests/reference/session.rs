@@ -1,7 +1,6 @@
 //! Reading a session, and what is compared of it.
 
 use std::fs;
-use std::path::PathBuf;
 
 use crate::repeat::repeated;
 
@@ -57,14 +56,8 @@ pub(crate) struct Part {
 
 /// The parts of a file; `None`, with a message, where it is not at hand.
 pub(crate) fn parts(file: &str) -> Option<Vec<Part>> {
-    let data = std::env::var_os("FINERAIL_SHARED_DATA").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
-        PathBuf::from,
-    );
-    let Ok(text) = fs::read_to_string(data.join("lnetctl").join(file)) else {
-        eprintln!("skipped: no sessions of kernel nodes in {}", data.display());
-        return None;
-    };
+    let path = testkit::shared_data(format!("lnetctl/{file}"))?;
+    let text = fs::read_to_string(path).unwrap();
     let parts = format!("\n{text}");
     Some(parts.split("\n### ").skip(1).filter_map(part).collect())
 }

@@ -6,22 +6,15 @@ pub(crate) mod capture;
 pub(crate) mod talk;
 pub(crate) mod tshark;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lnet_capture::{Direction, LNET_PORT, Summary, decode_capture};
 
 /// The captures of kernel nodes, or `None` with a message where they are absent.
 pub(crate) fn shared_captures() -> Option<Vec<PathBuf>> {
-    let root = std::env::var_os("FINERAIL_SHARED_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let directory = root.join("captures");
-    let Ok(entries) = std::fs::read_dir(&directory) else {
-        eprintln!("skipped: no captures in {}", directory.display());
-        return None;
-    };
-    let mut captures: Vec<_> = entries
+    let directory = testkit::shared_data("captures")?;
+    let mut captures: Vec<_> = std::fs::read_dir(&directory)
+        .expect("a directory that can be read")
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .filter(|path| {
             path.extension()

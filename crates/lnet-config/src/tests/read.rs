@@ -1,7 +1,5 @@
 //! What documents mean.
 
-use std::path::PathBuf;
-
 use crate::{Buffers, Config, Globals, LndTunables, NiConfig, RouteConfig, Tunables, parse};
 
 fn config(source: &str) -> Config {
@@ -231,15 +229,8 @@ fn all_indentations_and_line_ends_are_read() {
 
 /// The outputs of kernel nodes, where they are at hand.
 fn outputs(file: &str) -> Option<String> {
-    let data = std::env::var_os("FINERAIL_SHARED_DATA").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
-        PathBuf::from,
-    );
-    let text = std::fs::read_to_string(data.join("lnetctl").join(file)).ok();
-    if text.is_none() {
-        eprintln!("skipped: no outputs of kernel nodes in {}", data.display());
-    }
-    text
+    let path = testkit::shared_data(format!("lnetctl/{file}"))?;
+    Some(std::fs::read_to_string(path).unwrap())
 }
 
 /// What `command` printed, each time it was run.

@@ -1,7 +1,5 @@
 //! Everything that kernel nodes printed is read, and printed again with the same bytes.
 
-use std::path::PathBuf;
-
 use crate::{DIFFERENCES, Reading, read};
 
 /// The files of outputs.
@@ -44,15 +42,8 @@ const KEYS: [&str; 19] = [
 
 /// The outputs of kernel nodes, where they are at hand.
 pub(super) fn outputs(file: &str) -> Option<String> {
-    let data = std::env::var_os("FINERAIL_SHARED_DATA").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
-        PathBuf::from,
-    );
-    let text = std::fs::read_to_string(data.join("lnetctl").join(file)).ok();
-    if text.is_none() {
-        eprintln!("skipped: no outputs of kernel nodes in {}", data.display());
-    }
-    text
+    let path = testkit::shared_data(format!("lnetctl/{file}"))?;
+    Some(std::fs::read_to_string(path).unwrap())
 }
 
 /// A document in a file of outputs.

@@ -15,7 +15,6 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
 
 use lnet_capture::{Kind, LNET_PORT, decode_capture};
 use lnet_types::Nid;
@@ -61,14 +60,8 @@ pub(crate) struct Captured {
 
 /// The named capture of kernel nodes, or `None` with a message where it is absent.
 pub(crate) fn shared_capture(name: &str) -> Option<Vec<u8>> {
-    let root = std::env::var_os("FINERAIL_SHARED_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        Into::into,
-    );
-    let path = root.join("captures").join(name);
-    std::fs::read(&path)
-        .inspect_err(|error| eprintln!("skipped: {}: {error}", path.display()))
-        .ok()
+    let path = testkit::shared_data(format!("captures/{name}"))?;
+    Some(std::fs::read(path).expect("a capture that can be read"))
 }
 
 /// The messages of a capture, divided into lives: a node that restarts begins a new one for both.

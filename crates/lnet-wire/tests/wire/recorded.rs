@@ -1,7 +1,7 @@
 //! Traffic of kernel nodes, message by message, from the listings beside the reference captures:
 //! every handshake, frame header, LNet header and ping info decodes, and encodes to the same bytes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lnet_wire::{
     ByteOrder, Connreq, FrameType, Header, HeaderForm, Hello, KsockHeader, LNET_PORTAL, PingInfo,
@@ -16,17 +16,7 @@ struct Message {
 
 /// The reference data, or `None` with a message where this machine has none.
 fn captures() -> Option<PathBuf> {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let data = std::env::var_os("FINERAIL_SHARED_DATA").map_or(default, PathBuf::from);
-    let captures = data.join("captures");
-    if captures.is_dir() {
-        return Some(captures);
-    }
-    eprintln!(
-        "skipped: no {} (set FINERAIL_SHARED_DATA)",
-        captures.display()
-    );
-    None
+    testkit::shared_data("captures")
 }
 
 fn messages(listing: &str) -> Vec<Message> {
