@@ -26,8 +26,8 @@ use crate::service::raise_on_signals;
 /// Arguments of `finerail zoid top`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Rates are those between two looks, so that --once takes as long as --interval. The slowest client is the one
-with the least payload a second among those that move any. q ends the live view.
+Rates are those between two looks, so that --once takes as long as --interval. The slowest
+client is the one with the least payload a second among those that move any. q ends the live view.
 
 Examples
   finerail zoid top
