@@ -77,6 +77,8 @@ pub struct PeerView {
     pub configured: bool,
     /// It is the gateway of a route.
     pub gateway: bool,
+    /// Messages in a row that were not answered through it, as a gateway.
+    pub silent: u32,
     /// Its interfaces, primary first.
     pub nis: Vec<PeerNiView>,
 }
@@ -246,6 +248,7 @@ impl Core {
             multi_rail: peer.multi_rail,
             configured: peer.configured,
             gateway: peer.routes > 0,
+            silent: peer.silent,
             nis: nis.map(|peer_ni| self.peer_ni_view(peer_ni)).collect(),
         }
     }
@@ -260,6 +263,7 @@ impl Core {
             multi_rail: false,
             configured: false,
             gateway: false,
+            silent: 0,
             nis: vec![self.peer_ni_view(peer_ni)],
         })
     }

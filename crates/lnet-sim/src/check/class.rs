@@ -6,7 +6,7 @@
 //! ```text
 //!  direct   net (peer's health, --dst NET, own health, --src NET) ▶ our NI (health, --src NID)
 //!           ▶ peer's NI (health, --dst NID, pair)
-//!  routed   peer's net and NI behind the gateway ▶ gateway (--rte, priority, hops, health) ▶ its NI ▶ our NI
+//!  routed   peer's net and NI behind the gateway ▶ gateway (not silent, --rte, priority, hops, health) ▶ its NI ▶ our NI
 //! ```
 //!
 //! This follows lnet-selection (sections 2.5, 2.6, 4.3 and 4.4) and shares no code with selection or with what
@@ -20,6 +20,9 @@ use lnet_types::{Net, Nid};
 
 /// The value of no priority and of no rank: worse than any.
 const NONE: u32 = u32::MAX;
+
+/// Messages in a row whose answers do not come, after which another gateway is taken, except in the `lustre` profile.
+const SILENT: u32 = 3;
 
 /// The paths of the best class: our interface, where that is settled, and the next hop.
 #[derive(Clone, Debug, Default)]
@@ -160,6 +163,7 @@ impl Node<'_> {
                 .max()
                 .unwrap_or(0);
             (
+                peer.silent >= SILENT && self.profile == Profile::Design,
                 !preferred.contains(&peer.primary),
                 way.route.priority,
                 way.route.hops.unwrap_or(1),
