@@ -85,9 +85,13 @@ fn a_core_that_reads_its_rules_in_another_order_is_found() {
     assert!(parts(&shrunk.plan) <= 4);
 }
 
+/// Seeds in which a checker was wrong: it did not know that a gateway is left when answers do not come through it, and
+/// it always looked while some check of a gateway was under way.
+const FALSE_ALARMS: [u64; 2] = [102, 27_640];
+
 #[test]
 fn without_a_defect_the_same_seeds_pass() {
-    for seed in 1..=30 {
+    for seed in (1..=30).chain(FALSE_ALARMS) {
         let plan = Rc::new(draw(&Limits::default(), seed));
         assert_eq!(
             Sim::run(plan, Options::default()).violation,

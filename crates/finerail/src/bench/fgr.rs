@@ -266,23 +266,16 @@ fn blades(machine: &Machine) -> Vec<Site> {
     homes.filter_map(site).collect()
 }
 
-/// A torus of the size of Fugaku's, in which units of twelve are one dimension, with 108 modules.
+/// A torus with as many nodes as Fugaku, whose units of twelve lie along the last dimension, with 108 modules.
 fn torus_of_fugaku() -> anyhow::Result<Machine> {
     let dimension = |name: &str, size, cost| Dimension {
         name: name.to_owned(),
         size,
-        wrap: size > 2,
+        wrap: true,
         cost,
         capacity: vec![6.8],
     };
-    let sizes = [
-        ("x", 24, 2),
-        ("y", 24, 3),
-        ("z", 23, 1),
-        ("a", 2, 1),
-        ("b", 3, 1),
-        ("c", 2, 1),
-    ];
+    let sizes = [("x", 24, 2), ("y", 24, 3), ("z", 23 * 12, 1)];
     let grid = Grid::new(sizes.map(|(n, s, c)| dimension(n, s, c)).to_vec())?;
     let size = Synthetic {
         groups: 9,
@@ -383,5 +376,17 @@ impl Report {
             );
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_torus_has_as_many_nodes_as_fugaku_and_108_modules() {
+        let machine = torus_of_fugaku().unwrap();
+        assert_eq!(machine.clients.len(), 158_976);
+        assert_eq!(machine.modules.len(), 108);
     }
 }

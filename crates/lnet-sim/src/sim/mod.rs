@@ -46,6 +46,13 @@ use crate::trace::Trace;
 
 pub(crate) use self::wire::operation_of;
 
+/// Looks before a node counts as restless. The checks of gateways keep step with the ordinary looks: there may be one
+/// under way at each of these.
+const LAST_LOOKS: u32 = 3;
+
+/// The time between them, in nanoseconds: no fraction of a second that anything else happens in.
+const LAST_LOOKS_PAUSE: u64 = 7_000_000;
+
 /// How to run a plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -113,6 +120,8 @@ pub struct Sim {
     operations_left: usize,
     /// When the last fault was over.
     calm_since: u64,
+    /// Looks at nodes that should have come to rest by now.
+    last_looks: u32,
     checker: Checker,
     tally: Tally,
     trace: Trace,
@@ -148,6 +157,7 @@ impl Sim {
             faults_left: plan.faults.len(),
             operations_left: plan.operations.len(),
             calm_since: 0,
+            last_looks: 0,
             checker: Checker::new(&plan),
             tally: Tally::new(&plan),
             trace: Trace::new(options.trace),
@@ -371,7 +381,10 @@ impl Sim {
             return false;
         }
         // Resting nodes are asked often, so that a recovery's time is known well enough.
-        let interval = self.look_interval();
+        let interval = match self.last_looks {
+            0 => self.look_interval(),
+            _ => LAST_LOOKS_PAUSE,
+        };
         self.heap.plan(self.now + interval, Happening::Look);
         true
     }
@@ -397,6 +410,10 @@ impl Sim {
             return true;
         }
         if self.now < self.calm_since + self.patience() {
+            return false;
+        }
+        if unrest.is_some() && self.last_looks < LAST_LOOKS {
+            self.last_looks += 1;
             return false;
         }
         if let Some((name, what)) = unrest {
