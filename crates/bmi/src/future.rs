@@ -31,10 +31,10 @@ use crate::test::Unexpected;
 
 /// A thread that tests one context, and tells those who wait.
 ///
-/// With the zoid method set [`Options::pipelined`], or posts wait in the daemon before there is anything to
-/// await; and leave `single_thread` off.
+/// Unexpected messages are told only while `CheckUnexpected` is on, which is the default.
 ///
-/// [`Options::pipelined`]: https://docs.rs/zoid
+/// With the zoid method, set its option `pipelined` and leave `single_thread` off: otherwise a post waits in the
+/// daemon before there is anything to await.
 pub struct Driver {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,

@@ -95,7 +95,9 @@ fn balanced_slots(
         extra: clients % count,
     };
     // The capacities add up to the number of clients, so there is a solution.
-    hand_out(context, &solve_near(&problem, rents).unwrap_or_default())
+    let pieces = solve_near(&problem, rents);
+    debug_assert!(pieces.is_some(), "no way to share clients equally");
+    hand_out(context, &pieces.unwrap_or_default())
 }
 
 fn check_size(places: usize, routers: usize, policy: Policy) -> Result<(), PlanError> {
@@ -173,7 +175,9 @@ fn spread_slots(context: &Context<'_>, net: usize, block: u32, efficiency: u32) 
         };
         // All limits together are at least the block, so there is a solution. Each client is one
         // unit, so that it has one piece.
-        let pieces = solve(&problem).unwrap_or_default();
+        let pieces = solve(&problem);
+        debug_assert!(pieces.is_some(), "no way to share a block");
+        let pieces = pieces.unwrap_or_default();
         slots.extend(pieces.iter().map(|piece| piece.sink as u16));
     }
     slots

@@ -138,7 +138,9 @@ impl Line<'_> {
             extra: 0,
         };
         // All caps together are at least the line, so there is a solution.
-        let pieces = solve(&problem).unwrap_or_default();
+        let pieces = solve(&problem);
+        debug_assert!(pieces.is_some(), "no way to share a line");
+        let pieces = pieces.unwrap_or_default();
         // Each run is one unit, so that it has one piece.
         pieces
             .iter()

@@ -78,7 +78,7 @@ Examples
   finerail bench lnet --only round-trip --rounds 50
 ")]
 struct LnetArgs {
-    /// A look of some twenty seconds instead of a measurement of minutes
+    /// A look of half a minute instead of a measurement of minutes
     #[arg(long)]
     short: bool,
     /// Print JSON with every round's figures, one document

@@ -69,9 +69,10 @@ impl Bystander {
         let node = BYSTANDER.start(port, congestion, Progress::Thread)?;
         let pings = || pings(&node, length);
         let alone = Percentiles::of(&pings()?);
-        let _blaster = peer(Role::Blaster, placement.initiator_cpu)?;
+        let mut blaster = peer(Role::Blaster, placement.initiator_cpu)?;
         thread::sleep(WARM_UP);
         let beside = Percentiles::of(&pings()?);
+        blaster.check_alive()?;
         node.shutdown(Duration::ZERO);
         Ok(Self {
             met: beside.p999 <= TARGET_MS,

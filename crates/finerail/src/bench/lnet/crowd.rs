@@ -1,11 +1,12 @@
 //! What peers cost that are connected and say nothing.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use lnet_types::Nid;
 use lnet_wire::{Connreq, Ctype, Hello, HelloVersion};
 use serde::Serialize;
@@ -89,6 +90,11 @@ impl Crowd {
         let cpu = used.as_secs_f64() / begin.elapsed().as_secs_f64();
         let kib_per_peer = resident(&node)?.saturating_sub(before) as f64 / 1024.0 / peers as f64;
         crowd.check_alive()?;
+        let open = descriptors(&node)?;
+        ensure!(
+            open > peers,
+            "the node has {open} descriptors left for {peers} connected peers"
+        );
         Ok(Self {
             peers,
             cpu,
@@ -107,6 +113,13 @@ impl Crowd {
             CPU_TARGET * 100.0
         )
     }
+}
+
+/// How many files and sockets a peer's process has open.
+fn descriptors(peer: &Peer) -> anyhow::Result<usize> {
+    let path = format!("/proc/{}/fd", peer.pid());
+    let open = fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?;
+    Ok(open.count())
 }
 
 /// Joins the node at the port as so many peers, and keeps them connected until the process ends.
