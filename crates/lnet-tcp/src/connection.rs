@@ -49,6 +49,8 @@ pub(crate) struct Connection<S> {
     pub(crate) tx: Transmitter,
     /// The peer has closed its side, as readiness told; reads go on to the end of the stream.
     pub(crate) peer_closed: bool,
+    /// Only to be read any more: the peer has closed another connection.
+    pub(crate) parting: bool,
     /// Reading waits until acknowledgements are written.
     pub(crate) choked: bool,
     /// In the list of connections to be written.
@@ -94,6 +96,7 @@ impl<S: Stream> Connection<S> {
             rx: Receiver::new(terms.version, terms.order, is_small),
             tx: Transmitter::default(),
             peer_closed: false,
+            parting: false,
             choked: false,
             in_writes: false,
             in_reads: false,
@@ -135,7 +138,7 @@ impl<S: Stream> Connection<S> {
 
     /// A write may begin, and there is something to write.
     pub(crate) fn may_write(&self) -> bool {
-        self.writable && !self.tx.is_lent() && !self.tx.is_empty()
+        self.writable && !self.parting && !self.tx.is_lent() && !self.tx.is_empty()
     }
 
     /// The next read.

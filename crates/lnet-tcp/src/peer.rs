@@ -26,6 +26,10 @@ pub(crate) struct Peer {
     pub(crate) address: Option<SocketAddr>,
     /// Slots of its connections.
     pub(crate) links: SmallVec<[usize; 3]>,
+    /// Slots of connections that are only read, to their end: the peer has closed another one.
+    pub(crate) parting: SmallVec<[usize; 3]>,
+    /// When those are closed, whatever is still to come.
+    pub(crate) parting_until: Time,
     /// That of its open connections.
     pub(crate) incarnation: u64,
     pub(crate) dialler: Dialler,
@@ -60,6 +64,8 @@ impl Peer {
             key,
             address,
             links: SmallVec::new(),
+            parting: SmallVec::new(),
+            parting_until: NEVER,
             incarnation: 0,
             dialler: Dialler::default(),
             dial_slot: None,
@@ -115,6 +121,7 @@ impl Peer {
     /// True when nothing would be lost by forgetting this peer.
     pub(crate) fn is_forgettable(&self, now: Time) -> bool {
         self.links.is_empty()
+            && self.parting.is_empty()
             && self.waiting.is_empty()
             && !self.dialler.is_active()
             && self.dialler.forget_at().is_none_or(|time| time <= now)
@@ -126,9 +133,16 @@ impl Peer {
         let forget_at = self.dialler.forget_at().filter(|_| idle);
         let check_at = Some(self.check_at).filter(|_| !self.links.is_empty());
         let waiting_until = Some(self.waiting_until).filter(|_| !self.waiting.is_empty());
-        [self.dialler.next_due(), forget_at, check_at, waiting_until]
-            .into_iter()
-            .flatten()
-            .min()
+        let parting_until = Some(self.parting_until).filter(|_| !self.parting.is_empty());
+        [
+            self.dialler.next_due(),
+            forget_at,
+            check_at,
+            waiting_until,
+            parting_until,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 }

@@ -573,6 +573,59 @@ fn what_came_before_the_end_is_delivered_before_the_close() {
     assert_eq!(results, [Ok(()), Ok(())]);
 }
 
+/// A control and a bulk connection of one peer; a message is half written on the latter, and the former is
+/// closed.
+fn half_parted(node: &mut Node) -> (Raw, Vec<u8>) {
+    let one = control(node);
+    let bulk = hello(node.nid, Ctype::BULK_OUT);
+    let mut other = Raw::establish(node, &bulk);
+    let payload = pattern(100_000);
+    let bytes = frame(0, &put(node.nid, node.nid, payload.len()), &payload);
+    let (first, second) = bytes.split_at(50_000);
+    other.write(first);
+    until(node, |node| (node.upper.headers.len() == 1).then_some(()));
+    drop(one);
+    until(node, |node| {
+        (node.lnd.stats().closed.of(CloseReason::Eof) == 1).then_some(())
+    });
+    (other, second.to_vec())
+}
+
+#[test]
+fn what_a_peer_sent_before_it_ended_arrives_although_another_connection_ended_first() {
+    let mut node = Node::new(config());
+    let (mut other, rest) = half_parted(&mut node);
+    assert_eq!(
+        node.upper.changes.last().map(|change| change.1),
+        Some(false)
+    );
+    other.write(&rest);
+    drop(other);
+    until(&mut node, |node| (node.open() == 0).then_some(()));
+    let [(rx, result)] = node.upper.received[..] else {
+        panic!("{:?}", node.upper.received);
+    };
+    assert_eq!(result, Ok(()));
+    assert!(node.upper.landed(rx) == pattern(100_000));
+    let closed = &node.lnd.stats().closed;
+    assert_eq!(closed.of(CloseReason::Sibling), 1);
+}
+
+#[test]
+fn a_connection_whose_sibling_ended_is_closed_after_a_while() {
+    let mut node = Node::new(config());
+    let (mut other, _) = half_parted(&mut node);
+    node.pass(Duration::from_millis(1900));
+    assert_eq!((node.open(), node.upper.received.len()), (1, 0));
+    node.pass(Duration::from_millis(600));
+    assert_eq!(node.open(), 0);
+    other.expect_close(&mut node);
+    let results: Vec<_> = node.upper.received.iter().map(|it| it.1).collect();
+    assert_eq!(results, [Err(Failure::RemoteDropped)]);
+    let downs = node.upper.changes.iter().filter(|change| !change.1).count();
+    assert_eq!(downs, 1);
+}
+
 #[test]
 fn an_end_that_comes_with_the_handshake_is_seen() {
     let mut node = Node::new(config());

@@ -12,7 +12,7 @@ use lnet_wire::{Ctype, HelloVersion, KsockHeader};
 use super::{Slot, Socklnd};
 use crate::job::Above;
 use crate::network::Network;
-use crate::stats::{DialFailure, Refusal, Unsent};
+use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
 
 /// The peer of a timer is looked after at most this often, so that no mistake can make a busy loop.
 const PEER_STEP: Duration = Duration::from_millis(1);
@@ -94,6 +94,13 @@ impl<N: Network> Socklnd<N> {
 
     fn tend(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         self.expire_waiting(peer, now, upper);
+        if self
+            .peers
+            .get(peer)
+            .is_some_and(|it| it.parting_until <= now)
+        {
+            self.close_parting(peer, CloseReason::Eof, now, upper);
+        }
         if self
             .peers
             .get(peer)

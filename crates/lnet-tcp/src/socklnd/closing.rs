@@ -1,6 +1,12 @@
 //! Closing: a connection with its siblings, a peer, an interface, everything (sections 2.10, 3.8).
 //!
 //! Whatever waited on what is closed is reported before the call returns, each message once.
+//!
+//! A peer that ends closes its connections one after the other, and the end of one may be seen before what
+//! the others still bring. So where kernels close the siblings at once, here they are read to their own end,
+//! for [`PARTING`] at most; nothing is sent on them any more.
+
+use std::time::Duration;
 
 use lnd::{Failure, NiId};
 use lnet_types::Time;
@@ -14,6 +20,10 @@ use crate::job::Above;
 use crate::network::Network;
 use crate::peer::Peer;
 use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
+
+/// How long connections are read whose sibling has come to its end. What a peer has written before is on its way
+/// for no longer, unless the network loses much of it.
+const PARTING: Duration = Duration::from_secs(2);
 
 /// What a close means for the messages that waited (section 3.8).
 fn flushed(reason: CloseReason) -> Failure {
@@ -45,7 +55,7 @@ fn being_written(reason: CloseReason) -> Failure {
 
 impl<N: Network> Socklnd<N> {
     /// Closes a connection, and every other one of the same peer to the same address: kernels expect
-    /// them to go together.
+    /// them to go together. After a clean end the others are read to theirs first.
     pub(super) fn close(
         &mut self,
         slot: usize,
@@ -58,6 +68,11 @@ impl<N: Network> Socklnd<N> {
         };
         let peer = connection.terms.peer;
         let address = connection.terms.remote.ip();
+        if connection.parting {
+            self.close_one(slot, CloseReason::Sibling, reason, now, upper);
+            self.forget_if_idle(peer, now);
+            return;
+        }
         self.log_close(slot, reason, now);
         self.close_one(slot, reason, reason, now, upper);
         let links = self
@@ -67,11 +82,56 @@ impl<N: Network> Socklnd<N> {
             .unwrap_or_default();
         for sibling in links {
             let is_sibling = |it: &Connection<N::Stream>| it.terms.remote.ip() == address;
-            if self.connection(sibling).is_some_and(is_sibling) {
+            if !self.connection(sibling).is_some_and(is_sibling) {
+                continue;
+            }
+            if reason == CloseReason::Eof {
+                self.part(sibling, now, upper);
+            } else {
                 self.close_one(sibling, CloseReason::Sibling, reason, now, upper);
             }
         }
         self.after_close(peer, now, upper);
+    }
+
+    /// From now on the connection is only read: its peer has closed a sibling.
+    fn part(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
+        let Self {
+            slots,
+            peers,
+            stats,
+            ..
+        } = self;
+        let Some(Slot::Connection(connection)) = slots.get_mut(slot) else {
+            return;
+        };
+        let Some(peer) = peers.get_mut(connection.terms.peer) else {
+            return;
+        };
+        connection.parting = true;
+        peer.links.retain(|link| *link != slot);
+        peer.parting.push(slot);
+        peer.parting_until = now + PARTING;
+        for gone in connection.tx.drain() {
+            settle(peer, gone.cost);
+            stats.unsent.add(Unsent::Closed);
+            upper.sent(gone.tx, Err(flushed(CloseReason::Eof)), now);
+        }
+        self.want_read(slot);
+    }
+
+    /// Closes the connections of a peer that are only read.
+    pub(super) fn close_parting(
+        &mut self,
+        peer: usize,
+        cause: CloseReason,
+        now: Time,
+        upper: &mut impl Above,
+    ) {
+        let parting = self.peers.get(peer).map(|it| it.parting.clone());
+        for slot in parting.unwrap_or_default() {
+            self.close_one(slot, CloseReason::Sibling, cause, now, upper);
+        }
     }
 
     /// Closes all connections of a peer.
@@ -87,6 +147,7 @@ impl<N: Network> Socklnd<N> {
             .get(peer)
             .map(|it| it.links.clone())
             .unwrap_or_default();
+        self.close_parting(peer, reason, now, upper);
         for slot in links {
             self.close_one(slot, reason, reason, now, upper);
         }
@@ -119,6 +180,7 @@ impl<N: Network> Socklnd<N> {
             return;
         };
         peer.links.retain(|link| *link != slot);
+        peer.parting.retain(|link| *link != slot);
         let why = if cause == CloseReason::Shutdown {
             Unsent::Shutdown
         } else {
@@ -198,6 +260,7 @@ impl<N: Network> Socklnd<N> {
             self.end_handshake(slot, Refusal::Shutdown, DialFailure::Shutdown, now, upper);
         }
         self.fail_waiting(peer, (Unsent::Shutdown, Failure::LocalError), now, upper);
+        self.close_parting(peer, CloseReason::Shutdown, now, upper);
         if connected {
             self.close_peer(peer, CloseReason::Shutdown, now, upper);
         }

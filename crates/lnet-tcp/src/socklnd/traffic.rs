@@ -269,7 +269,7 @@ impl<N: Network> Socklnd<N> {
             Work::Write { mut pieces, .. } => {
                 pieces.clear();
                 self.spare_pieces = pieces;
-                if is_open {
+                if is_open && !self.is_parting(job.slot) {
                     self.finish_write(job.slot, job.outcome, now, upper);
                 }
             }
@@ -287,6 +287,12 @@ impl<N: Network> Socklnd<N> {
             }
             Work::Read(_) => {}
         }
+    }
+
+    /// True when what waited on the connection was reported, although it is still read.
+    fn is_parting(&self, slot: usize) -> bool {
+        self.connection(slot)
+            .is_some_and(|connection| connection.parting)
     }
 
     /// Takes note of how processing ended; `None` when the connection was closed.
