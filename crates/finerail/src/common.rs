@@ -191,6 +191,24 @@ impl TransportArgs {
     }
 }
 
+/// What a node that serves others may use of the machine.
+#[derive(clap::Args, Clone)]
+pub(crate) struct IoArgs {
+    /// Threads that move bytes; a router of several fast links carries more with one for each of these
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    io_threads: u16,
+}
+
+impl IoArgs {
+    /// These options with what the arguments say.
+    pub(crate) fn on(&self, options: NodeOptions) -> NodeOptions {
+        NodeOptions {
+            io_threads: self.io_threads,
+            ..options
+        }
+    }
+}
+
 /// Where a node is controlled.
 #[derive(clap::Args, Clone)]
 pub(crate) struct ControlArgs {

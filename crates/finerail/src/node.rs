@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use lnet_node::Node;
 
-use crate::common::{ConfigArgs, ControlArgs, MetricsArgs, StatsArgs, TransportArgs, reload};
+use crate::common::{
+    ConfigArgs, ControlArgs, IoArgs, MetricsArgs, StatsArgs, TransportArgs, reload,
+};
 use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
 /// Arguments of `finerail node`.
@@ -32,6 +34,8 @@ pub(crate) struct NodeArgs {
     #[command(flatten)]
     transport: TransportArgs,
     #[command(flatten)]
+    io: IoArgs,
+    #[command(flatten)]
     control: ControlArgs,
     #[command(flatten)]
     metrics: MetricsArgs,
@@ -43,7 +47,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     let config = args.config.read()?;
     raise_descriptor_limit();
     let signals = StopSignals::register()?;
-    let node = Node::start(&config, args.transport.options())
+    let node = Node::start(&config, args.io.on(args.transport.options()))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let control = args.control.open(&node)?;
     let metrics = args.metrics.open(&node)?;

@@ -40,6 +40,7 @@ mod node;
 mod options;
 mod ping;
 mod queue;
+mod rest;
 mod rules;
 mod serving;
 mod setup;

@@ -26,6 +26,7 @@ use crate::engine::Engine;
 use crate::fair::Fair;
 use crate::options::{NodeOptions, Progress};
 use crate::queue::{EventQueue, QueueState};
+use crate::rest::Rest;
 use crate::setup::{self, StartError};
 use crate::stats::NodeStats;
 
@@ -37,7 +38,7 @@ use crate::stats::NodeStats;
 #[derive(Clone)]
 pub struct Node {
     pub(crate) shared: Arc<Shared>,
-    thread: Arc<DriverThread>,
+    threads: Arc<Threads>,
 }
 
 /// Which messages a descriptor takes (a match entry).
@@ -105,6 +106,8 @@ pub(crate) struct Shared {
     deferred: AtomicU32,
     /// Events taken since the last turn, where callers drive.
     taken: AtomicU32,
+    /// Where I/O threads beside the driver are when there is nothing to move.
+    rest: Rest,
     /// Callers that wait while another one drives.
     followers: AtomicU32,
     /// When the driver stops at the latest, in nanoseconds, or [`RUNNING`].
@@ -122,10 +125,11 @@ pub(crate) struct Driver {
     staging: Staging,
 }
 
-/// Ends the driver thread when the last handle goes.
-struct DriverThread {
+/// The threads of a node: the driver and the I/O threads beside it. They end when the last handle goes.
+struct Threads {
     shared: Arc<Shared>,
-    handle: Mutex<Option<JoinHandle<()>>>,
+    /// The driver first.
+    handles: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// The tokens of the waker and of the news of links; the LND's begin behind them.
@@ -180,15 +184,16 @@ impl Node {
             alarm: Alarm::new(),
             deferred: AtomicU32::new(0),
             taken: AtomicU32::new(0),
+            rest: Rest::new(),
             followers: AtomicU32::new(0),
             stop_at: AtomicU64::new(RUNNING),
             changing: Mutex::new(()),
             longest_hold: AtomicU64::new(0),
         });
-        let thread = DriverThread::start(&shared, options.progress)?;
+        let threads = Threads::start(&shared, &options)?;
         Ok(Self {
             shared,
-            thread: Arc::new(thread),
+            threads: Arc::new(threads),
         })
     }
 
@@ -396,7 +401,7 @@ impl Node {
     /// something new are refused from now on.
     pub fn shutdown(&self, grace: Duration) -> ShutdownReport {
         self.shared.stop_within(grace);
-        self.thread.join();
+        self.threads.join();
         if self.shared.is_driven_by_callers() {
             self.shared.run_until_stopped();
         }
@@ -520,7 +525,11 @@ impl Shared {
                 let more = engine.stack.decide(now) || more || engine.stack.lnd.has_work();
                 return (engine, more);
             };
+            let is_last = !engine.stack.lnd.has_work();
             drop(engine);
+            if !is_last {
+                self.rest.offer();
+            }
             job.run(staging);
             engine = self.engine();
             let now = engine.now();
@@ -529,6 +538,22 @@ impl Shared {
         let now = engine.now();
         engine.stack.decide(now);
         (engine, true)
+    }
+
+    /// The life of an I/O thread beside the driver.
+    fn move_until_ended(&self) {
+        let mut staging = Staging::default();
+        loop {
+            let (engine, more) = self.move_bytes(self.engine(), &mut staging);
+            let must_wake = self.alarm.is_too_late(false, engine.stack.next_deadline());
+            drop(engine);
+            if must_wake {
+                self.wake();
+            }
+            if !self.rest.rest(more) {
+                return;
+            }
+        }
     }
 
     /// Lets a thread that waits for the engine have it in between.
@@ -649,36 +674,49 @@ impl Shared {
     }
 }
 
-impl DriverThread {
-    fn start(shared: &Arc<Shared>, progress: Progress) -> Result<Self, StartError> {
-        let handle = match progress {
-            Progress::Caller => None,
-            Progress::Thread => {
-                let looping = Arc::clone(shared);
-                let thread = std::thread::Builder::new()
-                    .name("lnet".into())
-                    .spawn(move || looping.run_until_stopped());
-                Some(thread.map_err(StartError::EventLoop)?)
-            }
-        };
-        Ok(Self {
+impl Threads {
+    fn start(shared: &Arc<Shared>, options: &NodeOptions) -> Result<Self, StartError> {
+        let threads = Self {
             shared: Arc::clone(shared),
-            handle: Mutex::new(handle),
-        })
+            handles: Mutex::default(),
+        };
+        if options.progress == Progress::Thread {
+            threads.spawn("lnet", Shared::run_until_stopped)?;
+            for _ in 1..options.io_threads {
+                threads.spawn("lnet-io", Shared::move_until_ended)?;
+            }
+        }
+        Ok(threads)
     }
 
-    /// Waits for the thread's end; of several callers, all do.
+    fn spawn(&self, name: &str, body: fn(&Shared)) -> Result<(), StartError> {
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new()
+            .name(name.into())
+            .spawn(move || body(&shared));
+        let handle = thread.map_err(StartError::EventLoop)?;
+        self.handles().push(handle);
+        Ok(())
+    }
+
+    fn handles(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the driver's end, and ends the others; of several callers, all wait.
     fn join(&self) {
-        let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(handle) = handle.take()
-            && handle.join().is_err()
-        {
-            warn!("the node's thread ended by a panic");
+        let mut handles = self.handles();
+        for handle in handles.drain(..) {
+            if handle.join().is_err() {
+                warn!("a thread of the node ended by a panic");
+            }
+            // That was the driver, which has finished what was to be finished, or another one.
+            self.shared.rest.end();
         }
     }
 }
 
-impl Drop for DriverThread {
+impl Drop for Threads {
     fn drop(&mut self) {
         self.shared.stop_within(Duration::ZERO);
         self.join();

@@ -30,6 +30,9 @@ pub struct NodeOptions {
     pub source_ports: Option<SourcePorts>,
     /// Who drives I/O.
     pub progress: Progress,
+    /// Threads that move bytes, the driver among them, at least 1; more carry more where several connections have much
+    /// to move, as in a router. Of no effect where callers drive.
+    pub io_threads: u16,
     /// TCP congestion control of every connection, by its name in the operating system; `None` leaves
     /// the system's default.
     pub congestion: Option<String>,
@@ -80,6 +83,7 @@ impl Default for NodeOptions {
             match_addresses: false,
             source_ports: None,
             progress: Progress::default(),
+            io_threads: 1,
             congestion: None,
             one_shot: false,
             seed: 0,

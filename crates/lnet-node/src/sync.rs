@@ -2,4 +2,4 @@
 //! compiles the same files with those of a model checker.
 
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -8,7 +8,7 @@
 
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-    pub(crate) use loom::sync::{Mutex, MutexGuard};
+    pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::sync::PoisonError;
 }
 
@@ -16,14 +16,17 @@ mod sync {
 mod alarm;
 #[path = "../src/fair.rs"]
 mod fair;
+#[path = "../src/rest.rs"]
+mod rest;
 
 use lnet_types::Time;
-use loom::sync::{Arc, Condvar};
+use loom::sync::Arc;
 use loom::thread;
 
 use self::alarm::Alarm;
 use self::fair::Fair;
-use self::sync::Mutex;
+use self::rest::Rest;
+use self::sync::{Condvar, Mutex};
 
 /// Forced switches between threads that one interleaving may have.
 const PREEMPTIONS_MAX: usize = 3;
@@ -165,4 +168,47 @@ fn enter(lock: &Fair<(u32, bool)>) {
     thread::yield_now();
     owned.0 += 1;
     owned.1 = false;
+}
+
+/// What I/O threads share with whoever leaves bytes to them.
+struct Hall {
+    work: Fair<u32>,
+    rest: Rest,
+}
+
+impl Hall {
+    /// Takes what there is, then rests.
+    fn move_bytes(&self) {
+        loop {
+            let more = std::mem::take(&mut *self.work.lock()) > 0;
+            if !self.rest.rest(more) {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn io_threads_all_leave_in_the_end_and_who_offers_work_takes_what_they_leave() {
+    explore(|| {
+        let hall = Arc::new(Hall {
+            work: Fair::new(0),
+            rest: Rest::new(),
+        });
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let hall = Arc::clone(&hall);
+                thread::spawn(move || hall.move_bytes())
+            })
+            .collect();
+        *hall.work.lock() += 1;
+        hall.rest.offer();
+        // Whoever offers goes on itself.
+        *hall.work.lock() = 0;
+        hall.rest.end();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert!(!hall.rest.rest(false));
+    });
 }

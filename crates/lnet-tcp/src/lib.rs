@@ -30,6 +30,7 @@ mod connection;
 mod dialling;
 mod error;
 mod handshake;
+mod invariant;
 mod job;
 mod limit;
 mod network;

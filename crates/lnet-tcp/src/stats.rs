@@ -281,4 +281,6 @@ pub struct SocklndStats {
     pub closed: Counts<CloseReason>,
     /// Messages not sent, by reason.
     pub unsent: Counts<Unsent>,
+    /// Errors of the LND itself: something that its own tables name is not there.
+    pub invariants_broken: u64,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::foreign::{Program, Rival};
 use super::lnet::bystander::Bystander;
 use super::lnet::crowd::Crowd;
 use super::placement::{Placement, placements};
@@ -21,6 +22,8 @@ pub(super) struct Effort {
     pub(super) measurement: Duration,
     /// What has no raw limit is measured, too.
     pub(super) is_whole: bool,
+    /// Programs of others that are run in the same rounds.
+    pub(super) peers: Vec<Program>,
 }
 
 /// A bystander and a crowd are watched for so many times the length of a measurement.
@@ -90,17 +93,31 @@ fn in_placement(
             limit: calibrate(FIRST, effort.measurement, |n| limit.run(workload, n))?,
             finerail: calibrate(FIRST, effort.measurement, |n| finerail.run(workload, n))?,
         };
-        rows.push((Row::new(workload), counts));
+        let mut row = Row::new(workload);
+        if let Some(test) = workload.test() {
+            let what = (workload.label(), workload.unit(), test);
+            row.rivals = Rival::all(&effort.peers, what, &placement, effort.measurement)?;
+        }
+        rows.push((row, counts));
         bar.inc(1);
     }
     for round in 0..effort.rounds {
         for (row, counts) in &mut rows {
             one_round(row, *counts, round, &mut limit, &mut finerail)?;
+            for rival in &mut row.rivals {
+                rival.round(&placement, |took| workload_figure(row.workload, took))?;
+            }
             bar.inc(1);
         }
     }
     let rows = rows.into_iter().map(|(row, _)| row).collect();
     Ok(PlacementReport::new(placement, rows))
+}
+
+/// The figure of a message, or an exchange, that took so long.
+fn workload_figure(workload: Workload, took: Duration) -> f64 {
+    const MANY: u32 = 1000;
+    workload.figure(MANY.into(), took * MANY)
 }
 
 /// Messages of one measurement, so many that it takes about as long as it should.

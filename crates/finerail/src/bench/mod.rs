@@ -17,6 +17,7 @@ mod bmi;
 mod child;
 mod ctl;
 mod fgr;
+mod foreign;
 mod lnet;
 mod loopback;
 mod measure;
@@ -94,10 +95,13 @@ struct LnetArgs {
     /// reno]
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
+    /// Run UCX, libfabric and iperf3 in the same rounds, those that are installed
+    #[arg(long)]
+    peers: bool,
 }
 
 impl LnetArgs {
-    fn effort(&self) -> measure::Effort {
+    fn effort(&self) -> anyhow::Result<measure::Effort> {
         let (rounds, measurement) = match self.short {
             true => (5, Duration::from_millis(60)),
             false => (15, Duration::from_millis(200)),
@@ -106,12 +110,18 @@ impl LnetArgs {
             [] => workload::Workload::value_variants().to_vec(),
             only => only.to_vec(),
         };
-        measure::Effort {
+        use foreign::Program::{Iperf, Libfabric, UcxTcp};
+        let peers = match self.peers {
+            true => foreign::installed(&[UcxTcp, Libfabric, Iperf])?,
+            false => Vec::new(),
+        };
+        Ok(measure::Effort {
             workloads,
             rounds: self.rounds.unwrap_or(rounds),
             measurement,
             is_whole: self.only.is_empty(),
-        }
+            peers,
+        })
     }
 }
 
@@ -131,7 +141,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
 
 fn bench_lnet(args: &LnetArgs) -> anyhow::Result<()> {
     let congestion = placement::congestion_control(args.congestion.as_deref())?;
-    let report = measure::everything(&congestion, &args.effort())?;
+    let report = measure::everything(&congestion, &args.effort()?)?;
     let text = match args.json {
         true => serde_json::to_string_pretty(&report)? + "\n",
         false => report.text(),

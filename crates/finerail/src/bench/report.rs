@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
+use super::foreign::{self, Rival, RivalReport};
 use super::lnet::PEER_CREDITS;
 use super::lnet::bystander::Bystander;
 use super::lnet::crowd::Crowd;
@@ -43,6 +44,7 @@ pub(super) struct PlacementReport {
     #[serde(flatten)]
     placement: Placement,
     rows: Vec<RowReport>,
+    peers: Vec<RivalReport>,
 }
 
 /// One workload's figures while they are collected.
@@ -50,6 +52,8 @@ pub(super) struct Row {
     pub(super) workload: Workload,
     limit: Vec<f64>,
     finerail: Vec<f64>,
+    /// Programs of others that do the same.
+    pub(super) rivals: Vec<Rival>,
 }
 
 #[derive(Serialize)]
@@ -122,6 +126,12 @@ impl Report {
                 &mut text,
                 format_args!("\n{}\n{}\n", report.placement.describe(), table(report)),
             );
+            if !report.peers.is_empty() {
+                push(
+                    &mut text,
+                    format_args!("\n{}\n", foreign::table(&report.peers)),
+                );
+            }
         }
         let beside = self.bystander.iter().map(|it| (it.text(), it.met));
         let crowds = self.crowds.iter().map(|crowd| (crowd.text(), crowd.met));
@@ -198,10 +208,12 @@ impl RowReport {
 }
 
 impl PlacementReport {
-    pub(super) fn new(placement: Placement, rows: Vec<Row>) -> Self {
+    pub(super) fn new(placement: Placement, mut rows: Vec<Row>) -> Self {
         let on_one_core = placement.is_one_core();
+        let peers = rows.iter_mut().flat_map(Row::take_rivals).collect();
         Self {
             placement,
+            peers,
             rows: rows
                 .into_iter()
                 .map(|row| row.report(on_one_core))
@@ -216,7 +228,16 @@ impl Row {
             workload,
             limit: Vec::new(),
             finerail: Vec::new(),
+            rivals: Vec::new(),
         }
+    }
+
+    fn take_rivals(&mut self) -> Vec<RivalReport> {
+        let rivals = std::mem::take(&mut self.rivals);
+        rivals
+            .into_iter()
+            .map(|rival| rival.report(&self.finerail))
+            .collect()
     }
 
     /// Adds a round.
@@ -310,6 +331,7 @@ mod tests {
             rounds: 1,
             measurement: std::time::Duration::ZERO,
             is_whole: false,
+            peers: Vec::new(),
         };
         let placements = vec![PlacementReport::new(placement, vec![row])];
         let beside = Beside {

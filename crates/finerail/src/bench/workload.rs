@@ -5,6 +5,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use super::foreign::Test;
+
 /// Bytes of the large messages: the most that one PUT or GET carries.
 pub(super) const LARGE: usize = 1 << 20;
 /// Bytes of the small messages: a page.
@@ -133,6 +135,23 @@ impl Workload {
             Measure::Rate => count / seconds / 1e3,
             Measure::Latency => seconds / count * 1e6,
             Measure::CpuTime => seconds * 1e3 / gigabytes,
+        }
+    }
+
+    /// What a program of others would have to do to be compared.
+    pub(super) const fn test(self) -> Option<Test> {
+        let bytes = self.message_len();
+        match self {
+            Self::PutLarge | Self::PutSmallBatched | Self::PutTinyBatched => {
+                Some(Test::Stream(bytes))
+            }
+            Self::RoundTrip => Some(Test::RoundTrip(bytes)),
+            Self::GetLarge => Some(Test::Fetch(bytes)),
+            Self::PutLargeCpu
+            | Self::PutCold
+            | Self::PutSmall
+            | Self::GetSmall
+            | Self::PutRouted => None,
         }
     }
 

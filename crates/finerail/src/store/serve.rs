@@ -9,7 +9,9 @@ use lnet_node::Node;
 use lnet_rpc::{Entropy, Server, ServerOptions};
 use lnet_store::{Service, ServiceOptions, Sync};
 
-use crate::common::{ConfigArgs, ControlArgs, MetricsArgs, StatsArgs, TransportArgs, reload};
+use crate::common::{
+    ConfigArgs, ControlArgs, IoArgs, MetricsArgs, StatsArgs, TransportArgs, reload,
+};
 use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
 /// Arguments of `finerail store serve`.
@@ -40,6 +42,8 @@ pub(super) struct ServeArgs {
     config: ConfigArgs,
     #[command(flatten)]
     transport: TransportArgs,
+    #[command(flatten)]
+    io: IoArgs,
     #[command(flatten)]
     control: ControlArgs,
     #[command(flatten)]
@@ -74,7 +78,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     };
     let service = Service::open(&args.directory, entropy()?, options)
         .with_context(|| format!("cannot serve {}", args.directory.display()))?;
-    let node = Node::start(&config, args.transport.options())
+    let node = Node::start(&config, args.io.on(args.transport.options()))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let options = ServerOptions {
         workers: args.workers.into(),

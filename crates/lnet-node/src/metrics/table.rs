@@ -107,7 +107,7 @@ pub(super) const NODE: &[Node] = &[
     Node::count(
         "invariants_broken",
         "Errors of the node itself: something that its own tables name is not there. Report them.",
-        |node| node.counters.invariants_broken,
+        |node| node.counters.invariants_broken + node.socklnd.invariants_broken,
     ),
     Node::count(
         "protocol_violations",

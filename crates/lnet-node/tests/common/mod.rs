@@ -23,21 +23,22 @@ pub(crate) fn start(port: u16, nids: &[&str], rest: &str) -> Node {
 }
 
 pub(crate) fn start_with(port: u16, nids: &[&str], rest: &str, progress: Progress) -> Node {
+    let options = NodeOptions {
+        port,
+        progress,
+        ..NodeOptions::default()
+    };
+    start_so(nids, rest, options)
+}
+
+pub(crate) fn start_so(nids: &[&str], rest: &str, options: NodeOptions) -> Node {
     let mut yaml = String::from("net:\n");
     for text in nids {
         let net = text.split_once('@').unwrap().1;
         yaml += &format!("- net type: {net}\n  local NI(s):\n  - nid: {text}\n");
     }
     let config = lnet_config::parse(&(yaml + rest)).unwrap();
-    Node::start(
-        &config,
-        NodeOptions {
-            port,
-            progress,
-            ..NodeOptions::default()
-        },
-    )
-    .unwrap()
+    Node::start(&config, options).unwrap()
 }
 
 /// The next event, which must come.

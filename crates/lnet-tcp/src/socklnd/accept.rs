@@ -134,6 +134,7 @@ impl<N: Network> Socklnd<N> {
     /// Goes on with a handshake of either role.
     pub(super) fn advance_handshake(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
         let Some(handshake) = self.handshake_mut(slot) else {
+            self.stats.broken("a handshake that goes on");
             return;
         };
         if matches!(handshake.role, Role::Active { .. }) {
@@ -152,6 +153,7 @@ impl<N: Network> Socklnd<N> {
     /// Reads the connection request; true when it is there and names one of our interfaces.
     fn read_request(&mut self, slot: usize, now: Time) -> bool {
         let Some(Slot::Handshake(handshake)) = self.slots.get_mut(slot) else {
+            self.stats.broken("a handshake that is read");
             return false;
         };
         let mut socket = Bytes(&*handshake.stream);
@@ -201,6 +203,7 @@ impl<N: Network> Socklnd<N> {
 
     fn read_hello(&mut self, slot: usize, ni: NiId, now: Time, upper: &mut impl Above) {
         let Some(handshake) = self.handshake_mut(slot) else {
+            self.stats.broken("a handshake that is read");
             return;
         };
         let mut socket = Bytes(&*handshake.stream);
@@ -275,6 +278,8 @@ impl<N: Network> Socklnd<N> {
         self.stats.accepted += 1;
         self.establish(slot, peer, ctype, order, hello, now, upper);
         let Some(it) = self.peers.get_mut(peer) else {
+            self.stats
+                .broken("the peer of a connection that was accepted");
             return;
         };
         it.dialler.met();
@@ -352,6 +357,7 @@ impl<N: Network> Socklnd<N> {
         now: Time,
     ) {
         let Some(handshake) = self.handshake_mut(slot) else {
+            self.stats.broken("a handshake that is refused");
             return;
         };
         let remote = handshake.remote;
@@ -387,6 +393,7 @@ impl<N: Network> Socklnd<N> {
         now: Time,
     ) {
         let Some(handshake) = self.handshake_mut(slot) else {
+            self.stats.broken("a handshake that has failed");
             return;
         };
         let remote = handshake.remote;

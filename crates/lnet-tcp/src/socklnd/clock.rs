@@ -160,6 +160,7 @@ impl<N: Network> Socklnd<N> {
             return;
         };
         let Some(peer) = peers.get_mut(connection.terms.peer) else {
+            stats.broken("the peer of a connection");
             return;
         };
         connection.tx.expire(now, &mut |gone| {

@@ -103,9 +103,11 @@ impl<N: Network> Socklnd<N> {
             ..
         } = self;
         let Some(Slot::Connection(connection)) = slots.get_mut(slot) else {
+            stats.broken("a sibling that is to be read to its end");
             return;
         };
         let Some(peer) = peers.get_mut(connection.terms.peer) else {
+            stats.broken("the peer of a connection");
             return;
         };
         connection.parting = true;
@@ -167,6 +169,7 @@ impl<N: Network> Socklnd<N> {
             return;
         }
         let Slot::Connection(mut connection) = self.slots.remove(slot) else {
+            self.stats.broken("a connection that is to be closed");
             return;
         };
         self.network.forget(&connection.stream);
@@ -177,6 +180,7 @@ impl<N: Network> Socklnd<N> {
             upper.received(rx, Err(flushed(cause)), now);
         }
         let Some(peer) = self.peers.get_mut(connection.terms.peer) else {
+            self.stats.broken("the peer of a connection");
             return;
         };
         peer.links.retain(|link| *link != slot);
@@ -201,6 +205,8 @@ impl<N: Network> Socklnd<N> {
 
     fn after_close(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let Some(it) = self.peers.get_mut(peer) else {
+            self.stats
+                .broken("the peer of connections that were closed");
             return;
         };
         let was_last = it.links.is_empty();
@@ -253,6 +259,7 @@ impl<N: Network> Socklnd<N> {
 
     fn shut_down_peer(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let Some(it) = self.peers.get_mut(peer) else {
+            self.stats.broken("the peer of an interface that goes");
             return;
         };
         let connected = !it.links.is_empty();
@@ -315,7 +322,34 @@ impl<N: Network> Socklnd<N> {
 
 #[cfg(test)]
 mod tests {
+    use lnd::RxId;
+    use mio::Poll;
+
     use super::*;
+    use crate::{Sockets, SocklndConfig};
+
+    /// An LND that holds a message of a connection which is in no slot.
+    fn broken() -> Socklnd<Sockets> {
+        let registry = Poll::new().unwrap().registry().try_clone().unwrap();
+        let mut lnd = Socklnd::new(SocklndConfig::default(), Sockets::new(registry, 0), 1);
+        lnd.held.insert(RxId(1), 7);
+        lnd
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "broken invariant: the connection of a message that is held")]
+    fn a_broken_invariant_fails_tests() {
+        broken().resume(RxId(1), None, Time::ZERO);
+    }
+
+    #[test]
+    #[cfg(not(debug_assertions))]
+    fn a_broken_invariant_is_counted() {
+        let mut lnd = broken();
+        lnd.resume(RxId(1), None, Time::ZERO);
+        assert_eq!(lnd.stats().invariants_broken, 1);
+    }
 
     #[test]
     fn a_flushed_queue_fails_as_the_table_says() {

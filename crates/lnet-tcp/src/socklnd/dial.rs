@@ -79,6 +79,7 @@ impl<N: Network> Socklnd<N> {
     pub(super) fn pursue(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let missing = self.missing(peer);
         let Some(it) = self.peers.get_mut(peer) else {
+            self.stats.broken("a peer that is dialled");
             return;
         };
         let Some(ctype) = missing else {
@@ -146,6 +147,7 @@ impl<N: Network> Socklnd<N> {
         self.stats.dial_failures.add(why);
         let (min, max) = (self.config.reconnect_min, self.config.reconnect_max);
         let Some(it) = self.peers.get_mut(peer) else {
+            self.stats.broken("a peer that was dialled");
             return;
         };
         it.dial_slot = None;
@@ -165,6 +167,7 @@ impl<N: Network> Socklnd<N> {
     /// Goes on with a handshake that we began.
     pub(super) fn advance_active(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
         let Some(handshake) = self.handshake_mut(slot) else {
+            self.stats.broken("a handshake of ours that goes on");
             return;
         };
         if handshake.stage == Stage::Connecting {
@@ -310,6 +313,7 @@ impl<N: Network> Socklnd<N> {
         let counts = self.counts(peer);
         let jitter = self.random.next();
         let Some(it) = self.peers.get_mut(peer) else {
+            self.stats.broken("a peer that was dialled");
             return;
         };
         it.dial_slot = None;
@@ -331,6 +335,7 @@ impl<N: Network> Socklnd<N> {
         upper: &mut impl Above,
     ) {
         let Some(handshake) = self.handshake_mut(slot) else {
+            self.stats.broken("a handshake of ours that has failed");
             return;
         };
         let Role::Active { peer, .. } = handshake.role else {
@@ -357,9 +362,11 @@ impl<N: Network> Socklnd<N> {
         upper: &mut impl Above,
     ) {
         let Some(handshake) = self.take_handshake(slot) else {
+            self.stats.broken("a handshake that became a connection");
             return;
         };
         let Some(it) = self.peers.get_mut(peer) else {
+            self.stats.broken("the peer of a new connection");
             self.slots.remove(slot);
             return;
         };
@@ -402,6 +409,7 @@ impl<N: Network> Socklnd<N> {
     ) {
         let check_at = now + self.check_interval(peer);
         let Some(it) = self.peers.get_mut(peer) else {
+            self.stats.broken("the peer of a new connection");
             return;
         };
         if is_first {

@@ -107,6 +107,7 @@ impl<N: Network> Socklnd<N> {
         self.next_use += 1;
         let last_use = self.next_use;
         let Some(connection) = self.connection_mut(slot) else {
+            self.stats.broken("the connection that was chosen");
             return;
         };
         connection.last_use = last_use;
@@ -149,6 +150,9 @@ impl<N: Network> Socklnd<N> {
             connection.rx.resume(landing);
             connection.note_resuming(now);
             self.want_read(slot);
+        } else {
+            self.stats
+                .broken("the connection of a message that is held");
         }
         true
     }
@@ -244,6 +248,7 @@ impl<N: Network> Socklnd<N> {
     fn go_on(&mut self, slot: usize, now: Time, upper: &mut impl Above) -> bool {
         let Self { slots, stats, .. } = self;
         let Some(Slot::Connection(connection)) = slots.get_mut(slot) else {
+            stats.broken("a connection that is to be read");
             return false;
         };
         if !connection.paused {
@@ -276,6 +281,7 @@ impl<N: Network> Socklnd<N> {
             Work::Read(room) if is_open => {
                 let Self { slots, stats, .. } = self;
                 let Some(Slot::Connection(connection)) = slots.get_mut(job.slot) else {
+                    stats.broken("the connection of a read that has ended");
                     return;
                 };
                 let read = connection.has_read(job.outcome, &room, staging, stats, now, upper);
@@ -326,9 +332,11 @@ impl<N: Network> Socklnd<N> {
             ..
         } = self;
         let Some(Slot::Connection(connection)) = slots.get_mut(slot) else {
+            stats.broken("the connection of a write that has ended");
             return;
         };
         let Some(peer) = peers.get_mut(connection.terms.peer) else {
+            stats.broken("the peer of a connection");
             return;
         };
         let written = connection.has_written(outcome, stats, now, &mut |gone| {

@@ -11,6 +11,7 @@ use super::plain::Plain;
 use super::report::{Counted, Group, Measured, PlacementReport, Row};
 use super::rows::{Subject, bandwidth, task};
 use super::task::{Method, Origin, Pattern, Task};
+use crate::bench::foreign::{Program, Rival};
 use crate::bench::measure::calibrate;
 use crate::bench::placement::{Placement, placements};
 
@@ -25,6 +26,8 @@ pub(super) struct Effort {
     pub(super) placement_max: Duration,
     /// Words that a row's name must have; then nothing but rows is measured.
     pub(super) only: Option<String>,
+    /// Programs of others that are run in the same rounds.
+    pub(super) peers: Vec<Program>,
 }
 
 const MIB: usize = 1 << 20;
@@ -74,7 +77,9 @@ fn in_placement(
         .into_iter()
         .filter(wanted)
     {
-        rows.push(calibrated(bed, subject, effort.measurement)?);
+        let mut row = calibrated(bed, subject, effort.measurement)?;
+        row.rivals = rivals(&row.subject, &placement, effort)?;
+        rows.push(row);
     }
     for round in 0..effort.rounds {
         if round > 0 && begun.elapsed() > effort.placement_max {
@@ -82,6 +87,7 @@ fn in_placement(
         }
         for row in &mut rows {
             one_round(bed, row, round)?;
+            row.rivals_round(&placement)?;
         }
     }
     let mut groups = Vec::new();
@@ -96,6 +102,18 @@ fn in_placement(
         groups.push(crowd(bed, method, bytes, clients, effort)?);
     }
     Ok(PlacementReport::new(placement, bare, rows, groups))
+}
+
+/// The programs of others that do what a row does.
+fn rivals(subject: &Subject, place: &Placement, effort: &Effort) -> anyhow::Result<Vec<Rival>> {
+    let Some((carriers, test)) = subject.test() else {
+        return Ok(Vec::new());
+    };
+    let programs = effort.peers.iter().copied();
+    let programs: Vec<Program> = programs.filter(|it| carriers.contains(it)).collect();
+    let label = subject.label();
+    let what = (label.as_str(), subject.unit().name(), test);
+    Rival::all(&programs, what, place, effort.measurement)
 }
 
 /// Messages that are tried first: enough for a warm figure, and no seconds of large ones.

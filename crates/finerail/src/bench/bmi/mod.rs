@@ -33,6 +33,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use clap::Args;
 
+use super::foreign::{self, Program};
 use crate::common::print_bytes;
 
 /// Arguments of `finerail bench bmi`.
@@ -60,9 +61,12 @@ pub(super) struct BmiArgs {
     /// Measure only rows with these words in their name, and neither crowds nor counts
     #[arg(long, value_name = "WORDS")]
     only: Option<String>,
+    /// Run UCX, libfabric and iperf3 in the same rounds, those that are installed
+    #[arg(long)]
+    peers: bool,
     /// Instead of measuring, let 8 clients exchange messages of all sizes for so long, look at every
     /// byte, and fail when memory grows
-    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["short", "json", "rounds", "only"])]
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["short", "json", "rounds", "only", "peers"])]
     soak: Option<u32>,
 }
 
@@ -81,12 +85,22 @@ fn measured(args: &BmiArgs) -> anyhow::Result<String> {
         true => (3, Duration::from_millis(40), Duration::from_secs(8)),
         false => (9, Duration::from_millis(150), Duration::from_secs(600)),
     };
+    let peers = match args.peers {
+        true => foreign::installed(&[
+            Program::UcxMemory,
+            Program::UcxTcp,
+            Program::Libfabric,
+            Program::Iperf,
+        ])?,
+        false => Vec::new(),
+    };
     let report = measure::everything(&measure::Effort {
         short: args.short,
         rounds: args.rounds.unwrap_or(rounds),
         measurement,
         placement_max,
         only: args.only.clone(),
+        peers,
     })?;
     ensure!(!report.is_empty(), "no row has these words in its name");
     Ok(match args.json {

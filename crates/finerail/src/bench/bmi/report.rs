@@ -1,6 +1,7 @@
 //! What was measured, as tables and as JSON.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
@@ -12,6 +13,7 @@ use super::measure::describe;
 use super::plain::Plain;
 use super::rows::{Subject, Unit, size};
 use super::task::{Done, Method, Task};
+use crate::bench::foreign::{self, Rival, RivalReport};
 use crate::bench::placement::Placement;
 use crate::bench::report::Summary;
 use crate::bench::verdict;
@@ -35,6 +37,7 @@ pub(super) struct PlacementReport {
     machine: Vec<Bare>,
     rows: Vec<RowReport>,
     many_clients: Vec<GroupReport>,
+    peers: Vec<RivalReport>,
 }
 
 /// One subject's figures while they are collected.
@@ -45,6 +48,8 @@ pub(super) struct Row {
     /// Messages of one measurement of the method.
     pub(super) count: u64,
     method: Vec<f64>,
+    /// Programs of others that do the same.
+    pub(super) rivals: Vec<Rival>,
 }
 
 #[derive(Serialize)]
@@ -143,6 +148,12 @@ impl Measured {
             if !report.many_clients.is_empty() {
                 push(&mut text, format_args!("\n{}\n", report.groups()));
             }
+            if !report.peers.is_empty() {
+                push(
+                    &mut text,
+                    format_args!("\n{}\n", foreign::table(&report.peers)),
+                );
+            }
         }
         text.push('\n');
         for counted in &self.counted {
@@ -182,14 +193,16 @@ impl PlacementReport {
     pub(super) fn new(
         placement: Placement,
         machine: Vec<Bare>,
-        rows: Vec<Row>,
+        mut rows: Vec<Row>,
         groups: Vec<Group>,
     ) -> Self {
+        let peers = rows.iter_mut().flat_map(Row::take_rivals).collect();
         Self {
             placement,
             machine,
             rows: rows.into_iter().map(Row::report).collect(),
             many_clients: groups.into_iter().map(Group::report).collect(),
+            peers,
         }
     }
 
@@ -274,7 +287,30 @@ impl Row {
             physical,
             count,
             method: Vec::new(),
+            rivals: Vec::new(),
         }
+    }
+
+    /// Lets the programs of others do the same.
+    pub(super) fn rivals_round(&mut self, place: &Placement) -> anyhow::Result<()> {
+        const MANY: u32 = 1000;
+        let subject = &self.subject;
+        let figure = |took: Duration| {
+            let nanoseconds = u64::try_from((took * MANY).as_nanos()).unwrap_or(u64::MAX);
+            let done = Done {
+                nanoseconds,
+                ..Done::default()
+            };
+            subject.figure(MANY.into(), done)
+        };
+        let mut rivals = self.rivals.iter_mut();
+        rivals.try_for_each(|rival| rival.round(place, figure))
+    }
+
+    fn take_rivals(&mut self) -> Vec<RivalReport> {
+        let rivals = std::mem::take(&mut self.rivals);
+        let reports = rivals.into_iter().map(|rival| rival.report(&self.method));
+        reports.collect()
     }
 
     /// Measures both limits once.

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::limits::Limit;
 use super::task::{Done, Method, Origin, Pattern, Task};
+use crate::bench::foreign::{Program, Test};
 use crate::bench::workload::Target;
 
 /// What a figure is.
@@ -190,6 +191,22 @@ impl Subject {
         }
     }
 
+    /// The programs of others that could do the same, and what they would be asked; one size is enough to
+    /// compare.
+    pub(super) const fn test(&self) -> Option<(&'static [Program], Test)> {
+        let carriers: &[Program] = match self.method {
+            Method::Tcp => &[Program::UcxTcp, Program::Libfabric, Program::Iperf],
+            _ => &[Program::UcxMemory],
+        };
+        let test = match (self.task.pattern, self.task.bytes) {
+            (Pattern::Exchange, WORD) => Test::RoundTrip(WORD),
+            (Pattern::Stream, MIB) if matches!(self.task.origin, Origin::Pre) => Test::Stream(MIB),
+            (Pattern::Stream, WORD) => Test::Stream(WORD),
+            _ => return None,
+        };
+        Some((carriers, test))
+    }
+
     /// The figure of `count` messages of the task.
     pub(super) fn figure(&self, count: u64, done: Done) -> f64 {
         let took = Duration::from_nanos(done.nanoseconds);
@@ -220,7 +237,7 @@ impl Unit {
         }
     }
 
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::OneWay => "µs",
             Self::Bandwidth => "GB/s",
