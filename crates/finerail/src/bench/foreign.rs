@@ -69,6 +69,8 @@ pub(super) struct RivalReport {
 const FIRST: u64 = 300;
 /// A program that has not ended after this is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A client is tried for so long, because its server may not listen yet.
+const STARTING: Duration = Duration::from_secs(5);
 /// How often a process is looked at.
 const LOOK: Duration = Duration::from_millis(5);
 /// iperf3's blocks.
@@ -158,6 +160,11 @@ impl Program {
 
     /// How long one message took, or one exchange, as the client's output says.
     fn seconds(self, test: Test, output: &str) -> Option<f64> {
+        self.printed(test, output)
+            .filter(|seconds| seconds.is_finite() && *seconds > 0.0)
+    }
+
+    fn printed(self, test: Test, output: &str) -> Option<f64> {
         let columns = |line: &str| -> Vec<f64> {
             line.split_whitespace()
                 .filter_map(|word| word.parse().ok())
@@ -316,11 +323,10 @@ pub(super) fn table(rivals: &[RivalReport]) -> Table {
 
 /// Runs a program once; the seconds that one message took, or one exchange.
 fn measure(program: Program, test: Test, count: u64, place: &Placement) -> anyhow::Result<f64> {
-    let name = program.name();
     let port = ReservedPort::on(Ipv4Addr::LOCALHOST).context("no TCP port is free")?;
     let number = port.number();
     drop(port);
-    let (mut server, client) = program.commands(test, count, number);
+    let (mut server, mut client) = program.commands(test, count, number);
     pin(place.target_cpu)?;
     server
         .stdin(Stdio::null())
@@ -329,49 +335,49 @@ fn measure(program: Program, test: Test, count: u64, place: &Placement) -> anyho
     let server = server.spawn();
     pin(place.initiator_cpu)?;
     let server = Ended(server.with_context(|| format!("cannot start {}", program.command()))?);
-    let output = patiently(client)?;
+    let deadline = Instant::now() + STARTING;
+    let (output, text) = loop {
+        let output = run(&mut client)?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if let Some(seconds) = program.seconds(test, text.trim_end()) {
+            return Ok(seconds);
+        }
+        // The server may not listen yet, which iperf3 reports with exit status 0.
+        if Instant::now() > deadline {
+            break (output, text);
+        }
+        std::thread::sleep(LOOK);
+    };
     drop(server);
-    let text = String::from_utf8_lossy(&output.stdout);
-    let seconds = program.seconds(test, text.trim_end());
-    seconds
-        .filter(|seconds| seconds.is_finite() && *seconds > 0.0)
-        .with_context(|| {
-            let said = String::from_utf8_lossy(&output.stderr);
-            format!(
-                "{name} ended with {} and no figure: {}{}",
-                output.status,
-                said.trim(),
-                text.trim()
-            )
-        })
+    bail!(
+        "{} ended with {} and no figure: {}{}",
+        program.name(),
+        output.status,
+        String::from_utf8_lossy(&output.stderr).trim(),
+        text.trim()
+    )
 }
 
 fn pin(cpu: usize) -> anyhow::Result<()> {
     sys::pin_to_cpu(cpu).with_context(|| format!("cannot stay on CPU {cpu}"))
 }
 
-/// Runs a client, and runs it again for as long as its server does not listen yet.
-fn patiently(mut client: Command) -> anyhow::Result<Output> {
+/// Runs a client to its end.
+fn run(client: &mut Command) -> anyhow::Result<Output> {
     let deadline = Instant::now() + PATIENCE;
     client
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    loop {
-        let mut running = Ended(client.spawn().context("cannot start a program")?);
-        // What it prints fits into the pipe.
-        while running.0.try_wait()?.is_none() {
-            if Instant::now() > deadline {
-                bail!("a program of --peers did not end in {PATIENCE:?}");
-            }
-            std::thread::sleep(LOOK);
-        }
-        let output = running.output()?;
-        if output.status.success() || Instant::now() > deadline {
-            return Ok(output);
+    let mut running = Ended(client.spawn().context("cannot start a program")?);
+    // What it prints fits into the pipe.
+    while running.0.try_wait()?.is_none() {
+        if Instant::now() > deadline {
+            bail!("a program of --peers did not end in {PATIENCE:?}");
         }
         std::thread::sleep(LOOK);
     }
+    running.output()
 }
 
 /// A process that ends when this is dropped.
