@@ -5,34 +5,37 @@
 //! the first changed position is added up again. That is one addition a target for most vertices,
 //! over contiguous numbers.
 
-use topology::{Coordinates, Fabric, Grid, Vertex};
+use std::sync::Arc;
+
+use topology::{Coordinates, Dimension, Fabric, Grid, Vertex};
 
 use crate::policy::Metric;
 
-/// Distances to a fixed set of targets.
+/// Distances to a fixed set of targets. Clones share what does not change.
+#[derive(Clone)]
 pub(crate) struct Costs<'a> {
     fabric: &'a Fabric,
     metric: Metric,
-    targets: Vec<Vertex>,
+    targets: Arc<[Vertex]>,
     /// By dimension and position, the distance to each target.
-    tables: Vec<Vec<u32>>,
+    tables: Arc<[Vec<u32>]>,
     partial: Vec<Vec<u32>>,
     at: Option<Coordinates>,
 }
 
 impl<'a> Costs<'a> {
     pub(crate) fn new(fabric: &'a Fabric, metric: Metric, targets: Vec<Vertex>) -> Self {
-        let tables = match fabric {
+        let tables: Arc<[Vec<u32>]> = match fabric {
             Fabric::Grid(grid, _) => (0..grid.dimensions().len())
                 .map(|d| table(grid, d, metric, &targets))
                 .collect(),
-            _ => vec![Vec::new()],
+            _ => [Vec::new()].into(),
         };
         Self {
             fabric,
             metric,
             partial: vec![vec![0; targets.len()]; tables.len()],
-            targets,
+            targets: targets.into(),
             tables,
             at: None,
         }
@@ -43,7 +46,7 @@ impl<'a> Costs<'a> {
         match self.fabric {
             Fabric::Grid(grid, _) => self.add_up(&grid.coordinates(from)),
             fabric => {
-                for (cost, &target) in self.partial[0].iter_mut().zip(&self.targets) {
+                for (cost, &target) in self.partial[0].iter_mut().zip(&*self.targets) {
                     *cost = match self.metric {
                         Metric::Cost => fabric.cost(from, target),
                         Metric::Hops => fabric.hops(from, target),
@@ -74,6 +77,103 @@ impl<'a> Costs<'a> {
         }
         self.at = Some(coordinates.clone());
     }
+}
+
+/// The targets that may be among the nearest of a vertex, with their distances.
+///
+/// On a grid a target whose distance in the first dimensions is above that of enough others by more
+/// than the remaining dimensions can add is left out of all vertices that follow there.
+///
+/// ```text
+///   x ──▶ 828 targets ──y──▶ 400 left ──z──▶ 20 left ──▶ …       vertices of one x, of one (x, y), …
+/// ```
+pub(crate) struct Near<'a> {
+    costs: Costs<'a>,
+    /// By dimension, the targets that are left and their distance so far.
+    left: Vec<(Vec<u32>, Vec<u16>)>,
+    /// By dimension, the most that those behind it add.
+    behind: Vec<u32>,
+    at: Option<Coordinates>,
+}
+
+impl<'a> Near<'a> {
+    pub(crate) fn new(costs: Costs<'a>) -> Self {
+        // Targets are routers, numbered in 16 bits.
+        let all = (0..costs.targets.len())
+            .map(|target| target as u16)
+            .collect();
+        let dimensions = match costs.fabric {
+            Fabric::Grid(grid, _) => grid.dimensions(),
+            _ => &[],
+        };
+        let longest = |dimension: &Dimension| {
+            let hops = if dimension.wrap {
+                dimension.size / 2
+            } else {
+                dimension.size - 1
+            };
+            costs.metric.weight(dimension) * u32::from(hops)
+        };
+        let behind = (1..=dimensions.len()).map(|d| dimensions[d..].iter().map(longest).sum());
+        let behind = behind.collect();
+        let mut left = vec![(Vec::new(), Vec::new()); dimensions.len()];
+        left.insert(0, (vec![0; costs.targets.len()], all));
+        Self {
+            costs,
+            left,
+            behind,
+            at: None,
+        }
+    }
+
+    /// The distances of the targets that are left for a vertex, and their numbers, ascending. `last`
+    /// tells of such a list the distance of the last target that is wanted, if all wanted are in it.
+    pub(crate) fn row(
+        &mut self,
+        from: Vertex,
+        mut last: impl FnMut((&[u32], &[u16])) -> Option<u32>,
+    ) -> (&[u32], &[u16]) {
+        let Fabric::Grid(grid, _) = self.costs.fabric else {
+            return (self.costs.row(from), &self.left[0].1);
+        };
+        let coordinates = grid.coordinates(from);
+        let same = |d: &usize| self.at.as_ref().is_some_and(|at| at[*d] == coordinates[*d]);
+        let unchanged = (0..coordinates.len()).take_while(same).count();
+        let count = self.costs.targets.len();
+        for d in unchanged..coordinates.len() {
+            let first = usize::from(coordinates[d]) * count;
+            let table = &self.costs.tables[d][first..first + count];
+            let (before, rest) = self.left.split_at_mut(d + 1);
+            let (sums, targets) = &before[d];
+            let (new_sums, new_targets) = &mut rest[0];
+            new_sums.clear();
+            let pairs = sums.iter().zip(targets);
+            new_sums.extend(pairs.map(|(&sum, &target)| sum + table[usize::from(target)]));
+            new_targets.clone_from(targets);
+            if self.behind[d] > 0
+                && let Some(last) = last((new_sums, new_targets))
+            {
+                leave_out(new_sums, new_targets, last + self.behind[d]);
+            }
+        }
+        self.at = Some(coordinates);
+        // A grid has a dimension.
+        let (sums, targets) = &self.left[self.left.len() - 1];
+        (sums, targets)
+    }
+}
+
+/// Leaves out the targets whose distance is above a limit.
+fn leave_out(sums: &mut Vec<u32>, targets: &mut Vec<u16>, limit: u32) {
+    let mut kept = 0;
+    for index in 0..sums.len() {
+        if sums[index] <= limit {
+            (sums[kept], targets[kept]) = (sums[index], targets[index]);
+            kept += 1;
+        }
+    }
+    sums.truncate(kept);
+    targets.truncate(kept);
 }
 
 /// The distances from each of these vertices, in ascending order, to each target, target by target.
@@ -127,10 +227,7 @@ pub(crate) fn columns(
 
 fn table(grid: &Grid, d: usize, metric: Metric, targets: &[Vertex]) -> Vec<u32> {
     let dimension = &grid.dimensions()[d];
-    let weight = match metric {
-        Metric::Cost => dimension.cost,
-        Metric::Hops => 1,
-    };
+    let weight = metric.weight(dimension);
     (0..dimension.size)
         .flat_map(|position| {
             targets.iter().map(move |&target| {
@@ -138,4 +235,14 @@ fn table(grid: &Grid, d: usize, metric: Metric, targets: &[Vertex]) -> Vec<u32> 
             })
         })
         .collect()
+}
+
+impl Metric {
+    /// What a hop of a dimension counts.
+    fn weight(self, dimension: &Dimension) -> u32 {
+        match self {
+            Self::Cost => dimension.cost,
+            Self::Hops => 1,
+        }
+    }
 }

@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
 use thiserror::Error;
 use topology::Vertex;
 
@@ -17,6 +18,9 @@ use crate::policy::Policy;
 
 /// What stands in the table where there is no router.
 const NONE: u16 = u16::MAX;
+
+/// Rows that one thread fills at a time.
+const PART: usize = 1024;
 
 /// Clients that use the same routers from the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +110,34 @@ pub struct Plan {
     cells: Vec<u16>,
 }
 
+/// Some rows of a plan that is being made.
+pub(crate) struct Part<'a> {
+    /// The number of the first row in the plan; all others count from it.
+    pub(crate) first: usize,
+    pub(crate) rows: &'a [Row],
+    cells: &'a mut [u16],
+    nets: usize,
+    choices: usize,
+}
+
+impl Part<'_> {
+    /// Writes the routers of a row for a net, best first; what does not fit is left out.
+    pub(crate) fn set(&mut self, row: usize, net: usize, routers: &[u16]) {
+        let first = (row * self.nets + net) * self.choices;
+        let cells = &mut self.cells[first..first + self.choices];
+        for (cell, &router) in cells.iter_mut().zip(routers) {
+            *cell = router;
+        }
+    }
+
+    /// Gives row `to` the routers of row `from`.
+    pub(crate) fn copy(&mut self, from: usize, to: usize) {
+        let size = self.nets * self.choices;
+        self.cells
+            .copy_within(from * size..(from + 1) * size, to * size);
+    }
+}
+
 impl Plan {
     /// An empty table for these rows, `row_of` giving the row of each client.
     pub(crate) fn new(
@@ -128,23 +160,32 @@ impl Plan {
         }
     }
 
-    /// Writes the routers of a row for a net, best first; what does not fit is left out.
-    pub(crate) fn set(&mut self, row: usize, net: usize, routers: &[u16]) {
-        let first = (row * self.nets + net) * self.choices;
-        let cells = &mut self.cells[first..first + self.choices];
-        for (cell, &router) in cells.iter_mut().zip(routers) {
-            *cell = router;
+    /// All rows, to be filled.
+    pub(crate) fn fill(&mut self) -> Part<'_> {
+        Part {
+            first: 0,
+            rows: &self.rows,
+            cells: &mut self.cells,
+            nets: self.nets,
+            choices: self.choices,
         }
     }
 
-    /// Gives row `to` the routers of row `from` for these nets.
-    pub(crate) fn copy(&mut self, nets: &[u16], from: usize, to: usize) {
-        for net in nets.iter().map(|&net| usize::from(net)) {
-            let source = (from * self.nets + net) * self.choices;
-            let target = (to * self.nets + net) * self.choices;
-            self.cells
-                .copy_within(source..source + self.choices, target);
-        }
+    /// The rows in parts, to be filled by several threads.
+    pub(crate) fn fill_in_parts(&mut self) -> impl ParallelIterator<Item = Part<'_>> {
+        let (nets, choices) = (self.nets, self.choices);
+        let size = (PART * nets * choices).max(1);
+        let parts = self
+            .rows
+            .par_chunks(PART)
+            .zip(self.cells.par_chunks_mut(size));
+        parts.enumerate().map(move |(index, (rows, cells))| Part {
+            first: index * PART,
+            rows,
+            cells,
+            nets,
+            choices,
+        })
     }
 
     /// What is left of the plan when only these clients, by index, use only these nets: rows alone,
@@ -169,7 +210,7 @@ impl Plan {
         for (to, &from) in counts.keys().enumerate() {
             for &net in nets {
                 let routers = self.routers(from, net).to_vec();
-                job.set(to, net, &routers);
+                job.fill().set(to, net, &routers);
             }
         }
         job
@@ -261,9 +302,13 @@ impl Plan {
     /// Says which nets have rows with fewer routers than there are choices.
     pub(crate) fn warn_of_few_backups(&mut self, machine: &Machine) {
         for (net, entry) in machine.nets.iter().enumerate() {
-            let lacking = |row: &usize| self.routers(*row, net).len() < self.choices;
-            let rows = (0..self.rows.len()).filter(lacking);
-            let clients = rows.map(|row| self.rows[row].clients).sum();
+            let last = self
+                .cells
+                .iter()
+                .skip(net * self.choices + self.choices - 1);
+            let cells = self.rows.iter().zip(last.step_by(self.nets * self.choices));
+            let lacking = cells.filter(|(_, cell)| **cell == NONE);
+            let clients = lacking.map(|(row, _)| row.clients).sum();
             if clients > 0 {
                 let net = entry.net.to_string();
                 self.warnings.push(PlanWarning::FewBackups { net, clients });

@@ -112,6 +112,15 @@ impl<'a> Axes<'a> {
         nearest.map(|(_, window)| window)
     }
 
+    /// The same by position along the windowed dimension, on which alone it depends.
+    pub(crate) fn windows(&self, machine: &Machine, group: &Group) -> Vec<Option<Window>> {
+        let planes = 0..u32::from(self.window_size());
+        let stride = self.grid.stride(self.window);
+        planes
+            .map(|plane| self.sub_group(machine, group, Vertex(plane * stride)))
+            .collect()
+    }
+
     /// Hops from a vertex to a module along the dimension in which the nearest wins.
     pub(crate) fn near_hops(&self, from: Vertex, home: Vertex) -> u16 {
         self.hops_from(self.grid.position(from, self.near), home)

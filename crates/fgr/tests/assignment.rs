@@ -16,7 +16,7 @@ use fgr::{
 use proptest::prelude::*;
 use topology::{Fabric, Vertex};
 
-use common::{mini, mini_file, titan_machine};
+use common::{any_machine, mini, mini_file, titan_machine};
 
 fn plan(machine: &Machine, policy: Policy) -> Plan {
     assign(machine, policy, &Options::default()).unwrap()
@@ -396,6 +396,26 @@ fn moved(by: [u16; 3]) -> Machine {
 }
 
 proptest! {
+    #[test]
+    fn nearest_takes_the_cheapest_routers_of_all_and_of_equal_ones_the_first(
+        sizes in prop::collection::vec((1_u16..6, any::<bool>()), 1..5),
+        routers in prop::collection::vec(any::<u32>(), 1..40),
+    ) {
+        let machine = any_machine(&sizes, "split", &routers);
+        for disjoint in [Disjoint::Node, Disjoint::Cabinet] {
+            let options = Options { disjoint, ..Options::default() };
+            let by = Metric::Cost;
+            let plan = assign(&machine, Policy::Nearest { by }, &options).unwrap();
+            for (row, entry) in plan.rows().iter().enumerate() {
+                let mut all = machine.nets[0].routers.clone();
+                let there = |&r: &u16| machine.routers[usize::from(r)].vertex;
+                all.sort_by_key(|r| machine.fabric.cost(entry.vertex, there(r)));
+                all.truncate(plan.choices());
+                prop_assert_eq!(plan.routers(row, 0), &all[..]);
+            }
+        }
+    }
+
     #[test]
     fn strict_does_not_change_when_clients_and_modules_move_together(
         x in 0_u16..6, y in 0_u16..8, z in 0_u16..4,

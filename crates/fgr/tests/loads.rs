@@ -7,16 +7,14 @@
 
 mod common;
 
-use std::fmt::Write;
-
 use fgr::evaluate::{
     Evaluation, Gateways, LinkLoads, Traffic, Unit, random_failures, single_failures,
 };
-use fgr::{Machine, Metric, Options, Policy, assign, read_machine};
+use fgr::{Metric, Options, Policy, assign, read_machine};
 use proptest::prelude::*;
 use topology::{Direction, Fabric};
 
-use common::mini;
+use common::{any_machine, mini};
 
 #[test]
 fn the_small_machine_has_the_printed_distances_and_loads() {
@@ -89,32 +87,6 @@ groups:
     );
 }
 
-/// A grid with a client everywhere and five routers on one net.
-fn any_machine(sizes: &[(u16, bool)], tie: &str, routers: [u32; 5]) -> Machine {
-    let mut file = format!("machine: any\nfabric:\n  kind: torus\n  tie: {tie}\n  dimensions:\n");
-    for (cost, (size, wrap)) in sizes.iter().enumerate() {
-        let line = format!("{{name: d, size: {size}, wrap: {wrap}, cost: {cost}, capacity: [2]}}");
-        writeln!(file, "    - {line}").unwrap();
-    }
-    file.push_str("clients: {per-vertex: 2}\ngroups:\n  - name: A\n    nets: [tcp1]\n    sub-groups:\n      - modules:\n");
-    let vertices: u32 = sizes.iter().map(|(size, _)| u32::from(*size)).product();
-    for (index, router) in routers.into_iter().enumerate() {
-        let mut vertex = router % vertices;
-        let mut at = Vec::new();
-        for (size, _) in sizes.iter().rev() {
-            at.insert(0, vertex % u32::from(*size));
-            vertex /= u32::from(*size);
-        }
-        let id = 1_000_000 + index;
-        writeln!(
-            file,
-            "          - {{blade: b{index}, at: {at:?}, nodes: [{id}]}}"
-        )
-        .unwrap();
-    }
-    read_machine("any", &file).unwrap()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -125,7 +97,7 @@ proptest! {
         routers: [u32; 5],
         flat: bool,
     ) {
-        let machine = any_machine(&sizes, tie, routers);
+        let machine = any_machine(&sizes, tie, &routers);
         let policy = if flat { Policy::Flat } else { Policy::Nearest { by: Metric::Hops } };
         let plan = assign(&machine, policy, &Options::default()).unwrap();
         for traffic in [Traffic::Write, Traffic::Read] {
@@ -142,7 +114,7 @@ proptest! {
         routers: [u32; 5],
         flat: bool,
     ) {
-        let machine = any_machine(&[(5, true), (4, false), (3, true)], "split", routers);
+        let machine = any_machine(&[(5, true), (4, false), (3, true)], "split", &routers);
         let policy = if flat { Policy::Flat } else { Policy::Nearest { by: Metric::Cost } };
         let plan = assign(&machine, policy, &Options::default()).unwrap();
         for failure in single_failures(&machine, &plan, Unit::Node) {

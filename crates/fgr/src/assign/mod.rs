@@ -8,6 +8,8 @@ mod strict;
 
 use std::collections::BTreeMap;
 
+use topology::Vertex;
+
 use crate::machine::Machine;
 use crate::plan::{Plan, PlanError, Row};
 use crate::policy::{Disjoint, Options, Policy};
@@ -125,21 +127,24 @@ impl<'a> Context<'a> {
 
 /// Vertices with clients, ascending, and the one of each client.
 pub(crate) fn sites(machine: &Machine) -> (Vec<Row>, Vec<u32>) {
-    let mut vertices: Vec<_> = machine.clients.iter().map(|client| client.vertex).collect();
-    vertices.sort_unstable();
-    vertices.dedup();
-    let mut sites: Vec<Row> = vertices
-        .iter()
-        .map(|&vertex| Row { vertex, clients: 0 })
-        .collect();
-    let mut site_of = Vec::with_capacity(machine.clients.len());
+    let mut clients = vec![0_u32; machine.fabric.vertices() as usize];
     for client in &machine.clients {
-        let site = vertices.partition_point(|vertex| *vertex < client.vertex);
-        sites[site].clients += 1;
-        // Fewer vertices than MAX_VERTICES.
-        site_of.push(site as u32);
+        clients[client.vertex.0 as usize] += 1;
     }
-    (sites, site_of)
+    let mut number_of = vec![0; clients.len()];
+    let mut sites = Vec::new();
+    for ((vertex, &clients), number) in (0..).map(Vertex).zip(&clients).zip(&mut number_of) {
+        if clients > 0 {
+            // Fewer vertices than MAX_VERTICES.
+            *number = sites.len() as u32;
+            sites.push(Row { vertex, clients });
+        }
+    }
+    let site_of = machine
+        .clients
+        .iter()
+        .map(|client| number_of[client.vertex.0 as usize]);
+    (sites, site_of.collect())
 }
 
 /// A number for what each router must not share with its backups.

@@ -1,7 +1,10 @@
 //! The nearest routers, routers in turn, and the modules for metadata.
 
+use rayon::prelude::*;
+use topology::Vertex;
+
 use crate::assign::Context;
-use crate::costs::Costs;
+use crate::costs::{Costs, Near};
 use crate::machine::{Group, Role};
 use crate::plan::Plan;
 use crate::policy::{Metric, Policy};
@@ -9,16 +12,19 @@ use crate::policy::{Metric, Policy};
 /// Each net's nearest routers, equal ones in order of slot.
 pub(super) fn nearest(context: &Context<'_>, by: Metric) -> Plan {
     let mut plan = context.plan_by_site(Policy::Nearest { by }, context.choices);
-    for net in context.data_nets() {
-        let routers = &context.usable[net];
-        let mut costs = router_costs(context, net, by);
-        let mut best = Best::new(context, routers);
+    let nets = context.data_nets();
+    let costs = nets.map(|net| (net, router_costs(context, net, by)));
+    let costs: Vec<(usize, Costs<'_>)> = costs.collect();
+    plan.fill_in_parts().for_each(|mut part| {
         let mut chosen = Vec::with_capacity(context.choices);
-        for (row, site) in context.sites.iter().enumerate() {
-            best.of(costs.row(site.vertex), &mut chosen);
-            plan.set(row, net, &chosen);
+        for (net, costs) in &costs {
+            let mut best = Best::new(context, &context.usable[*net], costs);
+            for (row, site) in part.rows.iter().enumerate() {
+                best.of(site.vertex, &mut chosen);
+                part.set(row, *net, &chosen);
+            }
         }
-    }
+    });
     plan
 }
 
@@ -29,61 +35,80 @@ pub(super) fn router_costs<'a>(context: &Context<'a>, net: usize, by: Metric) ->
     Costs::new(&context.machine.fabric, by, targets)
 }
 
-/// Finds the best routers of different failure domains in one pass over their distances.
+/// Finds the best routers of different failure domains for one vertex after the other.
 pub(super) struct Best<'a> {
     context: &'a Context<'a>,
     routers: &'a [u16],
-    /// Distance, slot and domain of the best so far.
-    kept: Vec<(u32, usize, u16)>,
+    near: Near<'a>,
+    kept: Kept,
 }
 
 impl<'a> Best<'a> {
-    pub(super) fn new(context: &'a Context<'a>, routers: &'a [u16]) -> Self {
+    pub(super) fn new(context: &'a Context<'a>, routers: &'a [u16], costs: &Costs<'a>) -> Self {
         Self {
             context,
             routers,
-            kept: Vec::with_capacity(context.choices + 1),
+            near: Near::new(costs.clone()),
+            kept: Kept::default(),
         }
     }
 
-    /// The best routers by these distances, equal ones in order of slot.
-    pub(super) fn of(&mut self, costs: &[u32], chosen: &mut Vec<u16>) {
-        self.find(costs);
+    /// The best routers for a vertex, equal ones in order of slot.
+    pub(super) fn of(&mut self, from: Vertex, chosen: &mut Vec<u16>) {
         chosen.clear();
-        chosen.extend(self.kept.iter().map(|&(_, slot, _)| self.routers[slot]));
+        let routers = self.routers;
+        chosen.extend(self.slots(from).map(|slot| routers[usize::from(slot)]));
     }
 
-    /// The slots of the best routers by these distances, equal ones in order.
-    pub(super) fn slots(&mut self, costs: &[u32]) -> impl Iterator<Item = u16> + '_ {
-        self.find(costs);
-        // Routers are numbered in 16 bits.
-        self.kept.iter().map(|&(_, slot, _)| slot as u16)
+    /// The slots of the best routers for a vertex, equal ones in order.
+    pub(super) fn slots(&mut self, from: Vertex) -> impl Iterator<Item = u16> + '_ {
+        let (routers, context) = (self.routers, self.context);
+        let domain = |slot: u16| context.domains[usize::from(routers[usize::from(slot)])];
+        let choices = context.choices;
+        let near = self
+            .near
+            .row(from, |costs| self.kept.find(costs, choices, domain));
+        self.kept.find(near, choices, domain);
+        self.kept.0.iter().map(|&(_, slot, _)| slot)
     }
+}
 
-    fn find(&mut self, costs: &[u32]) {
-        let choices = self.context.choices;
-        self.kept.clear();
+/// Distance, slot and domain of the best routers.
+#[derive(Default)]
+struct Kept(Vec<(u32, u16, u16)>);
+
+impl Kept {
+    /// Finds the best by these distances and slots, which ascend, and tells the distance of the last,
+    /// if there are as many as wanted.
+    fn find(
+        &mut self,
+        (costs, slots): (&[u32], &[u16]),
+        choices: usize,
+        domain: impl Fn(u16) -> u16,
+    ) -> Option<u32> {
+        self.0.clear();
         // Slots ascend, so an equal distance is never better than one that is kept.
         let mut limit = u32::MAX;
-        for (slot, &cost) in costs.iter().enumerate() {
+        for (&cost, &slot) in costs.iter().zip(slots) {
             if cost >= limit {
                 continue;
             }
-            let domain = self.context.domains[usize::from(self.routers[slot])];
-            match self.kept.iter().position(|&(_, _, other)| other == domain) {
-                Some(same) if self.kept[same].0 <= cost => continue,
+            let domain = domain(slot);
+            match self.0.iter().position(|&(_, _, other)| other == domain) {
+                Some(same) if self.0[same].0 <= cost => continue,
                 Some(same) => {
-                    self.kept.remove(same);
+                    self.0.remove(same);
                 }
                 None => {}
             }
-            let at = self.kept.partition_point(|&(other, ..)| other <= cost);
-            self.kept.insert(at, (cost, slot, domain));
-            self.kept.truncate(choices);
-            if self.kept.len() == choices {
-                limit = self.kept[choices - 1].0;
+            let at = self.0.partition_point(|&(other, ..)| other <= cost);
+            self.0.insert(at, (cost, slot, domain));
+            self.0.truncate(choices);
+            if self.0.len() == choices {
+                limit = self.0[choices - 1].0;
             }
         }
+        (limit != u32::MAX).then_some(limit)
     }
 }
 
@@ -92,9 +117,10 @@ pub(super) fn flat(context: &Context<'_>) -> Plan {
     let most = context.data_nets().map(|net| context.usable[net].len());
     let choices = most.max().unwrap_or(1);
     let mut plan = context.plan_by_site(Policy::Flat, choices);
+    let mut part = plan.fill();
     for net in context.data_nets() {
-        for row in 0..plan.rows().len() {
-            plan.set(row, net, &context.usable[net]);
+        for row in 0..part.rows.len() {
+            part.set(row, net, &context.usable[net]);
         }
     }
     plan
@@ -109,16 +135,17 @@ pub(super) fn metadata(context: &Context<'_>, plan: &mut Plan) {
             .map(|m| context.machine.modules[usize::from(m)].home);
         let mut costs = Costs::new(&context.machine.fabric, Metric::Cost, homes.collect());
         let (mut modules, mut chosen) = (Vec::new(), Vec::new());
-        for row in 0..plan.rows().len() {
+        let mut part = plan.fill();
+        for row in 0..part.rows.len() {
             modules.clear();
-            modules_by_cost(costs.row(plan.rows()[row].vertex), group, &mut modules);
+            modules_by_cost(costs.row(part.rows[row].vertex), group, &mut modules);
             for net in group.nets.iter().map(|&net| usize::from(net)) {
                 let routers = modules
                     .iter()
                     .filter_map(|&m| context.router_on(m, net, row));
                 chosen.clear();
                 context.choose(routers, &mut chosen);
-                plan.set(row, net, &chosen);
+                part.set(row, net, &chosen);
             }
         }
     }

@@ -7,8 +7,8 @@ use topology::Vertex;
 
 use crate::assign::nearest::{Best, router_costs};
 use crate::assign::{Context, MAX_PAIRS};
-use crate::costs::columns;
-use crate::plan::{Plan, PlanError, Row};
+use crate::costs::{Costs, columns};
+use crate::plan::{Part, Plan, PlanError, Row};
 use crate::policy::{Metric, Policy};
 use crate::transport::{Piece, Transport, solve, solve_near};
 
@@ -186,40 +186,57 @@ fn spread_slots(context: &Context<'_>, net: usize, block: u32, efficiency: u32) 
 /// The plan of these shares, with the nearest other routers as backups. Clients at one place with the
 /// same routers share a row.
 pub(super) fn plan(context: &Context<'_>, shares: &[Share], by: Metric, policy: Policy) -> Plan {
-    let rows = Rows::new(context, shares);
-    let chosen = shares
-        .par_iter()
-        .map(|share| rows.choose(context, share, by));
-    let chosen: Vec<Vec<u16>> = chosen.collect();
+    let Rows { first, row_of } = Rows::new(context, shares);
     let of_row = |&(client, clients): &(usize, u32)| Row {
         vertex: context.sites[context.site_of[client] as usize].vertex,
         clients,
     };
-    let entries = rows.first.iter().map(of_row).collect();
-    let mut plan = Plan::new(
-        context.machine,
-        policy,
-        context.choices,
-        entries,
-        rows.row_of,
-    );
-    let mut routers = Vec::with_capacity(context.choices);
-    for row in 0..rows.first.len() {
-        for (share, chosen) in shares.iter().zip(&chosen) {
-            let slots = &chosen[row * context.choices..(row + 1) * context.choices];
-            for &net in &share.nets {
-                let slots = slots.iter().take_while(|&&slot| slot != NO_SLOT);
-                routers.clear();
-                routers.extend(slots.map(|&slot| context.usable[net][usize::from(slot)]));
-                plan.set(row, net, &routers);
-            }
+    let entries = first.iter().map(of_row).collect();
+    let mut plan = Plan::new(context.machine, policy, context.choices, entries, row_of);
+    let costs = shares
+        .iter()
+        .map(|share| router_costs(context, share.nets[0], by));
+    let costs: Vec<Costs<'_>> = costs.collect();
+    plan.fill_in_parts().for_each(|mut part| {
+        for (share, costs) in shares.iter().zip(&costs) {
+            let first = first[part.first..].iter().map(|&(client, _)| client);
+            choose(context, share, costs, first, &mut part);
         }
-    }
+    });
     plan
 }
 
-/// No more routers of other failure domains.
-const NO_SLOT: u16 = u16::MAX;
+/// Writes the routers of a share for some rows, given the first client of each: the assigned one, then
+/// the nearest of other domains.
+fn choose(
+    context: &Context<'_>,
+    share: &Share,
+    costs: &Costs<'_>,
+    clients: impl Iterator<Item = usize>,
+    part: &mut Part<'_>,
+) {
+    let routers = &context.usable[share.nets[0]];
+    let domain = |slot: u16| context.domains[usize::from(routers[usize::from(slot)])];
+    let mut best = (context.choices > 1).then(|| Best::new(context, routers, costs));
+    let (mut slots, mut chosen) = (Vec::new(), Vec::with_capacity(context.choices));
+    for (row, client) in (0..part.rows.len()).zip(clients) {
+        let slot = share.slots[client];
+        slots.clear();
+        slots.push(slot);
+        if let Some(best) = &mut best {
+            // One of them at most is of the domain of the assigned one.
+            let others = best.slots(part.rows[row].vertex);
+            let others = others.filter(|&other| domain(other) != domain(slot));
+            slots.extend(others.take(context.choices - 1));
+        }
+        for &net in &share.nets {
+            let usable = &context.usable[net];
+            chosen.clear();
+            chosen.extend(slots.iter().map(|&slot| usable[usize::from(slot)]));
+            part.set(row, net, &chosen);
+        }
+    }
+}
 
 /// Clients at one place with the same slots in every share.
 struct Rows {
@@ -258,31 +275,5 @@ impl Rows {
             rows.row_of.push(row);
         }
         rows
-    }
-
-    /// The slots of each row in a share: the assigned one, then the nearest of other domains.
-    fn choose(&self, context: &Context<'_>, share: &Share, by: Metric) -> Vec<u16> {
-        let assigned = self.first.iter().map(|&(client, _)| share.slots[client]);
-        if context.choices == 1 {
-            return assigned.collect();
-        }
-        let net = share.nets[0];
-        let routers = &context.usable[net];
-        let domain = |slot: u16| context.domains[usize::from(routers[usize::from(slot)])];
-        let mut costs = router_costs(context, net, by);
-        let mut best = Best::new(context, routers);
-        let mut chosen = Vec::with_capacity(self.first.len() * context.choices);
-        for (&(client, _), slot) in self.first.iter().zip(assigned) {
-            let vertex = context.sites[context.site_of[client] as usize].vertex;
-            let end = chosen.len() + context.choices;
-            chosen.push(slot);
-            // One of them at most is of the domain of the assigned one.
-            let others = best
-                .slots(costs.row(vertex))
-                .filter(|&other| domain(other) != domain(slot));
-            chosen.extend(others.take(context.choices - 1));
-            chosen.resize(end, NO_SLOT);
-        }
-        chosen
     }
 }

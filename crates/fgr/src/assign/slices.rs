@@ -13,7 +13,7 @@
 use crate::assign::Context;
 use crate::assign::strict::{axes, data_groups, modules_costs, must_widen, warn, widen, write};
 use crate::machine::Group;
-use crate::plan::{Plan, PlanError};
+use crate::plan::{Part, Plan, PlanError};
 use crate::policy::{Cut, Policy};
 use crate::rule::Axes;
 use crate::transport::{Transport, solve};
@@ -37,7 +37,7 @@ pub(super) fn slices(context: &Context<'_>, cut: Cut) -> Result<Plan, PlanError>
             along,
             cut,
         };
-        let outside = line.assign(&mut plan, group);
+        let outside = line.assign(&mut plan.fill(), group);
         warn(&mut plan, group, outside, "they use the nearest one");
     }
     Ok(plan)
@@ -52,7 +52,7 @@ struct Line<'a> {
 
 impl Line<'_> {
     /// Assigns the nets of one group; returns the clients that are in no window.
-    fn assign(&self, plan: &mut Plan, group: &Group) -> u32 {
+    fn assign(&self, part: &mut Part<'_>, group: &Group) -> u32 {
         let grid = self.axes.grid;
         let columns = usize::from(grid.dimensions()[self.axes.near].size);
         let mut cuts: Vec<Option<Vec<u16>>> = vec![None; group.sub_groups.len() * columns];
@@ -94,7 +94,7 @@ impl Line<'_> {
             if widens {
                 widen(&mut costs, group, site.vertex, &mut modules);
             }
-            write(self.context, plan, row, group, &modules);
+            write(self.context, part, row, group, &modules);
         }
         outside
     }

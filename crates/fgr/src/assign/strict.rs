@@ -8,68 +8,67 @@
 //! Backups come from the same sub-group as far as the disjointness rule lets them, then from the
 //! group's other modules by cost (planning, section 2.3).
 
+use rayon::prelude::*;
 use topology::Vertex;
 
 use crate::assign::Context;
 use crate::assign::nearest::modules_by_cost;
 use crate::costs::Costs;
 use crate::machine::{Group, Role};
-use crate::plan::{Plan, PlanError, PlanWarning};
+use crate::plan::{Part, Plan, PlanError, PlanWarning};
 use crate::policy::{Metric, Policy, TieRule};
-use crate::rule::Axes;
+use crate::rule::{Axes, Window};
 
 /// The corrected algorithm.
 pub(super) fn strict(context: &Context<'_>, tie: TieRule) -> Result<Plan, PlanError> {
     let policy = Policy::Strict { tie };
     let axes = axes(context, policy)?;
     let mut plan = context.plan_by_site(policy, context.choices);
-    for group in data_groups(context) {
-        let outside = strict_group(context, &mut plan, axes, group, tie);
-        warn(&mut plan, group, outside, "they use the nearest one");
+    let rules = data_groups(context).map(|group| Rule::new(context, axes, group, tie));
+    let rules: Vec<Rule<'_>> = rules.collect();
+    let homes = context.machine.modules.iter().map(|module| module.home);
+    let costs = Costs::new(&context.machine.fabric, Metric::Cost, homes.collect());
+    plan.fill_in_parts()
+        .for_each(|part| assign_rows(axes, &rules, costs.clone(), part));
+    for rule in &rules {
+        warn(
+            &mut plan,
+            rule.group,
+            rule.outside(),
+            "they use the nearest one",
+        );
     }
     Ok(plan)
 }
 
-/// Assigns the nets of one group; returns the clients that are in no window.
-fn strict_group(
-    context: &Context<'_>,
-    plan: &mut Plan,
-    axes: Axes<'_>,
-    group: &Group,
-    tie: TieRule,
-) -> u32 {
-    let mut outside = 0;
-    let rule = Rule::new(context, axes, group, tie);
-    let mut costs = modules_costs(context, group);
-    let mut modules = Vec::new();
-    // A row with the same sub-group and position as an earlier one has the same routers, if nothing
-    // else counts.
+/// Assigns the nets of all groups to some rows, given the costs of all modules.
+fn assign_rows(axes: Axes<'_>, rules: &[Rule<'_>], mut costs: Costs<'_>, mut part: Part<'_>) {
+    let must_widen = rules.iter().any(|rule| rule.must_widen);
+    let is_positional = rules.iter().all(Rule::is_positional);
+    // A row at the same two positions as an earlier one has the same routers, if nothing else counts.
     let near_size = usize::from(axes.grid.dimensions()[axes.near].size);
-    let mut earlier = vec![None; group.sub_groups.len() * near_size];
-    for (row, site) in context.sites.iter().enumerate() {
-        let Some(window) = axes.sub_group(context.machine, group, site.vertex) else {
-            continue;
-        };
-        if !window.inside {
-            outside += site.clients;
-        }
-        let near = usize::from(axes.grid.position(site.vertex, axes.near));
-        let alike = &mut earlier[window.sub_group * near_size + near];
+    let mut earlier = vec![None; usize::from(axes.window_size()) * near_size];
+    let mut lists: Vec<List<'_>> = rules.iter().map(List::new).collect();
+    for (row, site) in part.rows.iter().enumerate() {
+        let plane = usize::from(axes.grid.position(site.vertex, axes.window));
+        let near = axes.grid.position(site.vertex, axes.near);
+        let alike = &mut earlier[plane * near_size + usize::from(near)];
         if let Some(other) = *alike {
-            plan.copy(&group.nets, other, row);
+            part.copy(other, row);
             continue;
         }
-        modules.clear();
-        rule.order(window.sub_group, site.vertex, &mut modules);
-        if rule.must_widen {
-            widen(&mut costs, group, site.vertex, &mut modules);
+        let costs = if must_widen {
+            costs.row(site.vertex)
+        } else {
+            &[]
+        };
+        for list in &mut lists {
+            list.assign((plane, near), costs, &mut part, row);
         }
-        write(context, plan, row, group, &modules);
-        if rule.is_positional() {
+        if is_positional {
             *alike = Some(row);
         }
     }
-    outside
 }
 
 /// The algorithm as printed: every module of the sub-group is nearer than infinity, so the last one
@@ -96,7 +95,7 @@ pub(super) fn printed(context: &Context<'_>, wrap: bool) -> Result<Plan, PlanErr
             let range = group.sub_groups[window.sub_group].clone();
             let last = range.end - 1;
             let modules: Vec<u16> = std::iter::once(last).chain(range.start..last).collect();
-            write(context, &mut plan, row, group, &modules);
+            write(context, &mut plan.fill(), row, group, &modules);
         }
         warn(
             &mut plan,
@@ -132,7 +131,7 @@ pub(super) fn widen(costs: &mut Costs<'_>, group: &Group, from: Vertex, modules:
 /// Writes the routers of these modules for all nets of the group.
 pub(super) fn write(
     context: &Context<'_>,
-    plan: &mut Plan,
+    part: &mut Part<'_>,
     row: usize,
     group: &Group,
     modules: &[u16],
@@ -141,10 +140,10 @@ pub(super) fn write(
     for net in group.nets.iter().map(|&net| usize::from(net)) {
         let routers = modules
             .iter()
-            .filter_map(|&m| context.router_on(m, net, row));
+            .filter_map(|&m| context.router_on(m, net, part.first + row));
         chosen.clear();
         context.choose(routers, &mut chosen);
-        plan.set(row, net, &chosen);
+        part.set(row, net, &chosen);
     }
 }
 
@@ -159,14 +158,17 @@ pub(super) fn warn(plan: &mut Plan, group: &Group, clients: u32, consequence: &'
     }
 }
 
-/// The order of the modules of one group's sub-groups.
+/// How the clients of one group's windows get its modules.
 struct Rule<'a> {
     context: &'a Context<'a>,
     axes: Axes<'a>,
     group: &'a Group,
     tie: TieRule,
-    /// By sub-group and position in the second dimension, the module that `balance` puts first.
-    given: Vec<Vec<u16>>,
+    /// By position along the windowed dimension.
+    windows: Vec<Option<Window>>,
+    /// By sub-group and position in the second dimension, the modules of the sub-group in order,
+    /// those tied in order of index.
+    orders: Vec<Vec<Vec<u16>>>,
     /// Whether the sub-group's own modules may not be enough: too few of them, or some are excluded
     /// by the options.
     must_widen: bool,
@@ -179,15 +181,12 @@ impl<'a> Rule<'a> {
             axes,
             group,
             tie,
-            given: Vec::new(),
+            windows: axes.windows(context.machine, group),
+            orders: Vec::new(),
             must_widen: must_widen(context, group),
         };
-        if tie == TieRule::Balance {
-            let sub_groups = 0..group.sub_groups.len();
-            rule.given = sub_groups
-                .map(|sub_group| rule.hand_out(sub_group))
-                .collect();
-        }
+        let orders = (0..group.sub_groups.len()).map(|sub_group| rule.orders(sub_group));
+        rule.orders = orders.collect();
         rule
     }
 
@@ -199,18 +198,29 @@ impl<'a> Rule<'a> {
         one_each && !self.must_widen && self.tie != TieRule::Rest
     }
 
-    /// The modules of a sub-group, primary first.
-    fn order(&self, sub_group: usize, from: Vertex, modules: &mut Vec<u16>) {
-        let near = self.axes.grid.position(from, self.axes.near);
-        modules.extend(self.group.sub_groups[sub_group].clone());
-        match self.tie {
-            TieRule::Index => modules.sort_by_key(|&m| self.distance(near, m)),
-            TieRule::Rest => modules.sort_by_key(|&m| (self.distance(near, m), self.rest(from, m))),
-            TieRule::Balance => {
-                let first = self.given[sub_group][usize::from(near)];
-                modules.sort_by_key(|&m| (self.distance(near, m), m != first));
-            }
-        }
+    /// Clients that are in no window.
+    fn outside(&self) -> u32 {
+        let sites = self.context.sites.iter();
+        let outside = sites.filter(|site| {
+            let plane = self.axes.grid.position(site.vertex, self.axes.window);
+            self.windows[usize::from(plane)].is_some_and(|window| !window.inside)
+        });
+        outside.map(|site| site.clients).sum()
+    }
+
+    /// The modules of a sub-group for each position in the second dimension.
+    fn orders(&self, sub_group: usize) -> Vec<Vec<u16>> {
+        let size = self.axes.grid.dimensions()[self.axes.near].size;
+        let first = match self.tie {
+            TieRule::Balance => self.hand_out(sub_group).into_iter().map(Some).collect(),
+            TieRule::Index | TieRule::Rest => vec![None; size.into()],
+        };
+        let order = |(near, first): (u16, Option<u16>)| {
+            let mut modules: Vec<u16> = self.group.sub_groups[sub_group].clone().collect();
+            modules.sort_by_key(|&m| (self.distance(near, m), first.is_some_and(|f| f != m)));
+            modules
+        };
+        (0..size).zip(first).map(order).collect()
     }
 
     fn distance(&self, near: u16, module: u16) -> u16 {
@@ -251,6 +261,89 @@ impl<'a> Rule<'a> {
                 first
             })
             .collect()
+    }
+}
+
+/// The modules for one row after the other: those of the sub-group, then the others of the group by
+/// cost as far as they are needed.
+struct List<'a> {
+    rule: &'a Rule<'a>,
+    modules: Vec<u16>,
+    /// Cost and number in the group of the modules that are not in the list, once they are needed.
+    others: Vec<u64>,
+    chosen: Vec<u16>,
+}
+
+/// What stands among the others for a module that is in the list.
+const LISTED: u64 = u64::MAX;
+
+impl<'a> List<'a> {
+    fn new(rule: &'a Rule<'a>) -> Self {
+        Self {
+            rule,
+            modules: Vec::new(),
+            others: Vec::new(),
+            chosen: Vec::with_capacity(rule.context.choices),
+        }
+    }
+
+    /// Writes the routers of a row at these positions of the windowed and the second dimension.
+    fn assign(
+        &mut self,
+        (plane, near): (usize, u16),
+        costs: &[u32],
+        part: &mut Part<'_>,
+        row: usize,
+    ) {
+        let Rule { context, group, .. } = *self.rule;
+        let Some(Window { sub_group, .. }) = self.rule.windows[plane] else {
+            return;
+        };
+        let vertex = part.rows[row].vertex;
+        self.modules.clear();
+        self.modules
+            .extend(&self.rule.orders[sub_group][usize::from(near)]);
+        if self.rule.tie == TieRule::Rest {
+            let rule = self.rule;
+            self.modules
+                .sort_by_key(|&m| (rule.distance(near, m), rule.rest(vertex, m)));
+        }
+        self.others.clear();
+        for net in group.nets.iter().map(|&net| usize::from(net)) {
+            let router = |&m: &u16| context.router_on(m, net, part.first + row);
+            self.chosen.clear();
+            context.choose(self.modules.iter().filter_map(router), &mut self.chosen);
+            while self.rule.must_widen && self.chosen.len() < context.choices {
+                let Some(module) = self.next(costs, sub_group) else {
+                    break;
+                };
+                self.modules.push(module);
+                context.choose(router(&module).into_iter(), &mut self.chosen);
+            }
+            part.set(row, net, &self.chosen);
+        }
+    }
+
+    /// The cheapest module of the group that is not in the list; of equal ones the first.
+    fn next(&mut self, costs: &[u32], sub_group: usize) -> Option<u16> {
+        let group = self.rule.group;
+        let first = group.modules().start;
+        if self.others.is_empty() {
+            let range = group.modules();
+            let costs = &costs[usize::from(range.start)..usize::from(range.end)];
+            let keys = (0..)
+                .zip(costs)
+                .map(|(index, &cost): (u64, _)| u64::from(cost) << 16 | index);
+            self.others.extend(keys);
+            for module in group.sub_groups[sub_group].clone() {
+                self.others[usize::from(module - first)] = LISTED;
+            }
+        }
+        let least = self.others.iter().min().filter(|&&key| key != LISTED)?;
+        // The lower 16 bits are the module's number.
+        let index = *least as u16;
+        self.others[usize::from(index)] = LISTED;
+        Some(first + index)
     }
 }
 

@@ -9,168 +9,292 @@
 //! ```
 //!
 //! Routing is dimension ordered: behind the first dimension, what clients of one line write to a router
-//! is one stream; what a router gives to them is one until the last dimension. Each stream is added
-//! to the rings once, and only what is left of it is carried on.
+//! is one stream; what a router gives to them is one until the last dimension. Clients are taken in
+//! such an order that those of one line follow each other. Their units are counted by place of the
+//! router and position on the line; when the line ends, a running sum from its far end towards the
+//! place gives the loads of its links, and the sum of the line is carried on to the next dimension.
+//!
+//! Loads are counted in halves of a unit, in integers, because a split tie sends half each way: any
+//! order of additions gives the same loads.
 
-use std::rc::Rc;
+use std::collections::BTreeMap;
 
-use topology::{Grid, Tie, Vertex};
+use topology::{Direction, Grid, Tie, Way};
 
-use crate::evaluate::loads::Traffic;
-use crate::evaluate::rings::{Positions, Rings};
-use crate::machine::Machine;
+use crate::evaluate::loads::{Streams, Traffic};
+use crate::evaluate::rings::Positions;
 
-/// Which end of a path the clients are at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    /// Clients send to routers: dimensions are left behind from the first.
-    From,
-    /// Routers send to clients: dimensions are left behind from the last.
-    To,
-}
-
-impl Side {
-    pub(super) fn of(traffic: Traffic) -> Self {
-        match traffic {
-            Traffic::Write => Self::From,
-            Traffic::Read => Self::To,
-        }
+/// The loads of all links in one direction of traffic: halves of a unit by dimension, direction and
+/// vertex that the link leaves.
+pub(super) fn gather(
+    streams: &Streams<'_>,
+    (grid, tie): (&Grid, Tie),
+    positions: &Positions,
+    traffic: Traffic,
+) -> Vec<i64> {
+    let mut gather = Gather::new(streams, (grid, tie), traffic);
+    for row in gather.order(streams, positions) {
+        gather.go_to(positions.of(streams.vertex(row as usize)));
+        let position = usize::from(gather.at[0]);
+        let Some(first) = gather.levels.first_mut() else {
+            continue;
+        };
+        // Clients are below 2^24 and parts of a unit below 2^32.
+        streams.of_row(row as usize, |place, parts| {
+            first.add(place, position, parts as i64);
+        });
     }
+    for step in 0..gather.levels.len() {
+        gather.end_line(step);
+    }
+    gather.loads
 }
 
 /// The streams of one direction of traffic.
-pub(super) struct Gather<'a> {
+struct Gather<'a> {
     grid: &'a Grid,
-    side: Side,
-    rings: Rings<'a>,
-    positions: Rc<Positions>,
-    /// Vertices with routers of data nets, and the number of each by vertex.
-    places: Vec<Vertex>,
-    place_of: Vec<u32>,
-    /// Units by what is left of the clients' coordinates, then by place.
-    left: Vec<i64>,
+    traffic: Traffic,
+    /// In the order in which dimensions are left behind.
+    levels: Vec<Level>,
+    /// The coordinates of the clients under way, in that order.
+    at: Vec<u16>,
+    /// What the coordinates after each one add to the number of a vertex, in that order.
+    ahead: Vec<u32>,
+    loads: Vec<i64>,
+}
+
+/// One dimension: the streams along the line under way.
+#[derive(Default)]
+struct Level {
+    dimension: usize,
+    size: usize,
+    line: Line,
+    /// Distinct ends of streams: a position, and what the coordinates left behind before add to the
+    /// number of a vertex.
+    ends: Vec<(usize, u32)>,
+    /// The end of each place.
+    end_of: Vec<usize>,
+    /// By end and position on the line.
+    units: Vec<i64>,
+    used_ends: Used,
+    /// By place.
+    sums: Vec<i64>,
+    used: Used,
+}
+
+/// Which of some numbers are in use.
+#[derive(Default)]
+struct Used {
+    is: Vec<bool>,
+    all: Vec<usize>,
+}
+
+impl Used {
+    fn new(count: usize) -> Self {
+        Self {
+            is: vec![false; count],
+            all: Vec::with_capacity(count),
+        }
+    }
+
+    fn add(&mut self, number: usize) {
+        if !std::mem::replace(&mut self.is[number], true) {
+            self.all.push(number);
+        }
+    }
+
+    fn take(&mut self) -> impl Iterator<Item = usize> + '_ {
+        self.all
+            .drain(..)
+            .inspect(|&number| self.is[number] = false)
+    }
+}
+
+impl Level {
+    fn add(&mut self, place: usize, position: usize, units: i64) {
+        let end = self.end_of[place];
+        self.used_ends.add(end);
+        self.units[end * self.size + position] += units;
+        self.used.add(place);
+        self.sums[place] += units;
+    }
+}
+
+/// The ways along a dimension.
+#[derive(Default)]
+struct Line {
+    size: usize,
+    /// Hops of the longest way.
+    reach: usize,
+    /// Halves of a stream from one position to another that go up; the others go down.
+    up: Vec<u8>,
+}
+
+impl Line {
+    fn new((grid, tie): (&Grid, Tie), dimension: usize) -> Self {
+        let size = grid.dimensions()[dimension].size;
+        let pairs = (0..size).flat_map(|a| (0..size).map(move |b| (a, b)));
+        let up = pairs.map(|(from, to)| match grid.way(dimension, from, to, tie) {
+            Way::Both => 1,
+            Way::One(Direction::Plus) => 2,
+            _ => 0,
+        });
+        let reach = if grid.dimensions()[dimension].wrap {
+            size / 2
+        } else {
+            size - 1
+        };
+        Self {
+            size: size.into(),
+            reach: reach.into(),
+            up: up.collect(),
+        }
+    }
+
+    /// Adds the streams between all positions and one of them to the links that go up or down.
+    fn cross(
+        &self,
+        (traffic, direction): (Traffic, Direction),
+        (there, units): (usize, &[i64]),
+        mut add: impl FnMut(usize, i64),
+    ) {
+        let is_up = direction == Direction::Plus;
+        let is_below = is_up == (traffic == Traffic::Write);
+        let round = |position: usize| {
+            if position >= self.size {
+                position - self.size
+            } else {
+                position
+            }
+        };
+        let mut sum = 0;
+        for hops in (1..=self.reach).rev() {
+            let end = if is_below { self.size - hops } else { hops };
+            let end = round(there + end);
+            let (from, to, link) = match traffic {
+                Traffic::Write => (end, there, end),
+                Traffic::Read if is_up => (there, end, round(end + self.size - 1)),
+                Traffic::Read => (there, end, round(end + 1)),
+            };
+            let up = i64::from(self.up[from * self.size + to]);
+            sum += units[end] * if is_up { up } else { 2 - up };
+            add(link, sum);
+        }
+    }
 }
 
 impl<'a> Gather<'a> {
-    pub(super) fn new(machine: &Machine, grid: &'a Grid, tie: Tie, side: Side) -> Self {
-        let nets = machine.data_nets();
-        let routers = nets.flat_map(|net| &machine.nets[net].routers);
-        let vertices = routers.map(|&router| machine.routers[usize::from(router)].vertex);
-        let mut places: Vec<Vertex> = vertices.collect();
-        places.sort_unstable();
-        places.dedup();
-        let mut place_of = vec![0; grid.vertices() as usize];
-        for (place, vertex) in (0_u32..).zip(&places) {
-            place_of[vertex.0 as usize] = place;
+    fn new(streams: &Streams<'_>, (grid, tie): (&'a Grid, Tie), traffic: Traffic) -> Self {
+        let mut dimensions: Vec<usize> = (0..grid.dimensions().len()).collect();
+        if traffic == Traffic::Read {
+            dimensions.reverse();
         }
-        let rings = Rings::new(grid, tie);
-        let mut gather = Self {
+        let count = streams.places.len();
+        let mut bases = vec![0; count];
+        let level = |&d: &usize| {
+            let line = Line::new((grid, tie), d);
+            let mut level = Level {
+                dimension: d,
+                size: line.size,
+                line,
+                ..Level::default()
+            };
+            let mut ends = BTreeMap::new();
+            for (&vertex, base) in streams.places.iter().zip(&mut bases) {
+                let position = grid.position(vertex, d);
+                let end = (usize::from(position), *base);
+                level
+                    .end_of
+                    .push(*ends.entry(end).or_insert(level.ends.len()));
+                if level.ends.len() < ends.len() {
+                    level.ends.push(end);
+                }
+                *base += u32::from(position) * grid.stride(d);
+            }
+            level.units = vec![0; ends.len() * level.size];
+            level.used_ends = Used::new(ends.len());
+            (level.sums, level.used) = (vec![0; count], Used::new(count));
+            level
+        };
+        Self {
             grid,
-            side,
-            positions: rings.positions(),
-            rings,
-            places,
-            place_of,
-            left: Vec::new(),
+            traffic,
+            levels: dimensions.iter().map(level).collect(),
+            at: vec![0; dimensions.len()],
+            ahead: vec![0; dimensions.len()],
+            loads: vec![0; grid.link_slots() as usize],
+        }
+    }
+
+    /// The rows of the plan, the dimension that is left behind first changing fastest.
+    fn order(&self, streams: &Streams<'_>, positions: &Positions) -> Vec<u32> {
+        let number = |row: usize| {
+            let at = positions.of(streams.vertex(row));
+            let levels = self.levels.iter().rev();
+            levels.fold(0, |number, level| {
+                number * level.size + usize::from(at[level.dimension])
+            })
         };
-        gather.left = vec![0; gather.lines(gather.first()) * gather.places.len()];
-        gather
+        // Sorted by counting: numbers are as dense as vertices.
+        let rows = streams.rows();
+        let mut ends = vec![0_u32; self.grid.vertices() as usize];
+        let numbers: Vec<usize> = (0..rows).map(number).collect();
+        numbers.iter().for_each(|&number| ends[number] += 1);
+        let mut sum = 0;
+        for end in &mut ends {
+            sum += *end;
+            *end = sum;
+        }
+        let mut order = vec![0; rows];
+        for (row, &number) in numbers.iter().enumerate().rev() {
+            ends[number] -= 1;
+            // Not more rows than clients.
+            order[ends[number] as usize] = row as u32;
+        }
+        order
     }
 
-    /// The dimension along which each stream is on its own.
-    fn first(&self) -> usize {
-        match self.side {
-            Side::From => 0,
-            Side::To => self.grid.dimensions().len() - 1,
+    /// Goes on to the clients at these coordinates, and ends the lines that they are not on.
+    fn go_to(&mut self, at: &[u16]) {
+        let changed = |&step: &usize| self.at[step] != at[self.levels[step].dimension];
+        let last = (0..self.levels.len()).rev().find(changed).unwrap_or(0);
+        for step in 0..last {
+            self.end_line(step);
+        }
+        let mut sum = 0;
+        for (step, level) in self.levels.iter().enumerate().rev() {
+            self.at[step] = at[level.dimension];
+            self.ahead[step] = sum;
+            sum += u32::from(self.at[step]) * self.grid.stride(level.dimension);
         }
     }
 
-    /// The dimension that follows.
-    fn next(&self, d: usize) -> Option<usize> {
-        match self.side {
-            Side::From => Some(d + 1).filter(|&d| d < self.grid.dimensions().len()),
-            Side::To => d.checked_sub(1),
+    /// Loads the links of a line, and carries its streams on to the next dimension.
+    fn end_line(&mut self, step: usize) {
+        let mut level = std::mem::take(&mut self.levels[step]);
+        let (stride, vertices) = (
+            self.grid.stride(level.dimension) as usize,
+            self.grid.vertices() as usize,
+        );
+        for end in level.used_ends.take() {
+            let (there, base) = level.ends[end];
+            let units = &mut level.units[end * level.size..(end + 1) * level.size];
+            let start = (base + self.ahead[step]) as usize;
+            for (side, direction) in [Direction::Plus, Direction::Minus].into_iter().enumerate() {
+                let first = (2 * level.dimension + side) * vertices + start;
+                let way = (self.traffic, direction);
+                level.line.cross(way, (there, units), |link, halves| {
+                    self.loads[first + link * stride] += halves;
+                });
+            }
+            units.fill(0);
         }
-    }
-
-    /// How many coordinates of clients are left behind this dimension.
-    fn lines(&self, d: usize) -> usize {
-        let stride = self.grid.stride(d);
-        match self.side {
-            Side::From => stride as usize,
-            Side::To => (self.grid.vertices() / stride) as usize / self.size(d),
-        }
-    }
-
-    fn size(&self, d: usize) -> usize {
-        usize::from(self.grid.dimensions()[d].size)
-    }
-
-    /// Adds a stream between a place of clients and a router.
-    pub(super) fn add(&mut self, client: Vertex, router: Vertex, parts: u64) {
-        let d = self.first();
-        // Clients are below 2^24 and parts of a unit below 2^32.
-        let units = parts as i64;
-        let stride = self.grid.stride(d);
-        let (here, there) = (self.positions.of(client)[d], self.positions.of(router)[d]);
-        let start = client.0 - u32::from(here) * stride;
-        let (ends, line) = match self.side {
-            // The first dimension has the longest stride: what is left is where the ring begins.
-            Side::From => ((here, there), start),
-            Side::To => (
-                (there, here),
-                start / u32::from(self.grid.dimensions()[d].size),
-            ),
-        };
-        self.rings.add_along(d, start, ends, units);
-        let place = self.place_of[router.0 as usize] as usize;
-        self.left[line as usize * self.places.len() + place] += units;
-    }
-
-    /// Carries all streams to their ends.
-    pub(super) fn into_rings(mut self) -> Rings<'a> {
-        let mut d = self.first();
-        while let Some(next) = self.next(d) {
-            d = next;
-            let left = std::mem::take(&mut self.left);
-            self.left = vec![0; self.lines(d) * self.places.len()];
-            let ends: Vec<(u32, u16)> = self.places.iter().map(|&v| self.end(v, d)).collect();
-            for (line, units) in left.chunks_exact(self.places.len()).enumerate() {
-                self.carry(d, line, units, &ends);
+        for place in level.used.take() {
+            let sum = std::mem::take(&mut level.sums[place]);
+            if let Some(next) = self.levels.get_mut(step + 1) {
+                next.add(place, self.at[step + 1].into(), sum);
             }
         }
-        self.rings
-    }
-
-    /// Of a router's vertex, the part of a ring's beginning that it decides about, and its position.
-    fn end(&self, router: Vertex, d: usize) -> (u32, u16) {
-        let (stride, size) = (self.grid.stride(d), self.size(d) as u32);
-        let part = match self.side {
-            Side::From => router.0 / (stride * size) * (stride * size),
-            Side::To => router.0 % stride,
-        };
-        (part, self.positions.of(router)[d])
-    }
-
-    /// Adds what is left of the streams between the clients of a line and all places along a
-    /// dimension.
-    fn carry(&mut self, d: usize, line: usize, units: &[i64], ends: &[(u32, u16)]) {
-        let (stride, size) = (self.grid.stride(d) as usize, self.size(d));
-        // Positions fit 16 bits and vertices 32.
-        let (here, rest, start) = match self.side {
-            Side::From => (line / stride, line % stride, line % stride),
-            Side::To => (line % size, line / size, line / size * size * stride),
-        };
-        let (here, start) = (here as u16, start as u32);
-        let first = rest * self.places.len();
-        let places = units.iter().zip(ends).enumerate();
-        for (place, (&units, &(part, there))) in places.filter(|(_, (units, _))| **units != 0) {
-            let ends = match self.side {
-                Side::From => (here, there),
-                Side::To => (there, here),
-            };
-            self.rings.add_along(d, start + part, ends, units);
-            self.left[first + place] += units;
-        }
+        self.levels[step] = level;
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use topology::{Fabric, Grid, Link, Vertex};
+use topology::{Fabric, Grid, Link, Tie, Vertex};
 
-use crate::evaluate::gather::{Gather, Side};
-use crate::evaluate::rings::Rings;
+use crate::evaluate::gather::gather;
+use crate::evaluate::rings::Positions;
 use crate::machine::Machine;
 use crate::plan::Plan;
 
@@ -60,11 +60,8 @@ impl LinkLoads {
         let Fabric::Grid(grid, tie) = &machine.fabric else {
             return Self::by_walking(machine, plan, gateways, traffic);
         };
-        let mut gather = Gather::new(machine, grid, *tie, Side::of(traffic));
-        each_stream(machine, plan, gateways, |client, router, parts| {
-            gather.add(client, router, parts);
-        });
-        Self::of_rings(grid, plan, &gather.into_rings())
+        let streams = Streams::new(machine, plan, gateways);
+        Self::gathered(&streams, (grid, *tie), &Positions::new(grid), traffic)
     }
 
     /// The loads of writes and of reads at once.
@@ -74,22 +71,29 @@ impl LinkLoads {
         let Fabric::Grid(grid, tie) = &machine.fabric else {
             return both.map(|traffic| Self::by_walking(machine, plan, gateways, traffic));
         };
-        let new = |traffic| Gather::new(machine, grid, *tie, Side::of(traffic));
-        let [mut write, mut read] = both.map(new);
-        each_stream(machine, plan, gateways, |client, router, parts| {
-            write.add(client, router, parts);
-            read.add(client, router, parts);
-        });
-        [write, read].map(|gather| Self::of_rings(grid, plan, &gather.into_rings()))
+        let streams = Streams::new(machine, plan, gateways);
+        let positions = Positions::new(grid);
+        let loads = |traffic| Self::gathered(&streams, (grid, *tie), &positions, traffic);
+        let (write, read) = rayon::join(|| loads(Traffic::Write), || loads(Traffic::Read));
+        [write, read]
     }
 
-    fn of_rings(grid: &Grid, plan: &Plan, rings: &Rings<'_>) -> Self {
-        let scale = 2.0 * plan.parts() as f64;
-        let mut units = vec![0.0; grid.link_slots() as usize];
-        rings.each(|d, direction, vertex, halves| {
-            let link = grid.slot(Vertex(vertex), d, direction);
-            units[link.0 as usize] = halves as f64 / scale;
-        });
+    fn gathered(
+        streams: &Streams<'_>,
+        (grid, tie): (&Grid, Tie),
+        positions: &Positions,
+        traffic: Traffic,
+    ) -> Self {
+        let halves = gather(streams, (grid, tie), positions, traffic);
+        let scale = 2.0 * streams.plan.parts() as f64;
+        // Links are numbered by vertex first, then as the halves are.
+        let vertices = grid.vertices() as usize;
+        let ports = halves.len() / vertices.max(1);
+        let mut units = Vec::with_capacity(halves.len());
+        for vertex in 0..vertices {
+            let of = |port: usize| halves[port * vertices + vertex] as f64 / scale;
+            units.extend((0..ports).map(of));
+        }
         Self { units }
     }
 
@@ -129,47 +133,95 @@ impl LinkLoads {
     }
 }
 
+/// The streams of a plan, from the clients of a row to a place with routers.
+pub(super) struct Streams<'a> {
+    plan: &'a Plan,
+    gateways: Gateways<'a>,
+    /// Places with routers of data nets, ascending.
+    pub(super) places: Vec<Vertex>,
+    /// The number of the place of each router.
+    place_of: Vec<usize>,
+    nets: Vec<usize>,
+}
+
+impl<'a> Streams<'a> {
+    pub(super) fn new(machine: &Machine, plan: &'a Plan, gateways: Gateways<'a>) -> Self {
+        let nets = nets_by_place(machine);
+        let routers = nets.iter().flat_map(|&net| &machine.nets[net].routers);
+        let vertices = routers.map(|&router| machine.routers[usize::from(router)].vertex);
+        let mut places: Vec<Vertex> = vertices.collect();
+        places.sort_unstable();
+        places.dedup();
+        let routers = machine.routers.iter();
+        let place_of = routers.map(|router| places.partition_point(|v| *v < router.vertex));
+        Self {
+            plan,
+            gateways,
+            place_of: place_of.collect(),
+            places,
+            nets,
+        }
+    }
+
+    /// How many rows the plan has.
+    pub(super) fn rows(&self) -> usize {
+        self.plan.rows().len()
+    }
+
+    /// Where the clients of a row are.
+    pub(super) fn vertex(&self, row: usize) -> Vertex {
+        self.plan.rows()[row].vertex
+    }
+
+    /// Tells the streams of a row: the number of the place, and how many parts of a unit. Streams to
+    /// one place are told as one where nets follow each other: on Titan that halves them.
+    pub(super) fn of_row(&self, row: usize, mut visit: impl FnMut(usize, u64)) {
+        let Self { plan, gateways, .. } = *self;
+        let clients = plan.rows()[row].clients;
+        let mut pending: Option<(usize, u64)> = None;
+        let mut tell = |router: u16, parts| {
+            let router = self.place_of[usize::from(router)];
+            match &mut pending {
+                Some((place, sum)) if *place == router => *sum += parts,
+                _ => {
+                    if let Some((place, sum)) = pending.replace((router, parts)) {
+                        visit(place, sum);
+                    }
+                }
+            }
+        };
+        if matches!(gateways, Gateways::Primary) && !plan.is_shared() {
+            let parts = parts_of(plan, clients, 1);
+            let primaries = self.nets.iter().filter_map(|&net| plan.primary(row, net));
+            primaries.for_each(|router| tell(router, parts));
+        } else {
+            let mut routers = Vec::new();
+            for &net in &self.nets {
+                gateways.fill(plan, row, net, &mut routers);
+                let parts = parts_of(plan, clients, routers.len());
+                routers.iter().for_each(|&router| tell(router, parts));
+            }
+        }
+        if let Some((place, sum)) = pending {
+            visit(place, sum);
+        }
+    }
+}
+
 /// Tells every stream of a plan: the place of the clients, that of the router, and how many parts of
-/// a unit. Streams of a row to one place are told as one where nets follow each other: on Titan that
-/// halves them.
+/// a unit.
 pub(super) fn each_stream(
     machine: &Machine,
     plan: &Plan,
     gateways: Gateways<'_>,
     mut visit: impl FnMut(Vertex, Vertex, u64),
 ) {
-    let nets = nets_by_place(machine);
-    let is_primary = matches!(gateways, Gateways::Primary) && !plan.is_shared();
-    let mut routers = Vec::new();
-    for (row, entry) in plan.rows().iter().enumerate() {
-        let mut pending: Option<(Vertex, u64)> = None;
-        let mut tell = |router: u16, parts| {
-            let router = machine.routers[usize::from(router)].vertex;
-            match &mut pending {
-                Some((place, sum)) if *place == router => *sum += parts,
-                _ => {
-                    if let Some((place, sum)) = pending.replace((router, parts)) {
-                        visit(entry.vertex, place, sum);
-                    }
-                }
-            }
-        };
-        for &net in &nets {
-            if is_primary {
-                if let Some(router) = plan.primary(row, net) {
-                    tell(router, parts_of(plan, entry.clients, 1));
-                }
-                continue;
-            }
-            gateways.fill(plan, row, net, &mut routers);
-            let parts = parts_of(plan, entry.clients, routers.len());
-            for &router in &routers {
-                tell(router, parts);
-            }
-        }
-        if let Some((place, sum)) = pending {
-            visit(entry.vertex, place, sum);
-        }
+    let streams = Streams::new(machine, plan, gateways);
+    for row in 0..streams.rows() {
+        let client = streams.vertex(row);
+        streams.of_row(row, |place, parts| {
+            visit(client, streams.places[place], parts)
+        });
     }
 }
 

@@ -12,7 +12,7 @@
 //! Loads are counted in halves of a unit, in integers, because a split tie sends half each way: any
 //! order of additions gives the same loads.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use topology::{Direction, Grid, Tie, Vertex, Way};
 
@@ -27,10 +27,22 @@ pub(super) struct Positions {
 
 impl Positions {
     pub(super) fn new(grid: &Grid) -> Self {
-        let vertices = 0..grid.vertices();
+        let dimensions = grid.dimensions();
+        let mut of = Vec::with_capacity(grid.vertices() as usize * dimensions.len());
+        let mut at = vec![0; dimensions.len()];
+        for _ in 0..grid.vertices() {
+            of.extend_from_slice(&at);
+            for (position, dimension) in at.iter_mut().zip(dimensions).rev() {
+                *position += 1;
+                if *position < dimension.size {
+                    break;
+                }
+                *position = 0;
+            }
+        }
         Self {
-            dimensions: grid.dimensions().len(),
-            of: vertices.flat_map(|v| grid.coordinates(Vertex(v))).collect(),
+            dimensions: dimensions.len(),
+            of,
         }
     }
 
@@ -44,9 +56,9 @@ impl Positions {
 #[derive(Clone)]
 pub(super) struct Rings<'a> {
     grid: &'a Grid,
-    positions: Rc<Positions>,
+    positions: Arc<Positions>,
     /// By dimension, how to get from one position to another.
-    ways: Rc<[Vec<Way>]>,
+    ways: Arc<[Vec<Way>]>,
     /// By dimension, direction and vertex.
     differences: Vec<i64>,
 }
@@ -64,20 +76,16 @@ impl<'a> Rings<'a> {
             .collect();
         Self {
             grid,
-            positions: Rc::new(Positions::new(grid)),
+            positions: Arc::new(Positions::new(grid)),
             ways,
             differences: vec![0; 2 * dimensions.len() * vertices as usize],
         }
     }
 
-    pub(super) fn positions(&self) -> Rc<Positions> {
-        Rc::clone(&self.positions)
-    }
-
     /// Adds a stream of `units`, which may be negative, from one vertex to another.
     pub(super) fn add(&mut self, from: Vertex, to: Vertex, units: i64) {
         let dimensions = self.grid.dimensions().len();
-        let positions = Rc::clone(&self.positions);
+        let positions = Arc::clone(&self.positions);
         let (here, there) = (positions.of(from), positions.of(to));
         let mut at = from.0;
         for d in 0..dimensions {
@@ -89,7 +97,7 @@ impl<'a> Rings<'a> {
     }
 
     /// Adds a stream from one position to another of the ring that begins at vertex `start`.
-    pub(super) fn add_along(&mut self, d: usize, start: u32, (a, b): (u16, u16), units: i64) {
+    fn add_along(&mut self, d: usize, start: u32, (a, b): (u16, u16), units: i64) {
         let (a, b, start) = (usize::from(a), usize::from(b), start as usize);
         let size = usize::from(self.grid.dimensions()[d].size);
         match self.ways[d][a * size + b] {
@@ -136,21 +144,24 @@ impl<'a> Rings<'a> {
     /// Tells the load of every link: dimension, direction, vertex that it leaves, halves of a unit.
     pub(super) fn each(&self, mut visit: impl FnMut(usize, Direction, u32, i64)) {
         let vertices = self.grid.vertices();
+        let mut sums = Vec::new();
         for (d, dimension) in self.grid.dimensions().iter().enumerate() {
             let stride = self.grid.stride(d);
             for (side, direction) in [Direction::Plus, Direction::Minus].into_iter().enumerate() {
                 let plane = (2 * d + side) * vertices as usize;
-                // The vertices whose position along this dimension is 0.
-                let span = stride * u32::from(dimension.size);
-                for start in (0..vertices)
-                    .step_by(span as usize)
-                    .flat_map(|s| s..s + stride)
-                {
-                    let mut load = 0;
-                    for position in 0..u32::from(dimension.size) {
-                        let vertex = start + position * stride;
-                        load += self.differences[plane + vertex as usize];
-                        visit(d, direction, vertex, load);
+                let plane = &self.differences[plane..plane + vertices as usize];
+                // Rings side by side, position by position: as the numbers stand in memory.
+                let mut lines = (0..)
+                    .step_by(stride as usize)
+                    .zip(plane.chunks(stride as usize));
+                for _ in 0..vertices / (stride * u32::from(dimension.size)) {
+                    sums.clear();
+                    sums.resize(stride as usize, 0);
+                    for (first, line) in lines.by_ref().take(dimension.size.into()) {
+                        for ((vertex, load), &more) in (first..).zip(&mut sums).zip(line) {
+                            *load += more;
+                            visit(d, direction, vertex, *load);
+                        }
                     }
                 }
             }

@@ -227,9 +227,10 @@ fn rows(machine: &Machine, policy: Policy, tables: &[Table], table_of: &[usize])
         .unwrap_or(1)
         .max(1);
     let mut plan = Plan::new(machine, policy, choices, rows, row_of);
+    let mut part = plan.fill();
     for (row, table) in tables_of_rows.into_iter().enumerate() {
         for (net, routers) in tables[table].iter().enumerate() {
-            plan.set(row, net, routers);
+            part.set(row, net, routers);
         }
     }
     plan

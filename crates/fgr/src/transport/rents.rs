@@ -26,8 +26,8 @@ const SINKS_MAX: usize = 12;
 /// Sites whose costs stand together, one sink after the other.
 const BLOCK: usize = 64;
 
-/// Largest cost and rent for which sums fit 16 bits.
-const COST_MAX: u32 = 1 << 13;
+/// Largest cost, all bits set, and largest rent for which sums fit 16 bits.
+const COST_MAX: u32 = (1 << 13) - 1;
 const RENT_MAX: i32 = 1 << 14;
 
 /// Units at most, so that sums over sets fit 32 bits.
@@ -40,9 +40,10 @@ const STRIDES: [i16; 4] = [8, 4, 2, 1];
 /// The pieces of a cheapest flow; `None` when there are too many sinks or units or costs too large.
 pub(super) fn solve(problem: &Transport, rents: &mut Vec<i32>) -> Option<Vec<Piece>> {
     let sinks = problem.base.len();
-    let dearest = problem.costs.iter().max().copied().unwrap_or(0);
+    // Vector instructions join bits; they do not compare numbers of 32 bits.
+    let bits = problem.costs.iter().fold(0, |bits, cost| bits | cost);
     let room: u64 = problem.base.iter().map(|&base| u64::from(base)).sum();
-    if sinks > SINKS_MAX || dearest > COST_MAX || problem.supply().max(room) > UNITS_MAX {
+    if sinks > SINKS_MAX || bits > COST_MAX || problem.supply().max(room) > UNITS_MAX {
         return None;
     }
     if rents.len() != sinks {
@@ -114,17 +115,18 @@ impl Search {
         let supplies: Vec<u32> = problem.supplies.iter().step_by(step).copied().collect();
         let blocks = supplies.len().div_ceil(BLOCK);
         let mut costs = vec![0; blocks * sinks * BLOCK];
-        for (sink, column) in problem
-            .costs
-            .chunks(problem.supplies.len().max(1))
-            .enumerate()
-        {
-            let mut sites = column.iter().step_by(step);
-            for block in costs.chunks_mut(sinks * BLOCK) {
+        let columns = problem.costs.chunks(problem.supplies.len().max(1));
+        for (sink, column) in columns.enumerate() {
+            let sites = column.chunks(BLOCK * step);
+            for (block, sites) in costs.chunks_mut(sinks * BLOCK).zip(sites) {
                 let to = &mut block[sink * BLOCK..(sink + 1) * BLOCK];
-                for (cost, &from) in to.iter_mut().zip(sites.by_ref()) {
-                    // At most COST_MAX.
-                    *cost = from as i16;
+                // At most COST_MAX. The compiler makes vector instructions of a copy without steps.
+                if step == 1 {
+                    let both = to.iter_mut().zip(sites);
+                    both.for_each(|(cost, &from)| *cost = from as i16);
+                } else {
+                    let both = to.iter_mut().zip(sites.iter().step_by(step));
+                    both.for_each(|(cost, &from)| *cost = from as i16);
                 }
             }
         }
@@ -190,15 +192,20 @@ impl Search {
         let may_fall = may_fall.fold(0, |set, (sink, _)| set | 1 << sink);
         let (mut most, mut found) = (0, None);
         for (set, &gain) in self.sums.iter().enumerate() {
-            let rising = gain - extra.more(set);
-            if rising > most {
-                (most, found) = (rising, Some(Move { set, by: stride }));
+            // What the extra sinks add is only looked at where it decides: bits are slow to count.
+            if gain > most {
+                let rising = gain - extra.more(set);
+                if rising > most {
+                    (most, found) = (rising, Some(Move { set, by: stride }));
+                }
             }
             // The others keep their units: those of this set are all but what they have alone.
-            let others = all & !set;
-            let falling = self.sums[others] - self.sums[all] + extra.less(set);
-            if falling > most && set & !may_fall == 0 {
-                (most, found) = (falling, Some(Move { set, by: -stride }));
+            let gain = self.sums[all & !set] - self.sums[all];
+            if gain + extra.places > most && set & !may_fall == 0 {
+                let falling = gain + extra.less(set);
+                if falling > most {
+                    (most, found) = (falling, Some(Move { set, by: -stride }));
+                }
             }
         }
         found
@@ -476,6 +483,10 @@ impl TiedFlow {
     }
 }
 
-fn members(set: usize) -> impl Iterator<Item = usize> {
-    (0..=SINKS_MAX).filter(move |node| set >> node & 1 == 1)
+fn members(mut set: usize) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let node = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(node)
+    })
 }

@@ -105,3 +105,29 @@ pub(crate) fn blades(machine: &Machine) -> Vec<fgr::place::Site> {
     let map = titan_map().unwrap_or_default();
     fgr::place::titan_sites(&map, grid, true, &modules)
 }
+
+/// A grid with a client everywhere and these routers on one net.
+pub(crate) fn any_machine(sizes: &[(u16, bool)], tie: &str, routers: &[u32]) -> Machine {
+    let mut file = format!("machine: any\nfabric:\n  kind: torus\n  tie: {tie}\n  dimensions:\n");
+    for (cost, (size, wrap)) in sizes.iter().enumerate() {
+        let line = format!("{{name: d, size: {size}, wrap: {wrap}, cost: {cost}, capacity: [2]}}");
+        writeln!(file, "    - {line}").unwrap();
+    }
+    file.push_str("clients: {per-vertex: 2}\ngroups:\n  - name: A\n    nets: [tcp1]\n    sub-groups:\n      - modules:\n");
+    let vertices: u32 = sizes.iter().map(|(size, _)| u32::from(*size)).product();
+    for (index, &router) in routers.iter().enumerate() {
+        let mut vertex = router % vertices;
+        let mut at = Vec::new();
+        for (size, _) in sizes.iter().rev() {
+            at.insert(0, vertex % u32::from(*size));
+            vertex /= u32::from(*size);
+        }
+        let id = 1_000_000 + index;
+        writeln!(
+            file,
+            "          - {{blade: b{index}, at: {at:?}, nodes: [{id}]}}"
+        )
+        .unwrap();
+    }
+    read_machine("any", &file).unwrap()
+}
