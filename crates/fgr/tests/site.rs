@@ -290,14 +290,17 @@ fn backups_on_their_own_slot_nets_are_refused_with_three_reasons() {
                 assert!(class.starts_with("server"), "{finding}");
                 reasons[0] += 1;
             }
-            Finding::Moves { when, .. } => {
+            Finding::Lost {
+                direction: Direction::Requests,
+                when,
+                loss,
+                ..
+            } => {
                 assert!(matches!(when, When::After(_)), "{finding}");
+                assert!(matches!(loss, Loss::SourceKept { .. }), "{finding}");
                 reasons[1] += 1;
             }
-            Finding::Lost { direction, .. } => {
-                assert_eq!(*direction, Direction::ServerStarted, "{finding}");
-                reasons[2] += 1;
-            }
+            Finding::Lost { .. } => reasons[2] += 1,
             other => panic!("{other}"),
         }
     }

@@ -14,11 +14,14 @@
 //! section 3.2). Answers take the router of their request. A message arrives when each interface on its
 //! way works and the receiver has a route by the router that it came from, if it drops others
 //! (`drop_asym_route`). An interface of a router that nobody pings counts as down after a while, and the
-//! routes over it with it. A server knows a client by the NID of its first request: when a client's
-//! messages move to a router on another net, its NID changes, and what servers start is lost.
+//! routes over it with it. A server knows a client by the NID of its first request, and the client keeps that NID
+//! (selection, section 2.11): when no gateway on its net is left, requests are lost although the client has a route
+//! from another NID. With discovery a server knows all NIDs of a client, which may use any of them.
 //!
-//! This is what kernel nodes do. They keep to a gateway that answers pings, even where the server drops what comes
-//! by it: priority counts before health. Finerail's own nodes leave it after some losses.
+//! This is what kernel nodes do. Finerail's own nodes differ twice where a configuration is wrong. Kernels keep to a
+//! gateway that answers pings, even where the server drops what comes by it, because priority counts before health;
+//! Finerail's nodes leave it after some losses. And they send from another NID when that one has no gateway
+//! left; what the server starts is lost then.
 //!
 //! Checked are classes, not nodes: nodes of a class do the same, but for rules that name clients. This
 //! reads configurations as they are; it does not know what else is wrong with a running node. Servers
@@ -125,25 +128,6 @@ pub enum Finding {
         /// Why.
         loss: Loss,
     },
-    /// A client's source NID becomes another one, which the server does not know.
-    #[error(
-        "{client} and {server} on {net}: the client's NID moves from {session} to {other}{when}, and \
-         what the server starts does not reach it"
-    )]
-    Moves {
-        /// The client's class.
-        client: String,
-        /// The server's class.
-        server: String,
-        /// The server's net.
-        net: Net,
-        /// The net of the NID that the server knows.
-        session: Net,
-        /// The net of the new one.
-        other: Net,
-        /// When.
-        when: When,
-    },
     /// What a server starts takes another router than the client's requests.
     #[error(
         "{client} and {server} on {net}: requests by {forward}, what the server starts by {back}"
@@ -225,6 +209,17 @@ pub enum Loss {
     /// The sender has no usable route.
     #[error("no usable route")]
     NoRoute,
+    /// The client has a usable route, but from another NID than the one that the server knows.
+    #[error(
+        "no usable route from the client's NID on {session}; a kernel client keeps that NID, and where a client of Finerail \
+         moves to {other}, what the server starts does not reach it"
+    )]
+    SourceKept {
+        /// The net of the NID that the server knows.
+        session: Net,
+        /// A net of the client from which there is a route.
+        other: Net,
+    },
     /// The router is dead, or has no working interface on the receiver's net.
     #[error("{router} does not forward them")]
     NotForwarded {
@@ -487,16 +482,6 @@ impl Check<'_> {
         if failure.kind == FailureKind::Leaf {
             // Nothing leads to servers whose leaf is gone.
             return;
-        }
-        if let Some(gateway) = evading.gateways.first().filter(|_| evading.moves) {
-            self.report.findings.push(Finding::Moves {
-                client: talk.client.class.name.clone(),
-                server: talk.server.class.name.clone(),
-                net: talk.net,
-                session: talk.session,
-                other: gateway.net(),
-                when: When::After(failure.clone()),
-            });
         }
         self.found_loss(talk, direction, || When::After(failure.clone()), noticed);
         if !evading.gateways.is_empty() {

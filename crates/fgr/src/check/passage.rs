@@ -12,15 +12,15 @@
 
 use lnet_types::{Net, Nid};
 
-use crate::check::index::{Index, Party, State};
+use crate::check::index::{Index, Party, State, discovers};
 use crate::check::{Direction, Loss};
 
 /// The ways that messages of one direction may take.
 pub(super) struct Passages {
     /// The gateways; none when the sender knows no usable route.
     pub(super) gateways: Vec<Nid>,
-    /// They are not on the net of the sender's usual source NID, which therefore becomes another one.
-    pub(super) moves: bool,
+    /// The net of a usable gateway that the sender does not take, because it is not on the net of the source NID.
+    pub(super) elsewhere: Option<Net>,
 }
 
 /// A client and a server that talk, and by which NIDs.
@@ -56,13 +56,19 @@ impl Conversation<'_> {
     ) -> Passages {
         let (from, _, target, source, preferred) = self.ends(direction);
         let best = |source| index.best(from, target, source, preferred, view);
-        let mut gateways = best(Some(source));
+        let mut passages = Passages {
+            gateways: best(Some(source)),
+            elsewhere: None,
+        };
         // What a server sends comes from the NID that the client asked, always.
-        let moves = gateways.is_empty() && direction == Direction::Requests;
-        if moves {
-            gateways = best(None);
+        if passages.gateways.is_empty() && direction == Direction::Requests {
+            let others = best(None);
+            match discovers(from.class) {
+                true => passages.gateways = others,
+                false => passages.elsewhere = others.first().map(|gateway| gateway.net()),
+            }
         }
-        Passages { gateways, moves }
+        passages
     }
 
     /// Why messages are lost, at least those on some of the ways, when this is down.
@@ -73,9 +79,12 @@ impl Conversation<'_> {
         passages: &Passages,
         real: &State,
     ) -> Option<Loss> {
-        let (_, to, target, _, _) = self.ends(direction);
+        let (_, to, target, session, _) = self.ends(direction);
         if passages.gateways.is_empty() {
-            return Some(Loss::NoRoute);
+            return Some(match passages.elsewhere {
+                Some(other) => Loss::SourceKept { session, other },
+                None => Loss::NoRoute,
+            });
         }
         let mut gateways = passages.gateways.iter();
         gateways.find_map(|&gateway| loss(index, gateway, to, target, real))
