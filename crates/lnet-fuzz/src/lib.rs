@@ -21,7 +21,7 @@ mod zoid;
 
 pub use capture::capture;
 pub use control::control_frame;
-pub use planning::{machine_file, site_lists};
+pub use planning::{machine_file, site_lists, site_topologies};
 pub use policy::rule_block;
 pub use services::{rpc_message, store_body};
 pub use text::{config_shown, config_yaml, module_options, nid_expression};
@@ -49,6 +49,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("rpc_message", rpc_message),
     ("rule_block", rule_block),
     ("site_lists", site_lists),
+    ("site_topologies", site_topologies),
     ("store_body", store_body),
     ("zbmi_inputs", zbmi_inputs),
     ("zoid_command", zoid_command),

@@ -1,6 +1,8 @@
 //! The readers of the planner's tables.
 
 use fgr::config::{read_nodes, read_servers, read_udsp};
+use fgr::import::{self, Assumed, Shape};
+use lnet_types::Net;
 
 /// The lists of nodes and servers of a site, and its selection rules: one reader's text is refused or
 /// misread by the others without harm.
@@ -56,3 +58,89 @@ pub fn machine_file(data: &[u8]) {
 
 /// More than these are not planned here, because that would only be slow.
 const MANY_CLIENTS: usize = 10_000;
+
+/// What sites have: Slurm's `topology.conf` and host lists, `ibnetdiscover`, lists of a dragonfly, tables of nodes, modules
+/// and routers. No panic, complaints that point into the text, and a file that is made of a topology is one that the
+/// reader of machine files takes, or refuses for its size.
+pub fn site_topologies(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else {
+        return;
+    };
+    let assumed = Assumed {
+        capacity: 25.0,
+        links_per_pair: 2,
+    };
+    for shape in [
+        import::slurm("topology.conf", text, assumed),
+        import::infiniband("fabric.txt", text, 1, assumed),
+        import::infiniband("fabric.txt", text, 2, assumed),
+        import::dragonfly("list.csv", text, assumed),
+    ] {
+        if let Some(shape) = taken(text, shape) {
+            becomes_a_machine(&shape);
+        }
+    }
+    taken(text, import::read_routers("routers.csv", text));
+    taken(text, fgr::read_map("map", text));
+    taken(text, fgr::read_node_table("table", text));
+    if let Ok(grid) = topology::titan::grid() {
+        taken(
+            text,
+            fgr::read_modules("modules.csv", text, &grid, fgr::Role::Data),
+        );
+    }
+    if let Ok(names) = fgr::hosts(text) {
+        assert!(names.iter().all(|name| !name.is_empty()), "{names:?}");
+    }
+}
+
+/// What was read; complaints must point into the text.
+fn taken<T>(text: &str, result: Result<T, fgr::InputError>) -> Option<T> {
+    let lines = text.lines().count().max(1);
+    match result {
+        Ok(value) => Some(value),
+        Err(fgr::InputError(problems)) => {
+            for problem in &problems {
+                assert!(
+                    (1..=lines).contains(&(problem.place.line as usize)),
+                    "{problem}"
+                );
+            }
+            assert!(!problems.is_empty(), "refused without a reason");
+            None
+        }
+    }
+}
+
+/// The file of a shape whose first node routes is read as a machine with the other nodes as clients.
+fn becomes_a_machine(shape: &Shape) {
+    let [(node, _), clients @ ..] = &shape.nodes[..] else {
+        return;
+    };
+    let router = import::RouterLine {
+        group: "A".to_owned(),
+        sub_group: 1,
+        blade: "b0".to_owned(),
+        node: node.clone(),
+        net: Net::tcp(1),
+        place: fgr::Place {
+            file: "routers.csv".into(),
+            line: 2,
+        },
+    };
+    let file = shape.machine_file("fuzzed", &[router]);
+    assert!(file.is_ok(), "{file:?}");
+    let machine = file.and_then(|file| fgr::read_machine("machine.yaml", &file));
+    match machine {
+        Ok(machine) => assert_eq!(machine.clients.len(), clients.len()),
+        Err(error) => {
+            let is_size = |problem: &fgr::Problem| {
+                matches!(
+                    problem.reason,
+                    fgr::Reason::Fabric(_) | fgr::Reason::TooLarge(_)
+                )
+            };
+            assert!(clients.is_empty() || error.0.iter().all(is_size), "{error}");
+        }
+    }
+}

@@ -164,6 +164,7 @@ const EDGES: [(&str, &[&str]); 34] = [
         "lnet-fuzz",
         &[
             "fgr",
+            "topology",
             "lnet-capture",
             "lnet-rpc",
             "lnet-store",
