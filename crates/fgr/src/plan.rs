@@ -51,6 +51,9 @@ pub enum PlanError {
         /// Routers of the net.
         routers: usize,
     },
+    /// More clients live on one side of the routers than the limit of all routers allows.
+    #[error("no assignment with equal loads gives each router at most {0} clients on either side")]
+    Side(u32),
     /// A block of no clients, or an efficiency outside 1 to 100 per cent.
     #[error("spread needs blocks of at least one client and an efficiency of 1 to 100 per cent")]
     Spread,

@@ -71,6 +71,14 @@ pub enum Policy {
         /// What is summed up.
         by: Metric,
     },
+    /// The same with a limit on the clients that a router serves on either side of it in the first dimension, and with
+    /// that on the links by which routers send.
+    Sided {
+        /// What is summed up.
+        by: Metric,
+        /// Clients on either side of a router at most.
+        side: u32,
+    },
     /// For each net and each block of consecutive clients the assignment of least cost in which no
     /// router serves more of the block than the efficiency allows, so that a job of neighbours finds
     /// that share of all routers' bandwidth.
@@ -176,6 +184,10 @@ impl Policy {
             Self::Nearest { by: Metric::Hops } | Self::Balanced { by: Metric::Hops } => {
                 format!("{name} --by hops")
             }
+            Self::Sided { by, side } => match by {
+                Metric::Cost => format!("{name} --side {side}"),
+                Metric::Hops => format!("{name} --by hops --side {side}"),
+            },
             Self::Spread { block, efficiency } => {
                 format!("{name} --block {block} --efficiency {efficiency}")
             }
@@ -197,7 +209,7 @@ impl Policy {
             Self::Printed { .. } => "printed",
             Self::Strict { .. } => "strict",
             Self::Nearest { .. } => "nearest",
-            Self::Balanced { .. } => "balanced",
+            Self::Balanced { .. } | Self::Sided { .. } => "balanced",
             Self::Spread { .. } => "spread",
             Self::Slices { .. } => "slices",
             Self::Cool { .. } => "cool",

@@ -1,7 +1,7 @@
 //! The transport problem: which sink each unit of supply goes to, at the least total cost.
 //!
-//! With few sinks and many sites the optimum is found by the sinks' rents ([`rents`]), otherwise by
-//! chains of moves ([`chains`]). Both are exact.
+//! With few sinks and many sites the optimum is found by the sinks' rents ([`rents`]), otherwise, and where
+//! sides are limited, by chains of moves ([`chains`]). Both are exact.
 
 mod chains;
 mod rents;
@@ -17,6 +17,17 @@ pub(crate) struct Transport {
     pub(crate) base: Vec<u32>,
     /// Sinks that may take one unit more.
     pub(crate) extra: u32,
+    /// What a sink takes from one side.
+    pub(crate) sides: Option<Sides>,
+}
+
+/// Sites lie on one of two sides of a sink, or on neither, and a sink takes so many units from either side.
+#[derive(Clone, Debug)]
+pub(crate) struct Sides {
+    /// The side of each site, sink by sink: 0 neither, 1 or 2.
+    pub(crate) of: Vec<u8>,
+    /// Units that each sink takes from each side.
+    pub(crate) limit: u32,
 }
 
 /// Units that go from a site to a sink.
@@ -58,7 +69,7 @@ pub(crate) fn solve_near(problem: &Transport, rents: &mut Vec<i32>) -> Option<Ve
     }
     // Rents are found by looking at all sets of sinks, which pays where there are more sites.
     let sets = 1_usize.checked_shl(problem.base.len() as u32);
-    let pays = sets.is_some_and(|sets| sets <= problem.supplies.len());
+    let pays = sets.is_some_and(|sets| sets <= problem.supplies.len()) && problem.sides.is_none();
     let by_rents = pays.then(|| rents::solve(problem, rents)).flatten();
     by_rents.or_else(|| chains::solve(problem))
 }

@@ -9,7 +9,7 @@
 mod common;
 
 use fgr::evaluate::{Evaluation, Gateways, compact_jobs};
-use fgr::{Machine, Metric, Options, Policy, assign};
+use fgr::{Machine, Metric, Options, PlanError, Policy, assign};
 
 use common::titan_machine;
 
@@ -76,4 +76,31 @@ fn equal_loads_with_cooler_reads_than_the_strict_rule_are_better_in_everything()
     assert!(cool.write.max <= 167.0 && cool.read.max <= 159.0);
     assert!(cool.cost.mean < strict.cost.mean && cool.hops.mean < strict.hops.mean);
     assert!(cool.balance() < 1.001);
+}
+
+#[test]
+fn a_limit_on_each_side_of_a_router_is_better_than_the_strict_rule_in_everything() {
+    let Some(machine) = titan_machine() else {
+        return;
+    };
+    let by = Metric::Cost;
+    for (side, cost, read) in [(745, "21.415", "158.9"), (720, "21.536", "153.6")] {
+        let (_, sided, _) = figures(&machine, Policy::Sided { by, side });
+        let found = (
+            format!("{:.3}", sided.cost.mean),
+            format!("{:.1}", sided.read.max),
+        );
+        assert_eq!(found, (cost.to_owned(), read.to_owned()), "{side}");
+        let strict = assign(&machine, Policy::STRICT, &Options::default()).unwrap();
+        let strict = Evaluation::new(&machine, &strict, Gateways::Primary);
+        assert!(sided.hops.mean < strict.hops.mean && sided.write.max < strict.write.max);
+        assert!(sided.balance() < 1.001);
+    }
+    // The clients in the planes of the routers are too few to fill what is left.
+    let refused = assign(
+        &machine,
+        Policy::Sided { by, side: 300 },
+        &Options::default(),
+    );
+    assert_eq!(refused.err(), Some(PlanError::Side(300)));
 }

@@ -29,6 +29,7 @@ pub fn assign(machine: &Machine, policy: Policy, options: &Options) -> Result<Pl
         Policy::Nearest { by } => nearest::nearest(&context, by),
         Policy::Flat => nearest::flat(&context),
         Policy::Balanced { by } => optimal::balanced(&context, by)?,
+        Policy::Sided { by, side } => optimal::sided(&context, by, side)?,
         Policy::Spread { block, efficiency } => optimal::spread(&context, block, efficiency)?,
         Policy::Slices { cut } => slices::slices(&context, cut)?,
         Policy::Cool { write, read } => cool::cool(&context, [write, read])?,

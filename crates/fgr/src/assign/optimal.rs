@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
-use topology::Vertex;
+use topology::{Direction, Fabric, Grid, Tie, Vertex, Way};
 
 use crate::assign::nearest::{Best, router_costs};
 use crate::assign::{Context, MAX_PAIRS};
 use crate::costs::{Costs, columns};
 use crate::plan::{Part, Plan, PlanError, Row};
 use crate::policy::{Metric, Policy};
-use crate::transport::{Piece, Transport, solve, solve_near};
+use crate::transport::{Piece, Sides, Transport, solve, solve_near};
 
 /// Nets whose routers stand at the same places, slot by slot, and the slot of each client.
 #[derive(Clone)]
@@ -81,23 +81,73 @@ fn balanced_slots(
     by: Metric,
     (vertices, rents): (&[Vertex], &mut Vec<i32>),
 ) -> Vec<u16> {
-    let routers = &context.usable[net];
-    let targets: Vec<Vertex> = routers
-        .iter()
-        .map(|&router| context.machine.routers[usize::from(router)].vertex)
-        .collect();
-    // Clients are numbered in 32 bits and routers in 16.
-    let (clients, count) = (context.site_of.len() as u32, routers.len() as u32);
-    let problem = Transport {
-        supplies: context.sites.iter().map(|site| site.clients).collect(),
-        costs: columns(&context.machine.fabric, by, &targets, vertices),
-        base: vec![clients / count; routers.len()],
-        extra: clients % count,
-    };
+    let problem = equal_loads(context, net, by, vertices);
     // The capacities add up to the number of clients, so there is a solution.
     let pieces = solve_near(&problem, rents);
     debug_assert!(pieces.is_some(), "no way to share clients equally");
     hand_out(context, &pieces.unwrap_or_default())
+}
+
+/// Which router each client gets, with loads that differ by one client at most.
+fn equal_loads(context: &Context<'_>, net: usize, by: Metric, vertices: &[Vertex]) -> Transport {
+    let routers = router_vertices(context, net);
+    // Clients are numbered in 32 bits and routers in 16.
+    let (clients, count) = (context.site_of.len() as u32, routers.len() as u32);
+    Transport {
+        supplies: context.sites.iter().map(|site| site.clients).collect(),
+        costs: columns(&context.machine.fabric, by, &routers, vertices),
+        base: vec![clients / count; routers.len()],
+        extra: clients % count,
+        sides: None,
+    }
+}
+
+fn router_vertices(context: &Context<'_>, net: usize) -> Vec<Vertex> {
+    let vertex = |&router: &u16| context.machine.routers[usize::from(router)].vertex;
+    context.usable[net].iter().map(vertex).collect()
+}
+
+/// The shortest of the assignments with equal loads in which no router serves more clients on either side of it,
+/// in the first dimension, than `side`: what a router sends leaves it in that dimension first, so this limits its
+/// hottest link when clients read. Clients half-way round a ring
+/// whose messages go both ways are of neither side.
+pub(super) fn sided(context: &Context<'_>, by: Metric, side: u32) -> Result<Plan, PlanError> {
+    let policy = Policy::Sided { by, side };
+    let Fabric::Grid(grid, tie) = &context.machine.fabric else {
+        return Err(PlanError::NeedsGrid("balanced --side"));
+    };
+    let vertices: Vec<Vertex> = context.sites.iter().map(|site| site.vertex).collect();
+    let nets = nets_by_places(context);
+    let shares = nets.into_par_iter().map(|nets| {
+        check_size(context.sites.len(), context.usable[nets[0]].len(), policy)?;
+        let mut problem = equal_loads(context, nets[0], by, &vertices);
+        let routers = router_vertices(context, nets[0]);
+        problem.sides = Some(Sides {
+            of: sides((grid, *tie), &routers, &vertices),
+            limit: side,
+        });
+        let pieces = solve(&problem).ok_or(PlanError::Side(side))?;
+        let slots = hand_out(context, &pieces);
+        Ok(Share { nets, slots })
+    });
+    let shares: Result<Vec<Share>, PlanError> = shares.collect();
+    Ok(plan(context, &shares?, by, policy))
+}
+
+/// On which side of each router each site is.
+fn sides((grid, tie): (&Grid, Tie), routers: &[Vertex], sites: &[Vertex]) -> Vec<u8> {
+    let pairs = routers
+        .iter()
+        .flat_map(|&router| sites.iter().map(move |&site| (router, site)));
+    let side = |(router, site)| {
+        let [from, to] = [router, site].map(|vertex| grid.position(vertex, 0));
+        match grid.way(0, from, to, tie) {
+            Way::Stay | Way::Both => 0,
+            Way::One(Direction::Plus) => 1,
+            Way::One(Direction::Minus) => 2,
+        }
+    };
+    pairs.map(side).collect()
 }
 
 fn check_size(places: usize, routers: usize, policy: Policy) -> Result<(), PlanError> {
@@ -172,6 +222,7 @@ fn spread_slots(context: &Context<'_>, net: usize, block: u32, efficiency: u32) 
             costs: columns,
             base: vec![u32::try_from(limit).unwrap_or(u32::MAX); routers],
             extra: 0,
+            sides: None,
         };
         // All limits together are at least the block, so there is a solution. Each client is one
         // unit, so that it has one piece.

@@ -136,6 +136,7 @@ impl Line<'_> {
                 .collect(),
             base: vec![most as u32; count],
             extra: 0,
+            sides: None,
         };
         // All caps together are at least the line, so there is a solution.
         let pieces = solve(&problem);

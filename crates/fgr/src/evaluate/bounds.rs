@@ -126,6 +126,7 @@ fn module_problem(
         costs: sums,
         base: vec![base; count as usize],
         extra,
+        sides: None,
     })
 }
 

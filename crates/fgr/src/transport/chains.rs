@@ -11,6 +11,12 @@
 //! pair of sinks; entries of units that have left are dropped when they come up. Potentials keep every
 //! reduced cost at 0 or above, so that each chain is a shortest path by Dijkstra's method and the
 //! result is an exact optimum. The search is over a matrix of the sinks.
+//!
+//! Where sides are limited each sink has three doors, and units move between doors:
+//!
+//! ```text
+//!   site ──cost──▶ door of j for the side of the site ──limit of the side──▶ sink j ──▶ as above
+//! ```
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,11 +27,11 @@ use crate::transport::{Piece, Transport};
 pub(super) fn solve(problem: &Transport) -> Option<Vec<Piece>> {
     let sinks = problem.base.len();
     let mut state = State::new(problem);
-    for sink in 0..sinks {
-        while state.excess[sink] > 0 {
-            state.search(sink)?;
-            state.augment(sink);
-            state.excess[sink] -= 1;
+    for end in 0..state.ends {
+        while state.excess[end] > 0 {
+            state.search(end)?;
+            state.augment(end);
+            state.excess[end] -= 1;
         }
     }
     let mut pieces = Vec::with_capacity(problem.supplies.len());
@@ -37,20 +43,28 @@ pub(super) fn solve(problem: &Transport) -> Option<Vec<Piece>> {
     Some(pieces)
 }
 
-/// Cost of going from one sink to another by moving a site's unit, and the site.
+/// Doors of a sink where sides are limited: one for each side and one for what is on neither.
+const DOORS: usize = 3;
+
+/// Cost of going from one end to another by moving a site's unit, and the site.
 type Move = Reverse<(i64, u32)>;
 
+/// Vertices are the ends, the sinks (if these are not the ends), the hub, and T.
 struct State<'a> {
     problem: &'a Transport,
     sinks: usize,
+    /// What units are moved between: sinks, or their doors.
+    ends: usize,
+    /// Units by site and sink.
     flow: Vec<u32>,
+    /// Units of each end that are not on the way to T, and those that are.
     excess: Vec<u32>,
+    entered: Vec<u32>,
     /// Units that go from a sink straight to T, and whether one goes through the hub.
     direct: Vec<u32>,
     through_hub: Vec<bool>,
     hub_used: u32,
     moves: Vec<BinaryHeap<Move>>,
-    /// Of the sinks, then the hub, then T.
     potential: Vec<i64>,
     distance: Vec<i64>,
     previous: Vec<usize>,
@@ -61,74 +75,135 @@ const FAR: i64 = i64::MAX;
 impl<'a> State<'a> {
     fn new(problem: &'a Transport) -> Self {
         let sinks = problem.base.len();
-        let mut flow = vec![0; problem.costs.len()];
-        let mut load = vec![0_u32; sinks];
-        let mut moves = vec![Vec::new(); sinks * sinks];
-        for (site, &units) in (0_u32..).zip(&problem.supplies) {
-            let cost = |sink| i64::from(problem.cost(site, sink));
-            let cheapest = (0..sinks).min_by_key(|&sink| cost(sink));
+        let ends = match problem.sides {
+            Some(_) => sinks * DOORS,
+            None => sinks,
+        };
+        let mut state = Self {
+            problem,
+            sinks,
+            ends,
+            flow: vec![0; problem.costs.len()],
+            excess: vec![0; ends],
+            entered: vec![0; ends],
+            direct: vec![0; sinks],
+            through_hub: vec![false; sinks],
+            hub_used: 0,
+            moves: Vec::new(),
+            potential: Vec::new(),
+            distance: Vec::new(),
+            previous: Vec::new(),
+        };
+        let vertices = state.end() + 1;
+        state.potential = vec![0; vertices];
+        state.distance = vec![FAR; vertices];
+        state.previous = vec![usize::MAX; vertices];
+        state.begin();
+        state
+    }
+
+    /// Gives each site its cheapest sink, and sends on what that takes.
+    fn begin(&mut self) {
+        let mut moves = vec![Vec::new(); self.ends * self.ends];
+        for (site, &units) in (0_u32..).zip(&self.problem.supplies) {
+            let cost = |sink| i64::from(self.problem.cost(site, sink));
+            let cheapest = (0..self.sinks).min_by_key(|&sink| cost(sink));
             let Some(here) = cheapest.filter(|_| units > 0) else {
                 continue;
             };
-            flow[site as usize * sinks + here] = units;
-            load[here] += units;
-            for there in (0..sinks).filter(|&there| there != here) {
+            self.flow[site as usize * self.sinks + here] = units;
+            let end = self.end_of(site, here);
+            self.excess[end] += units;
+            for there in (0..self.sinks).filter(|&there| there != here) {
                 let dearer = cost(there) - cost(here);
-                moves[here * sinks + there].push(Reverse((dearer, site)));
+                moves[end * self.ends + self.end_of(site, there)].push(Reverse((dearer, site)));
             }
         }
-        let direct: Vec<u32> = load
-            .iter()
-            .zip(&problem.base)
-            .map(|(l, b)| *l.min(b))
-            .collect();
-        Self {
-            problem,
-            sinks,
-            flow,
-            excess: load.iter().zip(&direct).map(|(l, d)| l - d).collect(),
-            direct,
-            through_hub: vec![false; sinks],
-            hub_used: 0,
-            moves: moves.into_iter().map(BinaryHeap::from).collect(),
-            potential: vec![0; sinks + 2],
-            distance: vec![FAR; sinks + 2],
-            previous: vec![usize::MAX; sinks + 2],
+        self.moves = moves.into_iter().map(BinaryHeap::from).collect();
+        for end in 0..self.ends {
+            let sink = self.sink_of(end);
+            let left = self.problem.base[sink] - self.direct[sink];
+            let units = self.excess[end].min(self.room(end)).min(left);
+            self.excess[end] -= units;
+            self.entered[end] += units;
+            self.direct[sink] += units;
+        }
+    }
+
+    /// The end at which units of a site come to a sink.
+    fn end_of(&self, site: u32, sink: usize) -> usize {
+        match &self.problem.sides {
+            Some(sides) => {
+                let side = sides.of[sink * self.problem.supplies.len() + site as usize];
+                sink * DOORS + usize::from(side)
+            }
+            None => sink,
+        }
+    }
+
+    /// The sink of an end.
+    fn sink_of(&self, end: usize) -> usize {
+        match self.problem.sides {
+            Some(_) => end / DOORS,
+            None => end,
+        }
+    }
+
+    /// Units that go through an end at most.
+    fn room(&self, end: usize) -> u32 {
+        match &self.problem.sides {
+            Some(sides) if !end.is_multiple_of(DOORS) => sides.limit,
+            _ => u32::MAX,
+        }
+    }
+
+    /// The vertex of the first sink.
+    fn first_sink(&self) -> usize {
+        match self.problem.sides {
+            Some(_) => self.ends,
+            None => 0,
         }
     }
 
     fn hub(&self) -> usize {
-        self.sinks
+        self.first_sink() + self.sinks
     }
 
     fn end(&self) -> usize {
-        self.sinks + 1
+        self.hub() + 1
+    }
+
+    /// The sink that a vertex is.
+    fn sink_at(&self, vertex: usize) -> Option<usize> {
+        let sink = vertex.checked_sub(self.first_sink())?;
+        (sink < self.sinks).then_some(sink)
     }
 
     /// Cost of the step between two vertices of the residual graph, or `None` when there is none.
     fn step(&mut self, from: usize, to: usize) -> Option<i64> {
-        let (hub, end) = (self.hub(), self.end());
-        let is_open = if from == hub {
-            if to == end {
-                self.hub_used < self.problem.extra
-            } else {
-                self.through_hub[to]
-            }
-        } else if to == hub {
-            !self.through_hub[from]
-        } else if to == end {
-            self.direct[from] < self.problem.base[from]
-        } else {
+        if from < self.ends && to < self.ends {
             return self.cheapest_move(from, to).map(|(dearer, _)| dearer);
+        }
+        let (hub, end) = (self.hub(), self.end());
+        let is_open = match (self.sink_at(from), self.sink_at(to)) {
+            (Some(sink), None) if to == end => self.direct[sink] < self.problem.base[sink],
+            (Some(sink), None) if to == hub => !self.through_hub[sink],
+            (Some(sink), None) => self.sink_of(to) == sink && self.entered[to] > 0,
+            (None, Some(sink)) if from == hub => self.through_hub[sink],
+            (None, Some(sink)) if from < self.ends => {
+                self.sink_of(from) == sink && self.entered[from] < self.room(from)
+            }
+            _ => from == hub && to == end && self.hub_used < self.problem.extra,
         };
         is_open.then_some(0)
     }
 
-    /// The unit of sink `from` that is cheapest to move to sink `to`.
+    /// The unit of end `from` that is cheapest to move to end `to`.
     fn cheapest_move(&mut self, from: usize, to: usize) -> Option<(i64, u32)> {
-        let heap = &mut self.moves[from * self.sinks + to];
+        let sink = self.sink_of(from);
+        let heap = &mut self.moves[from * self.ends + to];
         while let Some(&Reverse((dearer, site))) = heap.peek() {
-            if self.flow[site as usize * self.sinks + from] > 0 {
+            if self.flow[site as usize * self.sinks + sink] > 0 {
                 return Some((dearer, site));
             }
             heap.pop();
@@ -136,7 +211,7 @@ impl<'a> State<'a> {
         None
     }
 
-    /// Finds a shortest path from a sink to T and updates the potentials; `None` without a path.
+    /// Finds a shortest path from an end to T and updates the potentials; `None` without a path.
     fn search(&mut self, source: usize) -> Option<()> {
         let end = self.end();
         self.distance.fill(FAR);
@@ -177,18 +252,18 @@ impl<'a> State<'a> {
         let mut to = end;
         while to != source {
             let from = self.previous[to];
-            if to == end {
-                if from == hub {
-                    self.hub_used += 1;
-                } else {
-                    self.direct[from] += 1;
+            match (self.sink_at(from), self.sink_at(to)) {
+                _ if from < self.ends && to < self.ends => {
+                    if let Some((_, site)) = self.cheapest_move(from, to) {
+                        self.shift(site, from, to);
+                    }
                 }
-            } else if to == hub {
-                self.through_hub[from] = true;
-            } else if from == hub {
-                self.through_hub[to] = false;
-            } else if let Some((_, site)) = self.cheapest_move(from, to) {
-                self.shift(site, from, to);
+                (Some(sink), None) if to == end => self.direct[sink] += 1,
+                (Some(sink), None) if to == hub => self.through_hub[sink] = true,
+                (Some(_), None) => self.entered[to] -= 1,
+                (None, Some(sink)) if from == hub => self.through_hub[sink] = false,
+                (None, Some(_)) => self.entered[from] += 1,
+                _ => self.hub_used += 1,
             }
             to = from;
         }
@@ -196,15 +271,18 @@ impl<'a> State<'a> {
 
     fn shift(&mut self, site: u32, from: usize, to: usize) {
         let first = site as usize * self.sinks;
+        let there = self.sink_of(to);
+        let from = self.sink_of(from);
         self.flow[first + from] -= 1;
-        self.flow[first + to] += 1;
-        if self.flow[first + to] > 1 {
+        self.flow[first + there] += 1;
+        if self.flow[first + there] > 1 {
             return;
         }
         let cost = |sink| i64::from(self.problem.cost(site, sink));
-        for other in (0..self.sinks).filter(|&other| other != to) {
-            let dearer = cost(other) - cost(to);
-            self.moves[to * self.sinks + other].push(Reverse((dearer, site)));
+        for other in (0..self.sinks).filter(|&other| other != there) {
+            let dearer = cost(other) - cost(there);
+            let other = self.end_of(site, other);
+            self.moves[to * self.ends + other].push(Reverse((dearer, site)));
         }
     }
 }

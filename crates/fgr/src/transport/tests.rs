@@ -1,6 +1,8 @@
 //! The flow against a linear program that shares no code with it.
 
-use good_lp::{Expression, Solution, SolverModel, constraint, microlp, variable, variables};
+use good_lp::{
+    Expression, ResolutionError, Solution, SolverModel, constraint, microlp, variable, variables,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -10,8 +12,8 @@ fn cost(problem: &Transport, flow: &[Piece]) -> u64 {
     flow.iter().map(product).sum()
 }
 
-/// The least cost by the simplex method: the same network, its arcs as variables.
-fn optimum(problem: &Transport) -> f64 {
+/// The least cost by the simplex method: the same network, its arcs as variables. `None` where no flow is possible.
+fn optimum(problem: &Transport) -> Option<f64> {
     let sinks = problem.base.len();
     let mut variables = variables!();
     let arcs = variables.add_vector(variable().min(0), problem.costs.len());
@@ -33,9 +35,22 @@ fn optimum(problem: &Transport) -> f64 {
     }
     let used: Expression = extras.iter().sum();
     model.add_constraint(constraint!(used <= f64::from(problem.extra)));
-    let solution = model.solve().unwrap();
+    if let Some(sides) = &problem.sides {
+        for (arcs, of) in arcs.chunks(sites).zip(sides.of.chunks(sites)) {
+            for side in [1, 2] {
+                let there = arcs.iter().zip(of).filter(|(_, of)| **of == side);
+                let taken: Expression = there.map(|(arc, _)| arc).sum();
+                model.add_constraint(constraint!(taken <= f64::from(sides.limit)));
+            }
+        }
+    }
+    let solution = match model.solve() {
+        Ok(solution) => solution,
+        Err(ResolutionError::Infeasible) => return None,
+        Err(error) => panic!("{error}"),
+    };
     let value = |(&arc, &cost)| f64::from(cost) * solution.value(arc);
-    arcs.iter().zip(&problem.costs).map(value).sum()
+    Some(arcs.iter().zip(&problem.costs).map(value).sum())
 }
 
 fn problems() -> impl Strategy<Value = Transport> {
@@ -49,7 +64,18 @@ fn problems() -> impl Strategy<Value = Transport> {
                 costs,
                 base,
                 extra,
+                sides: None,
             }
+        })
+    })
+}
+
+fn problems_with_sides() -> impl Strategy<Value = Transport> {
+    problems().prop_flat_map(|problem| {
+        let of = prop::collection::vec(0_u8..3, problem.costs.len());
+        (of, 0_u32..12).prop_map(move |(of, limit)| Transport {
+            sides: Some(Sides { of, limit }),
+            ..problem.clone()
         })
     })
 }
@@ -67,7 +93,20 @@ fn is_sound(problem: &Transport, flow: &[Piece]) -> bool {
         .zip(&problem.base)
         .map(|(&t, &b)| t.saturating_sub(b));
     let over: Vec<u32> = over.collect();
+    let sites = problem.supplies.len();
+    let side = |sides: &Sides, sink: usize, side: u8| -> u32 {
+        let there = flow.iter().filter(|piece| piece.sink == sink);
+        let there = there.filter(|piece| sides.of[sink * sites + piece.site as usize] == side);
+        there.map(|piece| piece.units).sum()
+    };
+    let is_within = |sides: &Sides| {
+        let sinks = 0..problem.base.len();
+        sinks
+            .flat_map(|sink| [(sink, 1), (sink, 2)])
+            .all(|(sink, on)| side(sides, sink, on) <= sides.limit)
+    };
     sent == problem.supplies
+        && problem.sides.as_ref().is_none_or(is_within)
         && flow.is_sorted_by_key(|piece| piece.site)
         && over.iter().all(|&over| over <= 1)
         && over.iter().sum::<u32>() <= problem.extra
@@ -82,12 +121,25 @@ proptest! {
             prop_assert!(supply > room);
             return Ok(());
         };
-        prop_assert!((cost(&problem, &flow) as f64 - optimum(&problem)).abs() < 1e-6);
+        prop_assert!((cost(&problem, &flow) as f64 - optimum(&problem).unwrap()).abs() < 1e-6);
         prop_assert!(is_sound(&problem, &flow));
         for other in [chains::solve(&problem), rents::solve(&problem, &mut Vec::new())] {
             let other = other.unwrap();
             prop_assert_eq!(cost(&problem, &other), cost(&problem, &flow));
             prop_assert!(is_sound(&problem, &other));
+        }
+    }
+
+    #[test]
+    fn with_limits_of_sides_the_flow_costs_what_the_linear_program_costs(
+        problem in problems_with_sides(),
+    ) {
+        let flow = solve(&problem);
+        let least = optimum(&problem);
+        prop_assert_eq!(flow.is_some(), least.is_some());
+        if let (Some(flow), Some(least)) = (flow, least) {
+            prop_assert!((cost(&problem, &flow) as f64 - least).abs() < 1e-6);
+            prop_assert!(is_sound(&problem, &flow));
         }
     }
 
@@ -117,6 +169,7 @@ fn more_sinks_than_sets_of_them_can_be_looked_at_are_shared_out_by_chains() {
             .collect(),
         base: vec![1; sinks],
         extra: 0,
+        sides: None,
     };
     assert_eq!(rents::solve(&problem, &mut Vec::new()), None);
     assert!(is_sound(&problem, &solve(&problem).unwrap()));
@@ -130,6 +183,7 @@ fn a_chain_of_moves_beats_a_single_dear_one() {
         costs: vec![0, 9, 1, 0, 9, 1],
         base: vec![1, 1, 1],
         extra: 0,
+        sides: None,
     };
     assert_eq!(cost(&problem, &solve(&problem).unwrap()), 2);
 }

@@ -33,7 +33,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_enum, value_name = "POLICY", value_delimiter = ',')]
     policies: Vec<PolicyName>,
     /// The front of policies instead, each with its own parameters
-    #[arg(long, conflicts_with_all = ["policies", "cap", "run", "cut", "limit", "limit_read"])]
+    #[arg(long, conflicts_with_all = ["policies", "cap", "run", "cut", "limit", "limit_read", "side"])]
     front: bool,
     /// Print JSON
     #[arg(long, conflicts_with = "shard")]

@@ -329,6 +329,10 @@ pub(crate) struct RuleArgs {
     /// Under nearest and balanced: what is near
     #[arg(long, value_enum, value_name = "METRIC", default_value_t = By::Cost)]
     by: By,
+    /// Under balanced, on a torus or mesh: clients that a router serves on either side of it in the first dimension at
+    /// most; this limits the hottest link when clients read
+    #[arg(long, value_name = "CLIENTS")]
+    side: Option<u32>,
     /// Under spread: consecutive clients of a block
     #[arg(long, value_name = "CLIENTS", default_value_t = 126)]
     block: u32,
@@ -391,7 +395,10 @@ impl RuleArgs {
                 },
             },
             PolicyName::Nearest => Policy::Nearest { by },
-            PolicyName::Balanced => Policy::Balanced { by },
+            PolicyName::Balanced => match self.side {
+                Some(side) => Policy::Sided { by, side },
+                None => Policy::Balanced { by },
+            },
             PolicyName::Spread => Policy::Spread {
                 block: self.block,
                 efficiency: self.efficiency,
