@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 use fgr::check::check;
 use fgr::config::{BackupPriority, Form, JoinError, Scheme, Server, Site, Slots, Timing};
 use fgr::import::{Assumed, dragonfly, read_routers, slurm};
-use fgr::{Machine, Metric, Options, Policy, assign, read_machine, read_modules};
+use fgr::{Machine, Metric, Options, Policy, assign, preset, read_machine, read_modules};
 
 use common::mini;
 
@@ -220,4 +220,21 @@ A,1,1,1,c7-2c2s0,4,2,0,16798,16799,16836,16837,o2ib201,o2ib210,o2ib219,o2ib228
             .replace('\n', "\r\n")
     );
     assert_eq!(blades(&dressed), plain);
+}
+
+#[test]
+fn the_policy_follows_the_fabric_and_its_size() {
+    let by = Metric::Cost;
+    let windowed = mini();
+    assert_eq!(Policy::suited(&windowed), Policy::STRICT);
+    let mut whole = windowed;
+    for group in &mut whole.groups {
+        let last = group.modules().end;
+        group.sub_groups.truncate(1);
+        group.sub_groups[0].end = last;
+    }
+    assert_eq!(Policy::suited(&whole), Policy::Balanced { by });
+    let of = |name| Policy::suited(&preset(name).unwrap().unwrap());
+    assert_eq!(of("frontier"), Policy::Balanced { by });
+    assert_eq!(of("fugaku"), Policy::Nearest { by });
 }

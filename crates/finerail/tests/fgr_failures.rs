@@ -90,13 +90,18 @@ fn the_policy_follows_the_fabric_unless_one_is_named() {
     let ended = fgr("plan", &[]).expect_code(0);
     assert!(ended.out.contains("strict"), "{}", ended.out);
     let chapter = include_str!("../../../docs/machine-files.md");
-    let example = chapter.split("```yaml\n").nth(2).unwrap();
     let directory = TempDir::new().unwrap();
-    let file = directory.path().join("dragonfly.yaml");
-    fs::write(&file, example.split("```").next().unwrap()).unwrap();
-    let dragonfly = ["fgr", "plan", "--machine", file.to_str().unwrap()];
-    let ended = run(finerail(dragonfly)).expect_code(0);
-    assert!(ended.out.contains("balanced"), "{}", ended.out);
+    // The second example is a dragonfly, the third one a fat tree.
+    for (number, fabric) in [(2, "dragonfly"), (3, "fat-tree")] {
+        let example = chapter.split("```yaml\n").nth(number).unwrap();
+        let example = example.split("```").next().unwrap();
+        assert!(example.contains(&format!("kind: {fabric}")));
+        let file = directory.path().join(fabric);
+        fs::write(&file, example).unwrap();
+        let plan = ["fgr", "plan", "--machine", file.to_str().unwrap()];
+        let ended = run(finerail(plan)).expect_code(0);
+        assert!(ended.out.contains("balanced"), "{fabric}: {}", ended.out);
+    }
 }
 
 #[test]
