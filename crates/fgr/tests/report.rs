@@ -140,9 +140,11 @@ fn the_small_machines_report_is_right_in_a_browser() {
 }
 
 #[test]
-fn titans_report_is_right_in_a_browser() {
+fn titans_report_is_right_in_a_browser_and_smaller_than_three_megabytes() {
     if let Some(machine) = titan_machine() {
-        expect_right("titan", &page(&machine, Policy::STRICT));
+        let page = page(&machine, Policy::STRICT);
+        assert!(page.len() < 3_000_000, "{}", page.len());
+        expect_right("titan", &page);
     }
 }
 
@@ -184,6 +186,101 @@ fn every_picture_has_words_for_those_who_cannot_see_it() {
     assert_eq!(count("<svg"), count("<figcaption>"));
     assert_eq!(count("<svg"), count("<desc>"));
     assert!(!page.contains("<desc></desc>"));
+}
+
+#[test]
+fn each_policy_that_is_for_use_is_a_point_of_both_fronts_for_hand_and_keyboard() {
+    let machine = mini();
+    let study = study(&machine, Policy::STRICT);
+    let page = html(&machine, &study, "finerail fgr report");
+    let points: Vec<&str> = page.split("<g class=\"point").skip(1).collect();
+    for row in study.comparisons() {
+        let Ok((evaluation, _)) = &row.result else {
+            continue;
+        };
+        let is_for_use = evaluation.unserved == 0 && evaluation.balance() < 2.0;
+        let label = format!("aria-label=\"{}: cost ", row.name);
+        let found = points.iter().filter(|point| point.contains(&label));
+        assert_eq!(
+            found.count(),
+            if is_for_use { 2 } else { 0 },
+            "{}",
+            row.name
+        );
+    }
+    assert!(points.len() > 10 && points.iter().all(|point| point.contains("tabindex=\"0\"")));
+    assert_eq!(page.matches("<polyline").count(), 2);
+    // That of the page lies over others at the same place.
+    for front in page.split("<polyline").skip(1) {
+        let own = front
+            .split("</svg>")
+            .next()
+            .unwrap()
+            .rsplit("<g class=\"point")
+            .next();
+        assert!(own.unwrap().starts_with(" this\""), "{own:?}");
+    }
+}
+
+#[test]
+fn the_machine_is_drawn_in_three_projections_with_its_hottest_links() {
+    let page = page(&mini(), Policy::STRICT);
+    let titles = ["x across, y down", "x across, z down", "z across, y down"];
+    for title in titles {
+        let figure = page
+            .split("<figure")
+            .find(|figure| figure.to_lowercase().contains(title));
+        let figure = figure.unwrap_or_else(|| panic!("{title}"));
+        for class in ["hot write", "hot read"] {
+            assert!(
+                figure.contains(&format!("class=\"{class}\"")),
+                "{title}: {class}"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_module_leads_to_its_clients_before_and_after_it_died() {
+    let machine = mini();
+    let page = page(&machine, Policy::STRICT);
+    for (index, module) in machine.modules.iter().enumerate() {
+        assert!(page.contains(&format!("href=\"#m-{index}\"")), "{index}");
+        let id = format!("id=\"m-{index}\"");
+        let panel = page
+            .split("<figure")
+            .find(|figure| figure.contains(&id))
+            .unwrap();
+        for text in [
+            module.blade.as_str(),
+            ">before<",
+            ">after it died<",
+            "0 are left without",
+        ] {
+            assert!(panel.contains(text), "{index}: {text}");
+        }
+    }
+}
+
+#[test]
+fn shares_of_those_who_take_over_add_up() {
+    let page = page(&mini(), Policy::STRICT);
+    let rows = page
+        .split("id=\"failures\"")
+        .nth(1)
+        .unwrap()
+        .split("<tr>")
+        .skip(2);
+    let mut seen = 0;
+    for row in rows.take_while(|row| row.contains(" %<")) {
+        let numbers = row
+            .split(" %")
+            .filter_map(|before| before.rsplit(' ').next()?.parse::<u32>().ok());
+        let sum: u32 = numbers.sum();
+        assert!((99..=101).contains(&sum), "{sum}: {row}");
+        seen += 1;
+    }
+    assert!(seen > 0);
 }
 
 #[test]

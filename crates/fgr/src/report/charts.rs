@@ -77,6 +77,9 @@ fn front(
         (cost > 0.0 && value > 0.0 && is_usable).then_some(Dot { row, cost, value })
     });
     let mut dots: Vec<Dot<'_>> = dots.collect();
+    if dots.is_empty() {
+        return picture;
+    }
     dots.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     let ends = |of: fn(&Dot<'_>) -> f64| {
         let all = dots.iter().map(of);
@@ -87,9 +90,9 @@ fn front(
     let across = |cost: f64| {
         LEFT + 8.0 + (cost / left).ln() / (right / left).ln().max(1e-9) * (WIDTH - LEFT - 24.0)
     };
-    let (floor, head) = (if sign > 0.0 { 0.0 } else { low * 0.95 }, high * 1.05);
-    let up = |value: f64| BOTTOM - (value - floor) / (head - floor).max(1e-9) * (BOTTOM - TOP);
-    axes(&mut picture, (floor, head), (left, right), across);
+    let ticks = ticks(if sign > 0.0 { 0.0 } else { low }, high, 0.0);
+    let up = |value: f64| height(&ticks, value);
+    axes(&mut picture, &ticks, (left, right), across);
     let mut best = f64::NEG_INFINITY;
     let mut line = Vec::new();
     for dot in &dots {
@@ -102,6 +105,8 @@ fn front(
         "<polyline points=\"{}\" class=\"front\"/>",
         line.join(" ")
     ));
+    // The plan of the report last, where another policy is at the same place.
+    dots.sort_by_key(|dot| dot.row.is_this);
     for dot in &dots {
         point(&mut picture, dot, (across(dot.cost), up(dot.value)));
     }
@@ -109,41 +114,63 @@ fn front(
         LEFT,
         HEIGHT + 64.0,
         "small",
-        "Point at a policy, or go from one to the next with the Tab key.",
+        "Red: this plan. Point at a policy, or go from one to the next with the Tab key.",
     );
     picture
 }
 
 fn axes(
     picture: &mut Picture,
-    (floor, head): (f64, f64),
+    ticks: &[f64],
     (left, right): (f64, f64),
     across: impl Fn(f64) -> f64,
 ) {
+    // As many digits as the step has.
+    let step = ticks.get(1).map_or(1.0, |next| next - ticks[0]);
+    let digits = (-step.log10()).ceil().clamp(0.0, 3.0) as usize;
+    grid(picture, ticks, |value| format!("{value:.digits$}"));
     for part in 0..=4 {
-        let share = f64::from(part) / 4.0;
-        let y = BOTTOM - share * (BOTTOM - TOP);
-        let value = floor + share * (head - floor);
-        let end = WIDTH - 6.0;
-        picture.add(format_args!(
-            "<line x1=\"{LEFT}\" x2=\"{end}\" y1=\"{y:.1}\" y2=\"{y:.1}\" class=\"frame\"/>"
-        ));
-        let digits = if head > 10.0 { 0 } else { 2 };
-        picture.text(
-            LEFT - 6.0,
-            y + 3.5,
-            "small end",
-            &format!("{value:.digits$}"),
-        );
-        let cost = left * (right / left).powf(share);
+        let cost = left * (right / left).powf(f64::from(part) / 4.0);
+        let cost = if right > 20.0 { cost.round() } else { cost };
+        let digits = usize::from(right <= 20.0);
         picture.text(
             across(cost),
             BOTTOM + 13.0,
             "small middle",
-            &format!("{cost:.1}"),
+            &format!("{cost:.digits$}"),
         );
     }
     picture.text(WIDTH - 6.0, BOTTOM + 27.0, "small end", "mean cost");
+}
+
+/// Lines across at these values.
+fn grid(picture: &mut Picture, ticks: &[f64], label: impl Fn(f64) -> String) {
+    let end = WIDTH - 6.0;
+    for &value in ticks {
+        let y = height(ticks, value);
+        picture.add(format_args!(
+            "<line x1=\"{LEFT}\" x2=\"{end}\" y1=\"{y:.1}\" y2=\"{y:.1}\" class=\"frame\"/>"
+        ));
+        picture.text(LEFT - 6.0, y + 3.5, "small end", &label(value));
+    }
+}
+
+/// Where a value stands between the first and the last of these.
+fn height(ticks: &[f64], value: f64) -> f64 {
+    let (floor, head) = (ticks[0], ticks[ticks.len() - 1]);
+    BOTTOM - (value - floor) / (head - floor) * (BOTTOM - TOP)
+}
+
+/// Round values around and between two others, from two to seven, `least` apart or more.
+fn ticks(low: f64, high: f64, least: f64) -> Vec<f64> {
+    let span = (high - low).max(high.abs() * 1e-3).max(1e-9);
+    let unit = 10_f64.powf((span / 5.0).log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|times| times * unit);
+    let step = steps.into_iter().find(|step| span / step <= 5.0);
+    let step = step.unwrap_or(span).max(least);
+    let first = (low / step).floor();
+    let count = ((high / step).ceil() - first).clamp(1.0, 6.0) as u32;
+    (0..=count).map(|n| (first + f64::from(n)) * step).collect()
 }
 
 /// A point with what is shown of it while it is pointed at or has the focus.
@@ -254,22 +281,15 @@ fn histogram(name: &str, title: &str, unit: &str, bars: &[(String, f64)]) -> Pic
     let mut picture = Picture::new(name, title.to_owned(), WIDTH, HEIGHT);
     let most = bars.iter().map(|bar| bar.1).fold(1.0, f64::max);
     let width = (WIDTH - LEFT - 6.0) / bars.len().max(1) as f64;
-    for part in 0..=4 {
-        let share = f64::from(part) / 4.0;
-        let y = BOTTOM - share * (BOTTOM - TOP);
-        let right = WIDTH - 6.0;
-        picture.add(format_args!(
-            "<line x1=\"{LEFT}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\" class=\"frame\"/>"
-        ));
-        picture.text(LEFT - 6.0, y + 3.5, "small end", &short(most * share));
-    }
+    let ticks = ticks(0.0, most, 1.0);
+    grid(&mut picture, &ticks, short);
     let labelled = bars.len().div_ceil(8);
     for (index, (label, value)) in bars.iter().enumerate() {
         let x = LEFT + index as f64 * width;
-        let height = value / most * (BOTTOM - TOP);
-        let (y, wide) = (BOTTOM - height, (width - 2.0).max(0.5));
+        let (y, wide) = (height(&ticks, *value), (width - 2.0).max(0.5));
+        let tall = BOTTOM - y;
         picture.add(format_args!(
-            "<rect x=\"{:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{height:.1}\" class=\"bar\"/>",
+            "<rect x=\"{:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{tall:.1}\" class=\"bar\"/>",
             x + 1.0
         ));
         if index % labelled == 0 {
@@ -287,5 +307,32 @@ fn short(value: f64) -> String {
         v if v >= 2e3 => format!("{:.0}k", v / 1e3),
         v if v >= 10.0 || v == v.round() => format!("{v:.0}"),
         v => format!("{v:.1}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ticks;
+
+    #[test]
+    fn lines_stand_at_round_values_around_what_is_drawn() {
+        assert_eq!(
+            ticks(0.0, 1.0, 0.0),
+            [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]
+        );
+        assert_eq!(
+            ticks(159.9, 192.2, 0.0),
+            [150.0, 160.0, 170.0, 180.0, 190.0, 200.0]
+        );
+        assert_eq!(ticks(0.0, 2.0, 1.0), [0.0, 1.0, 2.0]);
+        assert_eq!(ticks(0.0, 1.0, 1.0), [0.0, 1.0]);
+        for (low, high) in [(5.0, 5.0), (0.0, 0.0), (1e-9, 1e9), (99.9, 100.1)] {
+            let found = ticks(low, high, 0.0);
+            assert!((2..=7).contains(&found.len()), "{found:?}");
+            assert!(
+                found[0] <= low && found[found.len() - 1] >= high,
+                "{found:?}"
+            );
+        }
     }
 }

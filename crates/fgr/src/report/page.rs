@@ -403,7 +403,7 @@ fn heirs(machine: &Machine, study: &Study, dead: &[u16]) -> String {
         let name = s
             .module
             .map_or("nobody", |m| machine.modules[usize::from(m)].blade.as_str());
-        format!("{name} {} %", s.pairs * 100 / total.max(1))
+        format!("{name} {} %", (s.pairs * 100 + total / 2) / total.max(1))
     });
     shares.collect::<Vec<_>>().join(", ")
 }
