@@ -184,7 +184,10 @@ impl Program {
             // The last columns: seconds, megabytes a second, microseconds of one way, …
             Self::Libfabric => {
                 let figures = columns(output.lines().last()?);
-                Some(figures.get(figures.len().checked_sub(2)?)? * 2e-6)
+                let [_, .., _, microseconds, _] = figures[..] else {
+                    return None;
+                };
+                Some(microseconds * 2e-6)
             }
             Self::Iperf => {
                 let report: serde_json::Value = serde_json::from_str(output).ok()?;
