@@ -316,6 +316,8 @@ impl Daemon {
             if self.lively || !spins {
                 return Ok(());
             }
+            // Whoever is to have something for the daemon may be on its core.
+            std::thread::yield_now();
         }
     }
 

@@ -374,12 +374,13 @@ impl Link {
         Ok(false)
     }
 
-    /// Waits for bytes, a ring or a signal, without sleeping for as long as `spin` says.
+    /// Waits for bytes, a ring or a signal, without sleeping for as long as `spin` says. Between two looks
+    /// others on this core may run.
     fn spin_or_wait(&self, alarm: &Alarm, limit: Duration, spin: Duration) -> io::Result<Woken> {
         let began = Instant::now();
         while began.elapsed() < spin.min(limit) {
             match alarm.wait_or_signal(&self.stream, Duration::ZERO)? {
-                Woken::Late => std::hint::spin_loop(),
+                Woken::Late => std::thread::yield_now(),
                 woken => return Ok(woken),
             }
         }

@@ -423,12 +423,13 @@ impl Call<'_> {
     }
 }
 
-/// Looks for a message without sleeping; none when the time is over.
+/// Looks for a message without sleeping; none when the time is over. Between two looks others on this core may run:
+/// the daemon, whose answer is awaited, may be one of them.
 fn spin_for(queue: &MessageQueue, bytes: &mut [u8], time: Duration) -> Option<io::Result<usize>> {
     let began = Instant::now();
     while !time.is_zero() && began.elapsed() < time {
         match queue.try_receive(bytes) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),
             received => return Some(received),
         }
     }
