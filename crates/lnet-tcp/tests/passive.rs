@@ -627,6 +627,23 @@ fn a_connection_whose_sibling_ended_is_closed_after_a_while() {
 }
 
 #[test]
+fn a_peer_that_connects_and_closes_again_and_again_does_not_keep_its_old_connections() {
+    let mut node = Node::new(config());
+    let (_first, _) = half_parted(&mut node);
+    node.pass(Duration::from_millis(1500));
+    let one = control(&mut node);
+    let bulk = hello(node.nid, Ctype::BULK_OUT);
+    let _second = Raw::establish(&mut node, &bulk);
+    drop(one);
+    until(&mut node, |node| {
+        (node.lnd.stats().closed.of(CloseReason::Eof) == 2).then_some(())
+    });
+    assert_eq!(node.open(), 2);
+    node.pass(Duration::from_millis(700));
+    assert_eq!(node.open(), 0);
+}
+
+#[test]
 fn an_end_that_comes_with_the_handshake_is_seen() {
     let mut node = Node::new(config());
     let mut raw = Raw::connect(&node);

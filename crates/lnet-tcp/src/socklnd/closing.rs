@@ -112,8 +112,11 @@ impl<N: Network> Socklnd<N> {
         };
         connection.parting = true;
         peer.links.retain(|link| *link != slot);
+        // The first one sets the time: a peer that goes on to connect and to close cannot put it off.
+        if peer.parting.is_empty() {
+            peer.parting_until = now + PARTING;
+        }
         peer.parting.push(slot);
-        peer.parting_until = now + PARTING;
         for gone in connection.tx.drain() {
             settle(peer, gone.cost);
             stats.unsent.add(Unsent::Closed);
