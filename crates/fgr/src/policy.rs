@@ -71,8 +71,8 @@ pub enum Policy {
         /// What is summed up.
         by: Metric,
     },
-    /// The same with a limit on the clients that a router serves on either side of it in the first dimension, and with
-    /// that on the links by which routers send.
+    /// As `Balanced`, and no router serves more than `side` clients on either side of it in the first dimension. The
+    /// limit also bounds the load of the links by which routers send.
     Sided {
         /// What is summed up.
         by: Metric,

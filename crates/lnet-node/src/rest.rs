@@ -20,7 +20,7 @@ pub(crate) struct Rest {
 }
 
 struct State {
-    /// Threads to be woken that are still to leave.
+    /// Wake-ups that no thread has taken yet.
     offers: u32,
     ended: bool,
 }
@@ -67,7 +67,7 @@ impl Rest {
         !state.ended
     }
 
-    /// Every thread leaves, now and from now on.
+    /// Makes every [`Rest::rest`] return false, now and from now on.
     pub(crate) fn end(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.ended = true;

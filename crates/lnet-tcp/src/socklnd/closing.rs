@@ -3,8 +3,8 @@
 //! Whatever waited on what is closed is reported before the call returns, each message once.
 //!
 //! A peer that ends closes its connections one after the other, and the end of one may be seen before what
-//! the others still bring. So where kernels close the siblings at once, here they are read to their own end,
-//! for [`PARTING`] at most; nothing is sent on them any more.
+//! the others still bring. Kernels close the siblings at once. This LND reads the siblings to their own end, for
+//! [`PARTING`] at most, and sends nothing on them any more.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ use crate::network::Network;
 use crate::peer::Peer;
 use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
 
-/// How long connections are read whose sibling has come to its end. What a peer has written before is on its way
-/// for no longer, unless the network loses much of it.
+/// How long a connection is read after its sibling has ended: long enough for what a peer has written before to
+/// arrive, unless the network loses much of it. A choice of this LND; kernels have no such time.
 const PARTING: Duration = Duration::from_secs(2);
 
 /// What a close means for the messages that waited (section 3.8).

@@ -423,8 +423,8 @@ impl Call<'_> {
     }
 }
 
-/// Looks for a message without sleeping; none when the time is over. Between two looks others on this core may run:
-/// the daemon, whose answer is awaited, may be one of them.
+/// Looks for a message without sleeping; `None` when the time is over. The thread yields between two looks, because
+/// the daemon that is to answer may need this core.
 fn spin_for(queue: &MessageQueue, bytes: &mut [u8], time: Duration) -> Option<io::Result<usize>> {
     let began = Instant::now();
     while !time.is_zero() && began.elapsed() < time {
