@@ -116,5 +116,6 @@ fn several_io_threads_move_what_several_clients_send_and_every_byte_is_right() {
     assert_eq!(stats.route_count, 2 * CLIENTS * MESSAGES);
     assert_eq!(stats.drop_count, 0);
     assert!(router.shutdown(Duration::from_secs(30)).clean);
-    assert_eq!(io_thread_times().len(), 0);
+    // The system lists a thread for a moment after it was joined.
+    testkit::eventually("the I/O threads are gone", || io_thread_times().is_empty());
 }
