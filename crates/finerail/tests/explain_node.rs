@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 
 use lnet_control::Request;
-use lnet_core::{PutRequest, SelectionState};
+use lnet_core::PutRequest;
 use lnet_dlc::Dlc;
 use lnet_node::{ControlOptions, EventQueue, Md, Node, NodeOptions};
 use lnet_types::{Nid, ProcessId};
@@ -89,7 +89,7 @@ fn send(node: &Node, queue: &EventQueue, dlc: &mut Dlc) -> Rail {
     let event = queue.wait(Some(PATIENCE)).unwrap().event;
     event.status.unwrap();
     let text = dlc.request(&Request::SelectionState).unwrap();
-    let (state, _) = SelectionState::from_json(&text).unwrap();
+    let (state, _) = lnet_state::from_json(&text).unwrap();
     let peer = &state.peers[0];
     let used = state.nis.iter().find(|ni| ni.sequence == state.sequence);
     let mut peer_nis = state

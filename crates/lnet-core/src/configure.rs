@@ -231,7 +231,7 @@ impl Core {
             let held = self
                 .peers
                 .by_nid(nid)
-                .map(|peer_ni| peer_ni.buffer_queue.clone());
+                .map(|peer_ni| peer_ni.router_credits.waiting().clone());
             for id in held.into_iter().flatten() {
                 self.drop_held(id, DropReason::NoRoute);
             }

@@ -47,7 +47,7 @@ impl Core {
         let Some(sender) = self.peers.id_of(origin.from.nid) else {
             return self.discard(arrival, DropReason::NoMemory);
         };
-        if self.pools.get(pool).total == 0 {
+        if self.pools.get(pool).total() == 0 {
             return self.discard(arrival, DropReason::NoMemory);
         }
         self.counters.begin_message();
@@ -72,14 +72,7 @@ impl Core {
             self.broken("the sender of a message that has just arrived");
             return false;
         };
-        let free = peer_ni.buffer_queue.is_empty() && peer_ni.buffers_held < limit;
-        if free {
-            peer_ni.buffers_held += 1;
-        } else {
-            peer_ni.buffer_queue.push_back(rx);
-        }
-        peer_ni.note_buffers();
-        free
+        peer_ni.router_credits.take_or_wait(rx, limit)
     }
 
     fn sender_limit(&self, sender: PeerNiId) -> u32 {
@@ -99,7 +92,7 @@ impl Core {
         let limit = self.hop_limit(pool);
         let path = || self.view().path(&send, None, &mut Unobserved).ok();
         // Where one next hop may hold every buffer there is nothing to count.
-        let counts = limit < self.pools.get(pool).total;
+        let counts = limit < self.pools.get(pool).total();
         let hop = counts.then(path).flatten().map(|path| path.next_hop.nid);
         let passage = Passage { pool, sender, hop };
         if let Some(hop) = hop
@@ -114,7 +107,7 @@ impl Core {
 
     /// Buffers of a pool that messages for one next hop may hold.
     fn hop_limit(&self, pool: RouterPool) -> u32 {
-        let total = u64::from(self.pools.get(pool).total);
+        let total = u64::from(self.pools.get(pool).total());
         let share = match self.config.globals.profile {
             Profile::Lustre => 100,
             Profile::Design => u64::from(self.config.globals.next_hop_share.min(100)),
@@ -132,18 +125,7 @@ impl Core {
 
     /// Gives a message a buffer, or queues it behind the pool's others.
     fn take_buffer(&mut self, passage: Passage, id: RxId) -> Option<RouterBuffer> {
-        let pool = passage.pool;
-        let none_wait = self.pools.get(pool).waiting.is_empty();
-        let buffer = if none_wait {
-            self.pools.take(pool)
-        } else {
-            None
-        };
-        if buffer.is_none() {
-            let entry = self.pools.get_mut(pool);
-            entry.waiting.push_back(id);
-            entry.note_demand();
-        }
+        let buffer = self.pools.take_or_wait(passage.pool, id);
         let stage = match buffer {
             Some(buffer) => Stage::Buffered(buffer, passage),
             None => Stage::HeldForBuffer(passage),
@@ -253,11 +235,7 @@ impl Core {
 
     /// Resumes messages that wait for a buffer while there are any.
     fn serve_pool(&mut self, pool: RouterPool) {
-        while let Some(&id) = self.pools.get(pool).waiting.front() {
-            let Some(buffer) = self.pools.take(pool) else {
-                return;
-            };
-            self.pools.get_mut(pool).waiting.pop_front();
+        while let Some((id, buffer)) = self.pools.serve(pool) {
             self.resume_into(id, buffer);
         }
     }
@@ -280,17 +258,12 @@ impl Core {
         let Some(peer_ni) = self.peers.get_mut(sender) else {
             return;
         };
-        let Some(held) = peer_ni.buffers_held.checked_sub(1) else {
+        if !peer_ni.router_credits.give_back() {
             return self.broken("a sender's credit that comes back was taken");
-        };
-        peer_ni.buffers_held = held;
-        if peer_ni.buffers_held >= limit {
-            return;
         }
-        let Some(id) = peer_ni.buffer_queue.pop_front() else {
+        let Some(id) = peer_ni.router_credits.take_next(limit) else {
             return;
         };
-        peer_ni.buffers_held += 1;
         if let Some(buffer) = self.enter(id, sender) {
             self.resume_with(id, buffer);
         }
@@ -299,7 +272,7 @@ impl Core {
     /// The connection of a message that waits for its sender's credit is gone.
     pub(crate) fn unhold_for_credit(&mut self, sender: PeerNiId, rx: RxId) {
         if let Some(peer_ni) = self.peers.get_mut(sender) {
-            peer_ni.buffer_queue.retain(|held| *held != rx);
+            peer_ni.router_credits.leave(rx);
         }
     }
 
@@ -313,8 +286,7 @@ impl Core {
 
     /// The connection of a message that waits for a buffer is gone.
     pub(crate) fn unhold_for_buffer(&mut self, passage: Passage, rx: RxId) {
-        let waiting = &mut self.pools.get_mut(passage.pool).waiting;
-        waiting.retain(|held| *held != rx);
+        self.pools.leave(passage.pool, rx);
         self.return_share(passage);
         self.return_sender_credit(passage.sender);
     }

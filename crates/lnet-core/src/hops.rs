@@ -4,58 +4,41 @@
 //! ends up with all of them, and the router stands still for everybody. What is above the share waits with its sender, in
 //! the order of arrival, as what finds no buffer does.
 
-use std::collections::VecDeque;
-
 use lnet_types::Nid;
 use rustc_hash::FxHashMap;
 
+use crate::credits::Credits;
 use crate::io::{RouterPool, RxId};
 
 /// All next hops that hold buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Hops {
-    by_hop: FxHashMap<(Nid, RouterPool), Share>,
-}
-
-#[derive(Debug, Default)]
-struct Share {
-    held: u32,
-    waiting: VecDeque<RxId>,
+    by_hop: FxHashMap<(Nid, RouterPool), Credits<RxId>>,
 }
 
 impl Hops {
     /// Counts a buffer against a next hop that has fewer than `limit`, or queues the message behind the others.
     pub(crate) fn take(&mut self, hop: Nid, pool: RouterPool, limit: u32, message: RxId) -> bool {
         let share = self.by_hop.entry((hop, pool)).or_default();
-        let free = share.waiting.is_empty() && share.held < limit;
-        if free {
-            share.held += 1;
-        } else {
-            share.waiting.push_back(message);
-        }
-        free
+        share.take_or_wait(message, limit)
     }
 
     /// A buffer comes back. Returns the message that goes on with it and counts in its place.
     pub(crate) fn release(&mut self, hop: Nid, pool: RouterPool, limit: u32) -> Option<RxId> {
         let share = self.by_hop.get_mut(&(hop, pool))?;
-        share.held = share.held.saturating_sub(1);
-        if share.held < limit
-            && let Some(next) = share.waiting.pop_front()
-        {
-            share.held += 1;
-            return Some(next);
-        }
-        if share.held == 0 && share.waiting.is_empty() {
+        let was_held = share.give_back();
+        debug_assert!(was_held, "a share that comes back was held");
+        let next = share.take_next(limit);
+        if share.are_idle() {
             self.by_hop.remove(&(hop, pool));
         }
-        None
+        next
     }
 
     /// A message that waits has gone.
     pub(crate) fn leave(&mut self, hop: Nid, pool: RouterPool, message: RxId) {
         if let Some(share) = self.by_hop.get_mut(&(hop, pool)) {
-            share.waiting.retain(|waiting| *waiting != message);
+            share.leave(message);
         }
     }
 

@@ -33,6 +33,7 @@ mod checker;
 mod config;
 mod configure;
 mod counters;
+mod credits;
 mod descriptor;
 mod distance;
 mod event;
@@ -109,7 +110,7 @@ pub use select::{
 };
 pub use state::{
     GatewaySelection, NetSelection, NiSelection, PeerNiSelection, PeerSelection, RecoverySelection,
-    RouteSelection, SelectionState, StateError, StateJsonError,
+    RouteSelection, SelectionState, StateError,
 };
 pub use status::{DropReason, MessageStatus, ProtocolError};
 pub use view::{NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView};

@@ -3,7 +3,6 @@
 //! Interface 0 is loopback; it has no credits and is never a candidate of selection. Ids are not
 //! reused.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use lnet_policy::Effective;
@@ -11,6 +10,7 @@ use lnet_types::{Net, Nid, Time};
 
 use crate::config::{NiConfig, NiDevice, Tunables};
 use crate::counters::MessageStats;
+use crate::credits::Credits;
 use crate::health::{Health, NiHealthStats};
 use crate::histogram::LatencyHistograms;
 use crate::io::{NiId, TxId};
@@ -39,10 +39,8 @@ pub(crate) struct Ni {
     pub(crate) health_stats: NiHealthStats,
     /// Its place in the list of all interfaces.
     pub(crate) slot: usize,
-    /// Messages that are with the LND.
-    pub(crate) in_flight: u32,
-    /// Messages that have a peer credit and wait for one of this interface.
-    pub(crate) queue: VecDeque<TxId>,
+    /// Messages with the LND hold one each; those that have their peer's credit wait for one.
+    pub(crate) credits: Credits<TxId>,
     /// Round-robin stamp of the last use.
     pub(crate) seq: u64,
     pub(crate) stats: MessageStats,
@@ -66,8 +64,7 @@ impl Ni {
             recovery: Recovery::default(),
             health_stats: NiHealthStats::default(),
             slot: 0,
-            in_flight: 0,
-            queue: VecDeque::new(),
+            credits: Credits::default(),
             seq: 0,
             stats: MessageStats::default(),
             latency: LatencyStats::default(),
@@ -87,7 +84,7 @@ impl Ni {
 
     /// Credits left; negative by the number of messages that wait.
     pub(crate) fn tx_credits(&self) -> i64 {
-        i64::from(self.tunables.credits) - i64::from(self.in_flight) - self.queue.len() as i64
+        self.credits.left(self.tunables.credits)
     }
 }
 

@@ -4,9 +4,8 @@
 //! The lowest free number goes first, so that a router which never has more than a few messages at
 //! once never has more than a few buffers of memory.
 
-use std::collections::VecDeque;
-
 use crate::config::RouterBuffers;
+use crate::credits::Credits;
 use crate::io::{RouterBuffer, RouterPool, RxId};
 
 /// The three pools.
@@ -17,16 +16,13 @@ pub(crate) struct Pools([Pool; 3]);
 #[derive(Debug)]
 pub(crate) struct Pool {
     /// Numbers below this are handed out.
-    pub(crate) total: u32,
+    total: u32,
     /// One bit a number, set while it is out; grows with use.
     used: Vec<u64>,
     /// No word before this one has a free bit.
     first_free_word: usize,
-    pub(crate) in_use: u32,
-    /// The most that ever were out or waited for.
-    pub(crate) most: u32,
-    /// Messages that wait for a buffer.
-    pub(crate) waiting: VecDeque<RxId>,
+    /// Whoever has a buffer holds a credit.
+    credits: Credits<RxId>,
 }
 
 impl RouterPool {
@@ -50,6 +46,7 @@ impl Pools {
         pools
     }
 
+    /// Sets how many buffers there are; those above that number go as they come back.
     pub(crate) fn resize(&mut self, buffers: RouterBuffers) {
         self.get_mut(RouterPool::Tiny).total = buffers.tiny;
         self.get_mut(RouterPool::Small).total = buffers.small;
@@ -62,21 +59,38 @@ impl Pools {
 
     /// No message is in a buffer.
     pub(crate) fn are_free(&self) -> bool {
-        self.0.iter().all(|pool| pool.in_use == 0)
+        self.0.iter().all(|pool| pool.credits.are_idle())
     }
 
-    pub(crate) fn get_mut(&mut self, pool: RouterPool) -> &mut Pool {
+    fn get_mut(&mut self, pool: RouterPool) -> &mut Pool {
         &mut self.0[pool as usize]
     }
 
-    /// Takes the lowest free buffer.
-    pub(crate) fn take(&mut self, pool: RouterPool) -> Option<RouterBuffer> {
-        self.get_mut(pool)
-            .take()
-            .map(|index| RouterBuffer { pool, index })
+    /// Gives a message the lowest free buffer, unless others wait or none is free: then the message waits.
+    pub(crate) fn take_or_wait(&mut self, pool: RouterPool, message: RxId) -> Option<RouterBuffer> {
+        let entry = self.get_mut(pool);
+        if !entry.credits.take_or_wait(message, entry.total) {
+            return None;
+        }
+        let index = entry.take_lowest();
+        Some(RouterBuffer { pool, index })
     }
 
-    /// False when the buffer was not out.
+    /// Gives a free buffer to the message that has waited longest.
+    pub(crate) fn serve(&mut self, pool: RouterPool) -> Option<(RxId, RouterBuffer)> {
+        let entry = self.get_mut(pool);
+        let message = entry.credits.take_next(entry.total)?;
+        let index = entry.take_lowest();
+        Some((message, RouterBuffer { pool, index }))
+    }
+
+    /// A message waits no longer.
+    pub(crate) fn leave(&mut self, pool: RouterPool, message: RxId) {
+        self.get_mut(pool).credits.leave(message);
+    }
+
+    /// A buffer comes back. False when it was not out.
+    #[must_use]
     pub(crate) fn release(&mut self, buffer: RouterBuffer) -> bool {
         self.get_mut(buffer.pool).release(buffer.index)
     }
@@ -88,13 +102,27 @@ impl Pool {
             total: 0,
             used: Vec::new(),
             first_free_word: 0,
-            in_use: 0,
-            most: 0,
-            waiting: VecDeque::new(),
+            credits: Credits::default(),
         }
     }
 
-    fn take(&mut self) -> Option<u32> {
+    /// How many buffers there are.
+    pub(crate) fn total(&self) -> u32 {
+        self.total
+    }
+
+    /// Buffers left; negative by the number of messages that wait.
+    pub(crate) fn credits_left(&self) -> i64 {
+        self.credits.left(self.total)
+    }
+
+    /// The fewest that were ever left.
+    pub(crate) fn fewest_credits_left(&self) -> i64 {
+        self.credits.fewest_left(self.total)
+    }
+
+    /// A free number, for a message that holds a credit. Below the total there is one, because fewer are out.
+    fn take_lowest(&mut self) -> u32 {
         while self
             .used
             .get(self.first_free_word)
@@ -104,17 +132,12 @@ impl Pool {
         }
         let word = self.used.get(self.first_free_word).copied().unwrap_or(0);
         let bit = word.trailing_ones();
-        let index = u32::try_from(self.first_free_word * 64).ok()? + bit;
-        if index >= self.total {
-            return None;
-        }
         if self.first_free_word == self.used.len() {
             self.used.push(0);
         }
         self.used[self.first_free_word] |= 1 << bit;
-        self.in_use += 1;
-        self.note_demand();
-        Some(index)
+        // Numbers are 32 bits wide, and these are below the total.
+        (self.first_free_word * 64) as u32 + bit
     }
 
     fn release(&mut self, index: u32) -> bool {
@@ -125,14 +148,7 @@ impl Pool {
         };
         *bits &= !bit;
         self.first_free_word = self.first_free_word.min(word);
-        self.in_use -= 1;
-        true
-    }
-
-    pub(crate) fn note_demand(&mut self) {
-        self.most = self
-            .most
-            .max(self.in_use.saturating_add(self.waiting.len() as u32));
+        self.credits.give_back()
     }
 }
 
@@ -140,48 +156,80 @@ impl Pool {
 mod tests {
     use super::*;
 
-    fn pool(total: u32) -> Pool {
-        Pool {
-            total,
-            ..Pool::new()
-        }
+    const POOL: RouterPool = RouterPool::Small;
+
+    fn pools(small: u32) -> Pools {
+        Pools::new(RouterBuffers {
+            small,
+            ..RouterBuffers::default()
+        })
+    }
+
+    fn resize(pools: &mut Pools, small: u32) {
+        pools.resize(RouterBuffers {
+            small,
+            ..RouterBuffers::default()
+        });
+    }
+
+    fn take(pools: &mut Pools, message: u64) -> Option<u32> {
+        let buffer = pools.take_or_wait(POOL, RxId(message))?;
+        Some(buffer.index)
+    }
+
+    fn release(pools: &mut Pools, index: u32) -> bool {
+        pools.release(RouterBuffer { pool: POOL, index })
     }
 
     #[test]
     fn the_lowest_free_number_goes_first() {
-        let mut pool = pool(200);
-        let taken: Vec<_> = (0..130).map_while(|_| pool.take()).collect();
+        let mut pools = pools(200);
+        let taken: Vec<_> = (0..130).map_while(|id| take(&mut pools, id)).collect();
         assert_eq!(taken, (0..130).collect::<Vec<_>>());
-        pool.release(70);
-        pool.release(3);
-        assert_eq!(pool.take(), Some(3));
-        assert_eq!(pool.take(), Some(70));
-        assert_eq!(pool.take(), Some(130));
+        assert!(release(&mut pools, 70) && release(&mut pools, 3));
+        let again = [130, 131, 132].map(|id| take(&mut pools, id));
+        assert_eq!(again, [Some(3), Some(70), Some(130)]);
     }
 
     #[test]
     fn a_pool_that_shrinks_takes_back_what_is_out_and_grows_again() {
-        let mut pool = pool(3);
-        for _ in 0..3 {
-            pool.take().unwrap();
+        let mut pools = pools(3);
+        for id in 0..3 {
+            take(&mut pools, id).unwrap();
         }
-        pool.total = 1;
-        pool.release(2);
-        pool.release(1);
-        assert_eq!(pool.take(), None);
-        pool.release(0);
-        assert_eq!(pool.take(), Some(0));
-        pool.total = 2;
-        assert_eq!(pool.take(), Some(1));
-        assert_eq!(pool.take(), None);
+        resize(&mut pools, 1);
+        assert_eq!(take(&mut pools, 3), None);
+        assert!(release(&mut pools, 2) && release(&mut pools, 1));
+        assert_eq!(pools.serve(POOL), None);
+        assert!(release(&mut pools, 0));
+        let buffer = RouterBuffer {
+            pool: POOL,
+            index: 0,
+        };
+        assert_eq!(pools.serve(POOL), Some((RxId(3), buffer)));
+        resize(&mut pools, 2);
+        assert_eq!(take(&mut pools, 4), Some(1));
+        assert_eq!(take(&mut pools, 5), None);
+        assert_eq!(pools.get(POOL).credits_left(), -1);
     }
 
     #[test]
     fn releasing_twice_frees_once() {
-        let mut pool = pool(1);
-        pool.take().unwrap();
-        assert!(pool.release(0));
-        assert!(!pool.release(0));
-        assert_eq!(pool.in_use, 0);
+        let mut pools = pools(1);
+        take(&mut pools, 1).unwrap();
+        assert!(release(&mut pools, 0));
+        assert!(!release(&mut pools, 0));
+        assert!(pools.are_free());
+    }
+
+    #[test]
+    fn a_message_that_has_left_gets_no_buffer() {
+        let mut pools = pools(1);
+        take(&mut pools, 1).unwrap();
+        assert_eq!([2, 3].map(|id| take(&mut pools, id)), [None, None]);
+        pools.leave(POOL, RxId(2));
+        assert!(release(&mut pools, 0));
+        let served = pools.serve(POOL).map(|(message, _)| message);
+        assert_eq!(served, Some(RxId(3)));
     }
 }

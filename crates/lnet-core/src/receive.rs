@@ -229,7 +229,7 @@ impl Core {
         let queued = self
             .peers
             .by_nid(origin.from.nid)
-            .map_or(0, |peer_ni| peer_ni.queue.len());
+            .map_or(0, |peer_ni| peer_ni.credits.waiting().len());
         unanswered || (queued < ANSWERS_QUEUED_MAX && self.tx.len() < MESSAGES_MAX)
     }
 

@@ -80,11 +80,9 @@ impl Core {
         if let Some(peer) = peer {
             tx.attempts.used.push((ni, peer));
         }
-        if let Some(peer_ni) = peer.and_then(|peer| self.peers.get_mut(peer)) {
-            match peer_ni.queued_bytes.checked_sub(bytes) {
-                Some(left) => peer_ni.queued_bytes = left,
-                None => self.broken("bytes that were not counted as queued"),
-            }
+        let peer_ni = peer.and_then(|peer| self.peers.get_mut(peer));
+        if peer_ni.is_some_and(|peer_ni| !peer_ni.uncount_queued(bytes)) {
+            self.broken("bytes that were not counted as queued");
         }
         self.resends.push_back(id);
         self.timers.arm(now, Timer::Resend);

@@ -218,7 +218,7 @@ impl Core {
             None => self.transmit(id, now),
             Some(peer) => {
                 if let Some(peer_ni) = self.peers.get_mut(peer) {
-                    peer_ni.queued_bytes += bytes;
+                    peer_ni.count_queued(bytes);
                 }
                 self.enter_peer_queue(id, peer, now);
             }
@@ -356,11 +356,9 @@ impl Core {
 
     /// The message does not count as queued to its peer NI any more.
     pub(crate) fn uncount_bytes(&mut self, tx: &Tx) {
-        if let Some(peer_ni) = tx.peer.and_then(|peer| self.peers.get_mut(peer)) {
-            match peer_ni.queued_bytes.checked_sub(tx.bytes()) {
-                Some(left) => peer_ni.queued_bytes = left,
-                None => self.broken("bytes that were not counted as queued"),
-            }
+        let peer_ni = tx.peer.and_then(|peer| self.peers.get_mut(peer));
+        if peer_ni.is_some_and(|peer_ni| !peer_ni.uncount_queued(tx.bytes())) {
+            self.broken("bytes that were not counted as queued");
         }
     }
 
@@ -436,8 +434,7 @@ impl Core {
         let Some(peer_ni) = self.peers.get_mut(peer) else {
             return self.broken("the next hop of a path");
         };
-        peer_ni.queue.push_back(id);
-        peer_ni.note_in_flight();
+        peer_ni.credits.enter(id);
         self.serve_peer_queue(peer, now);
         self.arm_if_queued(id);
     }
@@ -463,8 +460,8 @@ impl Core {
                     id,
                     End::Failed(Errno::EHOSTUNREACH, DropReason::NextHopDown),
                 );
-            } else if let Some(queue) = self.nis.get_mut(ni).map(|ni| &mut ni.queue) {
-                queue.push_back(id);
+            } else if let Some(interface) = self.nis.get_mut(ni) {
+                interface.credits.enter(id);
                 self.set_stage(id, Stage::NiQueue);
                 self.serve_ni_queue(ni, now);
             } else {
@@ -481,11 +478,9 @@ impl Core {
     }
 
     fn unuse_peer_credit(&mut self, peer: PeerNiId) {
-        if let Some(entry) = self.peers.get_mut(peer) {
-            match entry.in_flight.checked_sub(1) {
-                Some(left) => entry.in_flight = left,
-                None => self.broken("a credit of a peer that was not taken"),
-            }
+        let entry = self.peers.get_mut(peer);
+        if entry.is_some_and(|peer_ni| !peer_ni.credits.give_back()) {
+            self.broken("a credit of a peer that was not taken");
         }
     }
 
@@ -496,12 +491,7 @@ impl Core {
             .nis
             .net_tunables(peer_ni.nid.net())
             .map_or(1, |t| t.peer_credits);
-        if peer_ni.in_flight >= limit {
-            return None;
-        }
-        let id = peer_ni.queue.pop_front()?;
-        peer_ni.in_flight += 1;
-        Some(id)
+        peer_ni.credits.take_next(limit)
     }
 
     fn serve_ni_queue(&mut self, ni: NiId, now: Time) {
@@ -512,21 +502,15 @@ impl Core {
 
     fn next_with_ni_credit(&mut self, ni: NiId) -> Option<TxId> {
         let ni = self.nis.get_mut(ni)?;
-        if ni.in_flight >= ni.tunables.credits {
-            return None;
-        }
-        let id = ni.queue.pop_front()?;
-        ni.in_flight += 1;
-        Some(id)
+        ni.credits.take_next(ni.tunables.credits)
     }
 
     fn return_ni_credit(&mut self, ni: NiId, now: Time) {
         let Some(entry) = self.nis.get_mut(ni) else {
             return;
         };
-        match entry.in_flight.checked_sub(1) {
-            Some(left) => entry.in_flight = left,
-            None => self.broken("a credit of an interface that was not taken"),
+        if !entry.credits.give_back() {
+            self.broken("a credit of an interface that was not taken");
         }
         self.serve_ni_queue(ni, now);
     }
@@ -577,19 +561,17 @@ impl Core {
         else {
             return;
         };
-        let queue = match stage {
-            Stage::Resend => Some(&mut self.resends),
+        let credits = match stage {
+            Stage::Resend => None,
             Stage::PeerQueue => peer
                 .and_then(|id| self.peers.get_mut(id))
-                .map(|p| &mut p.queue),
-            Stage::NiQueue => self.nis.get_mut(ni).map(|ni| &mut ni.queue),
+                .map(|peer_ni| &mut peer_ni.credits),
+            Stage::NiQueue => self.nis.get_mut(ni).map(|ni| &mut ni.credits),
             Stage::Handed => return,
         };
-        // What is given up has mostly waited longest, and stands in front.
-        if let Some(queue) = queue
-            && let Some(at) = queue.iter().position(|queued| *queued == id)
-        {
-            queue.remove(at);
+        match credits {
+            Some(credits) => credits.leave(id),
+            None => self.resends.retain(|parked| *parked != id),
         }
         self.give_up(id, end);
         if let (Stage::NiQueue, Some(peer)) = (stage, peer) {

@@ -271,17 +271,16 @@ impl Core {
     fn peer_ni_view(&self, peer_ni: &PeerNi) -> PeerNiView {
         let tunables = self.nis.net_tunables(peer_ni.nid.net());
         let max_tx_credits = tunables.map_or(0, |tunables| tunables.peer_credits);
-        let max_router = i64::from(tunables.map_or(0, |tunables| tunables.router_credits()));
-        let held = i64::from(peer_ni.buffers_held) + peer_ni.buffer_queue.len() as i64;
+        let max_router = tunables.map_or(0, |tunables| tunables.router_credits());
         PeerNiView {
             nid: peer_ni.nid,
             up: peer_ni.down_since.is_none(),
             max_tx_credits,
             tx_credits: self.view().peer_credits(peer_ni.nid),
-            min_tx_credits: i64::from(max_tx_credits) - i64::from(peer_ni.most_in_flight),
-            queued_bytes: peer_ni.queued_bytes,
-            router_credits: max_router - held,
-            min_router_credits: max_router - i64::from(peer_ni.most_buffers),
+            min_tx_credits: peer_ni.credits.fewest_left(max_tx_credits),
+            queued_bytes: peer_ni.queued_bytes(),
+            router_credits: peer_ni.router_credits.left(max_router),
+            min_router_credits: peer_ni.router_credits.fewest_left(max_router),
             stats: peer_ni.stats,
             advertised_up: peer_ni.status_up,
             last_alive: peer_ni.last_alive,
@@ -323,12 +322,11 @@ impl Core {
     pub fn router_pools(&self) -> [RouterPoolView; 3] {
         RouterPool::ALL.map(|pool| {
             let state = self.pools.get(pool);
-            let total = i64::from(state.total);
             RouterPoolView {
                 pool,
-                buffers: state.total,
-                credits: total - i64::from(state.in_use) - state.waiting.len() as i64,
-                min_credits: total - i64::from(state.most),
+                buffers: state.total(),
+                credits: state.credits_left(),
+                min_credits: state.fewest_credits_left(),
             }
         })
     }

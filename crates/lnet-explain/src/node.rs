@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::Ip2Nets;
 use lnet_config::machine::Machine;
-use lnet_core::{PeerSelection, SelectionState, StateJsonError};
+use lnet_core::{PeerSelection, SelectionState};
+use lnet_state::StateJsonError;
 use lnet_types::{Nid, Time};
 
 /// A node to ask about.
@@ -101,7 +102,7 @@ impl Node {
     ///
     /// When the text is no state. Whether a node can be in it is seen when it is explained.
     pub fn from_json(text: &str) -> Result<Self, StateJsonError> {
-        let (state, now) = SelectionState::from_json(text)?;
+        let (state, now) = lnet_state::from_json(text)?;
         Ok(Self::exact(state, now))
     }
 

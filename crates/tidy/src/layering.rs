@@ -9,7 +9,7 @@ use crate::workspace::{Package, Workspace};
 
 /// The house: every crate, lowest first, with the crates of this workspace that its library may
 /// use. Tests may use more, because they ship with nothing.
-const EDGES: [(&str, &[&str]); 34] = [
+const EDGES: [(&str, &[&str]); 35] = [
     ("lnet-types", &[]),
     ("finerail-sys", &[]),
     ("lnet-testkit", &["finerail-sys"]),
@@ -28,6 +28,7 @@ const EDGES: [(&str, &[&str]); 34] = [
         "lnet-core",
         &["lnd", "lnet-policy", "lnet-wire", "lnet-types"],
     ),
+    ("lnet-state", &["lnet-core", "lnet-policy", "lnet-types"]),
     (
         "lnet-tcp",
         &["lnd", "lnet-wire", "lnet-types", "finerail-sys"],
@@ -48,6 +49,7 @@ const EDGES: [(&str, &[&str]); 34] = [
         "lnet-node",
         &[
             "lnet-stack",
+            "lnet-state",
             "lnd",
             "lnet-control",
             "lnet-policy",
@@ -93,6 +95,7 @@ const EDGES: [(&str, &[&str]); 34] = [
         "lnet-explain",
         &[
             "lnet-core",
+            "lnet-state",
             "lnet-config",
             "lnet-policy",
             "lnet-wire",

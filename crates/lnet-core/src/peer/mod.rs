@@ -15,8 +15,6 @@ mod peers;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-
 use lnet_policy::{Effective, PreferredList};
 use lnet_types::{Net, Nid, Time};
 use smallvec::SmallVec;
@@ -25,6 +23,7 @@ pub use peers::MAX_PEER_NIS;
 pub(crate) use peers::Peers;
 
 use crate::counters::MessageStats;
+use crate::credits::Credits;
 use crate::health::{Health, PeerHealthStats};
 use crate::io::{NiId, RxId, TxId};
 use crate::latency::LatencyStats;
@@ -68,20 +67,12 @@ pub(crate) struct PeerNi {
     pub(crate) primary: Nid,
     /// The peer, where there is more to know of it.
     pub(crate) peer: Option<PeerId>,
-    /// Messages to it that are with the LND or wait for an NI credit.
-    pub(crate) in_flight: u32,
-    /// Messages that wait for a credit of this peer NI.
-    pub(crate) queue: VecDeque<TxId>,
-    /// The most that ever were in flight and waiting.
-    pub(crate) most_in_flight: u32,
+    /// Messages to it that are with the LND or wait for an NI credit hold one each.
+    pub(crate) credits: Credits<TxId>,
     /// Bytes queued and in flight, headers included.
-    pub(crate) queued_bytes: u64,
-    /// Router buffers held by messages from it.
-    pub(crate) buffers_held: u32,
-    /// The most that ever were held and waited for.
-    pub(crate) most_buffers: u32,
-    /// Messages from it that wait until it may hold another buffer.
-    pub(crate) buffer_queue: VecDeque<RxId>,
+    queued_bytes: u64,
+    /// Messages from it that are routed hold one each, for a router buffer.
+    pub(crate) router_credits: Credits<RxId>,
     /// The interfaces of ours that have connections to it, as their LND reported.
     pub(crate) connected: SmallVec<[NiId; 2]>,
     /// Reported down, at this time; cleared by whatever arrives from it.
@@ -118,13 +109,9 @@ impl PeerNi {
             nid,
             primary: nid,
             peer: None,
-            in_flight: 0,
-            queue: VecDeque::new(),
-            most_in_flight: 0,
+            credits: Credits::default(),
             queued_bytes: 0,
-            buffers_held: 0,
-            most_buffers: 0,
-            buffer_queue: VecDeque::new(),
+            router_credits: Credits::default(),
             connected: SmallVec::new(),
             down_since: None,
             last_used: now,
@@ -146,11 +133,7 @@ impl PeerNi {
 
     /// No message of ours or through us depends on this entry.
     fn is_idle(&self) -> bool {
-        self.in_flight == 0
-            && self.queue.is_empty()
-            && self.buffers_held == 0
-            && self.buffer_queue.is_empty()
-            && !self.recovery.is_pending()
+        self.credits.are_idle() && self.router_credits.are_idle() && !self.recovery.is_pending()
     }
 
     /// A resend may use it (section 2.2 of lnet-selection).
@@ -168,21 +151,22 @@ impl PeerNi {
         self.down_since = self.connected.is_empty().then_some(now);
     }
 
-    /// Messages that hold or wait for a credit.
-    pub(crate) fn load(&self) -> i64 {
-        i64::from(self.in_flight) + self.queue.len() as i64
+    /// Bytes queued to it and in flight, headers included.
+    pub(crate) fn queued_bytes(&self) -> u64 {
+        self.queued_bytes
     }
 
-    pub(crate) fn note_in_flight(&mut self) {
-        let now = self.in_flight.saturating_add(self.queue.len() as u32);
-        self.most_in_flight = self.most_in_flight.max(now);
+    /// A message of this many bytes is queued to it.
+    pub(crate) fn count_queued(&mut self, bytes: u64) {
+        self.queued_bytes += bytes;
     }
 
-    pub(crate) fn note_buffers(&mut self) {
-        let now = self
-            .buffers_held
-            .saturating_add(self.buffer_queue.len() as u32);
-        self.most_buffers = self.most_buffers.max(now);
+    /// Such a message is gone. False when so many bytes were not queued.
+    #[must_use]
+    pub(crate) fn uncount_queued(&mut self, bytes: u64) -> bool {
+        let left = self.queued_bytes.checked_sub(bytes);
+        self.queued_bytes = left.unwrap_or(0);
+        left.is_some()
     }
 }
 

@@ -31,7 +31,7 @@ fn a_full_table_keeps_what_is_configured_or_busy() {
     peers.create(nid(1), at(0)).unwrap();
     peers.configure(nid(1), &[], true);
     let busy = peers.create(nid(2), at(0)).unwrap();
-    peers.get_mut(busy).unwrap().in_flight = 1;
+    peers.get_mut(busy).unwrap().credits.set_held(1);
 
     assert_eq!(peers.create(nid(3), at(5)), None);
     assert!(peers.by_nid(nid(1)).is_some());

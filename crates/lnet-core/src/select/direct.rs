@@ -305,8 +305,8 @@ impl<'a> View<'a> {
 
     /// The credits of peer interfaces by net, looked up when the net changes: mostly all of them are on
     /// one net.
-    fn credit_limit(&self) -> impl FnMut(Net) -> i64 {
-        let mut known: Option<(Net, i64)> = None;
+    fn credit_limit(&self) -> impl FnMut(Net) -> u32 {
+        let mut known: Option<(Net, u32)> = None;
         move |net| match known {
             Some((of, limit)) if of == net => limit,
             _ => {
@@ -323,7 +323,7 @@ impl<'a> View<'a> {
         id: PeerNiId,
         peer_ni: &PeerNi,
         ni: Option<&Ni>,
-        limit: i64,
+        limit: u32,
     ) -> Contender<PeerNiId, 6> {
         let rank = ni.map_or(u32::MAX, |ni| {
             self.policies.rank(peer_ni.sources, ni).value()
@@ -335,7 +335,7 @@ impl<'a> View<'a> {
                 quest.limits.has_used_peer_ni(id).into(),
                 peer_ni.priority.priority.value().into(),
                 rank.into(),
-                by_credits(limit - peer_ni.load()),
+                by_credits(peer_ni.credits.left(limit)),
                 peer_ni.seq,
             ],
         }

@@ -366,14 +366,15 @@ impl<'a> View<'a> {
 
     /// Transmit credits left of a peer NI; negative by the number of messages that wait.
     pub(crate) fn peer_credits(&self, nid: Nid) -> i64 {
-        let used = self.peers.by_nid(nid).map_or(0, |peer_ni| peer_ni.load());
-        self.peer_limit(nid.net()) - used
+        let limit = self.peer_limit(nid.net());
+        let peer_ni = self.peers.by_nid(nid);
+        peer_ni.map_or(i64::from(limit), |peer_ni| peer_ni.credits.left(limit))
     }
 
     /// Transmit credits of every peer NI on a net.
-    fn peer_limit(&self, net: Net) -> i64 {
+    fn peer_limit(&self, net: Net) -> u32 {
         let tunables = self.nis.net_tunables(net);
-        tunables.map_or(0, |tunables| i64::from(tunables.peer_credits))
+        tunables.map_or(0, |tunables| tunables.peer_credits)
     }
 
     fn nid_of(&self, id: PeerNiId) -> Nid {

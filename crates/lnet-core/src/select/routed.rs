@@ -326,8 +326,8 @@ impl<'a> View<'a> {
                 route.priority.into(),
                 route.hops.unwrap_or(1).into(),
                 by_health(gateway.health),
-                gateway.queued_bytes,
-                by_credits(self.peer_limit(gateway.nid.net()) - gateway.load()),
+                gateway.queued_bytes(),
+                by_credits(gateway.credits.left(self.peer_limit(gateway.nid.net()))),
                 way.state.seq,
             ],
         })

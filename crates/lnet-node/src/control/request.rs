@@ -232,7 +232,7 @@ fn selection_state(node: &Node, send: Pieces<'_>) -> io::Result<Reply> {
         core.tick(now);
         (core.selection_state(), now)
     });
-    let text = match state.into_json(now) {
+    let text = match lnet_state::to_json(state, now) {
         Ok(text) => text,
         Err(error) => return Ok(refusal(-EIO, error.to_string())),
     };

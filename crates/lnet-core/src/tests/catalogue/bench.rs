@@ -167,9 +167,11 @@ impl Bench {
 
     pub(super) fn use_credits(&mut self, text: &str, credits: u32) {
         if self.core.nis.by_nid(nid(text)).is_some() {
-            self.ni(text).in_flight += credits;
+            let ni = self.ni(text);
+            ni.credits.set_held(ni.credits.demand() + credits);
         } else {
-            self.peer_ni(nid(text)).in_flight += credits;
+            let peer_ni = self.peer_ni(nid(text));
+            peer_ni.credits.set_held(peer_ni.credits.demand() + credits);
         }
     }
 

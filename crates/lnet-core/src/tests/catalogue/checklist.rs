@@ -46,7 +46,7 @@ fn w5_the_transaction_timeout_cancels_a_resend() {
     let transmit = net.nodes[0].kept.pop_front().unwrap();
     // The resend finds no credit until the transaction ends.
     let other = net.core(0).peers.by_nid_mut(peer[1]).unwrap();
-    other.in_flight = 8;
+    other.credits.set_held(8);
     net.core(0)
         .sent(transmit.tx, MessageStatus::LocalDropped, now);
     net.advance(Duration::from_secs(149));
@@ -61,7 +61,8 @@ fn w5_the_transaction_timeout_cancels_a_resend() {
     let timeout = (EventKind::Timeout, Err(Errno::ETIMEDOUT), false);
     let cancelled = (EventKind::Send, Err(Errno::ECANCELED), true);
     assert_eq!(ends, [timeout, cancelled]);
-    net.core(0).peers.by_nid_mut(peer[1]).unwrap().in_flight = 0;
+    let other = net.core(0).peers.by_nid_mut(peer[1]).unwrap();
+    other.credits.set_held(0);
     net.advance(Duration::from_secs(1));
     assert!(
         net.nodes[0]

@@ -4,11 +4,10 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
+use lnet_core::Health;
 use lnet_types::Time;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
-
-use crate::Health;
 
 /// A value by its text.
 pub(super) mod one {

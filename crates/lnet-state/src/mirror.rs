@@ -3,17 +3,17 @@
 
 use std::time::Duration;
 
+use lnet_core::{
+    CoreConfig, Entropy, GatewaySelection, Globals, Health, NetSelection, NiDevice, NiHealthStats,
+    NiSelection, PeerHealthStats, PeerNiSelection, PeerSelection, RecoverySelection, Route,
+    RouteSelection, RouterBuffers, Tunables, UsedPaths,
+};
 use lnet_policy::Profile;
 use lnet_types::{Net, Nid, Time};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::text;
-use crate::{
-    CoreConfig, Entropy, GatewaySelection, Globals, Health, NetSelection, NiDevice, NiHealthStats,
-    NiSelection, PeerHealthStats, PeerNiSelection, PeerSelection, RecoverySelection, Route,
-    RouteSelection, RouterBuffers, Tunables, UsedPaths,
-};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "CoreConfig", deny_unknown_fields)]
@@ -281,10 +281,10 @@ mod distances {
 
 /// The nets of a peer.
 mod nets {
+    use lnet_core::NetSelection;
     use serde::{Deserialize, Deserializer, Serializer};
 
     use super::NetJson;
-    use crate::NetSelection;
 
     pub(super) fn serialize<S: Serializer>(
         values: &[NetSelection],

@@ -1,18 +1,36 @@
-//! The state of selection as JSON: what a running node sends to whoever explains it.
+//! The state of path selection as JSON: a running node sends it, and whoever explains the node reads it.
 //!
-//! NIDs, nets and rules are text, times and durations nanoseconds. Nothing is left out and nothing unknown is
+//! NIDs, nets and rules are text, times and durations are nanoseconds. Nothing is left out and nothing unknown is
 //! accepted, so that a state that was sent is the state that is explained.
+//!
+//! ```
+//! use lnet_core::{Core, CoreConfig, Entropy, Globals, RouterBuffers};
+//! use lnet_types::Time;
+//!
+//! let config = CoreConfig {
+//!     entropy: Entropy::from_seed(1),
+//!     seed: 1,
+//!     globals: Globals::default(),
+//!     buffers: RouterBuffers::default(),
+//!     routing: false,
+//!     pid: 12345,
+//! };
+//! let state = Core::new(config, Time::ZERO).selection_state();
+//! let text = lnet_state::to_json(state.clone(), Time::ZERO)?;
+//! assert_eq!(lnet_state::from_json(&text)?, (state, Time::ZERO));
+//! # Ok::<(), lnet_state::StateJsonError>(())
+//! ```
 
 mod mirror;
 mod text;
 
+use lnet_core::{CoreConfig, SelectionState};
 use lnet_policy::{Action, Priority, Profile, Rule, RuleList, RuleText};
 use lnet_types::Time;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use self::mirror::{ConfigDef, GatewayJson, NetJson, NiJson, PeerJson, PeerNiJson, RouteJson};
-use crate::{CoreConfig, SelectionState};
 
 /// A text that is no state.
 #[derive(Debug, Error)]
@@ -58,51 +76,48 @@ struct RuleJson {
     disabled: bool,
 }
 
-impl SelectionState {
-    /// The state, taken at this time, as JSON. It is handed over because that of a node with many peers
-    /// is large.
-    ///
-    /// # Errors
-    ///
-    /// None that a state can cause; serialization reports them all the same.
-    pub fn into_json(self, now: Time) -> Result<String, StateJsonError> {
-        let document = Document {
-            now: now.as_nanos(),
-            config: self.config,
-            sequence: self.sequence,
-            nets: self.nets.into_iter().map(NetJson).collect(),
-            nis: self.nis.into_iter().map(NiJson).collect(),
-            peer_nis: self.peer_nis.into_iter().map(PeerNiJson).collect(),
-            peers: self.peers.into_iter().map(PeerJson).collect(),
-            routes: self.routes.into_iter().map(RouteJson).collect(),
-            gateways: self.gateways.into_iter().map(GatewayJson).collect(),
-            rules: self.rules.rules().iter().map(RuleJson::of).collect(),
-        };
-        Ok(serde_json::to_string(&document)?)
-    }
+/// Returns the state, taken at this time, as JSON. Takes the state by value, because that of a node with many peers is
+/// large.
+///
+/// # Errors
+///
+/// None that a state can cause; serialization reports them all the same.
+pub fn to_json(state: SelectionState, now: Time) -> Result<String, StateJsonError> {
+    let document = Document {
+        now: now.as_nanos(),
+        config: state.config,
+        sequence: state.sequence,
+        nets: state.nets.into_iter().map(NetJson).collect(),
+        nis: state.nis.into_iter().map(NiJson).collect(),
+        peer_nis: state.peer_nis.into_iter().map(PeerNiJson).collect(),
+        peers: state.peers.into_iter().map(PeerJson).collect(),
+        routes: state.routes.into_iter().map(RouteJson).collect(),
+        gateways: state.gateways.into_iter().map(GatewayJson).collect(),
+        rules: state.rules.rules().iter().map(RuleJson::of).collect(),
+    };
+    Ok(serde_json::to_string(&document)?)
+}
 
-    /// The state in this JSON, and when it was taken.
-    ///
-    /// # Errors
-    ///
-    /// When the text is no state. Whether a core can be in it, [`crate::Core::from_selection_state`]
-    /// says.
-    pub fn from_json(text: &str) -> Result<(Self, Time), StateJsonError> {
-        let document: Document = serde_json::from_str(text)?;
-        let rules = rules(&document.rules)?;
-        let state = Self {
-            config: document.config,
-            sequence: document.sequence,
-            nets: document.nets.into_iter().map(|one| one.0).collect(),
-            nis: document.nis.into_iter().map(|one| one.0).collect(),
-            peer_nis: document.peer_nis.into_iter().map(|one| one.0).collect(),
-            peers: document.peers.into_iter().map(|one| one.0).collect(),
-            routes: document.routes.into_iter().map(|one| one.0).collect(),
-            gateways: document.gateways.into_iter().map(|one| one.0).collect(),
-            rules,
-        };
-        Ok((state, Time::from_nanos(document.now)))
-    }
+/// Returns the state in this JSON, and when it was taken.
+///
+/// # Errors
+///
+/// When the text is no state. Whether a core can be in it, [`lnet_core::Core::from_selection_state`] says.
+pub fn from_json(text: &str) -> Result<(SelectionState, Time), StateJsonError> {
+    let document: Document = serde_json::from_str(text)?;
+    let rules = rules(&document.rules)?;
+    let state = SelectionState {
+        config: document.config,
+        sequence: document.sequence,
+        nets: document.nets.into_iter().map(|one| one.0).collect(),
+        nis: document.nis.into_iter().map(|one| one.0).collect(),
+        peer_nis: document.peer_nis.into_iter().map(|one| one.0).collect(),
+        peers: document.peers.into_iter().map(|one| one.0).collect(),
+        routes: document.routes.into_iter().map(|one| one.0).collect(),
+        gateways: document.gateways.into_iter().map(|one| one.0).collect(),
+        rules,
+    };
+    Ok((state, Time::from_nanos(document.now)))
 }
 
 impl RuleJson {

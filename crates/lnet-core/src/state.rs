@@ -16,8 +16,6 @@
 //! Interfaces and peers are named by their NIDs, not by the numbers that one core gave them. The values
 //! that the rules set are not in the state either: they are computed from the rules again.
 
-mod json;
-
 use std::time::Duration;
 
 use lnet_policy::RuleList;
@@ -31,8 +29,6 @@ use crate::io::NiId;
 use crate::peer::PeerNi;
 use crate::recovery::{Patient, Recovery};
 use crate::wire_handle::Entropy;
-
-pub use json::StateJsonError;
 
 /// Everything that the choice of a path depends on.
 #[derive(Clone, Debug, PartialEq)]
@@ -268,7 +264,7 @@ impl Core {
             health: ni.health,
             recovery: RecoverySelection::of(&ni.recovery),
             failures: ni.health_stats,
-            in_flight: ni.in_flight.saturating_add(ni.queue.len() as u32),
+            in_flight: ni.credits.demand(),
             sequence: ni.seq,
         });
         nis.collect()
@@ -282,8 +278,8 @@ impl Core {
             up: peer_ni.status_up,
             recovery: RecoverySelection::of(&peer_ni.recovery),
             failures: peer_ni.health_stats,
-            in_flight: peer_ni.in_flight.saturating_add(peer_ni.queue.len() as u32),
-            queued_bytes: peer_ni.queued_bytes,
+            in_flight: peer_ni.credits.demand(),
+            queued_bytes: peer_ni.queued_bytes(),
             sequence: peer_ni.seq,
             pinned: peer_ni.pinned.and_then(nid_of),
             last_alive: peer_ni.last_alive,
@@ -345,7 +341,8 @@ impl Core {
         ni.lnd_timeout = from.lnd_timeout;
         (ni.fatal, ni.status_up, ni.health) = (from.fatal, from.up, from.health);
         ni.health_stats = from.failures;
-        (ni.in_flight, ni.seq) = (from.in_flight, from.sequence);
+        ni.credits.set_held(from.in_flight);
+        ni.seq = from.sequence;
         self.restore_recovery(Patient::Ni(id), &from.recovery);
         Ok(())
     }
@@ -391,11 +388,10 @@ impl Core {
         if let Some(peer_ni) = self.peers.get_mut(id) {
             peer_ni.status_up = from.up;
             peer_ni.health_stats = from.failures;
-            peer_ni.in_flight = from.in_flight;
-            peer_ni.queued_bytes = from.queued_bytes;
+            peer_ni.credits.set_held(from.in_flight);
+            peer_ni.count_queued(from.queued_bytes);
             peer_ni.seq = from.sequence;
             peer_ni.last_alive = from.last_alive;
-            peer_ni.note_in_flight();
         }
         self.restore_recovery(Patient::Peer(id), &from.recovery);
         Ok(())
