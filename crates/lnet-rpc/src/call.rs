@@ -19,6 +19,7 @@ use thiserror::Error;
 use crate::proto::{BULK_PORTAL, BulkKind, ClientId, RequestHeader};
 use crate::server::{Mail, Shared};
 use crate::table::Address;
+use crate::transfer::{self, Fate, Heard};
 use crate::window::{Piece, Window};
 
 /// Why bulk could not be moved.
@@ -51,6 +52,9 @@ impl BulkError {
     }
 }
 
+/// A transfer over the local node.
+type Transfer = transfer::Transfer<MdHandle>;
+
 /// A call that is being executed.
 pub struct Call<'a> {
     shared: &'a Arc<Shared>,
@@ -59,20 +63,6 @@ pub struct Call<'a> {
     address: Address,
     mail: Receiver<Mail>,
     moved: u32,
-}
-
-/// What is known of a piece's descriptor.
-struct Flight {
-    md: MdHandle,
-    expects: EventKind,
-    len: u32,
-    has_moved: bool,
-}
-
-/// The pieces under way, by tag.
-struct Transfer {
-    window: Window,
-    flights: FxHashMap<u64, Flight>,
 }
 
 impl<'a> Call<'a> {
@@ -146,7 +136,7 @@ impl<'a> Call<'a> {
             if let Err(error) = self.hand_over(&mut transfer, &mut arrived, &mut sink) {
                 break Err(error);
             }
-            if transfer.window.is_finished() {
+            if transfer.is_finished() {
                 break Ok(());
             }
             match self.next(&mut transfer) {
@@ -178,13 +168,13 @@ impl<'a> Call<'a> {
             if let Err(error) = self.send_more(&mut transfer, &mut filled, &mut source) {
                 break Err(error);
             }
-            while let Some(piece) = transfer.window.take() {
+            while let Some(piece) = transfer.take() {
                 self.moved += piece.len;
                 if let Some(data) = filled.remove(&piece.index) {
                     self.shared.buffers.give_back_shared(data);
                 }
             }
-            if transfer.window.is_finished() {
+            if transfer.is_finished() {
                 break Ok(());
             }
             if let Err(error) = self.next(&mut transfer) {
@@ -201,10 +191,7 @@ impl<'a> Call<'a> {
         }
         let options = &self.shared.options;
         let window = Window::new(length, options.piece_len, options.window);
-        Ok(Transfer {
-            window,
-            flights: FxHashMap::default(),
-        })
+        Ok(Transfer::new(kind, window))
     }
 
     fn hand_over<E>(
@@ -213,7 +200,7 @@ impl<'a> Call<'a> {
         arrived: &mut FxHashMap<u32, Vec<u8>>,
         sink: &mut impl FnMut(u32, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        while let Some(piece) = transfer.window.take() {
+        while let Some(piece) = transfer.take() {
             if let Some(buffer) = arrived.remove(&piece.index) {
                 sink(piece.offset, &buffer)?;
                 self.moved += piece.len;
@@ -226,11 +213,11 @@ impl<'a> Call<'a> {
 
     fn fetch_more(&mut self, transfer: &mut Transfer) -> Result<(), BulkError> {
         let mut tag = self.shared.next_tag();
-        while let Some(piece) = transfer.window.issue(tag) {
+        while let Some(piece) = transfer.issue(tag) {
             let md = Md::sink(self.shared.buffers.take(piece.len))
                 .threshold(2)
                 .user(tag);
-            let md = self.bind(transfer, md, tag, piece, EventKind::Reply)?;
+            let md = self.bind(transfer, md, tag, piece)?;
             let get = GetRequest {
                 md,
                 source: self.address.local,
@@ -252,7 +239,7 @@ impl<'a> Call<'a> {
         source: &mut impl FnMut(u32, &mut [u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut tag = self.shared.next_tag();
-        while let Some(piece) = transfer.window.issue(tag) {
+        while let Some(piece) = transfer.issue(tag) {
             // A piece that is sent again goes from the memory it was first filled into.
             let data = match filled.get(&piece.index) {
                 Some(data) => data.clone(),
@@ -278,7 +265,7 @@ impl<'a> Call<'a> {
         tag: u64,
     ) -> Result<(), BulkError> {
         let md = Md::source(data).threshold(2).user(tag);
-        let md = self.bind(transfer, md, tag, piece, EventKind::Ack)?;
+        let md = self.bind(transfer, md, tag, piece)?;
         self.shared.counting.bulk_written.add(u64::from(piece.len));
         let put = PutRequest {
             md,
@@ -310,7 +297,6 @@ impl<'a> Call<'a> {
         md: Md,
         tag: u64,
         piece: Piece,
-        expects: EventKind,
     ) -> Result<MdHandle, BulkError> {
         self.shared.route(tag, self.header.client, self.header.xid);
         let md = match self.shared.node.bind(&self.shared.queue, md) {
@@ -320,15 +306,7 @@ impl<'a> Call<'a> {
                 return Err(error.into());
             }
         };
-        transfer.flights.insert(
-            tag,
-            Flight {
-                md,
-                expects,
-                len: piece.len,
-                has_moved: false,
-            },
-        );
+        transfer.under_way(tag, piece, md);
         Ok(md)
     }
 
@@ -364,44 +342,41 @@ impl<'a> Call<'a> {
         }
         self.address = address;
         // The client heard nothing for as long as it gives an attempt: the oldest piece hangs. Later ones may
-        // only have missed the client's match entry, which goes with its attempt. Tags count up.
-        let hanging = transfer.flights.iter().filter(|(_, it)| !it.has_moved);
-        let oldest = hanging.min_by_key(|&(&tag, _)| tag);
-        if let Some(hop) = oldest.and_then(|(_, oldest)| self.shared.node.next_hop(oldest.md)) {
+        // only have missed the client's match entry, which goes with its attempt.
+        let oldest = transfer.oldest_hanging();
+        if let Some(hop) = oldest.and_then(|oldest| self.shared.node.next_hop(oldest)) {
             self.note_silent(hop);
         }
         self.abandon(transfer);
-        transfer.flights.clear();
-        transfer.window.restart();
+        transfer.restart();
         self.shared.counting.bulk_restarts.one();
     }
 
     fn piece_event(&self, transfer: &mut Transfer, event: NodeEvent) -> Option<(Piece, Memory)> {
-        let tag = event.event.user;
-        let flight = transfer.flights.get_mut(&tag)?;
-        let is_whole = event.event.mlength == flight.len;
-        if event.event.kind == flight.expects && event.event.status.is_ok() && is_whole {
-            flight.has_moved = true;
-        }
-        let memory = event.memory?;
-        let has_moved = flight.has_moved;
-        transfer.flights.remove(&tag);
-        if has_moved {
-            transfer.window.done(tag).map(|piece| (piece, memory))
-        } else {
-            if matches!(event.event.kind, EventKind::Send | EventKind::Timeout) {
-                self.note_silent(event.event.sender);
+        let kind = event.event.kind;
+        let heard = Heard {
+            kind,
+            is_ok: event.event.status.is_ok(),
+            len: event.event.mlength,
+            is_last: event.memory.is_some(),
+        };
+        match transfer.heard(event.event.user, heard) {
+            Fate::Nothing => None,
+            Fate::Done(piece) => event.memory.map(|memory| (piece, memory)),
+            Fate::Failed => {
+                if matches!(kind, EventKind::Send | EventKind::Timeout) {
+                    self.note_silent(event.event.sender);
+                }
+                None
             }
-            transfer.window.failed(tag);
-            None
         }
     }
 
     /// Lets go of what is under way, arriving or not; its memory is freed when the node gives it back.
     fn abandon(&self, transfer: &Transfer) {
-        for flight in transfer.flights.values() {
+        for descriptor in transfer.descriptors() {
             // Refused when its last event is on its way already.
-            let _going = self.shared.node.cancel(flight.md);
+            let _going = self.shared.node.cancel(descriptor);
         }
     }
 }

@@ -23,7 +23,6 @@
 //! A call keeps to the session that its first attempt named. Were it to adopt a session that another
 //! thread opened meanwhile, a call that may run once could run again in the server's next life.
 
-use bytes::Bytes;
 use lnet_node::{
     Errno, EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Memory, NodeError,
     NodeEvent, PutRequest, WaitError,
@@ -32,6 +31,7 @@ use lnet_types::{Nid, ProcessId, Time};
 use tracing::debug;
 
 use crate::client::{Bulk, CallError, Request, Response, Session, Shared};
+use crate::memory::CallMemory;
 use crate::proto::{
     self, BULK_PORTAL, BulkKind, MESSAGE_MAX, OPCODE_CONNECT, Outcome, REPLY_PORTAL,
     REQUEST_MATCH_BITS, REQUEST_PORTAL, ReplyHeader, RequestHeader,
@@ -60,15 +60,6 @@ pub(crate) struct Exchange<'a> {
     response: Option<(ReplyHeader, Vec<u8>)>,
 }
 
-/// The bulk memory of the call.
-enum CallMemory {
-    None,
-    /// Shared by all attempts.
-    Send(Bytes),
-    /// Here; `None` while lent to an attempt.
-    Receive(Option<Vec<u8>>),
-}
-
 #[derive(Clone, Copy)]
 struct Attached {
     md: MdHandle,
@@ -92,18 +83,13 @@ impl<'a> Exchange<'a> {
     ) -> Self {
         let now = shared.clock.now();
         let request = question.request;
-        let memory = match &request.bulk {
-            Bulk::None => CallMemory::None,
-            Bulk::Send(data) => CallMemory::Send(data.clone()),
-            Bulk::Receive(length) => CallMemory::Receive(Some(vec![0; *length as usize])),
-        };
         Self {
             state: CallState::new(schedule, request.idempotence, now, question.deadline),
             session: shared.session(),
             shared,
             queue,
             question,
-            memory,
+            memory: CallMemory::new(&request.bulk),
             attached: Vec::new(),
             failure: None,
             response: None,
@@ -140,8 +126,8 @@ impl<'a> Exchange<'a> {
         reconnect: &mut dyn FnMut() -> Result<(), CallError>,
     ) -> Result<End, CallError> {
         loop {
-            let has_memory = !matches!(self.memory, CallMemory::Receive(None));
-            match self.state.next(self.shared.clock.now(), has_memory) {
+            let now = self.shared.clock.now();
+            match self.state.next(now, self.memory.is_here()) {
                 Step::End(end) => return Ok(end),
                 Step::Send(attempt) => self.send(attempt)?,
                 Step::Reclaim => self.cancel_bulk(),
@@ -185,19 +171,13 @@ impl<'a> Exchange<'a> {
             .options(MdOptions::OP_PUT)
             .threshold(1);
         self.attach(REPLY_PORTAL, reply_bits, reply, Role::Reply, attempt)?;
-        let bulk = match &mut self.memory {
-            CallMemory::None => None,
-            CallMemory::Send(data) => Some(Md::source(data.clone()).options(MdOptions::OP_GET)),
-            CallMemory::Receive(memory) => {
-                let room = memory.take().unwrap_or_default();
-                Some(Md::sink(room).options(MdOptions::OP_PUT))
-            }
-        };
-        if let Some(md) = bulk {
-            let md = Md {
-                options: md.options | MdOptions::MANAGE_REMOTE,
-                ..md
+        if let Some(memory) = self.memory.lend() {
+            let md = match memory {
+                Memory::Source(data) => Md::source(data).options(MdOptions::OP_GET),
+                Memory::Sink(room) => Md::sink(room).options(MdOptions::OP_PUT),
             };
+            let options = md.options | MdOptions::MANAGE_REMOTE;
+            let md = md.options(options);
             self.attach(BULK_PORTAL, bulk_bits, md, Role::Bulk, attempt)?;
         }
         let message = self.message(attempt, reply_bits, bulk_bits);
@@ -336,10 +316,8 @@ impl<'a> Exchange<'a> {
         if has_moved && event.event.status.is_ok() {
             self.state.alive(attempt, self.shared.clock.now());
         }
-        if let (CallMemory::Receive(memory @ None), Some(Memory::Sink(room))) =
-            (&mut self.memory, event.memory)
-        {
-            *memory = Some(room);
+        if let Some(memory) = event.memory {
+            self.memory.came_back(memory);
         }
     }
 
@@ -397,29 +375,9 @@ impl<'a> Exchange<'a> {
                 renewed,
             });
         }
-        let mut bulk = self.reclaim()?;
-        let received = header.bulk_len as usize;
-        if matches!(self.memory, CallMemory::Receive(_)) && received > bulk.len() {
-            return Err(bad_reply());
-        }
-        bulk.truncate(received);
+        let received = self.memory.received(header.bulk_len as usize);
+        let bulk = received.ok_or_else(bad_reply)?;
         Ok(Response { body, bulk })
-    }
-
-    /// The received bulk. The server has answered, so every piece is acknowledged and nothing holds the
-    /// memory for long.
-    fn reclaim(&mut self) -> Result<Vec<u8>, CallError> {
-        self.cancel_bulk();
-        while let CallMemory::Receive(None) = self.memory {
-            if self.shared.clock.now() >= self.question.deadline {
-                return Err(self.no_answer());
-            }
-            self.wait(self.question.deadline)?;
-        }
-        match &mut self.memory {
-            CallMemory::Receive(memory) => Ok(memory.take().unwrap_or_default()),
-            CallMemory::None | CallMemory::Send(_) => Ok(Vec::new()),
-        }
     }
 
     /// Takes the bulk memory back, from a piece that is arriving too.

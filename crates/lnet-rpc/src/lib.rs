@@ -17,8 +17,9 @@
 //!   again.
 //! * **Late data hits nothing.** Every attempt has match bits of its own that nobody can guess.
 //!
-//! The parts that decide ([`proto`], the client's `retry`, the server's `table`, the bulk `window`) do no
-//! I/O and are tested together against a network that loses, repeats and reorders, in virtual time.
+//! The parts that decide ([`proto`], the client's `retry` and `memory`, the server's `table`, `transfer` and
+//! `window`) do no I/O and are tested together against a network that loses, repeats and reorders, in
+//! virtual time.
 
 mod buffers;
 mod call;
@@ -28,6 +29,7 @@ mod counters;
 mod entropy;
 mod exchange;
 mod jobs;
+mod memory;
 pub mod proto;
 mod retry;
 mod server;
@@ -35,6 +37,7 @@ mod silent;
 #[cfg(test)]
 mod simulation_tests;
 mod table;
+mod transfer;
 mod window;
 
 pub use call::{BulkError, Call};

@@ -7,7 +7,7 @@
 //!    │ reconnected     ▼
 //!    └─────────── NoSession        (idempotent calls; others end here)
 //!
-//!   from everywhere: a reply ends the call, the deadline ends the call
+//!   from everywhere: a reply ends the call once its memory is back, the deadline ends the call
 //! ```
 //!
 //! Attempts of a call share the transaction id, so the server executes it once; they differ in their
@@ -63,7 +63,8 @@ impl Schedule {
 pub(crate) enum Step {
     /// Send this attempt, with fresh match bits.
     Send(u32),
-    /// Take the bulk memory back from the last attempt: the next one needs it.
+    /// Take the bulk memory back from the last attempt: the next one, or the program, needs it. Asked once
+    /// for an attempt.
     Reclaim,
     /// Nothing until then, or until something is heard.
     Wait(Time),
@@ -97,14 +98,22 @@ pub(crate) struct CallState {
     attempt: u32,
     /// Attempts up to this one belong to a session that is over.
     void: u32,
+    /// The memory of the last attempt was asked for.
+    is_reclaiming: bool,
     phase: Phase,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    Due { at: Time, reclaiming: bool },
-    Waiting { until: Time },
+    Due {
+        at: Time,
+    },
+    Waiting {
+        until: Time,
+    },
     NoSession,
+    /// The server answered, and the memory may not be back yet.
+    Answered,
     Ended(End),
 }
 
@@ -115,17 +124,14 @@ impl CallState {
         now: Time,
         deadline: Time,
     ) -> Self {
-        let phase = Phase::Due {
-            at: now,
-            reclaiming: false,
-        };
         Self {
             schedule,
             idempotence,
             deadline,
             attempt: 0,
             void: 0,
-            phase,
+            is_reclaiming: false,
+            phase: Phase::Due { at: now },
         }
     }
 
@@ -143,23 +149,12 @@ impl CallState {
             Phase::Ended(end) => Step::End(end),
             Phase::NoSession => Step::Connect,
             Phase::Waiting { until } => Step::Wait(until.min(self.deadline)),
-            Phase::Due { at, .. } if now < at => Step::Wait(at.min(self.deadline)),
-            Phase::Due {
-                reclaiming: true, ..
-            } if !has_memory => Step::Wait(self.deadline),
-            Phase::Due { at, .. } if !has_memory => {
-                self.phase = Phase::Due {
-                    at,
-                    reclaiming: true,
-                };
-                Step::Reclaim
-            }
-            Phase::Due { .. } => {
-                self.attempt += 1;
-                self.phase = Phase::Waiting {
-                    until: now + self.schedule.attempt,
-                };
-                Step::Send(self.attempt)
+            Phase::Due { at } if now < at => Step::Wait(at.min(self.deadline)),
+            Phase::Due { .. } | Phase::Answered if !has_memory => self.reclaim(),
+            Phase::Due { .. } => self.begin_attempt(now),
+            Phase::Answered => {
+                self.phase = Phase::Ended(End::Replied);
+                Step::End(End::Replied)
             }
         }
     }
@@ -182,11 +177,11 @@ impl CallState {
 
     /// A reply came to an attempt. True when it is the one that the call returns.
     pub(crate) fn replied(&mut self, attempt: u32, outcome: Outcome, now: Time) -> bool {
-        if attempt <= self.void || matches!(self.phase, Phase::Ended(_)) {
+        if attempt <= self.void || matches!(self.phase, Phase::Answered | Phase::Ended(_)) {
             return false;
         }
         match outcome {
-            Outcome::Done => self.phase = Phase::Ended(End::Replied),
+            Outcome::Done => self.phase = Phase::Answered,
             Outcome::Refused => self.phase = Phase::Ended(End::Refused),
             Outcome::Busy => self.lost(attempt, now),
             Outcome::WrongIncarnation => self.session_lost(End::Restarted),
@@ -199,10 +194,7 @@ impl CallState {
     pub(crate) fn reconnected(&mut self, now: Time) {
         if matches!(self.phase, Phase::NoSession) {
             self.void = self.attempt;
-            self.phase = Phase::Due {
-                at: now,
-                reclaiming: false,
-            };
+            self.phase = Phase::Due { at: now };
         }
     }
 
@@ -218,12 +210,26 @@ impl CallState {
         };
     }
 
+    fn begin_attempt(&mut self, now: Time) -> Step {
+        self.attempt += 1;
+        self.is_reclaiming = false;
+        self.phase = Phase::Waiting {
+            until: now + self.schedule.attempt,
+        };
+        Step::Send(self.attempt)
+    }
+
+    fn reclaim(&mut self) -> Step {
+        if self.is_reclaiming {
+            return Step::Wait(self.deadline);
+        }
+        self.is_reclaiming = true;
+        Step::Reclaim
+    }
+
     fn back_off(&mut self, now: Time) {
         let at = now + self.schedule.pause(self.attempt);
-        self.phase = Phase::Due {
-            at,
-            reclaiming: false,
-        };
+        self.phase = Phase::Due { at };
     }
 }
 

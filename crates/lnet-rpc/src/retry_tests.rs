@@ -50,6 +50,26 @@ fn the_memory_is_asked_back_once_before_the_next_attempt() {
 }
 
 #[test]
+fn an_answered_call_ends_when_its_memory_is_back() {
+    let mut call = state(Idempotence::Once);
+    call.next(at(0), true);
+    assert!(call.replied(1, Outcome::Done, at(1)));
+    assert!(!call.replied(1, Outcome::Done, at(1)), "one reply is taken");
+    assert_eq!(call.next(at(1), false), Step::Reclaim);
+    assert_eq!(call.next(at(1), false), Step::Wait(at(60)));
+    assert_eq!(call.next(at(2), true), Step::End(End::Replied));
+}
+
+#[test]
+fn memory_that_does_not_come_back_is_waited_for_until_the_deadline() {
+    let mut call = state(Idempotence::Once);
+    call.next(at(0), true);
+    call.replied(1, Outcome::Done, at(1));
+    assert_eq!(call.next(at(1), false), Step::Reclaim);
+    assert_eq!(call.next(at(60), false), Step::End(End::Deadline));
+}
+
+#[test]
 fn a_late_reply_of_an_earlier_attempt_ends_the_call() {
     let mut call = state(Idempotence::Once);
     call.next(at(0), true);
