@@ -19,7 +19,7 @@ use thiserror::Error;
 use crate::proto::{BULK_PORTAL, BulkKind, ClientId, RequestHeader};
 use crate::server::{Mail, Shared};
 use crate::table::Address;
-use crate::transfer::{self, Fate, Heard};
+use crate::transfer::{self, Fate, Heard, Next};
 use crate::window::{Piece, Window};
 
 /// Why bulk could not be moved.
@@ -130,21 +130,28 @@ impl<'a> Call<'a> {
         let mut transfer = self.transfer(BulkKind::Read, self.header.bulk_len)?;
         let mut arrived: FxHashMap<u32, Vec<u8>> = FxHashMap::default();
         let result = loop {
-            if let Err(error) = self.fetch_more(&mut transfer) {
-                break Err(error.into());
-            }
-            if let Err(error) = self.hand_over(&mut transfer, &mut arrived, &mut sink) {
-                break Err(error);
-            }
-            if transfer.is_finished() {
-                break Ok(());
-            }
-            match self.next(&mut transfer) {
-                Ok(Some((piece, Memory::Sink(buffer)))) => {
-                    drop(arrived.insert(piece.index, buffer))
+            let tag = self.shared.next_tag();
+            match transfer.next(tag) {
+                Next::Move(piece) => {
+                    if let Err(error) = self.fetch(&mut transfer, piece, tag) {
+                        break Err(error.into());
+                    }
                 }
-                Ok(_) => {}
-                Err(error) => break Err(error.into()),
+                Next::Take(piece) => {
+                    if let Some(buffer) = arrived.remove(&piece.index)
+                        && let Err(error) = self.hand_over(piece, buffer, &mut sink)
+                    {
+                        break Err(error);
+                    }
+                }
+                Next::Wait => match self.wait(&mut transfer) {
+                    Ok(Some((piece, Memory::Sink(buffer)))) => {
+                        drop(arrived.insert(piece.index, buffer));
+                    }
+                    Ok(_) => {}
+                    Err(error) => break Err(error.into()),
+                },
+                Next::Finished => break Ok(()),
             }
         };
         self.abandon(&transfer);
@@ -165,20 +172,29 @@ impl<'a> Call<'a> {
         let mut transfer = self.transfer(BulkKind::Write, length)?;
         let mut filled: FxHashMap<u32, Bytes> = FxHashMap::default();
         let result = loop {
-            if let Err(error) = self.send_more(&mut transfer, &mut filled, &mut source) {
-                break Err(error);
-            }
-            while let Some(piece) = transfer.take() {
-                self.moved += piece.len;
-                if let Some(data) = filled.remove(&piece.index) {
-                    self.shared.buffers.give_back_shared(data);
+            let tag = self.shared.next_tag();
+            match transfer.next(tag) {
+                Next::Move(piece) => {
+                    let data = match self.fill(piece, &mut filled, &mut source) {
+                        Ok(data) => data,
+                        Err(error) => break Err(error),
+                    };
+                    if let Err(error) = self.send_piece(&mut transfer, piece, data, tag) {
+                        break Err(error.into());
+                    }
                 }
-            }
-            if transfer.is_finished() {
-                break Ok(());
-            }
-            if let Err(error) = self.next(&mut transfer) {
-                break Err(error.into());
+                Next::Take(piece) => {
+                    self.moved += piece.len;
+                    if let Some(data) = filled.remove(&piece.index) {
+                        self.shared.buffers.give_back_shared(data);
+                    }
+                }
+                Next::Wait => {
+                    if let Err(error) = self.wait(&mut transfer) {
+                        break Err(error.into());
+                    }
+                }
+                Next::Finished => break Ok(()),
             }
         };
         self.abandon(&transfer);
@@ -196,69 +212,53 @@ impl<'a> Call<'a> {
 
     fn hand_over<E>(
         &mut self,
-        transfer: &mut Transfer,
-        arrived: &mut FxHashMap<u32, Vec<u8>>,
+        piece: Piece,
+        buffer: Vec<u8>,
         sink: &mut impl FnMut(u32, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        while let Some(piece) = transfer.take() {
-            if let Some(buffer) = arrived.remove(&piece.index) {
-                sink(piece.offset, &buffer)?;
-                self.moved += piece.len;
-                self.shared.counting.bulk_read.add(u64::from(piece.len));
-                self.shared.buffers.give_back(buffer);
-            }
-        }
+        sink(piece.offset, &buffer)?;
+        self.moved += piece.len;
+        self.shared.counting.bulk_read.add(u64::from(piece.len));
+        self.shared.buffers.give_back(buffer);
         Ok(())
     }
 
-    fn fetch_more(&mut self, transfer: &mut Transfer) -> Result<(), BulkError> {
-        let mut tag = self.shared.next_tag();
-        while let Some(piece) = transfer.issue(tag) {
-            let md = Md::sink(self.shared.buffers.take(piece.len))
-                .threshold(2)
-                .user(tag);
-            let md = self.bind(transfer, md, tag, piece)?;
-            let get = GetRequest {
-                md,
-                source: self.address.local,
-                target: self.address.process,
-                portal: BULK_PORTAL,
-                match_bits: self.address.bulk_bits,
-                offset: piece.offset,
-            };
-            self.shared.node.hinted_get(get, self.hints())?;
-            tag = self.shared.next_tag();
-        }
+    fn fetch(&self, transfer: &mut Transfer, piece: Piece, tag: u64) -> Result<(), BulkError> {
+        let md = Md::sink(self.shared.buffers.take(piece.len))
+            .threshold(2)
+            .user(tag);
+        let md = self.bind(transfer, md, tag, piece)?;
+        let get = GetRequest {
+            md,
+            source: self.address.local,
+            target: self.address.process,
+            portal: BULK_PORTAL,
+            match_bits: self.address.bulk_bits,
+            offset: piece.offset,
+        };
+        self.shared.node.hinted_get(get, self.hints())?;
         Ok(())
     }
 
-    fn send_more<E: From<BulkError>>(
-        &mut self,
-        transfer: &mut Transfer,
+    /// The bytes of a piece. One that is sent again goes from the memory it was first filled into.
+    fn fill<E>(
+        &self,
+        piece: Piece,
         filled: &mut FxHashMap<u32, Bytes>,
         source: &mut impl FnMut(u32, &mut [u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut tag = self.shared.next_tag();
-        while let Some(piece) = transfer.issue(tag) {
-            // A piece that is sent again goes from the memory it was first filled into.
-            let data = match filled.get(&piece.index) {
-                Some(data) => data.clone(),
-                None => {
-                    let mut buffer = self.shared.buffers.take(piece.len);
-                    source(piece.offset, &mut buffer)?;
-                    let data = Bytes::from(buffer);
-                    filled.insert(piece.index, data.clone());
-                    data
-                }
-            };
-            self.send_piece(transfer, piece, data, tag)?;
-            tag = self.shared.next_tag();
+    ) -> Result<Bytes, E> {
+        if let Some(data) = filled.get(&piece.index) {
+            return Ok(data.clone());
         }
-        Ok(())
+        let mut buffer = self.shared.buffers.take(piece.len);
+        source(piece.offset, &mut buffer)?;
+        let data = Bytes::from(buffer);
+        filled.insert(piece.index, data.clone());
+        Ok(data)
     }
 
     fn send_piece(
-        &mut self,
+        &self,
         transfer: &mut Transfer,
         piece: Piece,
         data: Bytes,
@@ -311,7 +311,7 @@ impl<'a> Call<'a> {
     }
 
     /// Waits for the next mail; the piece that has moved with it, and its memory.
-    fn next(&mut self, transfer: &mut Transfer) -> Result<Option<(Piece, Memory)>, BulkError> {
+    fn wait(&mut self, transfer: &mut Transfer) -> Result<Option<(Piece, Memory)>, BulkError> {
         let patience = self.patience();
         match self.mail.recv_timeout(patience) {
             Ok(Mail::Piece(event)) => Ok(self.piece_event(transfer, event)),

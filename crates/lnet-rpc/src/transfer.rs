@@ -1,7 +1,7 @@
 //! One transfer of bulk on the server's side: its window, and the pieces under way by tag.
 //!
 //! ```text
-//!            issue, under_way          expected event, whole      last event
+//!             next, under_way          expected event, whole      last event
 //!   wanted ───────────────────▶ under way ──────────▶ moved ──────────────────▶ done
 //!     ▲                             │ last event                    │ restart
 //!     │                             ▼                               │
@@ -36,6 +36,19 @@ struct Flight<H> {
     descriptor: H,
     len: u32,
     has_moved: bool,
+}
+
+/// What the driver of a transfer does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Sends the message for this piece, and says which descriptor it is [under way](Transfer::under_way) by.
+    Move(Piece),
+    /// Handles the memory of this piece, which is done. Pieces come in order.
+    Take(Piece),
+    /// Waits until something is heard.
+    Wait,
+    /// Nothing: every piece has been taken.
+    Finished,
 }
 
 /// What an event says of a piece.
@@ -73,9 +86,20 @@ impl<H: Copy> Transfer<H> {
         }
     }
 
-    /// The next piece to move, under this tag; `None` when there is none for now.
-    pub(crate) fn issue(&mut self, tag: u64) -> Option<Piece> {
-        self.window.issue(tag)
+    /// What to do next; a piece that is to be moved counts as in flight under this tag.
+    ///
+    /// Pieces that can be moved come before those that can be taken, so that the network is busy while the
+    /// caller handles one. Each that is taken makes room in the window: there is nothing to wait for before
+    /// all of it is in use.
+    pub(crate) fn next(&mut self, tag: u64) -> Next {
+        if let Some(piece) = self.window.issue(tag) {
+            return Next::Move(piece);
+        }
+        match self.window.take() {
+            Some(piece) => Next::Take(piece),
+            None if self.window.is_finished() => Next::Finished,
+            None => Next::Wait,
+        }
     }
 
     /// The piece of this tag is under way by a descriptor.
@@ -115,16 +139,6 @@ impl<H: Copy> Transfer<H> {
         self.window.restart();
     }
 
-    /// The first piece that is done and was not taken before. Pieces come in order.
-    pub(crate) fn take(&mut self) -> Option<Piece> {
-        self.window.take()
-    }
-
-    /// True when every piece has been taken.
-    pub(crate) fn is_finished(&self) -> bool {
-        self.window.is_finished()
-    }
-
     /// The descriptors under way.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = H> {
         self.flights.values().map(|flight| flight.descriptor)
@@ -155,11 +169,17 @@ mod tests {
     /// A transfer of two pieces that are under way with tags 1 and 2.
     fn transfer() -> (Transfer<char>, Piece) {
         let mut transfer = Transfer::new(BulkKind::Write, Window::new(20, 10, 2));
-        let first = transfer.issue(1).unwrap();
-        transfer.under_way(1, first, 'a');
-        let second = transfer.issue(2).unwrap();
-        transfer.under_way(2, second, 'b');
+        let first = begin(&mut transfer, 1, 'a');
+        begin(&mut transfer, 2, 'b');
         (transfer, first)
+    }
+
+    fn begin(transfer: &mut Transfer<char>, tag: u64, descriptor: char) -> Piece {
+        let Next::Move(piece) = transfer.next(tag) else {
+            panic!("there is room in the window")
+        };
+        transfer.under_way(tag, piece, descriptor);
+        piece
     }
 
     fn last(heard: Heard) -> Heard {
@@ -174,10 +194,22 @@ mod tests {
         for events in [[SENT, last(ACK)], [ACK, last(SENT)]] {
             let (mut transfer, first) = transfer();
             assert_eq!(transfer.heard(1, events[0]), Fate::Nothing);
-            assert_eq!(transfer.take(), None);
+            assert_eq!(transfer.next(3), Next::Wait);
             assert_eq!(transfer.heard(1, events[1]), Fate::Done(first));
-            assert_eq!(transfer.take(), Some(first));
+            assert_eq!(transfer.next(3), Next::Take(first));
         }
+    }
+
+    #[test]
+    fn a_piece_that_is_taken_makes_room_for_the_next_one() {
+        let mut transfer = Transfer::new(BulkKind::Write, Window::new(20, 10, 1));
+        let first = begin(&mut transfer, 1, 'a');
+        transfer.heard(1, last(ACK));
+        assert_eq!(transfer.next(2), Next::Take(first));
+        let second = begin(&mut transfer, 2, 'b');
+        transfer.heard(2, last(ACK));
+        assert_eq!(transfer.next(3), Next::Take(second));
+        assert_eq!(transfer.next(3), Next::Finished);
     }
 
     #[test]
@@ -197,7 +229,7 @@ mod tests {
         for failure in failures {
             let (mut transfer, _) = transfer();
             assert_eq!(transfer.heard(1, last(failure)), Fate::Failed);
-            assert_eq!(transfer.issue(3), None);
+            assert_eq!(transfer.next(3), Next::Wait);
         }
     }
 
@@ -208,7 +240,7 @@ mod tests {
         transfer.restart();
         assert_eq!(transfer.heard(1, last(SENT)), Fate::Nothing);
         assert_eq!(transfer.descriptors().count(), 0);
-        assert_eq!(transfer.issue(3), Some(first));
+        assert_eq!(transfer.next(3), Next::Move(first));
     }
 
     #[test]

@@ -138,14 +138,12 @@ fn request(opcode: u32, body: &[u8], bulk: Bulk) -> Request {
 }
 
 fn serve(node: &Node, service: &Service, life: u8) -> Server {
+    serve_with(node, service, life, ServerOptions::default())
+}
+
+fn serve_with(node: &Node, service: &Service, life: u8, options: ServerOptions) -> Server {
     let entropy = Entropy::new([life; 32]);
-    Server::start(
-        node.clone(),
-        service.clone(),
-        &entropy,
-        ServerOptions::default(),
-    )
-    .unwrap()
+    Server::start(node.clone(), service.clone(), &entropy, options).unwrap()
 }
 
 /// Two nodes, a server, a client.
@@ -190,6 +188,27 @@ fn a_body_comes_back() {
         }
     );
     assert_eq!(pair.client.counters().retries, 0);
+}
+
+#[test]
+fn a_window_of_one_piece_goes_on_as_soon_as_the_piece_is_taken() {
+    let port = testkit::port();
+    let near = start(port, &["127.0.0.1@tcp"], "");
+    let far = start(port, &["127.0.0.2@tcp"], "");
+    let options = ServerOptions {
+        piece_len: 4096,
+        window: 1,
+        ..ServerOptions::default()
+    };
+    let server = serve_with(&far, &Service::default(), 1, options);
+    let client = patient_client(&near, "127.0.0.2@tcp", 9);
+    let length = 3 * 4096_u32;
+    let sum = request(SUM, b"", Bulk::Send(data(length).into()));
+    client.call(sum).unwrap();
+    let pattern = request(PATTERN, &length.to_le_bytes(), Bulk::Receive(length));
+    assert_eq!(client.call(pattern).unwrap().bulk, data(length));
+    assert_eq!(server.counters().bulk_restarts, 0);
+    assert_eq!(client.counters().retries, 0);
 }
 
 #[test]
