@@ -1,138 +1,219 @@
 //! Clients and a server over a network that loses, repeats, delays and reorders, in virtual time.
 //!
-//! The real state machines of both sides ([`CallState`], [`Table`]) run against each other; the network,
-//! the durations and the restarts come from a seed. Checked in every run:
+//! ```text
+//!   client.rs: CallState, CallMemory       server.rs: Table, Transfer, Window
+//!         │ lend, cancel, unlink                    │ bind, cancel
+//!   near.rs: match entries, landings ═══════════ far.rs: descriptors of pieces, answers
+//!                            the network: World::carry
+//! ```
 //!
-//! * within one incarnation, no transaction of a client is executed twice;
-//! * every call ends by its deadline;
-//! * a call that returns a value was executed, and returns the value of its execution;
-//! * a call that may not be repeated was executed at most once over all incarnations.
+//! The real state machines of both sides run against each other; the network, the durations, the lengths
+//! and the restarts come from a seed. Checked in every run:
 //!
-//! The last test breaks the table on purpose and sees the checks fail.
+//! * within one incarnation, no transaction of a client is begun twice; one that may not be repeated is
+//!   begun at most once over all incarnations;
+//! * every call ends by its deadline, also when its memory does not come back;
+//! * a call that returns a value was executed, and returns the value and the bytes of one execution; an
+//!   execution that ended well read the bytes that its client sent;
+//! * memory that was given back is not written afterwards;
+//! * pieces under way are never more than the window is wide, none is left when its call has ended, and
+//!   in the end no node holds memory or a descriptor.
+//!
+//! Each check has been seen to fail: by a test here that breaks something on purpose, or by a line of the
+//! crate's `mutations.txt`.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+mod client;
+mod far;
+mod near;
+mod server;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use lnet_types::{Nid, ProcessId, Time};
+use lnet_types::Time;
 use proptest::prelude::*;
 
-use crate::proto::{BulkKind, ClientId, OPCODE_CONNECT, Outcome, RequestHeader};
-use crate::retry::{CallState, End, Idempotence, Schedule, Step};
-use crate::table::{Address, Admission, Limits, Table};
+use self::client::Client;
+use self::far::Bound;
+use self::near::Loan;
+use self::server::Execution;
+use crate::proto::{BulkKind, ClientId, Outcome, RequestHeader};
+use crate::table::Table;
 
 const CLIENTS: u8 = 2;
-const CALLS: u64 = 12;
+const CALLS: u64 = 6;
 const AT_ONCE: usize = 3;
 const DEADLINE: Duration = Duration::from_secs(40);
+/// Bytes of a piece, and pieces in flight.
+const PIECE: u32 = 8;
+const WIDTH: usize = 3;
+/// Bytes of bulk of a call: six pieces, the last one short.
+const BULK_MAX: u32 = 45;
 
-/// How hostile a run is, in percent.
-#[derive(Clone, Copy, Debug)]
+/// A call of a client.
+type Key = (u8, u64);
+
+/// How hostile a run is, in percent, and what is deliberately broken.
+#[derive(Clone, Copy, Debug, Default)]
 struct Weather {
     loss: u64,
     repeats: u64,
     restarts: u64,
-    /// Deliberately broken: the table forgets a call as soon as it is executed.
-    forgets: bool,
+    /// Reclaimed memory that the node does not give back before the call's deadline.
+    stuck: u64,
+    defect: Option<Defect>,
+}
+
+/// What is broken on purpose, outside of the state machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Defect {
+    /// The table forgets a call as soon as it is executed.
+    Forgets,
+    /// A node writes what comes late into memory that it has given back.
+    WritesLate,
+    /// A node acknowledges a piece that a reclaim cut off.
+    AcknowledgesCut,
+    /// A server lets go of a transfer without cancelling its descriptors.
+    LeavesDescriptors,
+}
+
+/// What comes of a seed, besides the checks: that they had something to check.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    reclaims: u32,
+    cut: u32,
+    late: u32,
+    replays: u32,
+    transfers_restarted: u32,
+    gave_up: u32,
+    overdue: u32,
+    returned_bulk: u32,
 }
 
 #[derive(Debug)]
 enum Happening {
-    Request(RequestHeader),
+    Request(Box<RequestHeader>),
+    /// The ACK of a request.
+    Acknowledged {
+        call: Key,
+        attempt: u32,
+    },
     Reply {
-        client: u8,
-        xid: u64,
+        call: Key,
         attempt: u32,
         outcome: Outcome,
         incarnation: u64,
-        value: u64,
+        value: Bytes,
+    },
+    /// The ACK of a reply.
+    Delivered {
+        call: Key,
+    },
+    /// A PUT or GET of a piece, at the client.
+    Piece(Piece),
+    /// Its ACK or REPLY, at the server.
+    Answer {
+        tag: u64,
+        incarnation: u64,
+        data: Bytes,
+    },
+    /// The payload of a PUT is all there.
+    Landed(Piece),
+    /// The client's node lets go of memory.
+    LetGo {
+        bits: u64,
+    },
+    /// The server's node has written a piece's message, or has failed to.
+    Sent {
+        tag: u64,
+        is_ok: bool,
+    },
+    /// Nobody answered a piece.
+    Overdue {
+        tag: u64,
+    },
+    /// A worker takes a call.
+    Begin {
+        call: Key,
+        incarnation: u64,
+    },
+    /// A handler may have waited for its client for too long.
+    Impatient {
+        call: Key,
+        incarnation: u64,
     },
     Executed {
+        call: Key,
         incarnation: u64,
-        client: ClientId,
-        xid: u64,
-        value: u64,
     },
-    Delivered {
-        client: ClientId,
-        xid: u64,
-    },
+    /// A client looks after its calls.
     Look {
         client: u8,
     },
     Restart,
 }
 
-struct Call {
-    state: CallState,
-    idempotence: Idempotence,
-    value: Option<u64>,
-    ends_by: Time,
-    /// The session that its attempts name: the one it began in, until it reconnects.
-    session: (u64, u64),
+/// One message of a transfer on its way to the client.
+#[derive(Clone, Debug)]
+struct Piece {
+    tag: u64,
+    incarnation: u64,
+    bits: u64,
+    offset: u32,
+    operation: Operation,
 }
 
-struct Client {
-    id: ClientId,
-    calls: BTreeMap<u64, Call>,
-    next: u64,
-    session: (u64, u64),
-    /// When it looks after its calls next.
-    wakes: Option<Time>,
+#[derive(Clone, Debug)]
+enum Operation {
+    Put(Bytes),
+    Get { len: u32 },
 }
 
 struct World {
     weather: Weather,
     random: u64,
     now: Time,
-    queue: BinaryHeap<Reverse<(Time, u64)>>,
-    happenings: BTreeMap<u64, Happening>,
+    /// By time, then in the order in which they were planned.
+    happenings: BTreeMap<(Time, u64), Happening>,
     count: u64,
     incarnation: u64,
     table: Table,
+    running: BTreeMap<Key, Execution>,
+    /// The server's descriptors of pieces, by tag.
+    bound: BTreeMap<u64, Bound>,
     clients: Vec<Client>,
-    /// Executions by (incarnation, client, xid): the values they gave.
-    executions: BTreeMap<(u64, ClientId, u64), Vec<u64>>,
+    /// The clients' match entries for bulk, by match bits.
+    loans: BTreeMap<u64, Loan>,
+    /// Whose memory was ever lent under which match bits.
+    lent: BTreeMap<u64, Key>,
+    /// Executions begun, by incarnation and call: the values they give.
+    executions: BTreeMap<(u64, Key), Vec<u64>>,
+    /// Bulk that calls returned, with the values.
+    returned: Vec<(Key, u64, Vec<u8>)>,
     ended: usize,
-}
-
-fn limits() -> Limits {
-    Limits {
-        clients: 8,
-        clients_per_nid: 8,
-        calls_per_client: 8,
-        calls: 16,
-        running: 4,
-        kept_bytes: 1000,
-        bulk_len: 0,
-        // Longer than a call with its latest copies. These clients do not renew their sessions, as
-        // the real one does, so one that is unheard for longer is forgotten with what it had executed.
-        idle: Duration::from_secs(60),
-    }
+    seen: Seen,
 }
 
 impl World {
     fn new(seed: u64, weather: Weather) -> Self {
-        let clients = (0..CLIENTS).map(|number| Client {
-            id: ClientId([number; 16]),
-            calls: BTreeMap::new(),
-            next: 1,
-            session: (0, 0),
-            wakes: None,
-        });
         Self {
             weather,
             random: seed | 1,
             now: Time::ZERO,
-            queue: BinaryHeap::new(),
             happenings: BTreeMap::new(),
             count: 0,
             incarnation: 1,
-            table: Table::new(1, limits()),
-            clients: clients.collect(),
+            table: Table::new(1, server::limits()),
+            running: BTreeMap::new(),
+            bound: BTreeMap::new(),
+            clients: (0..CLIENTS).map(Client::new).collect(),
+            loans: BTreeMap::new(),
+            lent: BTreeMap::new(),
             executions: BTreeMap::new(),
+            returned: Vec::new(),
             ended: 0,
+            seen: Seen::default(),
         }
     }
 
@@ -143,20 +224,14 @@ impl World {
         self.random % below
     }
 
-    fn at(&mut self, after: Duration, happening: Happening) {
-        self.count += 1;
-        self.queue.push(Reverse((self.now + after, self.count)));
-        self.happenings.insert(self.count, happening);
+    fn draw_ms(&mut self, below: u64) -> Duration {
+        Duration::from_millis(self.draw(below))
     }
 
-    /// A client looks after its calls then, unless it does so earlier anyway.
-    fn wake(&mut self, number: u8, after: Duration) {
-        let time = self.now + after;
-        let client = &mut self.clients[usize::from(number)];
-        if client.wakes.is_none_or(|wakes| time < wakes) {
-            client.wakes = Some(time);
-            self.at(after, Happening::Look { client: number });
-        }
+    fn at(&mut self, after: Duration, happening: Happening) {
+        self.count += 1;
+        self.happenings
+            .insert((self.now + after, self.count), happening);
     }
 
     /// The network: mostly quick, sometimes very late, sometimes twice, sometimes never.
@@ -177,330 +252,110 @@ impl World {
             self.wake(client, Duration::ZERO);
         }
         for _ in 0..self.weather.restarts {
-            let when = Duration::from_millis(self.draw(60_000));
+            let when = self.draw_ms(60_000);
             self.at(when, Happening::Restart);
         }
-        while let Some(Reverse((time, number))) = self.queue.pop() {
+        while let Some(((time, _), happening)) = self.happenings.pop_first() {
             self.now = time;
-            let happening = self
-                .happenings
-                .remove(&number)
-                .ok_or("queue and list disagree")?;
             self.table.expire(self.now);
             self.handle(happening)?;
         }
-        let expected = usize::from(CLIENTS) * CALLS as usize;
-        if self.ended == expected {
-            Ok(())
-        } else {
-            Err(format!("{} calls ended", self.ended))
-        }
+        self.check_the_end()
     }
 
     fn handle(&mut self, happening: Happening) -> Result<(), String> {
         match happening {
-            Happening::Request(request) => self.request(&request),
+            Happening::Request(request) => self.request(&request)?,
+            Happening::Acknowledged { call, attempt } => self.sign_of_life(call, attempt),
             Happening::Reply {
-                client,
-                xid,
+                call,
                 attempt,
                 outcome,
                 incarnation,
                 value,
-            } => {
-                self.reply(client, xid, attempt, outcome, (incarnation, value));
-            }
-            Happening::Executed {
+            } => self.reply(call, attempt, outcome, (incarnation, value)),
+            Happening::Delivered { call } => self.table.delivered(id(call.0), call.1),
+            Happening::Piece(piece) => self.piece(piece),
+            Happening::Answer {
+                tag,
                 incarnation,
-                client,
-                xid,
-                value,
-            } => {
-                return self.executed(incarnation, client, xid, value);
+                data,
+            } => return self.answered(tag, incarnation, data),
+            Happening::Landed(piece) => self.landed(&piece),
+            Happening::LetGo { bits } => self.let_go(bits),
+            Happening::Sent { tag, is_ok } => return self.sent(tag, is_ok),
+            Happening::Overdue { tag } => return self.overdue(tag),
+            Happening::Begin { call, incarnation } if incarnation == self.incarnation => {
+                return self.begin(call);
             }
-            Happening::Delivered { client, xid } => self.table.delivered(client, xid),
+            Happening::Impatient { call, incarnation } if incarnation == self.incarnation => {
+                return self.impatient(call);
+            }
+            Happening::Executed { call, incarnation } if incarnation == self.incarnation => {
+                self.executed(call);
+            }
+            Happening::Begin { .. } | Happening::Impatient { .. } | Happening::Executed { .. } => {}
             Happening::Look { client } => return self.look(client),
-            Happening::Restart => {
-                self.incarnation += 1;
-                self.table = Table::new(self.incarnation, limits());
-            }
+            Happening::Restart => self.restart(),
         }
         Ok(())
     }
 
-    fn request(&mut self, request: &RequestHeader) {
-        let address = Address {
-            attempt: request.attempt,
-            process: ProcessId::lustre(Nid::LOOPBACK),
-            local: None,
-            reply_bits: u64::from(request.attempt),
-            bulk_bits: 0,
-            deadline: self.now + DEADLINE,
-        };
-        match self.table.admit(request, address, self.now) {
-            Admission::Execute => {
-                let (incarnation, client, xid) = (self.incarnation, request.client, request.xid);
-                let value = self.draw(u64::MAX);
-                let done = Happening::Executed {
-                    incarnation,
-                    client,
-                    xid,
-                    value,
-                };
-                let duration = Duration::from_millis(self.draw(8000));
-                self.at(duration, done);
+    fn check_the_end(&self) -> Result<(), String> {
+        let expected = usize::from(CLIENTS) * CALLS as usize;
+        if self.ended != expected {
+            return Err(format!("{} calls ended", self.ended));
+        }
+        if let Some((bits, loan)) = self.loans.first_key_value() {
+            return Err(format!("{bits} of {:?} is left to a client", loan.call));
+        }
+        if let Some((tag, bound)) = self.bound.first_key_value() {
+            return Err(format!("{tag} of {:?} is left to the server", bound.call));
+        }
+        for (call, value, bytes) in &self.returned {
+            if *bytes != pattern(*value, bytes.len()) {
+                return Err(format!("{call:?} returned, and was written to"));
             }
-            Admission::Replay(reply) => self.send(request.client, request.xid, address, &reply),
-            Admission::Connected(session) => {
-                self.clients[usize::from(request.client.0[0])].session =
-                    (self.incarnation, session);
-            }
-            Admission::Answer(outcome) => self.answer(request, outcome),
-            Admission::NewerAttempt
-            | Admission::Crowded
-            | Admission::Ignore(_)
-            | Admission::Gone
-            | Admission::Leaving => {}
         }
-    }
-
-    fn answer(&mut self, request: &RequestHeader, outcome: Outcome) {
-        let (client, xid, attempt) = (request.client.0[0], request.xid, request.attempt);
-        let incarnation = self.incarnation;
-        self.carry(|| Happening::Reply {
-            client,
-            xid,
-            attempt,
-            outcome,
-            incarnation,
-            value: 0,
-        });
-    }
-
-    fn send(&mut self, id: ClientId, xid: u64, address: Address, reply: &Bytes) {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(reply);
-        let (client, attempt, value) = (id.0[0], address.attempt, u64::from_le_bytes(bytes));
-        let (outcome, incarnation) = (Outcome::Done, self.incarnation);
-        self.carry(|| Happening::Reply {
-            client,
-            xid,
-            attempt,
-            outcome,
-            incarnation,
-            value,
-        });
-    }
-
-    fn executed(
-        &mut self,
-        incarnation: u64,
-        id: ClientId,
-        xid: u64,
-        value: u64,
-    ) -> Result<(), String> {
-        if incarnation != self.incarnation {
-            return Ok(());
-        }
-        let values = self.executions.entry((incarnation, id, xid)).or_default();
-        values.push(value);
-        if values.len() > 1 {
-            return Err(format!(
-                "{id} {xid} executed twice in incarnation {incarnation}"
-            ));
-        }
-        let reply = Bytes::copy_from_slice(&value.to_le_bytes());
-        if let Some(address) = self.table.complete(id, xid, reply.clone(), self.now) {
-            self.send(id, xid, address, &reply);
-        }
-        if self.weather.forgets {
-            self.table.forget_call(id, xid);
-        }
-        Ok(())
-    }
-
-    fn reply(&mut self, number: u8, xid: u64, attempt: u32, outcome: Outcome, of: (u64, u64)) {
-        let (incarnation, value) = of;
-        let now = self.now;
-        let client = &mut self.clients[usize::from(number)];
-        let id = client.id;
-        if let Some(call) = client.calls.get_mut(&xid)
-            && call.state.replied(attempt, outcome, now)
-        {
-            call.value = Some(value);
-        }
-        // The reply's ACK, which the network may lose too.
-        if outcome == Outcome::Done && incarnation == self.incarnation {
-            self.carry(|| Happening::Delivered { client: id, xid });
-        }
-        self.wake(number, Duration::ZERO);
-    }
-
-    /// A client looks after its calls: begins new ones, sends what is due, ends what is over.
-    fn look(&mut self, number: u8) -> Result<(), String> {
-        if self.clients[usize::from(number)]
-            .wakes
-            .take_if(|wakes| *wakes == self.now)
-            .is_none()
-        {
-            return Ok(());
-        }
-        self.begin_calls(number);
-        let xids: Vec<u64> = self.clients[usize::from(number)]
-            .calls
-            .keys()
-            .copied()
-            .collect();
-        for xid in xids {
-            self.drive(number, xid)?;
-        }
-        Ok(())
-    }
-
-    fn begin_calls(&mut self, number: u8) {
-        let now = self.now;
-        let once = self.draw(2) == 0;
-        let seed = self.draw(u64::MAX);
-        let client = &mut self.clients[usize::from(number)];
-        while client.calls.len() < AT_ONCE && client.next <= CALLS {
-            let schedule = Schedule {
-                attempt: Duration::from_secs(2),
-                backoff: Duration::from_millis(50),
-                backoff_max: Duration::from_secs(2),
-                seed,
-            };
-            let idempotence = if once {
-                Idempotence::Once
-            } else {
-                Idempotence::Idempotent
-            };
-            let ends_by = now + DEADLINE;
-            let state = CallState::new(schedule, idempotence, now, ends_by);
-            client.calls.insert(
-                client.next,
-                Call {
-                    state,
-                    idempotence,
-                    value: None,
-                    ends_by,
-                    session: (0, 0),
-                },
-            );
-            client.next += 1;
-        }
-    }
-
-    fn drive(&mut self, number: u8, xid: u64) -> Result<(), String> {
-        let now = self.now;
-        let client = &mut self.clients[usize::from(number)];
-        let (current, id) = (client.session, client.id);
-        let lowest = client.calls.keys().next().copied().unwrap_or(xid);
-        let Some(call) = client.calls.get_mut(&xid) else {
-            return Ok(());
-        };
-        if call.session.0 == 0 {
-            call.session = current;
-        }
-        if call.session.0 == 0 && now < call.ends_by {
-            let left = call.ends_by - now;
-            self.connect(number, request(id, xid, lowest, 1, current), left);
-            return Ok(());
-        }
-        let session = call.session;
-        match call.state.next(now, true) {
-            Step::Send(attempt) => {
-                let request = request(id, xid, lowest, attempt, session);
-                self.carry(|| Happening::Request(request));
-                self.wake(number, Duration::ZERO);
-            }
-            Step::Connect if current != session => {
-                call.session = current;
-                call.state.reconnected(now);
-                self.wake(number, Duration::ZERO);
-            }
-            Step::Connect => {
-                let left = call.ends_by - now;
-                self.connect(number, request(id, xid, lowest, 1, session), left);
-            }
-            Step::Wait(until) => self.wake(number, until - now),
-            Step::Reclaim => return Err("there is no memory to reclaim".into()),
-            Step::End(end) => self.end(number, xid, end)?,
-        }
-        Ok(())
-    }
-
-    /// Asks for a session and looks again later.
-    fn connect(&mut self, number: u8, request: RequestHeader, left: Duration) {
-        let connect = RequestHeader {
-            opcode: OPCODE_CONNECT,
-            ..request
-        };
-        self.carry(|| Happening::Request(connect));
-        self.wake(number, left.min(Duration::from_millis(500)));
-    }
-
-    fn end(&mut self, number: u8, xid: u64, end: End) -> Result<(), String> {
-        let client = &mut self.clients[usize::from(number)];
-        let id = client.id;
-        let call = client.calls.remove(&xid).ok_or("ended twice")?;
-        self.ended += 1;
-        if self.now > call.ends_by {
-            return Err(format!("{id} {xid} ended after its deadline"));
-        }
-        let of_call = self
-            .executions
-            .iter()
-            .filter(|((_, who, what), _)| (*who, *what) == (id, xid));
-        let values: Vec<u64> = of_call
-            .flat_map(|(_, values)| values.iter().copied())
-            .collect();
-        if call.idempotence == Idempotence::Once && values.len() > 1 {
-            return Err(format!(
-                "{id} {xid} may run once and ran {} times",
-                values.len()
-            ));
-        }
-        if end == End::Replied && !call.value.is_some_and(|value| values.contains(&value)) {
-            return Err(format!(
-                "{id} {xid} returned a value that no execution gave"
-            ));
-        }
-        self.wake(number, Duration::ZERO);
         Ok(())
     }
 }
 
-fn request(
-    client: ClientId,
-    xid: u64,
-    lowest: u64,
-    attempt: u32,
-    session: (u64, u64),
-) -> RequestHeader {
-    RequestHeader {
-        client,
-        xid,
-        lowest,
-        incarnation: session.0,
-        session: session.1,
-        reply_bits: 0,
-        bulk_bits: 0,
-        bulk_len: 0,
-        bulk: BulkKind::None,
-        attempt,
-        opcode: 1,
-        deadline_ms: 0,
-    }
+fn id(client: u8) -> ClientId {
+    ClientId([client; 16])
+}
+
+/// The bytes that an execution writes, or that a client sends.
+fn pattern(value: u64, length: usize) -> Vec<u8> {
+    let byte = |at: usize| {
+        let mixed = (value ^ at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 56) as u8
+    };
+    (0..length).map(byte).collect()
+}
+
+/// What a client sends with a call.
+fn sent_by(call: Key) -> u64 {
+    u64::from(call.0) << 32 | call.1
 }
 
 const STORM: Weather = Weather {
     loss: 25,
     repeats: 30,
     restarts: 0,
-    forgets: false,
+    stuck: 2,
+    defect: None,
 };
 
+/// `FINERAIL_LONG=1` runs 50 times as many seeds.
+fn seeds() -> ProptestConfig {
+    let long = std::env::var_os("FINERAIL_LONG").is_some_and(|value| value == "1");
+    ProptestConfig::with_cases(if long { 500_000 } else { 10_000 })
+}
+
 proptest! {
+    #![proptest_config(seeds())]
+
     #[test]
     fn a_request_runs_once_whatever_the_network_does(
         seed in any::<u64>(),
@@ -520,28 +375,70 @@ proptest! {
 
 #[test]
 fn on_a_good_day_every_call_returns_its_value() {
-    let mut world = World::new(
-        1,
-        Weather {
-            loss: 0,
-            repeats: 0,
-            restarts: 0,
-            forgets: false,
-        },
-    );
+    let mut world = World::new(1, Weather::default());
     assert_eq!(world.run(), Ok(()));
     let executed: usize = world.executions.values().map(Vec::len).sum();
     assert_eq!(executed, usize::from(CLIENTS) * CALLS as usize);
+    assert_eq!(world.returned.len(), executed);
+}
+
+#[test]
+fn a_storm_comes_everywhere() {
+    let mut sums = [0; 8];
+    for seed in 1..200 {
+        let mut world = World::new(
+            seed,
+            Weather {
+                restarts: 1,
+                ..STORM
+            },
+        );
+        assert_eq!(world.run(), Ok(()), "seed {seed}");
+        let seen = world.seen;
+        let counts = [
+            seen.reclaims,
+            seen.cut,
+            seen.late,
+            seen.replays,
+            seen.transfers_restarted,
+            seen.gave_up,
+            seen.overdue,
+            seen.returned_bulk,
+        ];
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            *sum += count;
+        }
+    }
+    assert!(sums.iter().all(|&sum| sum > 20), "{sums:?}");
+}
+
+/// How many seeds see a defect.
+fn caught(defect: Defect, seeds: u64) -> usize {
+    let weather = Weather {
+        restarts: 2,
+        defect: Some(defect),
+        ..STORM
+    };
+    let is_caught = |&seed: &u64| World::new(seed, weather).run().is_err();
+    (0..seeds).filter(is_caught).count()
 }
 
 #[test]
 fn a_table_that_forgets_too_early_is_caught() {
-    let broken = Weather {
-        forgets: true,
-        ..STORM
-    };
-    let caught = (1..50)
-        .filter(|&seed| World::new(seed, broken).run().is_err())
-        .count();
-    assert!(caught > 25, "caught in {caught} of 49 runs only");
+    assert!(caught(Defect::Forgets, 50) > 25);
+}
+
+#[test]
+fn a_write_to_memory_that_was_given_back_is_caught() {
+    assert!(caught(Defect::WritesLate, 300) > 3);
+}
+
+#[test]
+fn an_ack_for_a_piece_that_was_cut_off_is_caught() {
+    assert!(caught(Defect::AcknowledgesCut, 300) > 10);
+}
+
+#[test]
+fn a_descriptor_that_nobody_cancels_is_caught() {
+    assert!(caught(Defect::LeavesDescriptors, 50) > 25);
 }

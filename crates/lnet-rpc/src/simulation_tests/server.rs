@@ -1,0 +1,331 @@
+//! The server: the real table, and executions that move bulk by the real transfer.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use lnet_types::{Nid, ProcessId, Time};
+
+use super::{
+    BULK_MAX, BulkKind, DEADLINE, Defect, Happening, Key, Operation, PIECE, Piece, WIDTH, World,
+    id, pattern, sent_by,
+};
+use crate::proto::{Outcome, RequestHeader};
+use crate::table::{Address, Admission, Limits, Table};
+use crate::transfer::{Fate, Heard, Next, Transfer};
+use crate::window::Window;
+
+/// A handler gives up when it hears nothing of its client for this long.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A call that is being executed.
+pub(super) struct Execution {
+    value: u64,
+    has_failed: bool,
+    address: Address,
+    kind: BulkKind,
+    /// Bytes to be moved.
+    length: u32,
+    /// From when a worker takes the call until it has moved its bulk.
+    transfer: Option<Transfer<u64>>,
+    /// Pieces that are not read yet, by index.
+    arrived: BTreeMap<u32, Bytes>,
+    read: Vec<u8>,
+    moved: u32,
+    gives_up: Time,
+}
+
+pub(super) fn limits() -> Limits {
+    Limits {
+        clients: 8,
+        clients_per_nid: 8,
+        calls_per_client: 8,
+        calls: 16,
+        running: 4,
+        kept_bytes: 1000,
+        bulk_len: BULK_MAX,
+        // Longer than a call with its latest copies. These clients do not renew their sessions, as
+        // the real one does, so one that is unheard for longer is forgotten with what it had executed.
+        idle: Duration::from_secs(60),
+    }
+}
+
+/// What an execution answers: its value, how many bytes it moved, and whether it failed.
+pub(super) fn decode(reply: &[u8]) -> (u64, u32, bool) {
+    let (value, rest) = reply.split_at(8);
+    let (moved, failed) = rest.split_at(4);
+    let value = u64::from_le_bytes(value.try_into().unwrap());
+    let moved = u32::from_le_bytes(moved.try_into().unwrap());
+    (value, moved, failed == [1])
+}
+
+impl World {
+    pub(super) fn request(&mut self, request: &RequestHeader) -> Result<(), String> {
+        let call = (request.client.0[0], request.xid);
+        let attempt = request.attempt;
+        self.carry(|| Happening::Acknowledged { call, attempt });
+        let address = Address {
+            attempt,
+            process: ProcessId::lustre(Nid::LOOPBACK),
+            local: None,
+            reply_bits: u64::from(attempt),
+            bulk_bits: request.bulk_bits,
+            deadline: self.now + Duration::from_millis(u64::from(request.deadline_ms)),
+        };
+        match self.table.admit(request, address, self.now) {
+            Admission::Execute => return self.execute(call, request, address),
+            Admission::NewerAttempt => return self.newer_attempt(call),
+            Admission::Replay(reply) => {
+                self.seen.replays += 1;
+                self.send(call, address, Outcome::Done, &reply);
+            }
+            Admission::Connected(session) => {
+                self.clients[usize::from(call.0)].session = (self.incarnation, session);
+            }
+            Admission::Answer(outcome) => self.send(call, address, outcome, &Bytes::new()),
+            Admission::Crowded | Admission::Ignore(_) | Admission::Gone | Admission::Leaving => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn restart(&mut self) {
+        self.incarnation += 1;
+        self.table = Table::new(self.incarnation, limits());
+        self.running.clear();
+        self.bound.clear();
+    }
+
+    fn execute(
+        &mut self,
+        call: Key,
+        request: &RequestHeader,
+        address: Address,
+    ) -> Result<(), String> {
+        let (incarnation, value) = (self.incarnation, self.draw(u64::MAX));
+        let begun = self.executions.entry((incarnation, call)).or_default();
+        begun.push(value);
+        if begun.len() > 1 {
+            return Err(format!("{call:?} begun twice in incarnation {incarnation}"));
+        }
+        // What is written may be shorter than the room for it.
+        let length = match request.bulk {
+            BulkKind::Write => self.draw(u64::from(request.bulk_len) + 1) as u32,
+            BulkKind::Read | BulkKind::None => request.bulk_len,
+        };
+        let execution = Execution {
+            value,
+            has_failed: false,
+            address,
+            kind: request.bulk,
+            length,
+            transfer: None,
+            arrived: BTreeMap::new(),
+            read: Vec::new(),
+            moved: 0,
+            gives_up: self.now,
+        };
+        self.running.insert(call, execution);
+        let waits = self.draw_ms(3000);
+        self.at(waits, Happening::Begin { call, incarnation });
+        Ok(())
+    }
+
+    /// A worker takes the call.
+    pub(super) fn begin(&mut self, call: Key) -> Result<(), String> {
+        let newest = self.table.newest(id(call.0), call.1);
+        if let Some(execution) = self.running.get_mut(&call) {
+            execution.address = newest.unwrap_or(execution.address);
+            let window = Window::new(execution.length, PIECE, WIDTH);
+            execution.transfer = Some(Transfer::new(execution.kind, window));
+        }
+        self.go_on(call)?;
+        self.be_impatient(call);
+        Ok(())
+    }
+
+    /// As the loops of `Call`: does what is next until there is something to be waited for.
+    fn go_on(&mut self, call: Key) -> Result<(), String> {
+        let Some(mut execution) = self.running.remove(&call) else {
+            return Ok(());
+        };
+        let mut is_finished = false;
+        while let Some(transfer) = &mut execution.transfer {
+            self.count += 1;
+            let tag = self.count;
+            match transfer.next(tag) {
+                Next::Move(piece) => {
+                    transfer.under_way(tag, piece, tag);
+                    let message = self.message(&execution, tag, piece);
+                    self.post_piece(call, message);
+                }
+                Next::Take(piece) => execution.take(piece),
+                Next::Wait => break,
+                Next::Finished => {
+                    is_finished = true;
+                    break;
+                }
+            }
+        }
+        execution.gives_up = (self.now + PATIENCE).min(execution.address.deadline);
+        let is_right = execution.kind != BulkKind::Read
+            || execution.read == pattern(sent_by(call), execution.read.len());
+        self.running.insert(call, execution);
+        if !is_right {
+            return Err(format!("{call:?} read what was not sent"));
+        }
+        if is_finished {
+            return self.end_transfer(call, false);
+        }
+        self.check_window(call, WIDTH)
+    }
+
+    fn message(&self, execution: &Execution, tag: u64, piece: crate::window::Piece) -> Piece {
+        let operation = match execution.kind {
+            BulkKind::Read => Operation::Get { len: piece.len },
+            BulkKind::Write | BulkKind::None => {
+                let data = pattern(execution.value, execution.length as usize);
+                let from = piece.offset as usize;
+                Operation::Put(Bytes::from(data).slice(from..from + piece.len as usize))
+            }
+        };
+        Piece {
+            tag,
+            incarnation: self.incarnation,
+            bits: execution.address.bulk_bits,
+            offset: piece.offset,
+            operation,
+        }
+    }
+
+    pub(super) fn piece_event(
+        &mut self,
+        call: Key,
+        tag: u64,
+        heard: Heard,
+        data: Bytes,
+    ) -> Result<(), String> {
+        let Some(execution) = self.running.get_mut(&call) else {
+            return Ok(());
+        };
+        let Some(transfer) = &mut execution.transfer else {
+            return Ok(());
+        };
+        if let Fate::Done(piece) = transfer.heard(tag, heard) {
+            execution.arrived.insert(piece.index, data);
+        }
+        self.go_on(call)
+    }
+
+    fn newer_attempt(&mut self, call: Key) -> Result<(), String> {
+        let newest = self.table.newest(id(call.0), call.1);
+        let execution = self.running.get_mut(&call);
+        let (Some(newest), Some(execution)) = (newest, execution) else {
+            return Ok(());
+        };
+        let Some(transfer) = &mut execution.transfer else {
+            return Ok(());
+        };
+        if newest.attempt > execution.address.attempt {
+            execution.address = newest;
+            let left: Vec<u64> = transfer.descriptors().collect();
+            transfer.restart();
+            self.abandon(&left);
+            self.seen.transfers_restarted += 1;
+        }
+        self.go_on(call)
+    }
+
+    fn abandon(&mut self, descriptors: &[u64]) {
+        if self.weather.defect == Some(Defect::LeavesDescriptors) {
+            return;
+        }
+        for tag in descriptors {
+            self.bound.remove(tag);
+        }
+    }
+
+    fn be_impatient(&mut self, call: Key) {
+        if let Some(execution) = self.running.get(&call) {
+            let after = execution.gives_up.saturating_since(self.now);
+            let incarnation = self.incarnation;
+            self.at(after, Happening::Impatient { call, incarnation });
+        }
+    }
+
+    pub(super) fn impatient(&mut self, call: Key) -> Result<(), String> {
+        match self.running.get(&call) {
+            Some(execution) if execution.transfer.is_none() => Ok(()),
+            Some(execution) if execution.gives_up <= self.now => {
+                self.seen.gave_up += 1;
+                self.end_transfer(call, true)
+            }
+            Some(_) => {
+                self.be_impatient(call);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The bulk has been moved, or will not be.
+    fn end_transfer(&mut self, call: Key, has_failed: bool) -> Result<(), String> {
+        if let Some(execution) = self.running.get_mut(&call) {
+            execution.has_failed = has_failed;
+            let left = execution.transfer.take();
+            let left: Vec<u64> = left.iter().flat_map(Transfer::descriptors).collect();
+            self.abandon(&left);
+        }
+        let (incarnation, duration) = (self.incarnation, self.draw_ms(3000));
+        self.at(duration, Happening::Executed { call, incarnation });
+        self.check_window(call, 0)
+    }
+
+    fn check_window(&self, call: Key, most: usize) -> Result<(), String> {
+        let bound = self.bound.values().filter(|bound| bound.call == call);
+        match bound.count() {
+            count if count > most => Err(format!("{call:?} has {count} pieces under way")),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn executed(&mut self, call: Key) {
+        let Some(execution) = self.running.remove(&call) else {
+            return;
+        };
+        let mut reply = execution.value.to_le_bytes().to_vec();
+        reply.extend(execution.moved.to_le_bytes());
+        reply.push(u8::from(execution.has_failed));
+        let reply = Bytes::from(reply);
+        let (id, now) = (id(call.0), self.now);
+        if let Some(address) = self.table.complete(id, call.1, reply.clone(), now) {
+            self.send(call, address, Outcome::Done, &reply);
+        }
+        if self.weather.defect == Some(Defect::Forgets) {
+            self.table.forget_call(id, call.1);
+        }
+    }
+
+    fn send(&mut self, call: Key, address: Address, outcome: Outcome, value: &Bytes) {
+        let (attempt, incarnation) = (address.attempt, self.incarnation);
+        self.carry(|| Happening::Reply {
+            call,
+            attempt,
+            outcome,
+            incarnation,
+            value: value.clone(),
+        });
+    }
+}
+
+impl Execution {
+    /// A piece is done: what was read of it is handed over.
+    fn take(&mut self, piece: crate::window::Piece) {
+        self.moved += piece.len;
+        let data = self.arrived.remove(&piece.index);
+        if self.kind == BulkKind::Read {
+            self.read.extend(data.unwrap_or_default());
+        }
+    }
+}
+
+const _: () = assert!(PATIENCE.as_secs() < DEADLINE.as_secs());
