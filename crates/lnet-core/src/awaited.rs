@@ -1,4 +1,4 @@
-//! Which responses a descriptor waits for, and from whom one is believed.
+//! From whom a response is believed.
 //!
 //! The handle that a response must know is the secret ([`crate::wire_handle`]). On top of it the sender must be one that
 //! the answer can come from:
@@ -12,89 +12,14 @@
 
 use lnet_types::Nid;
 use lnet_wire::{Body, Handle, MessageType};
-use smallvec::SmallVec;
 
 use crate::Core;
 use crate::event::Event;
 use crate::io::{Landing, NiId};
 use crate::md::MdOptions;
+use crate::responses::{Asked, Responses};
 use crate::rx::Origin;
 use crate::status::DropReason;
-
-/// The responses that a descriptor waits for, by the NID that was asked.
-#[derive(Debug, Default)]
-pub(crate) struct Awaited(SmallVec<[Asked; 1]>);
-
-/// What one NID was asked for.
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    target: Nid,
-    /// The NID of the target's peer that the last request went to.
-    destination: Nid,
-    /// A request went through a router.
-    routed: bool,
-    acks: u32,
-    replies: u32,
-}
-
-impl Asked {
-    fn of(&mut self, response: MessageType) -> &mut u32 {
-        match response {
-            MessageType::Reply => &mut self.replies,
-            _ => &mut self.acks,
-        }
-    }
-
-    fn waits_for(&self, response: MessageType) -> bool {
-        match response {
-            MessageType::Reply => self.replies > 0,
-            _ => self.acks > 0,
-        }
-    }
-}
-
-impl Awaited {
-    /// A request is about to go out; this is its response.
-    pub(crate) fn wait_for(&mut self, target: Nid, response: MessageType) {
-        if let Some(asked) = self.0.iter_mut().find(|asked| asked.target == target) {
-            *asked.of(response) += 1;
-            return;
-        }
-        let mut asked = Asked {
-            target,
-            destination: target,
-            routed: false,
-            acks: 0,
-            replies: 0,
-        };
-        *asked.of(response) = 1;
-        self.0.push(asked);
-    }
-
-    /// An attempt to send a request has a path.
-    pub(crate) fn departs(&mut self, target: Nid, destination: Nid, routed: bool) {
-        if let Some(asked) = self.0.iter_mut().find(|asked| asked.target == target) {
-            asked.destination = destination;
-            asked.routed |= routed;
-        }
-    }
-
-    /// One response less is waited for.
-    fn arrives(&mut self, target: Nid, response: MessageType) {
-        let Some(at) = self.0.iter().position(|asked| asked.target == target) else {
-            return;
-        };
-        let left = self.0[at].of(response);
-        *left = left.saturating_sub(1);
-        if self.0[at].acks == 0 && self.0[at].replies == 0 {
-            self.0.remove(at);
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
 
 impl Core {
     /// An ACK or REPLY counts only for a descriptor that waits for one, and from whom it waits for one: a
@@ -112,7 +37,7 @@ impl Core {
             return Err(unknown);
         }
         let response = header.body.message_type();
-        let target = self.asked_for(&entry.awaited, origin, response)?;
+        let target = self.asked_for(&entry.responses, origin, response)?;
         let truncate = entry.spec.options.contains(MdOptions::TRUNCATE);
         let length = header.payload_length;
         if response == MessageType::Reply && length > entry.spec.length && !truncate {
@@ -124,7 +49,7 @@ impl Core {
             length: length.min(entry.spec.length),
         };
         if let Some(entry) = self.mds.get_mut(md) {
-            entry.awaited.arrives(target, response);
+            entry.responses.arrives(target, response);
             entry.begin();
         }
         self.responded(md);
@@ -140,13 +65,13 @@ impl Core {
     /// The NID that was asked for the response that a message is.
     fn asked_for(
         &self,
-        awaited: &Awaited,
+        responses: &Responses,
         origin: &Origin,
         response: MessageType,
     ) -> Result<Nid, DropReason> {
-        let mut asked = awaited.0.iter().filter(|asked| asked.waits_for(response));
         let mut refused = DropReason::UnknownHandle;
-        asked
+        responses
+            .asked(response)
             .find(|asked| {
                 refused = DropReason::WrongResponder;
                 self.may_answer_for(asked, origin)

@@ -16,16 +16,15 @@
 //! A live descriptor that was created to be unlinked when exhausted ceases the same way. Handles are
 //! counted up from 1 and never reused, so a late ACK or REPLY finds nothing. The wire shows them permuted.
 
-use lnet_types::{Nid, ProcessId, Time};
-use lnet_wire::MessageType;
+use lnet_types::Nid;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::awaited::Awaited;
 use crate::io::{CoreBuffer, TxId};
 use crate::latency::Departure;
 use crate::md::{MdHandle, MdOptions, MdSpec, MeHandle};
 use crate::recovery::Patient;
+use crate::responses::Responses;
 
 /// For whom a descriptor works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,19 +51,6 @@ impl Owner {
     }
 }
 
-/// The response that a descriptor waits for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Tracked {
-    pub(crate) deadline: Time,
-    /// The operation: PUT or GET.
-    pub(crate) operation: MessageType,
-    pub(crate) target: ProcessId,
-    pub(crate) portal: u32,
-    pub(crate) match_bits: u64,
-    /// Where it was sent first.
-    pub(crate) next_hop: Nid,
-}
-
 /// A memory descriptor.
 #[derive(Debug)]
 pub(crate) struct Md {
@@ -85,9 +71,7 @@ pub(crate) struct Md {
     /// Unlinked or expired.
     pub(crate) dead: bool,
     /// ACKs and REPLYs that may still come.
-    pub(crate) awaited: Awaited,
-    /// Until when they are waited for, and what to say when they do not come.
-    pub(crate) tracked: Option<Tracked>,
+    pub(crate) responses: Responses,
     /// Its last request, until that is answered.
     pub(crate) departure: Option<Departure>,
 }
@@ -104,8 +88,7 @@ impl Md {
             users: 0,
             sends: SmallVec::new(),
             dead: false,
-            awaited: Awaited::default(),
-            tracked: None,
+            responses: Responses::default(),
             departure: None,
         }
     }

@@ -1,8 +1,6 @@
 //! Lazy portals (section 5.4): a PUT that nothing takes waits for a descriptor instead of being
 //! dropped. It waits unread, so its connection waits with it; a full portal drops.
 
-use std::collections::VecDeque;
-
 use lnet_wire::{Body, Header, MessageType};
 
 use crate::Core;
@@ -11,29 +9,19 @@ use crate::md::MeHandle;
 use crate::rx::{Origin, Stage};
 use crate::status::DropReason;
 
-/// The most PUTs that one lazy portal holds. Each holds a connection, too.
-pub const MAX_HELD_PER_PORTAL: usize = 4096;
-
 impl Core {
     /// A portal would hold a message that nothing takes.
     pub(crate) fn holds(&self, portal: u32, operation: MessageType) -> bool {
-        let lazy = self
-            .portals
-            .get(portal as usize)
-            .is_some_and(|portal| portal.lazy);
-        lazy && operation == MessageType::Put
+        operation == MessageType::Put && self.portals.is_lazy(portal)
     }
 
     pub(crate) fn hold_lazy(&mut self, origin: Origin, portal: u32) -> Verdict {
         let arrival = origin.arrival();
-        let Some(portal) = self.portals.get_mut(portal as usize) else {
-            return self.discard(arrival, DropReason::BadPortal);
-        };
-        if portal.held.len() >= MAX_HELD_PER_PORTAL {
+        if !self.portals.has_room(portal) {
             return self.discard(arrival, DropReason::LazyPortal);
         }
         let rx = self.rx.insert(origin.into_rx(Stage::HeldLazy));
-        portal.held.push_back(rx);
+        self.portals.hold(portal, rx);
         self.counters.begin_message();
         Verdict::Hold { rx }
     }
@@ -43,14 +31,11 @@ impl Core {
         let Body::Put(put) = origin.header.body else {
             return false;
         };
-        if !self.holds(put.ptl_index, MessageType::Put) {
+        let portal = put.ptl_index;
+        if !self.holds(portal, MessageType::Put) || !self.portals.has_room(portal) {
             return false;
         }
-        let portal = self.portals.get_mut(put.ptl_index as usize);
-        let Some(portal) = portal.filter(|portal| portal.held.len() < MAX_HELD_PER_PORTAL) else {
-            return false;
-        };
-        portal.held.push_back(rx);
+        self.portals.hold(portal, rx);
         if let Some(entry) = self.rx.get_mut(rx) {
             entry.stage = Stage::HeldLazy;
         }
@@ -60,25 +45,15 @@ impl Core {
     /// A held message's connection is gone.
     pub(crate) fn unhold_lazy(&mut self, header: &Header, rx: RxId) {
         let Body::Put(put) = header.body else { return };
-        if let Some(portal) = self.portals.get_mut(put.ptl_index as usize) {
-            portal.held.retain(|held| *held != rx);
-        }
+        self.portals.forget_held(put.ptl_index, rx);
     }
 
     /// Offers what a lazy portal holds to a descriptor that was just attached.
     pub(crate) fn offer_held(&mut self, portal: u32, me: MeHandle) {
-        let Some(entry) = self.portals.get_mut(portal as usize) else {
-            return;
-        };
-        let held = std::mem::take(&mut entry.held);
-        let mut waiting = VecDeque::with_capacity(held.len());
-        for id in held {
+        for id in self.portals.take_held(portal) {
             if !self.offer_one(id, me) {
-                waiting.push_back(id);
+                self.portals.hold(portal, id);
             }
-        }
-        if let Some(entry) = self.portals.get_mut(portal as usize) {
-            entry.held = waiting;
         }
     }
 
@@ -100,11 +75,7 @@ impl Core {
         let length = origin.header.payload_length;
         let wanted = self.wanted(&origin, put.match_bits, length, put.offset);
         let aliases = self.aliases(wanted.initiator);
-        match self
-            .mes
-            .get(me)
-            .and_then(|me| me.offer(&self.mds, &wanted, aliases))
-        {
+        match self.portals.offer(&self.mds, me, &wanted, aliases) {
             None => false,
             Some(Err(reason)) => {
                 self.discard_held(id, reason);

@@ -56,11 +56,13 @@ mod ping;
 mod policies;
 mod pool;
 mod portal;
+mod portals;
 mod put_get;
 mod receive;
 mod recovery;
 mod resend;
 mod respond;
+mod responses;
 mod route;
 mod routing;
 mod rx;
@@ -78,7 +80,6 @@ mod wire_handle;
 use std::collections::VecDeque;
 
 use lnet_types::{Nid, Time};
-use lnet_wire::PORTALS;
 
 pub use census::Census;
 pub use config::{
@@ -97,10 +98,10 @@ pub use io::{
     TxId, Verdict,
 };
 pub use latency::{Latency, LatencyStats};
-pub use lazy::MAX_HELD_PER_PORTAL;
 pub use md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
 pub use peer::MAX_PEER_NIS;
 pub use portal::PortalError;
+pub use portals::MAX_HELD_PER_PORTAL;
 pub use put_get::{GetRequest, PutRequest, SendHints};
 pub use route::RouteStats;
 pub use routing::RoutingState;
@@ -218,8 +219,7 @@ pub struct Core {
     nis: ni::Nis,
     peers: peer::Peers,
     routes: route::Routes,
-    portals: Vec<matching::Portal>,
-    mes: matching::Mes,
+    portals: portals::Portals,
     mds: descriptor::Mds,
     rx: table::Table<RxId, rx::Rx>,
     tx: table::Table<TxId, tx::Tx>,
@@ -251,8 +251,7 @@ impl Core {
             nis: ni::Nis::new(),
             peers: peer::Peers::new(config.entropy.hash_key(), MAX_PEER_NIS),
             routes: route::Routes::default(),
-            portals: (0..PORTALS).map(|_| matching::Portal::default()).collect(),
-            mes: matching::Mes::default(),
+            portals: portals::Portals::new(),
             mds: descriptor::Mds::default(),
             rx: table::Table::default(),
             tx: table::Table::default(),

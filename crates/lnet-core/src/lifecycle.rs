@@ -4,10 +4,11 @@ use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::MessageType;
 
 use crate::Core;
-use crate::descriptor::{Md, Owner, Tracked};
+use crate::descriptor::{Md, Owner};
 use crate::event::{Errno, Event, EventKind};
 use crate::io::Output;
-use crate::md::{MdHandle, MdOptions, MeHandle};
+use crate::md::{MdHandle, MdOptions};
+use crate::responses::Tracked;
 use crate::status::DropReason;
 use crate::timer::Timer;
 use crate::tx::End;
@@ -81,21 +82,8 @@ impl Core {
         let Some(me) = self.mds.get_mut(handle).and_then(|md| md.me.take()) else {
             return;
         };
-        let Some(entry) = self.mes.get_mut(me) else {
-            return self.broken("the match entry of a descriptor");
-        };
-        entry.md = None;
-        if entry.spec.unlink_with_md {
-            self.remove_me(me);
-        }
-    }
-
-    pub(crate) fn remove_me(&mut self, handle: MeHandle) {
-        let Some(me) = self.mes.remove(handle) else {
-            return;
-        };
-        if let Some(portal) = self.portals.get_mut(me.spec.portal as usize) {
-            portal.remove(handle, &me.spec);
+        if !self.portals.detach(me) {
+            self.broken("the match entry of a descriptor");
         }
     }
 
@@ -127,7 +115,7 @@ impl Core {
         if !is_tracked(md, tracked.operation, self.config.globals.response_tracking) {
             return;
         }
-        let before = md.tracked.replace(tracked);
+        let before = md.responses.track(tracked);
         self.counters.rst_alloc += u64::from(before.is_none());
         if let Some(before) = before {
             self.timers.disarm(before.deadline, Timer::Response(handle));
@@ -136,7 +124,8 @@ impl Core {
     }
 
     fn untrack(&mut self, handle: MdHandle) {
-        if let Some(tracked) = self.mds.get_mut(handle).and_then(|md| md.tracked.take()) {
+        let md = self.mds.get_mut(handle);
+        if let Some(tracked) = md.and_then(|md| md.responses.untrack()) {
             self.counters.end_wait();
             self.timers
                 .disarm(tracked.deadline, Timer::Response(handle));
@@ -145,7 +134,8 @@ impl Core {
 
     /// A response came; when it was the last one, nothing is waited for any more.
     pub(crate) fn responded(&mut self, handle: MdHandle) {
-        if self.mds.get(handle).is_some_and(|md| md.awaited.is_empty()) {
+        let md = self.mds.get(handle);
+        if md.is_some_and(|md| md.responses.are_complete()) {
             self.untrack(handle);
         }
     }
@@ -153,7 +143,8 @@ impl Core {
     /// No response came in time: a TIMEOUT event, and the descriptor goes.
     pub(crate) fn response_overdue(&mut self, handle: MdHandle, now: Time) {
         let tracked = self.mds.get_mut(handle);
-        let tracked = tracked.and_then(|md| Some((md.tracked.take()?, md.owner, md.spec.user)));
+        let tracked =
+            tracked.and_then(|md| Some((md.responses.untrack()?, md.owner, md.spec.user)));
         let Some((tracked, owner, user)) = tracked else {
             return self.broken("a descriptor whose response is overdue");
         };

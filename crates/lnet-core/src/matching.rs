@@ -14,7 +14,6 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::descriptor::{Md, Mds};
-use crate::io::RxId;
 use crate::md::{InsertPosition, MdHandle, MdOptions, MeHandle, MeSpec};
 use crate::status::DropReason;
 
@@ -23,6 +22,13 @@ use crate::status::DropReason;
 pub(crate) struct Me {
     pub(crate) spec: MeSpec,
     pub(crate) md: Option<MdHandle>,
+}
+
+impl Me {
+    /// An entry without memory.
+    pub(crate) fn new(spec: MeSpec) -> Self {
+        Self { spec, md: None }
+    }
 }
 
 /// What a message asks of a portal.
@@ -71,10 +77,7 @@ type Entries = SmallVec<[MeHandle; 2]>;
 #[derive(Debug, Default)]
 pub(crate) struct Portal {
     /// Set by the first entry and kept for ever.
-    pub(crate) kind: Option<Kind>,
-    pub(crate) lazy: bool,
-    /// PUTs that wait for a descriptor, in the order of their arrival.
-    pub(crate) held: std::collections::VecDeque<RxId>,
+    kind: Option<Kind>,
     ignoring: Entries,
     keyed: FxHashMap<ProcessKey, Entries>,
 }
@@ -98,6 +101,11 @@ impl Portal {
                 initiator: ProcessId::ANY,
             },
         }
+    }
+
+    /// Takes entries of this kind from now on. False when the portal has a kind, and another one.
+    pub(crate) fn takes(&mut self, kind: Kind) -> bool {
+        *self.kind.get_or_insert(kind) == kind
     }
 
     /// Adds an entry of the portal's kind.
@@ -130,7 +138,7 @@ impl Portal {
 
     /// The entries that may take a message, in order. `aliases` are the other NIDs of the initiator's
     /// peer: an entry that names one of them matches too.
-    fn candidates<'a>(
+    pub(crate) fn candidates<'a>(
         &'a self,
         wanted: &'a Wanted,
         aliases: &'a [Nid],
@@ -147,51 +155,6 @@ impl Portal {
             .chain(others)
             .filter_map(|initiator| self.keyed.get(&self.key(wanted.match_bits, initiator)));
         self.ignoring.iter().chain(keyed.flatten()).copied()
-    }
-}
-
-/// Match entries by handle; counted up and never reused.
-#[derive(Debug, Default)]
-pub(crate) struct Mes {
-    by_handle: FxHashMap<MeHandle, Me>,
-    last: u64,
-}
-
-impl Mes {
-    pub(crate) fn insert(&mut self, me: Me) -> MeHandle {
-        self.last += 1;
-        let handle = MeHandle(self.last);
-        self.by_handle.insert(handle, me);
-        handle
-    }
-
-    pub(crate) fn get(&self, handle: MeHandle) -> Option<&Me> {
-        self.by_handle.get(&handle)
-    }
-
-    pub(crate) fn get_mut(&mut self, handle: MeHandle) -> Option<&mut Me> {
-        self.by_handle.get_mut(&handle)
-    }
-
-    pub(crate) fn remove(&mut self, handle: MeHandle) -> Option<Me> {
-        self.by_handle.remove(&handle)
-    }
-
-    /// Searches a portal for the entry that takes a message.
-    pub(crate) fn search(
-        &self,
-        mds: &Mds,
-        portal: &Portal,
-        wanted: &Wanted,
-        aliases: &[Nid],
-    ) -> Result<Match, DropReason> {
-        for handle in portal.candidates(wanted, aliases) {
-            let Some(me) = self.get(handle) else { continue };
-            if let Some(outcome) = me.offer(mds, wanted, aliases) {
-                return outcome;
-            }
-        }
-        Err(DropReason::NoMatch)
     }
 }
 

@@ -46,7 +46,8 @@ impl Core {
         let buffer = self.buffers.insert(Vec::new());
         let owner = Owner::PingTarget(buffer);
         self.ping_target.md = self
-            .attach_me(me)
+            .portals
+            .attach(me)
             .and_then(|me| self.attach_md(me, md, owner))
             .ok();
         self.rebuild_ping_info();

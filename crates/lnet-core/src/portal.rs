@@ -1,13 +1,12 @@
 //! The portals interface: match entries, descriptors, lazy portals (sections 5.2 and 5.4).
 
 use lnet_types::{Nid, Time};
-use lnet_wire::{LNET_MTU, LNET_PORTAL};
+use lnet_wire::LNET_MTU;
 use thiserror::Error;
 
 use crate::Core;
 use crate::descriptor::{Md, Owner};
 use crate::event::Errno;
-use crate::matching::{Kind, Me};
 use crate::md::{MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
 use crate::status::DropReason;
 
@@ -65,20 +64,8 @@ impl Core {
     /// [`PortalError::InvalidPortal`], and [`PortalError::PortalKind`] when the portal's first entry
     /// made it one of the other kind.
     pub fn me_attach(&mut self, me: MeSpec) -> Result<MeHandle, PortalError> {
-        self.user_portal(me.portal)?;
-        self.attach_me(me)
-    }
-
-    pub(crate) fn attach_me(&mut self, spec: MeSpec) -> Result<MeHandle, PortalError> {
-        let invalid = PortalError::InvalidPortal(spec.portal);
-        let portal = self.portals.get_mut(spec.portal as usize).ok_or(invalid)?;
-        let kind = Kind::of(&spec);
-        if *portal.kind.get_or_insert(kind) != kind {
-            return Err(PortalError::PortalKind(spec.portal));
-        }
-        let handle = self.mes.insert(Me { spec, md: None });
-        portal.insert(handle, &spec);
-        Ok(handle)
+        self.portals.check(me.portal)?;
+        self.portals.attach(me)
     }
 
     /// Gives a match entry its memory, which then accepts PUTs or GETs. PUTs that a lazy portal holds
@@ -95,7 +82,7 @@ impl Core {
         _now: Time,
     ) -> Result<MdHandle, PortalError> {
         let handle = self.attach_md(me, md, Owner::User)?;
-        if let Some(portal) = self.mes.get(me).map(|me| me.spec.portal) {
+        if let Some(portal) = self.portals.spec(me).map(|spec| spec.portal) {
             self.offer_held(portal, me);
         }
         Ok(handle)
@@ -114,12 +101,9 @@ impl Core {
             return Err(PortalError::InvalidOptions);
         }
         check_max_size(&spec)?;
-        let entry = self.mes.get_mut(me).ok_or(PortalError::UnknownHandle)?;
-        if entry.md.is_some() {
-            return Err(PortalError::EntryInUse);
-        }
+        self.portals.check_free(me)?;
         let handle = self.mds.insert(Md::new(spec, owner, Some(me)));
-        entry.md = Some(handle);
+        self.portals.give(me, handle);
         Ok(handle)
     }
 
@@ -186,7 +170,7 @@ impl Core {
     /// awaited and tracked.
     #[must_use]
     pub fn next_hop(&self, md: MdHandle) -> Option<Nid> {
-        Some(self.mds.get(md)?.tracked.as_ref()?.next_hop)
+        self.mds.get(md)?.responses.next_hop()
     }
 
     /// Removes a match entry, and its descriptor as [`Core::md_unlink`] does.
@@ -195,13 +179,14 @@ impl Core {
     ///
     /// [`PortalError::UnknownHandle`].
     pub fn me_unlink(&mut self, me: MeHandle, now: Time) -> Result<(), PortalError> {
-        let entry = self.mes.get(me).ok_or(PortalError::UnknownHandle)?;
-        self.user_portal(entry.spec.portal)
+        let spec = self.portals.spec(me).ok_or(PortalError::UnknownHandle)?;
+        self.portals
+            .check(spec.portal)
             .map_err(|_| PortalError::UnknownHandle)?;
-        if let Some(md) = entry.md {
+        if let Some(md) = self.portals.md_of(me) {
             self.retire(md, Ok(()), now);
         }
-        self.remove_me(me);
+        self.portals.remove(me);
         Ok(())
     }
 
@@ -212,8 +197,8 @@ impl Core {
     ///
     /// [`PortalError::InvalidPortal`].
     pub fn set_lazy(&mut self, portal: u32) -> Result<(), PortalError> {
-        self.user_portal(portal)?;
-        self.portals[portal as usize].lazy = true;
+        self.portals.check(portal)?;
+        self.portals.set_lazy(portal, true);
         Ok(())
     }
 
@@ -223,18 +208,9 @@ impl Core {
     ///
     /// [`PortalError::InvalidPortal`].
     pub fn clear_lazy(&mut self, portal: u32, _now: Time) -> Result<(), PortalError> {
-        self.user_portal(portal)?;
-        let portal = &mut self.portals[portal as usize];
-        portal.lazy = false;
-        for held in std::mem::take(&mut portal.held) {
+        self.portals.check(portal)?;
+        for held in self.portals.set_lazy(portal, false) {
             self.discard_held(held, DropReason::LazyPortal);
-        }
-        Ok(())
-    }
-
-    fn user_portal(&self, portal: u32) -> Result<(), PortalError> {
-        if portal == LNET_PORTAL || portal as usize >= self.portals.len() {
-            return Err(PortalError::InvalidPortal(portal));
         }
         Ok(())
     }

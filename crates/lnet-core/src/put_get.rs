@@ -6,11 +6,12 @@ use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{Body, Get, Handle, Header, LNET_PORTAL, MessageType, Put};
 
 use crate::Core;
-use crate::descriptor::{Md, Tracked};
+use crate::descriptor::Md;
 use crate::event::{Event, EventKind};
 use crate::io::{NiId, Payload};
 use crate::md::MdHandle;
 use crate::portal::PortalError;
+use crate::responses::Tracked;
 use crate::select::{Path, Request, Send, Unobserved};
 use crate::tx::{Outgoing, Work};
 
@@ -147,7 +148,7 @@ impl Core {
         };
         let entry = self.startable(md)?;
         if put.ack {
-            entry.awaited.wait_for(target.nid, MessageType::Ack);
+            entry.responses.wait_for(target.nid, MessageType::Ack);
         }
         self.start(&start, now);
         Ok(())
@@ -206,7 +207,7 @@ impl Core {
             offset,
         } = get;
         let entry = self.startable(md)?;
-        entry.awaited.wait_for(target.nid, MessageType::Reply);
+        entry.responses.wait_for(target.nid, MessageType::Reply);
         let body = Body::Get(Get {
             return_wmd,
             match_bits,

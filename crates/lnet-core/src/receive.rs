@@ -234,12 +234,8 @@ impl Core {
     }
 
     fn search(&self, portal: u32, wanted: &Wanted) -> Result<Match, DropReason> {
-        let portal = self
-            .portals
-            .get(portal as usize)
-            .ok_or(DropReason::BadPortal)?;
-        self.mes
-            .search(&self.mds, portal, wanted, self.aliases(wanted.initiator))
+        let aliases = self.aliases(wanted.initiator);
+        self.portals.search(&self.mds, portal, wanted, aliases)
     }
 
     /// The other names of an initiator.

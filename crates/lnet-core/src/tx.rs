@@ -21,6 +21,7 @@ use crate::forward::Passage;
 use crate::io::{NiId, Output, Payload, Place, RouterBuffer, Transmit, TxId};
 use crate::md::MdHandle;
 use crate::peer::PeerNiId;
+use crate::responses::Departing;
 use crate::select::{Path, Send};
 use crate::status::{DropReason, MessageStatus};
 use crate::timer::Timer;
@@ -237,10 +238,12 @@ impl Core {
                     return self.broken("the descriptor of a request");
                 };
                 let target = request.target.nid;
-                md.awaited.departs(target, path.dest, path.route.is_some());
-                if let Some(tracked) = md.tracked.as_mut() {
-                    tracked.next_hop = path.next_hop.nid;
-                }
+                let departing = Departing {
+                    destination: path.dest,
+                    routed: path.route.is_some(),
+                    next_hop: path.next_hop.nid,
+                };
+                md.responses.departs(target, &departing);
             }
         }
     }

@@ -1,0 +1,203 @@
+//! Response tracking: which responses a descriptor waits for, from whom, and until when (section 5.8).
+//!
+//! A descriptor may have several operations under way. Each owes one response; the deadline is that of the operation
+//! that began last.
+
+use lnet_types::{Nid, ProcessId, Time};
+use lnet_wire::MessageType;
+use smallvec::SmallVec;
+
+/// The responses that a descriptor waits for.
+#[derive(Debug, Default)]
+pub(crate) struct Responses {
+    /// By the NID that was asked.
+    asked: SmallVec<[Asked; 1]>,
+    /// Until when they are waited for, and what to say when they do not come.
+    tracked: Option<Tracked>,
+}
+
+/// An operation whose response has a deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tracked {
+    pub(crate) deadline: Time,
+    /// The operation: PUT or GET.
+    pub(crate) operation: MessageType,
+    pub(crate) target: ProcessId,
+    pub(crate) portal: u32,
+    pub(crate) match_bits: u64,
+    /// Where the last attempt was sent.
+    pub(crate) next_hop: Nid,
+}
+
+/// What one NID was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) target: Nid,
+    /// The NID of the target's peer that the last request went to.
+    pub(crate) destination: Nid,
+    /// A request went through a router.
+    pub(crate) routed: bool,
+    acks: u32,
+    replies: u32,
+}
+
+/// The path of an attempt, as far as its response depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Departing {
+    /// The NID of the target's peer that the attempt is addressed to.
+    pub(crate) destination: Nid,
+    /// The attempt goes through a router.
+    pub(crate) routed: bool,
+    pub(crate) next_hop: Nid,
+}
+
+impl Asked {
+    fn of(&mut self, response: MessageType) -> &mut u32 {
+        match response {
+            MessageType::Reply => &mut self.replies,
+            _ => &mut self.acks,
+        }
+    }
+
+    fn waits_for(&self, response: MessageType) -> bool {
+        match response {
+            MessageType::Reply => self.replies > 0,
+            _ => self.acks > 0,
+        }
+    }
+}
+
+impl Responses {
+    /// A request is about to go out; this is its response.
+    pub(crate) fn wait_for(&mut self, target: Nid, response: MessageType) {
+        if let Some(asked) = self.asked.iter_mut().find(|asked| asked.target == target) {
+            *asked.of(response) += 1;
+            return;
+        }
+        let mut asked = Asked {
+            target,
+            destination: target,
+            routed: false,
+            acks: 0,
+            replies: 0,
+        };
+        *asked.of(response) = 1;
+        self.asked.push(asked);
+    }
+
+    /// An attempt to send a request has a path.
+    pub(crate) fn departs(&mut self, target: Nid, to: &Departing) {
+        if let Some(asked) = self.asked.iter_mut().find(|asked| asked.target == target) {
+            asked.destination = to.destination;
+            asked.routed |= to.routed;
+        }
+        if let Some(tracked) = &mut self.tracked {
+            tracked.next_hop = to.next_hop;
+        }
+    }
+
+    /// One response less is waited for.
+    pub(crate) fn arrives(&mut self, target: Nid, response: MessageType) {
+        let Some(at) = self.asked.iter().position(|asked| asked.target == target) else {
+            return;
+        };
+        let left = self.asked[at].of(response);
+        *left = left.saturating_sub(1);
+        if self.asked[at].acks == 0 && self.asked[at].replies == 0 {
+            self.asked.remove(at);
+        }
+    }
+
+    /// No response is waited for.
+    pub(crate) fn are_complete(&self) -> bool {
+        self.asked.is_empty()
+    }
+
+    /// The NIDs that were asked and owe such a response.
+    pub(crate) fn asked(&self, response: MessageType) -> impl Iterator<Item = &Asked> {
+        let asked = self.asked.iter();
+        asked.filter(move |asked| asked.waits_for(response))
+    }
+
+    /// Sets the deadline of the operation that began last. Returns the operation that had one before.
+    pub(crate) fn track(&mut self, tracked: Tracked) -> Option<Tracked> {
+        self.tracked.replace(tracked)
+    }
+
+    /// No deadline any more. Returns the operation that had one.
+    pub(crate) fn untrack(&mut self) -> Option<Tracked> {
+        self.tracked.take()
+    }
+
+    /// The next hop of the tracked operation.
+    pub(crate) fn next_hop(&self) -> Option<Nid> {
+        Some(self.tracked.as_ref()?.next_hop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ACK: MessageType = MessageType::Ack;
+
+    fn nid(text: &str) -> Nid {
+        text.parse().unwrap()
+    }
+
+    fn tracked(seconds: u64) -> Tracked {
+        Tracked {
+            deadline: Time::from_nanos(seconds * 1_000_000_000),
+            operation: MessageType::Put,
+            target: ProcessId::lustre(nid("10.0.0.1@tcp")),
+            portal: 30,
+            match_bits: 7,
+            next_hop: nid("10.0.0.1@tcp"),
+        }
+    }
+
+    #[test]
+    fn responses_are_complete_when_each_nid_has_sent_as_many_as_it_was_asked_for() {
+        let (one, two) = (nid("10.0.0.1@tcp"), nid("10.0.0.2@tcp"));
+        let mut responses = Responses::default();
+        for target in [one, two, one] {
+            responses.wait_for(target, ACK);
+        }
+        responses.arrives(one, ACK);
+        responses.arrives(two, ACK);
+        let owing: Vec<Nid> = responses.asked(ACK).map(|asked| asked.target).collect();
+        assert_eq!(owing, [one]);
+        assert!(responses.asked(MessageType::Reply).next().is_none());
+        responses.arrives(one, ACK);
+        assert!(responses.are_complete());
+    }
+
+    #[test]
+    fn a_response_that_nobody_owes_changes_nothing() {
+        let mut responses = Responses::default();
+        responses.wait_for(nid("10.0.0.1@tcp"), ACK);
+        responses.arrives(nid("10.0.0.2@tcp"), ACK);
+        responses.arrives(nid("10.0.0.1@tcp"), MessageType::Reply);
+        assert!(!responses.are_complete());
+    }
+
+    #[test]
+    fn the_deadline_is_that_of_the_last_operation_and_its_hop_that_of_the_last_attempt() {
+        let mut responses = Responses::default();
+        let target = nid("10.0.0.1@tcp");
+        responses.wait_for(target, ACK);
+        assert_eq!(responses.track(tracked(1)), None);
+        assert_eq!(responses.track(tracked(2)), Some(tracked(1)));
+        let to = Departing {
+            destination: nid("10.0.1.1@tcp1"),
+            routed: true,
+            next_hop: nid("10.0.0.9@tcp"),
+        };
+        responses.departs(target, &to);
+        assert_eq!(responses.next_hop(), Some(to.next_hop));
+        let asked = responses.asked(ACK).next().unwrap();
+        assert!(asked.routed && asked.destination == to.destination);
+        assert!(responses.untrack().is_some());
+        assert_eq!(responses.next_hop(), None);
+    }
+}
