@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::event::Errno;
-use crate::health::Health;
-use crate::wire_handle::Entropy;
+use crate::health::value::Health;
+use crate::portals::wire_handle::Entropy;
 
 /// What a core is created with.
 #[derive(Clone, Debug, PartialEq)]

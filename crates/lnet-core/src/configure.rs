@@ -9,8 +9,8 @@ use crate::Core;
 use crate::config::{ConfigError, Globals, NiConfig, NiDevice, Route};
 use crate::event::Errno;
 use crate::io::NiId;
+use crate::send::tx::{End, Stage, Tx};
 use crate::status::DropReason;
-use crate::tx::{End, Stage, Tx};
 
 impl Core {
     /// Adds an interface, and its net with the first one.

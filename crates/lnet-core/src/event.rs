@@ -3,7 +3,7 @@
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::MessageType;
 
-use crate::md::MdHandle;
+use crate::portals::md::MdHandle;
 
 /// The kinds of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,7 +8,7 @@
 use lnet_types::Time;
 
 use crate::Core;
-use crate::counters::Counters;
+use crate::counts::counters::Counters;
 
 impl Counters {
     /// A promise was broken, in words that name it. Debug builds panic, so that no test and no simulation passes over

@@ -9,7 +9,7 @@ use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::Header;
 
 use crate::event::Event;
-use crate::md::MdHandle;
+use crate::portals::md::MdHandle;
 use crate::status::{DropReason, ProtocolError};
 
 /// A buffer of one of the router pools. The caller allocates its memory when it first sees the index

@@ -9,102 +9,82 @@
 //! randomness of its own, and no way to panic that anybody outside could reach.
 //!
 //! ```text
-//!        put get attach …            Event
-//!             │                        ▲
-//!  ┌──────────▼────────────────────────┴──────────────────────────────────────────┐
-//!  │ put_get   portal ─ matching ─ descriptor ─ lifecycle                         │
-//!  │    │                 ▲                        ▲                              │
-//!  │    ▼                 │                        │                              │
-//!  │ select ─▶ tx      receive ─▶ rx ─▶ respond ───┘        forward ─ pool        │
-//!  │    ▲     resend      ▲        │                        ping  checker  timer  │
-//!  │ policies  └─ fault ──┼── judge ─▶ health ─▶ recovery                         │
-//!  │ (ni peer route)      │                                                       │
-//!  └────┼─────────────────┼───────────────────────────────────────────────────────┘
-//!       ▼                 │
-//!    Transmit   sent   header   Verdict   arrived   Resume
+//!      put get attach …                                 Event
+//!           │                                            ▲
+//!  ┌────────▼────────────────────────────────────────────┴────────┐
+//!  │ portals: calls, matching, descriptors, responses             │
+//!  │    │                      ▲                                  │
+//!  │    ▼                      │                                  │
+//!  │ select ──▶ send        receive ──▶ router ─┐    ping         │
+//!  │ (ni peer   (credits)      ▲  ▲             │    timer        │
+//!  │  policies     ▲           │  └─ fault      │    counts       │
+//!  │  gateways)    └───────────┼────────────────┘                 │
+//!  │    ▲                      │                                  │
+//!  │    └─ health ◀─ outcomes ─┤                                  │
+//!  └───────────────┼───────────┼──────────────────────────────────┘
+//!                  ▼           │
+//!      Transmit   sent       header   Verdict   arrived   Resume
 //! ```
+//!
+//! Each folder is a room; its `mod.rs` says what stands in it.
 
-mod awaited;
 #[cfg(feature = "broken")]
 mod broken;
-mod buffers;
-mod census;
-mod checker;
 mod config;
 mod configure;
-mod counters;
-mod credits;
-mod descriptor;
-mod distance;
+mod counts;
 mod event;
 mod fault;
-mod forward;
+mod gateways;
 mod health;
-mod histogram;
-mod hops;
 mod invariant;
 mod io;
-mod judge;
-mod latency;
-mod lazy;
-mod lifecycle;
-mod matching;
-mod md;
 mod ni;
 mod peer;
 mod ping;
 mod policies;
-mod pool;
-mod portal;
 mod portals;
-mod put_get;
 mod receive;
-mod recovery;
-mod resend;
-mod respond;
-mod responses;
-mod route;
-mod routing;
-mod rx;
+mod router;
 mod select;
+mod send;
 mod state;
 mod status;
 mod table;
 #[cfg(test)]
 mod tests;
 mod timer;
-mod tx;
 mod view;
-mod wire_handle;
 
 use std::collections::VecDeque;
 
 use lnet_types::{Nid, Time};
 
-pub use census::Census;
 pub use config::{
     ConfigError, CoreConfig, Globals, NiConfig, NiDevice, Route, RouterBuffers, Tunables, UsedPaths,
 };
-pub use counters::{Counters, MessageStats, TypeCounts};
-pub use distance::Distance;
+pub use counts::census::Census;
+pub use counts::counters::{Counters, MessageStats, TypeCounts};
+pub use counts::histogram::{LATENCY_BOUNDS, LatencyHistogram, LatencyHistograms};
+pub use counts::latency::{Latency, LatencyStats};
 pub use event::{Errno, Event, EventKind};
 pub use fault::{
     DelayRule, DropRule, FaultError, FaultFilter, FaultStats, FaultTypes, NidFilter, Pace,
 };
-pub use health::{Health, HealthView, NiHealthStats, PeerHealthStats};
-pub use histogram::{LATENCY_BOUNDS, LatencyHistogram, LatencyHistograms};
+pub use gateways::distance::Distance;
+pub use gateways::route::RouteStats;
+pub use health::value::{Health, HealthView, NiHealthStats, PeerHealthStats};
 pub use io::{
     CoreBuffer, Landing, NiId, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Transmit,
     TxId, Verdict,
 };
-pub use latency::{Latency, LatencyStats};
-pub use md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
 pub use peer::MAX_PEER_NIS;
-pub use portal::PortalError;
-pub use portals::MAX_HELD_PER_PORTAL;
-pub use put_get::{GetRequest, PutRequest, SendHints};
-pub use route::RouteStats;
-pub use routing::RoutingState;
+pub use portals::calls::PortalError;
+pub use portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
+pub use portals::put_get::{GetRequest, PutRequest, SendHints};
+pub use portals::table::MAX_HELD_PER_PORTAL;
+pub use portals::wire_handle::Entropy;
+pub use router::routing::RoutingState;
 pub use select::{
     Case, Choice, Classification, Criterion, Exclusion, Kind, Level, Locality, Observer,
     SelectError, SendQuery, Subject, Unobserved,
@@ -115,7 +95,6 @@ pub use state::{
 };
 pub use status::{DropReason, MessageStatus, ProtocolError};
 pub use view::{NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView};
-pub use wire_handle::Entropy;
 
 use crate::timer::Timer;
 
@@ -215,23 +194,23 @@ use crate::timer::Timer;
 #[derive(Debug)]
 pub struct Core {
     config: CoreConfig,
-    wire_handles: wire_handle::WireHandles,
+    wire_handles: portals::wire_handle::WireHandles,
     nis: ni::Nis,
     peers: peer::Peers,
-    routes: route::Routes,
-    portals: portals::Portals,
-    mds: descriptor::Mds,
-    rx: table::Table<RxId, rx::Rx>,
-    tx: table::Table<TxId, tx::Tx>,
+    routes: gateways::route::Routes,
+    portals: portals::table::Portals,
+    mds: portals::descriptor::Mds,
+    rx: table::Table<RxId, receive::rx::Rx>,
+    tx: table::Table<TxId, send::tx::Tx>,
     /// Messages that wait for their next attempt, oldest first.
     resends: VecDeque<TxId>,
     policies: policies::Policies,
     faults: fault::Faults,
-    routing_change: Option<routing::Change>,
-    pools: pool::Pools,
-    hops: hops::Hops,
-    buffers: buffers::Buffers,
-    ping_target: ping::PingTarget,
+    routing_change: Option<router::routing::Change>,
+    pools: router::pool::Pools,
+    hops: router::hops::Hops,
+    buffers: ping::buffers::Buffers,
+    ping_target: ping::target::PingTarget,
     timers: timer::Timers,
     counters: Counters,
     outputs: VecDeque<Output>,
@@ -247,22 +226,22 @@ impl Core {
     #[must_use]
     pub fn new(config: CoreConfig, now: Time) -> Self {
         let mut core = Self {
-            wire_handles: wire_handle::WireHandles::new(&config.entropy),
+            wire_handles: portals::wire_handle::WireHandles::new(&config.entropy),
             nis: ni::Nis::new(),
             peers: peer::Peers::new(config.entropy.hash_key(), MAX_PEER_NIS),
-            routes: route::Routes::default(),
-            portals: portals::Portals::new(),
-            mds: descriptor::Mds::default(),
+            routes: gateways::route::Routes::default(),
+            portals: portals::table::Portals::new(),
+            mds: portals::descriptor::Mds::default(),
             rx: table::Table::default(),
             tx: table::Table::default(),
             resends: VecDeque::new(),
             policies: policies::Policies::new(config.globals.profile),
             faults: fault::Faults::new(config.seed),
             routing_change: None,
-            pools: pool::Pools::new(config.buffers),
-            hops: hops::Hops::default(),
-            buffers: buffers::Buffers::default(),
-            ping_target: ping::PingTarget::default(),
+            pools: router::pool::Pools::new(config.buffers),
+            hops: router::hops::Hops::default(),
+            buffers: ping::buffers::Buffers::default(),
+            ping_target: ping::target::PingTarget::default(),
             timers: timer::Timers::default(),
             counters: Counters::default(),
             outputs: VecDeque::new(),

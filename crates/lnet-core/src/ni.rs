@@ -9,13 +9,13 @@ use lnet_policy::Effective;
 use lnet_types::{Net, Nid, Time};
 
 use crate::config::{NiConfig, NiDevice, Tunables};
-use crate::counters::MessageStats;
-use crate::credits::Credits;
-use crate::health::{Health, NiHealthStats};
-use crate::histogram::LatencyHistograms;
+use crate::counts::counters::MessageStats;
+use crate::counts::histogram::LatencyHistograms;
+use crate::counts::latency::LatencyStats;
+use crate::health::recovery::Recovery;
+use crate::health::value::{Health, NiHealthStats};
 use crate::io::{NiId, TxId};
-use crate::latency::LatencyStats;
-use crate::recovery::Recovery;
+use crate::send::credits::Credits;
 
 /// A local interface.
 #[derive(Debug)]

@@ -24,11 +24,11 @@ use thiserror::Error;
 
 use crate::Core;
 use crate::config::{ConfigError, CoreConfig, NiConfig, NiDevice, Route, Tunables};
-use crate::health::{Health, NiHealthStats, PeerHealthStats};
+use crate::health::recovery::{Patient, Recovery};
+use crate::health::value::{Health, NiHealthStats, PeerHealthStats};
 use crate::io::NiId;
 use crate::peer::PeerNi;
-use crate::recovery::{Patient, Recovery};
-use crate::wire_handle::Entropy;
+use crate::portals::wire_handle::Entropy;
 
 /// Everything that the choice of a path depends on.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use lnet_types::{Net, Nid, Time};
 
 use crate::fault::Held;
+use crate::health::recovery::Patient;
 use crate::io::TxId;
-use crate::md::MdHandle;
-use crate::recovery::Patient;
+use crate::portals::md::MdHandle;
 
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,17 +10,17 @@ use lnet_wire::NiStatus;
 
 use crate::Core;
 use crate::config::{Globals, Route, Tunables};
-use crate::counters::{Counters, MessageStats};
-use crate::descriptor::Owner;
-use crate::health::{Health, HealthView, NiHealthStats, PeerHealthStats};
-use crate::histogram::LatencyHistograms;
+use crate::counts::counters::{Counters, MessageStats};
+use crate::counts::histogram::LatencyHistograms;
+use crate::counts::latency::LatencyStats;
+use crate::gateways::route::RouteStats;
+use crate::health::recovery::Recovery;
+use crate::health::value::{Health, HealthView, NiHealthStats, PeerHealthStats};
 use crate::io::{NiId, RouterPool};
-use crate::latency::LatencyStats;
 use crate::ni::Ni;
 use crate::peer::{Peer, PeerNi};
-use crate::recovery::Recovery;
-use crate::route::RouteStats;
-use crate::tx::{Tx, Work};
+use crate::portals::descriptor::Owner;
+use crate::send::tx::{Tx, Work};
 
 /// A local interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use lnet_types::Time;
 use super::{Active, Beat, DelayRule, DropRule, FaultError, FaultStats, Held, NidFilter, Sighting};
 use crate::Core;
 use crate::io::{NiId, Output, RxId, TxId, Verdict};
-use crate::rx::{Origin, Stage};
+use crate::receive::rx::{Origin, Stage};
 use crate::status::{DropReason, MessageStatus};
 use crate::timer::Timer;
 

@@ -22,13 +22,13 @@ use smallvec::SmallVec;
 pub use peers::MAX_PEER_NIS;
 pub(crate) use peers::Peers;
 
-use crate::counters::MessageStats;
-use crate::credits::Credits;
-use crate::health::{Health, PeerHealthStats};
+use crate::counts::counters::MessageStats;
+use crate::counts::latency::LatencyStats;
+use crate::health::recovery::Recovery;
+use crate::health::value::{Health, PeerHealthStats};
 use crate::io::{NiId, RxId, TxId};
-use crate::latency::LatencyStats;
 use crate::policies::SourceListId;
-use crate::recovery::Recovery;
+use crate::send::credits::Credits;
 use crate::table::Key;
 
 /// Names a peer NI; goes stale when it is forgotten.

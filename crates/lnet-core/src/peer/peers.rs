@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMapSeed, FxSeededState};
 use smallvec::SmallVec;
 
 use super::{Peer, PeerId, PeerNi, PeerNiId};
-use crate::health::Health;
+use crate::health::value::Health;
 use crate::io::NiId;
 use crate::table::Table;
 

@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use super::observe::{Criterion, Level, Observer, Subject};
-use crate::health::Health;
+use crate::health::value::Health;
 
 /// Something to choose, and what it is judged by.
 #[derive(Clone, Copy, Debug)]

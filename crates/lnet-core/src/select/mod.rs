@@ -37,11 +37,11 @@ pub use self::observe::{
 use crate::Core;
 use crate::config::Globals;
 use crate::event::Errno;
+use crate::gateways::route::Routes;
 use crate::io::NiId;
 use crate::ni::{Ni, Nis};
 use crate::peer::{Peer, PeerNi, PeerNiId, Peers};
 use crate::policies::Policies;
-use crate::route::Routes;
 
 /// What is to be sent, as selection sees it. A resend gives the same description again.
 #[derive(Clone, Copy, Debug)]

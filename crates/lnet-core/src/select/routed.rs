@@ -6,9 +6,9 @@ use lnet_types::{Net, Nid, ProcessId};
 use super::contest::{Contender, Contest, Ties, by_credits, by_health};
 use super::observe::{Criterion, Exclusion, Level, Observer, Subject};
 use super::{Path, Quest, SelectError, View};
+use crate::gateways::route::RouteState;
 use crate::ni::Ni;
 use crate::peer::{Peer, PeerNet, PeerNiId};
-use crate::route::RouteState;
 
 /// Step 2: among the nets of a peer that routes lead to.
 const REMOTE_NET: Contest<3> = Contest {

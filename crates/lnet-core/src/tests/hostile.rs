@@ -321,7 +321,7 @@ fn any_body() -> impl Strategy<Value = Body> {
         Just(Handle::NONE),
         (0..20_u64).prop_map(|md| {
             // The handles of the victim.
-            crate::wire_handle::WireHandles::new(&Entropy::from_seed(1)).of(MdHandle(md))
+            crate::portals::wire_handle::WireHandles::new(&Entropy::from_seed(1)).of(MdHandle(md))
         }),
     ];
     let number = prop_oneof![0..70_u32, any::<u32>()];
@@ -494,7 +494,7 @@ fn a_peer_that_asks_and_never_takes_the_answers_is_held_to_a_bounded_number() {
     );
     let peer_credits = 8;
     let now = net.now;
-    for _ in 0..crate::receive::ANSWERS_QUEUED_MAX + peer_credits {
+    for _ in 0..crate::receive::header::ANSWERS_QUEUED_MAX + peer_credits {
         let Verdict::Receive { rx, .. } = offer(&mut net, &ping) else {
             panic!("a ping was refused before the limit")
         };

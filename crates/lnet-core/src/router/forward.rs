@@ -23,10 +23,10 @@ use crate::Core;
 use crate::event::Errno;
 use crate::io::{Landing, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Verdict};
 use crate::peer::PeerNiId;
-use crate::rx::{Origin, Stage};
+use crate::receive::rx::{Origin, Stage};
 use crate::select::{Send, Unobserved};
+use crate::send::tx::{End, Outgoing, Tx, Work};
 use crate::status::{DropReason, MessageStatus};
-use crate::tx::{End, Outgoing, Tx, Work};
 
 /// On whose account a routed message holds a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -207,7 +207,11 @@ impl Core {
     fn return_share(&mut self, passage: Passage) {
         let Passage { pool, hop, .. } = passage;
         let limit = self.hop_limit(pool);
-        let Some(id) = hop.and_then(|hop| self.hops.release(hop, pool, limit)) else {
+        let Some(hop) = hop else { return };
+        if !self.hops.give_back(hop, pool) {
+            self.broken("a share of a next hop that comes back was taken");
+        }
+        let Some(id) = self.hops.take_next(hop, pool, limit) else {
             return;
         };
         let stage = self.rx.get(id).map(|rx| &rx.stage);

@@ -5,8 +5,8 @@
 //! once never has more than a few buffers of memory.
 
 use crate::config::RouterBuffers;
-use crate::credits::Credits;
 use crate::io::{RouterBuffer, RouterPool, RxId};
+use crate::send::credits::Credits;
 
 /// The three pools.
 #[derive(Debug)]

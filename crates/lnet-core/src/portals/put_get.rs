@@ -6,14 +6,14 @@ use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{Body, Get, Handle, Header, LNET_PORTAL, MessageType, Put};
 
 use crate::Core;
-use crate::descriptor::Md;
 use crate::event::{Event, EventKind};
 use crate::io::{NiId, Payload};
-use crate::md::MdHandle;
-use crate::portal::PortalError;
-use crate::responses::Tracked;
+use crate::portals::calls::PortalError;
+use crate::portals::descriptor::Md;
+use crate::portals::md::MdHandle;
+use crate::portals::responses::Tracked;
 use crate::select::{Path, Request, Send, Unobserved};
-use crate::tx::{Outgoing, Work};
+use crate::send::tx::{Outgoing, Work};
 
 /// A PUT: the whole descriptor goes to the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

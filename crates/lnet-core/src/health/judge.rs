@@ -18,10 +18,10 @@ use lnet_types::{Nid, Time};
 
 use crate::Core;
 use crate::config::ConfigError;
-use crate::health::Health;
+use crate::health::recovery::Patient;
+use crate::health::value::Health;
 use crate::io::{NiId, TxId};
 use crate::peer::{Peer, PeerNi, PeerNiId};
-use crate::recovery::Patient;
 use crate::status::MessageStatus;
 
 impl Core {

@@ -12,12 +12,12 @@ use lnet_types::Time;
 use lnet_wire::MessageType;
 
 use crate::Core;
+use crate::counts::histogram::{LatencyHistogram, LatencyHistograms};
 use crate::event::{Event, EventKind};
-use crate::histogram::{LatencyHistogram, LatencyHistograms};
 use crate::io::NiId;
 use crate::peer::PeerNiId;
 use crate::select::Send;
-use crate::tx::Tx;
+use crate::send::tx::Tx;
 
 /// Times of one kind, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

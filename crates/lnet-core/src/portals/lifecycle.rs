@@ -4,14 +4,14 @@ use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::MessageType;
 
 use crate::Core;
-use crate::descriptor::{Md, Owner};
 use crate::event::{Errno, Event, EventKind};
 use crate::io::Output;
-use crate::md::{MdHandle, MdOptions};
-use crate::responses::Tracked;
+use crate::portals::descriptor::{Md, Owner};
+use crate::portals::md::{MdHandle, MdOptions};
+use crate::portals::responses::Tracked;
+use crate::send::tx::End;
 use crate::status::DropReason;
 use crate::timer::Timer;
-use crate::tx::End;
 
 impl Core {
     /// Ends one operation of a descriptor with its event, and the descriptor with it when this was the

@@ -15,13 +15,13 @@ use lnet_wire::Header;
 use smallvec::SmallVec;
 
 use crate::Core;
-use crate::descriptor::Owner;
 use crate::event::{Errno, Event, EventKind};
-use crate::forward::Passage;
 use crate::io::{NiId, Output, Payload, Place, RouterBuffer, Transmit, TxId};
-use crate::md::MdHandle;
 use crate::peer::PeerNiId;
-use crate::responses::Departing;
+use crate::portals::descriptor::Owner;
+use crate::portals::md::MdHandle;
+use crate::portals::responses::Departing;
+use crate::router::forward::Passage;
 use crate::select::{Path, Send};
 use crate::status::{DropReason, MessageStatus};
 use crate::timer::Timer;

@@ -7,8 +7,8 @@
 use lnet_types::Nid;
 use rustc_hash::FxHashMap;
 
-use crate::credits::Credits;
 use crate::io::{RouterPool, RxId};
+use crate::send::credits::Credits;
 
 /// All next hops that hold buffers.
 #[derive(Debug, Default)]
@@ -23,11 +23,16 @@ impl Hops {
         share.take_or_wait(message, limit)
     }
 
-    /// A buffer comes back. Returns the message that goes on with it and counts in its place.
-    pub(crate) fn release(&mut self, hop: Nid, pool: RouterPool, limit: u32) -> Option<RxId> {
+    /// A buffer comes back. False when it was not counted.
+    #[must_use]
+    pub(crate) fn give_back(&mut self, hop: Nid, pool: RouterPool) -> bool {
+        let share = self.by_hop.get_mut(&(hop, pool));
+        share.is_some_and(Credits::give_back)
+    }
+
+    /// Counts a buffer for the message that has waited longest, if the share allows one more.
+    pub(crate) fn take_next(&mut self, hop: Nid, pool: RouterPool, limit: u32) -> Option<RxId> {
         let share = self.by_hop.get_mut(&(hop, pool))?;
-        let was_held = share.give_back();
-        debug_assert!(was_held, "a share that comes back was held");
         let next = share.take_next(limit);
         if share.are_idle() {
             self.by_hop.remove(&(hop, pool));
@@ -54,16 +59,21 @@ mod tests {
 
     const POOL: RouterPool = RouterPool::Small;
 
+    fn release(hops: &mut Hops, limit: u32) -> Option<RxId> {
+        assert!(hops.give_back(Nid::LOOPBACK, POOL));
+        hops.take_next(Nid::LOOPBACK, POOL, limit)
+    }
+
     #[test]
     fn what_is_above_the_share_goes_on_in_the_order_of_its_arrival() {
         let mut hops = Hops::default();
         let hop = Nid::LOOPBACK;
         let took: Vec<bool> = (0..4).map(|id| hops.take(hop, POOL, 2, RxId(id))).collect();
         assert_eq!(took, [true, true, false, false]);
-        assert_eq!(hops.release(hop, POOL, 2), Some(RxId(2)));
+        assert_eq!(release(&mut hops, 2), Some(RxId(2)));
         hops.leave(hop, POOL, RxId(3));
         for _ in 0..2 {
-            assert_eq!(hops.release(hop, POOL, 2), None);
+            assert_eq!(release(&mut hops, 2), None);
         }
         assert!(hops.is_empty());
     }
@@ -82,7 +92,7 @@ mod tests {
         for id in 0..3 {
             hops.take(hop, POOL, 2, RxId(id));
         }
-        assert_eq!(hops.release(hop, POOL, 1), None);
-        assert_eq!(hops.release(hop, POOL, 1), Some(RxId(2)));
+        assert_eq!(release(&mut hops, 1), None);
+        assert_eq!(release(&mut hops, 1), Some(RxId(2)));
     }
 }

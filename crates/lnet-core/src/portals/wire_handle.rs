@@ -15,7 +15,7 @@ use std::fmt;
 
 use lnet_wire::Handle;
 
-use crate::md::MdHandle;
+use crate::portals::md::MdHandle;
 
 const ROUNDS: usize = 27;
 

@@ -5,9 +5,9 @@ use lnet_wire::LNET_MTU;
 use thiserror::Error;
 
 use crate::Core;
-use crate::descriptor::{Md, Owner};
 use crate::event::Errno;
-use crate::md::{MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
+use crate::portals::descriptor::{Md, Owner};
+use crate::portals::md::{MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
 use crate::status::DropReason;
 
 /// Why a call of the portals interface is refused.

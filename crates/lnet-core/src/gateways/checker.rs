@@ -29,13 +29,13 @@ use lnet_wire::{LNET_PORTAL, NiStatus, PING_BUFFER_MIN, PING_MATCH_BITS, PingFea
 
 use crate::Core;
 use crate::config::Globals;
-use crate::descriptor::Owner;
 use crate::event::{Event, EventKind};
+use crate::gateways::route::RouteState;
 use crate::io::{CoreBuffer, Output};
-use crate::md::{MdHandle, MdOptions, MdSpec};
 use crate::ni::Ni;
-use crate::put_get::GetRequest;
-use crate::route::RouteState;
+use crate::portals::descriptor::Owner;
+use crate::portals::md::{MdHandle, MdOptions, MdSpec};
+use crate::portals::put_get::GetRequest;
 use crate::timer::Timer;
 
 /// More entries than this are taken for nonsense; the largest limit of any kernel (section 6.6).

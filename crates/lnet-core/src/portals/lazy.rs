@@ -5,8 +5,8 @@ use lnet_wire::{Body, Header, MessageType};
 
 use crate::Core;
 use crate::io::{Output, RxId, Verdict};
-use crate::md::MeHandle;
-use crate::rx::{Origin, Stage};
+use crate::portals::md::MeHandle;
+use crate::receive::rx::{Origin, Stage};
 use crate::status::DropReason;
 
 impl Core {

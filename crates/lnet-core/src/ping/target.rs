@@ -9,11 +9,11 @@ use lnet_wire::{
 };
 
 use crate::Core;
-use crate::descriptor::Owner;
 use crate::io::NiId;
-use crate::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec};
 use crate::ni::Ni;
-use crate::routing::RoutingState;
+use crate::portals::descriptor::Owner;
+use crate::portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec};
+use crate::router::routing::RoutingState;
 use crate::timer::Timer;
 
 /// The answer to pings.

@@ -19,12 +19,12 @@ use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{LNET_PORTAL, PING_BUFFER_MIN, PING_MATCH_BITS};
 
 use crate::Core;
-use crate::descriptor::Owner;
 use crate::event::{Event, EventKind};
 use crate::io::NiId;
-use crate::md::{MdHandle, MdOptions, MdSpec};
 use crate::peer::PeerNiId;
-use crate::put_get::GetRequest;
+use crate::portals::descriptor::Owner;
+use crate::portals::md::{MdHandle, MdOptions, MdSpec};
+use crate::portals::put_get::GetRequest;
 use crate::timer::Timer;
 
 /// What is being recovered.

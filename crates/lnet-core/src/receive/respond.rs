@@ -10,11 +10,11 @@ use lnet_wire::{Ack, Body, Handle, Header, Reply};
 use crate::Core;
 use crate::event::{Errno, Event};
 use crate::io::{Payload, Place};
-use crate::md::MdOptions;
-use crate::rx::Origin;
+use crate::portals::md::MdOptions;
+use crate::receive::rx::Origin;
 use crate::select::{Send, Unobserved};
+use crate::send::tx::{Outgoing, Work};
 use crate::status::MessageStatus;
-use crate::tx::{Outgoing, Work};
 
 impl Core {
     /// The payload of a PUT or REPLY is in its place, or an ACK is here.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use lnet_types::{Net, Nid, Time};
 
 use crate::config::{ConfigError, Route};
-use crate::md::MdHandle;
+use crate::portals::md::MdHandle;
 
 /// What went along a route. Answers to requests go back the way the request came, not along a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,11 +11,11 @@ use lnet_types::Nid;
 use lnet_wire::{LNET_PORTAL, PORTALS};
 use rustc_hash::FxHashMap;
 
-use crate::descriptor::Mds;
 use crate::io::RxId;
-use crate::matching::{Kind, Match, Me, Portal, Wanted};
-use crate::md::{MdHandle, MeHandle, MeSpec};
-use crate::portal::PortalError;
+use crate::portals::calls::PortalError;
+use crate::portals::descriptor::Mds;
+use crate::portals::matching::{Kind, Match, Me, Portal, Wanted};
+use crate::portals::md::{MdHandle, MeHandle, MeSpec};
 use crate::status::DropReason;
 
 /// The most PUTs that one lazy portal holds. Each holds a connection, too.
@@ -200,7 +200,7 @@ mod tests {
     use lnet_types::ProcessId;
 
     use super::*;
-    use crate::md::InsertPosition;
+    use crate::portals::md::InsertPosition;
 
     fn spec(portal: u32, unlink_with_md: bool) -> MeSpec {
         MeSpec {

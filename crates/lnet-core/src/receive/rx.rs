@@ -15,12 +15,12 @@ use lnet_types::{ProcessId, Time};
 use lnet_wire::Header;
 
 use crate::Core;
-use crate::counters::Arrival;
+use crate::counts::counters::Arrival;
 use crate::event::Event;
-use crate::forward::Passage;
 use crate::io::{Landing, NiId, Output, Payload, RouterBuffer, RxId, Verdict};
-use crate::md::MdHandle;
 use crate::peer::PeerNiId;
+use crate::portals::md::MdHandle;
+use crate::router::forward::Passage;
 use crate::status::{DropReason, MessageStatus};
 
 /// A message being received.

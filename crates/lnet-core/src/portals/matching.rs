@@ -13,8 +13,8 @@ use lnet_wire::MessageType;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::descriptor::{Md, Mds};
-use crate::md::{InsertPosition, MdHandle, MdOptions, MeHandle, MeSpec};
+use crate::portals::descriptor::{Md, Mds};
+use crate::portals::md::{InsertPosition, MdHandle, MdOptions, MeHandle, MeSpec};
 use crate::status::DropReason;
 
 /// A match entry.

@@ -4,13 +4,13 @@ use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{Body, Handle, Header, LNET_MTU, LNET_PORTAL, MessageType};
 
 use crate::Core;
-use crate::counters::Arrival;
+use crate::counts::counters::Arrival;
 use crate::event::{Event, EventKind};
+use crate::health::recovery::Patient;
 use crate::io::{Landing, NiId, Payload, Place, Verdict};
-use crate::matching::{Match, Wanted};
-use crate::md::MdHandle;
-use crate::recovery::Patient;
-use crate::rx::{Origin, Rx, Stage};
+use crate::portals::matching::{Match, Wanted};
+use crate::portals::md::MdHandle;
+use crate::receive::rx::{Origin, Rx, Stage};
 use crate::status::{DropReason, ProtocolError};
 
 /// The most messages that may wait for credits of one peer NI before its requests are dropped: one that

@@ -20,11 +20,11 @@ use lnet_types::Nid;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::counts::latency::Departure;
+use crate::health::recovery::Patient;
 use crate::io::{CoreBuffer, TxId};
-use crate::latency::Departure;
-use crate::md::{MdHandle, MdOptions, MdSpec, MeHandle};
-use crate::recovery::Patient;
-use crate::responses::Responses;
+use crate::portals::md::{MdHandle, MdOptions, MdSpec, MeHandle};
+use crate::portals::responses::Responses;
 
 /// For whom a descriptor works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

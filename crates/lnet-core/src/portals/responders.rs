@@ -16,9 +16,9 @@ use lnet_wire::{Body, Handle, MessageType};
 use crate::Core;
 use crate::event::Event;
 use crate::io::{Landing, NiId};
-use crate::md::MdOptions;
-use crate::responses::{Asked, Responses};
-use crate::rx::Origin;
+use crate::portals::md::MdOptions;
+use crate::portals::responses::{Asked, Responses};
+use crate::receive::rx::Origin;
 use crate::status::DropReason;
 
 impl Core {

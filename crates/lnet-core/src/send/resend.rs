@@ -16,9 +16,9 @@ use lnet_types::Time;
 use crate::Core;
 use crate::io::{NiId, TxId};
 use crate::select::{Retry, SelectError, Unobserved};
+use crate::send::tx::{End, Stage, Tx};
 use crate::status::{DropReason, MessageStatus};
 use crate::timer::Timer;
-use crate::tx::{End, Stage, Tx};
 
 impl Core {
     /// How long a message may be on its way. In the `design` profile that is the transaction timeout,

@@ -1,0 +1,5 @@
+//! Messages being sent: credits, queues, attempts, resends.
+
+pub(crate) mod credits;
+pub(crate) mod resend;
+pub(crate) mod tx;
