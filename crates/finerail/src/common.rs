@@ -13,10 +13,8 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 use lnet_config::Config;
-use lnet_node::{
-    AcceptMode, ControlEndpoint, ControlOptions, MetricsEndpoint, MetricsOptions, Node,
-    NodeOptions, SourcePorts,
-};
+use lnet_node::{AcceptMode, Globals, Node, NodeOptions, SourcePorts};
+use lnet_noded::{ControlEndpoint, ControlOptions, ManagedNode, MetricsEndpoint, MetricsOptions};
 use lnet_store::Printable;
 use nix::unistd::Group;
 use tracing_subscriber::EnvFilter;
@@ -177,7 +175,10 @@ impl TransportArgs {
                 Accept::None => AcceptMode::None,
             }),
             congestion: self.congestion.clone(),
-            router_check_interval: Some(Duration::from_secs(self.router_check_interval.into())),
+            globals: Globals {
+                alive_router_check_interval: Duration::from_secs(self.router_check_interval.into()),
+                ..Globals::default()
+            },
             ..NodeOptions::default()
         }
     }
@@ -227,7 +228,7 @@ pub(crate) struct ControlArgs {
 impl ControlArgs {
     /// Opens the node's control endpoint. At a path that was asked for it must succeed; the default one
     /// may belong to another node, or to root.
-    pub(crate) fn open(&self, node: &Node) -> anyhow::Result<Option<ControlEndpoint>> {
+    pub(crate) fn open(&self, node: &ManagedNode) -> anyhow::Result<Option<ControlEndpoint>> {
         if self.no_control {
             return Ok(None);
         }
@@ -235,7 +236,7 @@ impl ControlArgs {
             path: self.control.clone().unwrap_or_else(default_control_path),
             group: self.control_group.as_deref().map(group).transpose()?,
         };
-        match node.open_control(&options) {
+        match ControlEndpoint::open(node, &options) {
             Ok(endpoint) => Ok(Some(endpoint)),
             Err(error) if self.control.is_none() && self.control_group.is_none() => {
                 tracing::info!(%error, "the node cannot be controlled; see --control");
@@ -275,7 +276,7 @@ impl MetricsArgs {
         let Some(address) = self.metrics else {
             return Ok(None);
         };
-        let endpoint = node.open_metrics(&MetricsOptions::at(address))?;
+        let endpoint = MetricsEndpoint::open(node, &MetricsOptions::at(address))?;
         tracing::info!(address = %endpoint.address(), "metrics are served");
         Ok(Some(endpoint))
     }
@@ -326,7 +327,7 @@ impl ConfigArgs {
 
 /// Reads a node's configuration again and makes the differences. One that cannot be made or read
 /// leaves the node as it is, with a warning.
-pub(crate) fn reload(node: &Node, config: &ConfigArgs) {
+pub(crate) fn reload(node: &ManagedNode, config: &ConfigArgs) {
     let done = config
         .read()
         .and_then(|wanted| Ok(node.reconfigure(&wanted)?));

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use lnet_node::Node;
 
 use crate::common::{
     ConfigArgs, ControlArgs, IoArgs, MetricsArgs, StatsArgs, TransportArgs, reload,
@@ -47,18 +46,19 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     let config = args.config.read()?;
     raise_descriptor_limit();
     let signals = StopSignals::register()?;
-    let node = Node::start(&config, args.io.on(args.transport.options()))
+    let managed = lnet_noded::start(&config, args.io.on(args.transport.options()))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
-    let control = args.control.open(&node)?;
-    let metrics = args.metrics.open(&node)?;
+    let node = managed.node();
+    let control = args.control.open(&managed)?;
+    let metrics = args.metrics.open(node)?;
     let nids: Vec<String> = node.nids().iter().map(ToString::to_string).collect();
     let ready = format!("ready: {} on port {}", nids.join(", "), args.transport.port);
-    signals.wait_until_stopped(&ready, || reload(&node, &args.config));
+    signals.wait_until_stopped(&ready, || reload(&managed, &args.config));
     drop((control, metrics));
     let report = node.shutdown(GRACE);
     if !report.clean {
         tracing::warn!("stopped with messages still under way");
     }
-    args.stats.write(&node)?;
+    args.stats.write(node)?;
     Ok(ExitCode::SUCCESS)
 }

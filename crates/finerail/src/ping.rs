@@ -161,7 +161,7 @@ fn start_node(args: &PingArgs, target: Nid) -> anyhow::Result<Node> {
             accept: Some(AcceptMode::None),
             ..args.transport.options()
         };
-        return Ok(Node::start(&read_config(path)?, options)?);
+        return Ok(lnet_noded::start(&read_config(path)?, options)?.into_node());
     }
     let config = endpoint_config(target, args.source, args.transport.port)?;
     let base = if args.privileged {
@@ -175,7 +175,9 @@ fn start_node(args: &PingArgs, target: Nid) -> anyhow::Result<Node> {
         one_shot: true,
         ..base
     };
-    Node::start(&config, options).context("cannot make an endpoint to ping from")
+    let node = lnet_noded::start(&config, options);
+    let node = node.context("cannot make an endpoint to ping from")?;
+    Ok(node.into_node())
 }
 
 /// One interface on the target's network, with the local address that the system would use.

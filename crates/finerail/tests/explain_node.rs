@@ -9,7 +9,8 @@ use std::path::Path;
 use lnet_control::Request;
 use lnet_core::PutRequest;
 use lnet_dlc::Dlc;
-use lnet_node::{ControlOptions, EventQueue, Md, Node, NodeOptions};
+use lnet_node::{EventQueue, Md, Node, NodeOptions};
+use lnet_noded::{ControlEndpoint, ControlOptions, ManagedNode};
 use lnet_types::{Nid, ProcessId};
 use serde_json::Value;
 
@@ -29,7 +30,7 @@ fn nid(text: &str) -> Nid {
     text.parse().unwrap()
 }
 
-fn node(nids: [&str; 3], peer: [&str; 3], port: u16) -> Node {
+fn node(nids: [&str; 3], peer: [&str; 3], port: u16) -> ManagedNode {
     let [a, b, c] = nids;
     let [d, e, f] = peer;
     let yaml = format!(
@@ -52,7 +53,7 @@ udsp:
         port,
         ..NodeOptions::default()
     };
-    Node::start(&lnet_config::parse(&yaml).unwrap(), options).unwrap()
+    lnet_noded::start(&lnet_config::parse(&yaml).unwrap(), options).unwrap()
 }
 
 fn foretold(socket: &Path) -> Vec<Rail> {
@@ -103,12 +104,12 @@ fn send(node: &Node, queue: &EventQueue, dlc: &mut Dlc) -> Rail {
 #[test]
 fn the_next_hundred_messages_of_a_running_node_take_the_rails_that_were_foretold() {
     let port = testkit::port();
-    let (ours, theirs) = (node(HERE, THERE, port), node(THERE, HERE, port));
+    let (managed, theirs) = (node(HERE, THERE, port), node(THERE, HERE, port));
+    let ours = managed.node();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("control.sock");
-    let control = ours
-        .open_control(&ControlOptions { path, group: None })
-        .unwrap();
+    let options = ControlOptions { path, group: None };
+    let control = ControlEndpoint::open(&managed, &options).unwrap();
     let mut dlc = Dlc::connect(control.path()).unwrap();
     let queue = ours.event_queue();
     // Stamps that no fresh node has: one rail used more than the others, and answers on all.
@@ -117,10 +118,10 @@ fn the_next_hundred_messages_of_a_running_node_take_the_rails_that_were_foretold
             .unwrap();
     }
     for _ in 0..7 {
-        send(&ours, &queue, &mut dlc);
+        send(ours, &queue, &mut dlc);
     }
     let foretold = foretold(control.path());
-    let taken: Vec<Rail> = (0..SENDS).map(|_| send(&ours, &queue, &mut dlc)).collect();
+    let taken: Vec<Rail> = (0..SENDS).map(|_| send(ours, &queue, &mut dlc)).collect();
     assert_eq!(taken, foretold);
     let rails: std::collections::BTreeSet<Rail> = taken.into_iter().collect();
     assert!(rails.len() > 2, "several rails: {rails:?}");

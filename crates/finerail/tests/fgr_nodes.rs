@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use fgr::config::{BackupPriority, Form, Scheme, Server, Site, Slots, Timing};
 use fgr::{Machine, Options, Plan, Policy, assign, read_machine};
 use lnet_config::PeerConfig;
-use lnet_node::{Node, NodeOptions};
+use lnet_node::{Globals, Node, NodeOptions};
 use lnet_types::{Net, Nid};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
@@ -92,7 +92,10 @@ impl Running {
     fn start(site: &Site) -> Self {
         let options = NodeOptions {
             port: testkit::port(),
-            router_check_interval: Some(Duration::from_secs(1)),
+            globals: Globals {
+                alive_router_check_interval: Duration::from_secs(1),
+                ..Globals::default()
+            },
             ..NodeOptions::default()
         };
         let mut nodes = BTreeMap::new();
@@ -101,7 +104,8 @@ impl Running {
         files.rotate_left(1);
         for (path, text) in files {
             let config = lnet_config::parse(&text).unwrap_or_else(|e| panic!("{path}: {e}"));
-            let node = Node::start(&config, options.clone()).unwrap();
+            let node = lnet_noded::start(&config, options.clone());
+            let node = node.unwrap().into_node();
             nodes.insert(node.primary_nid().number() & 0xFF, node);
         }
         assert_eq!(nodes.len(), 5);
@@ -198,8 +202,11 @@ impl Fleet {
         }
         let options = NodeOptions {
             port,
-            router_check_interval: Some(Duration::from_secs(INTERVAL)),
-            router_ping_timeout: Some(Duration::from_secs(TIMEOUT)),
+            globals: Globals {
+                alive_router_check_interval: Duration::from_secs(INTERVAL),
+                router_ping_timeout: Duration::from_secs(TIMEOUT),
+                ..Globals::default()
+            },
             ..NodeOptions::default()
         };
         // Router 3 is the primary.
@@ -207,7 +214,10 @@ impl Fleet {
         let primary = routes.iter().find(|route| route.priority == 0).unwrap();
         let session = Nid::from_number(primary.gateway.net(), 0x7F00_0001);
         assert_eq!(primary.gateway.number() & 0xFF, 3);
-        let start = |number: u32| Node::start(&fleet[&number], options.clone()).unwrap();
+        let start = |number: u32| {
+            let node = lnet_noded::start(&fleet[&number], options.clone());
+            node.unwrap().into_node()
+        };
         Self {
             directory,
             port,

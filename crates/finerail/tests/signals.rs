@@ -245,7 +245,8 @@ fn node(site: &Site, name: &str, progress: Progress) -> Node {
         progress,
         ..NodeOptions::default()
     };
-    Node::start(&lnet_config::parse(&text).unwrap(), options).unwrap()
+    let config = lnet_config::parse(&text).unwrap();
+    lnet_noded::start(&config, options).unwrap().into_node()
 }
 
 fn congested() -> Congested {

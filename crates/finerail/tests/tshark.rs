@@ -39,7 +39,8 @@ fn node(site: &Site, name: &str) -> Node {
         port: site.port,
         ..NodeOptions::default()
     };
-    Node::start(&lnet_config::parse(&text).unwrap(), options).unwrap()
+    let config = lnet_config::parse(&text).unwrap();
+    lnet_noded::start(&config, options).unwrap().into_node()
 }
 
 /// Waits for these events, each a success. The answer to a message may come before the news that it was sent.

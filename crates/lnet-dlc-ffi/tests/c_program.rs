@@ -8,7 +8,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use lnet_node::{ControlEndpoint, ControlOptions, Node, NodeOptions};
+use lnet_node::NodeOptions;
+use lnet_noded::{ControlEndpoint, ControlOptions, ManagedNode};
 use tempfile::TempDir;
 
 /// What the `show` functions print on the way.
@@ -32,7 +33,7 @@ peer_sel_pol:
 ";
 
 struct Bed {
-    _node: Node,
+    _node: ManagedNode,
     endpoint: ControlEndpoint,
     directory: TempDir,
 }
@@ -46,12 +47,11 @@ impl Bed {
             ..NodeOptions::default()
         };
         drop(free);
-        let node = Node::start(&lnet_config::parse(yaml).unwrap(), options).unwrap();
+        let node = lnet_noded::start(&lnet_config::parse(yaml).unwrap(), options).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("control.sock");
-        let endpoint = node
-            .open_control(&ControlOptions { path, group: None })
-            .unwrap();
+        let options = ControlOptions { path, group: None };
+        let endpoint = ControlEndpoint::open(&node, &options).unwrap();
         Self {
             _node: node,
             endpoint,

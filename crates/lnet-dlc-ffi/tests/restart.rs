@@ -10,9 +10,10 @@ use std::path::Path;
 use std::ptr::null_mut;
 
 use finerail_dlc::{finerail_dlc_close, finerail_dlc_connect, lustre_lnet_add_net_sel_pol};
-use lnet_node::{ControlEndpoint, ControlOptions, Node, NodeOptions};
+use lnet_node::NodeOptions;
+use lnet_noded::{ControlEndpoint, ControlOptions, ManagedNode};
 
-fn start(path: &Path) -> (Node, ControlEndpoint) {
+fn start(path: &Path) -> (ManagedNode, ControlEndpoint) {
     let yaml = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n";
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let options = NodeOptions {
@@ -20,10 +21,10 @@ fn start(path: &Path) -> (Node, ControlEndpoint) {
         ..NodeOptions::default()
     };
     drop(free);
-    let node = Node::start(&lnet_config::parse(yaml).unwrap(), options).unwrap();
+    let node = lnet_noded::start(&lnet_config::parse(yaml).unwrap(), options).unwrap();
     let path = path.to_owned();
     let options = ControlOptions { path, group: None };
-    let endpoint = node.open_control(&options).unwrap();
+    let endpoint = ControlEndpoint::open(&node, &options).unwrap();
     (node, endpoint)
 }
 

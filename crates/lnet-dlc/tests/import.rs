@@ -164,6 +164,7 @@ fn a_dry_run_says_what_the_import_would_say_and_changes_nothing() {
     let found = "127.0.0.8@tcp";
     let patience = Duration::from_secs(10);
     bed.node
+        .node()
         .ping(found.parse().unwrap(), None, patience)
         .unwrap_err();
     assert!(
@@ -229,6 +230,7 @@ fn nothing_is_left_of_a_node_that_is_unconfigured() {
     let (bed, mut dlc) = Bed::with(&format!("{BASE}{more}"));
     let patience = Duration::from_secs(10);
     bed.node
+        .node()
         .ping("127.0.0.8@tcp".parse().unwrap(), None, patience)
         .unwrap_err();
     assert!(shown(&mut dlc, Section::PeerList).contains("127.0.0.8@tcp"));
@@ -290,7 +292,7 @@ global:
     let wanted = lnet_config::parse(wanted).unwrap();
     assert_eq!(bed.node.reconfigure(&wanted).unwrap(), 2);
     assert_eq!(bed.node.reconfigure(&wanted).unwrap(), 0);
-    assert_eq!(bed.node.nids().len(), 2);
+    assert_eq!(bed.node.node().nids().len(), 2);
 }
 
 #[test]

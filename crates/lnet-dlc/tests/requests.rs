@@ -350,7 +350,7 @@ fn settings_of_an_interface_change_are_exported_and_leave_its_counters() {
         dlc.request(&Request::Export { backup: true }).unwrap(),
         backup
     );
-    assert!(bed.node.stats().recv_count > 0);
+    assert!(bed.node.node().stats().recv_count > 0);
 
     assert_eq!(refused(dlc.request(&tune(None, Some(128), None))), -22);
     assert_eq!(

@@ -1,56 +1,217 @@
-//! What stands behind the node's one lock: the stack, and what a running node knows beside it.
+//! What stands behind the node's one lock: the stack, its clock, and the links under its interfaces.
 
-use std::collections::BTreeMap;
+use std::io;
 use std::sync::Weak;
 
-use lnet_config::NiConfig;
-use lnet_core::{Core, NiId};
+use lnet_core::{ConfigError, Core, CoreConfig, Entropy, Globals, NiConfig, NiId, Tunables};
 use lnet_stack::Stack;
-use lnet_tcp::{Sockets, Socklnd};
-use lnet_types::Time;
+use lnet_tcp::{
+    AcceptMode, AddNiError, LndNi, NiTuning, Sockets, Socklnd, SocklndConfig, SocklndStats,
+    SourcePorts,
+};
+use lnet_types::{LndType, Net, Nid, ProcessId, Time};
+use mio::{Poll, Registry};
+use thiserror::Error;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, wall_clock_nanos};
 use crate::links::Links;
+use crate::node::{FIRST_LND_TOKEN, LINKS, StartError};
 use crate::options::NodeOptions;
 use crate::queue::QueueState;
-use crate::setup::KeptGlobals;
 
-/// The stack over real sockets, its clock, and what the configuration says beyond the core.
-pub(crate) struct Engine {
+/// The part of a node that is configured: interfaces, routes, peers, rules, parameters.
+///
+/// [`crate::Node::start_with`] and [`crate::Node::with_engine`] lend it under the node's lock. It is the
+/// administrator's access: programs send and receive by the calls of [`crate::Node`].
+pub struct Engine {
     pub(crate) stack: Stack<Sockets, QueueState>,
-    pub(crate) links: Links,
     /// The queues of programs, to be told of the end.
     pub(crate) queues: Vec<Weak<QueueState>>,
-    /// What the configuration says of each interface that the core does not keep.
-    pub(crate) configured: BTreeMap<NiId, NiConfig>,
-    /// What it says of the node that nothing consults.
-    pub(crate) kept: KeptGlobals,
+    links: Links,
     /// By what peers tell this life of the node from an earlier one.
-    pub(crate) incarnation: u64,
-    pub(crate) options: NodeOptions,
+    incarnation: u64,
+    one_shot: bool,
     clock: Clock,
     latest: Time,
 }
 
+/// Settings of a local interface. The default is LNet's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NiSettings {
+    /// Its credits, and how long its peers may be silent.
+    pub tunables: Tunables,
+    /// What the socket LND does for it. The settings of the LND alone may change while the interface is in use:
+    /// [`Engine::tune`].
+    pub lnd: NiTuning,
+}
+
+/// Why an interface cannot be taken into use.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum InterfaceError {
+    /// Only socket networks can be run from user space.
+    #[error("network {0} cannot be run here: only tcp networks can")]
+    NotTcp(Net),
+    /// The addresses of this machine cannot be listed.
+    #[error("cannot list this machine's network interfaces: {0}")]
+    Addresses(io::Error),
+    /// The LND cannot serve the interface.
+    #[error(transparent)]
+    Lnd(#[from] AddNiError),
+    /// The core refused the interface.
+    #[error(transparent)]
+    Core(#[from] ConfigError),
+}
+
 impl Engine {
     pub(crate) fn new(
-        lnd: Socklnd,
-        core: Core,
-        incarnation: u64,
-        options: NodeOptions,
+        options: &NodeOptions,
+        registry: Registry,
         clock: Clock,
-    ) -> Self {
-        Self {
-            stack: Stack::new(lnd, core),
-            links: Links::default(),
+    ) -> Result<Self, StartError> {
+        let globals = possible(options.globals, options.one_shot);
+        let core = CoreConfig {
+            entropy: entropy()?,
+            seed: options.seed,
+            globals,
+            buffers: options.buffers,
+            routing: options.routing,
+            pid: ProcessId::LUSTRE_PID,
+        };
+        let lnd = socklnd_config(options, &globals);
+        let lnd = Socklnd::new(lnd, Sockets::new(registry, FIRST_LND_TOKEN), options.seed);
+        Ok(Self {
+            stack: Stack::new(lnd, Core::new(core, clock.now())),
             queues: Vec::new(),
-            configured: BTreeMap::new(),
-            kept: KeptGlobals::default(),
-            incarnation,
-            options,
+            links: Links::default(),
+            incarnation: wall_clock_nanos(),
+            one_shot: options.one_shot,
             clock,
             latest: Time::ZERO,
+        })
+    }
+
+    /// An engine that no node drives and that accepts nobody, to try out what changes would do to a node with
+    /// these options.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system refuses.
+    pub fn unreachable(options: &NodeOptions) -> Result<Self, StartError> {
+        let options = NodeOptions {
+            accept: Some(AcceptMode::None),
+            ..options.clone()
+        };
+        // Nobody waits for events: only the registry is needed.
+        let poll = Poll::new().map_err(StartError::EventLoop)?;
+        let registry = poll.registry().try_clone().map_err(StartError::EventLoop)?;
+        Self::new(&options, registry, Clock::start())
+    }
+
+    /// The node as a state machine: what it knows and what it has counted.
+    #[must_use]
+    pub fn core(&self) -> &Core {
+        &self.stack.side.core
+    }
+
+    /// The same, to change routes, peers, rules, router buffers and health. Interfaces and parameters change by
+    /// the calls of the engine, because the LND must hear of them.
+    pub fn core_mut(&mut self) -> &mut Core {
+        &mut self.stack.side.core
+    }
+
+    /// Takes an interface into use: the node listens on its address, and the state of the link under it counts as
+    /// its own.
+    ///
+    /// # Errors
+    ///
+    /// A network that is not tcp, an address that is not this machine's or is taken, a NID that the node has.
+    /// Nothing has changed then.
+    pub fn add_interface(
+        &mut self,
+        nid: Nid,
+        settings: NiSettings,
+        now: Time,
+    ) -> Result<NiId, InterfaceError> {
+        let net = nid.net();
+        if net.lnd != LndType::TCP {
+            return Err(InterfaceError::NotTcp(net));
         }
+        let system = sys::interface_addresses().map_err(InterfaceError::Addresses)?;
+        let tunables = settings.tunables;
+        let ni = self.core_mut().add_ni(NiConfig { nid, tunables }, now)?;
+        let serving = self.stack.lnd.add_ni(LndNi {
+            ni,
+            nid,
+            tuning: settings.lnd,
+            incarnation: self.incarnation,
+        });
+        if let Err(error) = serving {
+            // The core got it just now.
+            let _gone = self.core_mut().remove_ni(ni, now);
+            return Err(error.into());
+        }
+        self.tune(ni, settings.lnd);
+        self.links.add(ni, nid, &system);
+        self.links.refresh(&mut self.stack.side.core, now);
+        Ok(ni)
+    }
+
+    /// Takes an interface out of use and closes its connections. Without effect on one that is not there.
+    pub fn remove_interface(&mut self, ni: NiId, now: Time) {
+        self.stack.remove_ni(ni, now);
+        self.links.remove(ni);
+    }
+
+    /// Gives an interface other settings of the LND; its connections stay. Without effect on an interface that is
+    /// not there.
+    pub fn tune(&mut self, ni: NiId, lnd: NiTuning) {
+        // The core and the LND know the same interfaces.
+        let _gone = self.core_mut().set_ni_lnd_timeout(ni, lnd.timeout);
+        self.stack.lnd.tune(ni, lnd);
+    }
+
+    /// Changes the parameters of the whole node.
+    ///
+    /// # Errors
+    ///
+    /// As [`Core::change_globals`]; nothing has changed then.
+    pub fn change_globals(&mut self, globals: Globals, now: Time) -> Result<(), ConfigError> {
+        let globals = possible(globals, self.one_shot);
+        self.core_mut().change_globals(globals, now)?;
+        let timeout = self.core().globals().lnd_timeout();
+        self.stack.lnd.set_sock_timeout(timeout);
+        Ok(())
+    }
+
+    /// The network interface of this machine under an interface of the node, where there is one with its address.
+    #[must_use]
+    pub fn link(&self, ni: NiId) -> Option<&str> {
+        self.links.interface(ni)
+    }
+
+    /// What the socket LND has counted.
+    #[must_use]
+    pub fn socklnd_stats(&self) -> &SocklndStats {
+        self.stack.lnd.stats()
+    }
+
+    /// Events lost because a program did not take them from its queue.
+    #[must_use]
+    pub fn events_lost(&self) -> u64 {
+        self.stack.side.events_lost
+    }
+
+    /// Bytes of the router buffers allocated so far.
+    #[must_use]
+    pub fn router_buffer_bytes(&self) -> u64 {
+        self.stack.side.memory.router_bytes()
+    }
+
+    /// A number that differs between this life of the node and earlier ones (section 2.12).
+    #[must_use]
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
     }
 
     /// The time, which is read where it is used: under the node's lock, so that it never goes back.
@@ -61,8 +222,51 @@ impl Engine {
         now
     }
 
+    /// Begins to hear of links. A one-shot node is gone before a link could change.
+    pub(crate) fn watch_links(&mut self, registry: &Registry) {
+        if !self.one_shot {
+            self.links.watch(registry, LINKS);
+        }
+    }
+
     /// The links under the interfaces changed.
     pub(crate) fn links_changed(&mut self, now: Time) {
         self.links.ready(&mut self.stack.side.core, now);
+    }
+}
+
+fn entropy() -> Result<Entropy, StartError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(StartError::Random)?;
+    Ok(Entropy::new(bytes))
+}
+
+/// A one-shot node has one connection to one peer and nobody can ping it: no health, no recovery.
+fn possible(globals: Globals, one_shot: bool) -> Globals {
+    Globals {
+        health_sensitivity: if one_shot {
+            0
+        } else {
+            globals.health_sensitivity
+        },
+        ..globals
+    }
+}
+
+fn socklnd_config(options: &NodeOptions, globals: &Globals) -> SocklndConfig {
+    let default = SocklndConfig::default();
+    SocklndConfig {
+        port: options.port,
+        accept: options.accept_mode(),
+        match_addresses: options.match_addresses,
+        source_ports: options.source_port_choice(),
+        accept_timeout: options.accept_timeout,
+        sock_timeout: globals.lnd_timeout(),
+        typed: !options.one_shot,
+        // A user-space peer is one that dials from an unprivileged port (section 2.11).
+        user_pid: options.one_shot && options.source_port_choice() == SourcePorts::Any,
+        congestion: options.congestion.clone(),
+        keepalive: options.keepalive.unwrap_or(default.keepalive),
+        ..default
     }
 }

@@ -24,41 +24,60 @@
 //! together. What arrives is handled by whoever drives the loop: a thread of the node
 //! ([`Progress::Thread`]) or the program's own thread while it waits ([`Progress::Caller`]). Programs
 //! that are async wrap [`EventQueue::wait`] in a thread of their own.
+//!
+//! A program embeds a node without any document. One that is configured by documents, controlled from outside
+//! and watched is `lnet-noded`'s.
+//!
+//! ```
+//! use std::error::Error;
+//! use std::time::Duration;
+//!
+//! use lnet_node::{AcceptMode, NiSettings, Node, NodeOptions};
+//! use lnet_types::Nid;
+//!
+//! fn main() -> Result<(), Box<dyn Error>> {
+//!     let nid: Nid = "127.0.0.1@tcp".parse()?;
+//!     let options = NodeOptions {
+//!         // The node of this example talks to itself only. It needs no port.
+//!         accept: Some(AcceptMode::None),
+//!         ..NodeOptions::default()
+//!     };
+//!     let node = Node::start_with(options, |engine, now| -> Result<(), Box<dyn Error>> {
+//!         engine.add_interface(nid, NiSettings::default(), now)?;
+//!         Ok(())
+//!     })?;
+//!     let reply = node.ping(nid, None, Duration::from_secs(10))?;
+//!     assert_eq!(reply.primary_nid, nid);
+//!     node.shutdown(Duration::from_secs(1));
+//!     Ok(())
+//! }
+//! ```
 
 mod alarm;
-mod change;
-mod changing;
 mod clock;
-mod control;
 mod engine;
 mod fair;
 #[cfg(test)]
 mod fair_tests;
 mod links;
-mod metrics;
 mod node;
 mod options;
 mod ping;
 mod queue;
 mod rest;
-mod rules;
-mod serving;
-mod setup;
 mod stats;
 mod sync;
 
 pub use lnet_core::{
-    Errno, Event, EventKind, GetRequest, InsertPosition, MdHandle, MdOptions, PortalError,
-    PutRequest, SendHints,
+    ConfigError, Core, Errno, Event, EventKind, GetRequest, Globals, InsertPosition, MdHandle,
+    MdOptions, NiId, PortalError, PutRequest, Route, RouterBuffers, SendHints, Tunables,
 };
 pub use lnet_stack::{Md, Memory, NodeEvent};
-pub use lnet_tcp::{AcceptMode, SourcePorts};
+pub use lnet_tcp::{AcceptMode, NiTuning, SourcePorts};
 
-pub use control::{ControlEndpoint, ControlError, ControlOptions, ReconfigureError};
-pub use metrics::{MetricsEndpoint, MetricsError, MetricsOptions};
-pub use node::{MatchEntry, Node, NodeError, ShutdownReport};
+pub use engine::{Engine, InterfaceError, NiSettings};
+pub use node::{MatchEntry, Node, NodeError, ShutdownReport, StartError};
 pub use options::{NodeOptions, Progress};
 pub use ping::{PingError, PingReply};
 pub use queue::{EventQueue, WaitError};
-pub use setup::StartError;
-pub use stats::NodeStats;
+pub use stats::{NodeStats, reason_name};

@@ -42,21 +42,22 @@ impl Links {
         }
     }
 
-    /// Takes an NI under observation, if its address stands on an interface, and says on which.
-    pub(crate) fn add(
-        &mut self,
-        ni: NiId,
-        nid: Nid,
-        system: &[InterfaceAddress],
-    ) -> Option<String> {
-        let interface = interface_of(nid, system)?.to_owned();
-        self.nis.push(LinkedNi {
-            ni,
-            nid,
-            interface: interface.clone(),
-            up: true,
-        });
-        Some(interface)
+    /// Takes an NI under observation, if its address stands on an interface.
+    pub(crate) fn add(&mut self, ni: NiId, nid: Nid, system: &[InterfaceAddress]) {
+        if let Some(interface) = interface_of(nid, system) {
+            self.nis.push(LinkedNi {
+                ni,
+                nid,
+                interface: interface.to_owned(),
+                up: true,
+            });
+        }
+    }
+
+    /// The interface on which an NI's address stands.
+    pub(crate) fn interface(&self, ni: NiId) -> Option<&str> {
+        let linked = self.nis.iter().find(|linked| linked.ni == ni)?;
+        Some(&linked.interface)
     }
 
     /// Forgets an NI that is gone.

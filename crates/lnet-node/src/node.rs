@@ -3,14 +3,14 @@
 #[cfg(test)]
 mod tests;
 
+use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lnet_config::Config;
 use lnet_core::{
-    Core, GetRequest, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, PortalError, PutRequest,
+    GetRequest, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, PortalError, PutRequest,
     SendHints,
 };
 use lnet_stack::{Md, Memory, Registered};
@@ -27,7 +27,6 @@ use crate::fair::Fair;
 use crate::options::{NodeOptions, Progress};
 use crate::queue::{EventQueue, QueueState};
 use crate::rest::Rest;
-use crate::setup::{self, StartError};
 use crate::stats::NodeStats;
 
 /// A running LNet node. Clones are handles to the same node; any thread may call.
@@ -37,7 +36,7 @@ use crate::stats::NodeStats;
 /// what they hold and then report the end.
 #[derive(Clone)]
 pub struct Node {
-    pub(crate) shared: Arc<Shared>,
+    shared: Arc<Shared>,
     threads: Arc<Threads>,
 }
 
@@ -70,6 +69,18 @@ impl MatchEntry {
     }
 }
 
+/// Why a node cannot start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The operating system refused the event loop, its waker or its thread.
+    #[error("cannot set up the event loop: {0}")]
+    EventLoop(io::Error),
+    /// The operating system gives no random bytes, so the node's handles could be guessed.
+    #[error("cannot draw random bytes: {0}")]
+    Random(getrandom::Error),
+}
+
 /// Why a call was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NodeError {
@@ -99,7 +110,7 @@ pub(crate) struct Shared {
     engine: Fair<Engine>,
     driver: Mutex<Driver>,
     waker: Waker,
-    pub(crate) clock: Clock,
+    clock: Clock,
     progress: Progress,
     alarm: Alarm,
     /// Calls since the last flush, where callers drive.
@@ -112,9 +123,7 @@ pub(crate) struct Shared {
     followers: AtomicU32,
     /// When the driver stops at the latest, in nanoseconds, or [`RUNNING`].
     stop_at: AtomicU64,
-    /// Whoever has it may change the configuration.
-    pub(crate) changing: Mutex<()>,
-    /// The longest time that a request from outside had the engine, in nanoseconds.
+    /// The longest time that a call of an administrator had the engine, in nanoseconds.
     longest_hold: AtomicU64,
 }
 
@@ -160,17 +169,33 @@ const RUNNING: u64 = u64::MAX;
 pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 impl Node {
-    /// Starts a node: takes the configuration's interfaces into use, listens, and begins to answer.
+    /// Starts a node without interfaces; [`Node::with_engine`] adds some.
     ///
     /// # Errors
     ///
-    /// What is wrong with the configuration or this machine, and what to do about it.
-    pub fn start(config: &Config, options: NodeOptions) -> Result<Self, StartError> {
+    /// What the operating system refuses.
+    pub fn start(options: NodeOptions) -> Result<Self, StartError> {
+        Self::start_with(options, |_, _| Ok(()))
+    }
+
+    /// Starts a node with what `set_up` gives it: interfaces, routes, peers, rules. The node answers nobody before
+    /// `set_up` returns.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system refuses, and what `set_up` returns; then no node is left.
+    pub fn start_with<E: From<StartError>>(
+        options: NodeOptions,
+        set_up: impl FnOnce(&mut Engine, Time) -> Result<(), E>,
+    ) -> Result<Self, E> {
         let poll = Poll::new().map_err(StartError::EventLoop)?;
         let waker = Waker::new(poll.registry(), WAKER).map_err(StartError::EventLoop)?;
         let clock = Clock::start();
         let registry = poll.registry().try_clone().map_err(StartError::EventLoop)?;
-        let engine = setup::engine(config, &options, registry, clock)?;
+        let mut engine = Engine::new(&options, registry, clock)?;
+        engine.watch_links(poll.registry());
+        let now = engine.now();
+        set_up(&mut engine, now)?;
         let shared = Arc::new(Shared {
             engine: Fair::new(engine),
             driver: Mutex::new(Driver {
@@ -187,7 +212,6 @@ impl Node {
             rest: Rest::new(),
             followers: AtomicU32::new(0),
             stop_at: AtomicU64::new(RUNNING),
-            changing: Mutex::new(()),
             longest_hold: AtomicU64::new(0),
         });
         let threads = Threads::start(&shared, &options)?;
@@ -201,26 +225,15 @@ impl Node {
     #[must_use]
     pub fn nids(&self) -> Vec<Nid> {
         let engine = self.shared.engine();
-        engine
-            .stack
-            .side
-            .core
-            .nis()
-            .map(|ni| ni.nid)
-            .filter(|nid| !nid.is_loopback())
-            .collect()
+        let nids = engine.core().nis().map(|ni| ni.nid);
+        nids.filter(|nid| !nid.is_loopback()).collect()
     }
 
-    /// The primary NID, by which peers know this node.
+    /// The primary NID, by which peers know this node; that of loopback in a node without interfaces.
     #[must_use]
     pub fn primary_nid(&self) -> Nid {
-        self.shared
-            .engine()
-            .stack
-            .side
-            .core
-            .primary_nid()
-            .unwrap_or(Nid::LOOPBACK)
+        let engine = self.shared.engine();
+        engine.core().primary_nid().unwrap_or(Nid::LOOPBACK)
     }
 
     /// A new event queue; one that has ended, once the node is shutting down.
@@ -282,7 +295,7 @@ impl Node {
     /// The descriptor is unknown or already gone.
     pub fn unlink(&self, md: MdHandle) -> Result<(), NodeError> {
         self.shared
-            .with_engine(|engine, now| Ok(engine.stack.side.core.md_unlink(md, now)?))
+            .with_engine(|engine, now| Ok(engine.core_mut().md_unlink(md, now)?))
     }
 
     /// As [`Node::unlink`], and gives up what is arriving in the descriptor: a peer or router that hangs in the middle of
@@ -293,7 +306,7 @@ impl Node {
     /// The descriptor is unknown or already gone.
     pub fn cancel(&self, md: MdHandle) -> Result<(), NodeError> {
         self.shared
-            .with_engine(|engine, now| Ok(engine.stack.side.core.md_cancel(md, now)?))
+            .with_engine(|engine, now| Ok(engine.core_mut().md_cancel(md, now)?))
     }
 
     /// Sends a bound descriptor's memory to a match entry of the target.
@@ -312,14 +325,14 @@ impl Node {
     /// As there.
     pub fn hinted_put(&self, put: PutRequest, hints: SendHints) -> Result<(), NodeError> {
         self.shared
-            .with_engine(|engine, now| Ok(engine.stack.side.core.hinted_put(put, hints, now)?))
+            .with_engine(|engine, now| Ok(engine.core_mut().hinted_put(put, hints, now)?))
     }
 
     /// The next hop of what was sent from a descriptor, written or not, while its answer is awaited: what
     /// [`SendHints::avoid`] takes when it does not come.
     #[must_use]
     pub fn next_hop(&self, md: MdHandle) -> Option<Nid> {
-        self.with_core(|core, _| core.next_hop(md))
+        self.with_engine(|engine, _| engine.core().next_hop(md))
     }
 
     /// Fetches into a bound descriptor's memory from a match entry of the target.
@@ -342,7 +355,7 @@ impl Node {
             if registered.is_some_and(Registered::is_source) {
                 return Err(NodeError::NotWritable);
             }
-            Ok(engine.stack.side.core.hinted_get(get, hints, now)?)
+            Ok(engine.core_mut().hinted_get(get, hints, now)?)
         })
     }
 
@@ -354,7 +367,7 @@ impl Node {
     /// A portal of 64 or more.
     pub fn set_lazy(&self, portal: u32, lazy: bool) -> Result<(), NodeError> {
         self.shared.with_engine(|engine, now| {
-            let core = &mut engine.stack.side.core;
+            let core = engine.core_mut();
             let set = if lazy {
                 core.set_lazy(portal)
             } else {
@@ -364,8 +377,12 @@ impl Node {
         })
     }
 
-    /// Lets the control endpoint at the engine, and wakes the loop if there is something to do earlier.
-    pub(crate) fn with_engine<R>(&self, call: impl FnOnce(&mut Engine, Time) -> R) -> R {
+    /// Lends the engine to whoever administers the node, for looks and changes that are one step for a message. What
+    /// the changes want sent leaves afterwards.
+    ///
+    /// The node's lock is held meanwhile: no message moves, and a call of this node inside of `call` would wait for
+    /// ever. Whoever has much to do calls several times.
+    pub fn with_engine<R>(&self, call: impl FnOnce(&mut Engine, Time) -> R) -> R {
         let mut locked = None;
         let result = self.shared.run(|engine, now| {
             locked = Some(Instant::now());
@@ -378,22 +395,21 @@ impl Node {
         result
     }
 
-    /// The longest time that a request from outside has kept the node's lock since this was last asked:
-    /// no message moves meanwhile.
+    /// The longest time that a call of [`Node::with_engine`] has kept the node's lock since this was last asked.
     #[must_use]
     pub fn take_longest_hold(&self) -> Duration {
         Duration::from_nanos(self.shared.longest_hold.swap(0, Ordering::Relaxed))
     }
 
-    /// Lets the control endpoint at the core.
-    pub(crate) fn with_core<R>(&self, call: impl FnOnce(&mut Core, Time) -> R) -> R {
-        self.with_engine(|engine, now| call(&mut engine.stack.side.core, now))
+    /// Lends the engine for a look, with the node's lock held as in [`Node::with_engine`] and nothing else done.
+    pub fn look<R>(&self, look: impl FnOnce(&Engine) -> R) -> R {
+        look(&self.shared.engine())
     }
 
     /// What the node has counted so far.
     #[must_use]
     pub fn stats(&self) -> NodeStats {
-        NodeStats::of(&self.shared.engine())
+        self.look(NodeStats::of)
     }
 
     /// Finishes what is under way, for at most `grace`, closes every connection and ends the node's
@@ -405,7 +421,7 @@ impl Node {
         if self.shared.is_driven_by_callers() {
             self.shared.run_until_stopped();
         }
-        let clean = self.shared.engine().stack.side.core.is_idle();
+        let clean = self.shared.engine().core().is_idle();
         self.shared.close();
         ShutdownReport { clean }
     }
@@ -489,7 +505,7 @@ impl Shared {
             return;
         };
         if let Err(error) = poll.poll(events, Some(sleep))
-            && error.kind() != std::io::ErrorKind::Interrupted
+            && error.kind() != io::ErrorKind::Interrupted
         {
             warn!(%error, "waiting for sockets failed");
         }
@@ -652,7 +668,7 @@ impl Shared {
                 RUNNING => None,
                 stop_at => {
                     let left = Time::from_nanos(stop_at).saturating_since(self.clock.now());
-                    if left.is_zero() || self.engine().stack.side.core.is_idle() {
+                    if left.is_zero() || self.engine().core().is_idle() {
                         return;
                     }
                     Some(left)

@@ -1,7 +1,8 @@
-//! What a node is told besides its configuration document: how it meets the operating system.
+//! What a node is told when it starts: its parameters, and how it meets the operating system.
 
 use std::time::Duration;
 
+use lnet_core::{Globals, RouterBuffers};
 use lnet_tcp::{AcceptMode, SourcePorts};
 
 /// Who drives the node's I/O.
@@ -16,7 +17,7 @@ pub enum Progress {
     Caller,
 }
 
-/// Options of a node that are not part of LNet's configuration.
+/// Options of a node. Its interfaces, routes and peers come later: [`crate::Node::start_with`].
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
     /// TCP port to listen on and to dial; 988 is LNet's.
@@ -46,10 +47,12 @@ pub struct NodeOptions {
     pub accept_timeout: Duration,
     /// How long a peer may be silent before it is sent a keepalive; `None` is 30 s (section 3.7).
     pub keepalive: Option<Duration>,
-    /// How often gateways are pinged (`alive_router_check_interval`); `None` is 60 s, zero never.
-    pub router_check_interval: Option<Duration>,
-    /// How long such a ping may take (`router_ping_timeout`); `None` is 50 s.
-    pub router_ping_timeout: Option<Duration>,
+    /// LNet's parameters; a one-shot node has no health, whatever they say.
+    pub globals: Globals,
+    /// Router buffers; of no effect where the node does not route.
+    pub buffers: RouterBuffers,
+    /// Forward messages between networks.
+    pub routing: bool,
 }
 
 impl NodeOptions {
@@ -89,8 +92,9 @@ impl Default for NodeOptions {
             seed: 0,
             accept_timeout: Duration::from_secs(5),
             keepalive: None,
-            router_check_interval: None,
-            router_ping_timeout: None,
+            globals: Globals::default(),
+            buffers: RouterBuffers::default(),
+            routing: false,
         }
     }
 }

@@ -5,12 +5,14 @@ use std::fmt::Debug;
 
 use lnet_core::{DropReason, MessageStatus, TypeCounts};
 use lnet_tcp::Counts;
+#[cfg(feature = "serde")]
 use serde::Serialize;
 
 use crate::engine::Engine;
 
 /// Counters of a node since it started. Lengths are in bytes. Maps by reason hold only what occurred.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct NodeStats {
     /// The node's NIDs; the first is the primary one.
     pub nids: Vec<String>,
@@ -55,7 +57,8 @@ pub struct NodeStats {
 }
 
 /// Counters of one interface.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct NiStats {
     /// Its NID.
     pub nid: String,
@@ -72,7 +75,8 @@ pub struct NiStats {
 }
 
 /// Messages by type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct MessageTypes {
     /// PUTs.
     pub put: u64,
@@ -85,7 +89,8 @@ pub struct MessageTypes {
 }
 
 /// Counters of the socket LND.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct SocklndStats {
     /// Frames received.
     pub frames_in: u64,
@@ -124,7 +129,7 @@ pub struct SocklndStats {
 
 impl NodeStats {
     pub(crate) fn of(engine: &Engine) -> Self {
-        let core = &engine.stack.side.core;
+        let core = engine.core();
         let counters = core.counters();
         let drops = DropReason::ALL.map(|reason| (reason, counters.dropped(reason)));
         let failures = MessageStatus::ALL.map(|status| (status, counters.ended(status)));
@@ -152,17 +157,17 @@ impl NodeStats {
             resend_count: counters.resend_count,
             successful_resends: counters.successful_resends,
             failed_resends: counters.failed_resends,
-            events_lost: engine.stack.side.events_lost,
+            events_lost: engine.events_lost(),
             msgs_max: counters.msgs_max,
             nis: nis(engine),
-            router_buffer_bytes: engine.stack.side.memory.router_bytes(),
+            router_buffer_bytes: engine.router_buffer_bytes(),
             socklnd: socklnd(engine),
         }
     }
 }
 
 fn nis(engine: &Engine) -> Vec<NiStats> {
-    let nis = engine.stack.side.core.nis();
+    let nis = engine.core().nis();
     nis.map(|ni| NiStats {
         nid: ni.nid.to_string(),
         up: ni.up,
@@ -175,7 +180,7 @@ fn nis(engine: &Engine) -> Vec<NiStats> {
 }
 
 fn socklnd(engine: &Engine) -> SocklndStats {
-    let stats = engine.stack.lnd.stats();
+    let stats = engine.socklnd_stats();
     SocklndStats {
         frames_in: stats.frames_in,
         frames_out: stats.frames_out,
@@ -214,12 +219,17 @@ fn of_counts<K: Ord + Copy + Debug>(counts: &Counts<K>) -> BTreeMap<String, u64>
 fn by_name<K: Debug>(counts: impl IntoIterator<Item = (K, u64)>) -> BTreeMap<String, u64> {
     let occurred = counts.into_iter().filter(|(_, count)| *count > 0);
     occurred
-        .map(|(reason, count)| (snake_case(&format!("{reason:?}")), count))
+        .map(|(reason, count)| (reason_name(&reason), count))
         .collect()
 }
 
-/// `Protocol(FrameType)` becomes `protocol_frame_type`: reasons are printed as their names in the code.
-pub(crate) fn snake_case(name: &str) -> String {
+/// The name of a reason in [`NodeStats`]: `Protocol(FrameType)` in the code is `protocol_frame_type`.
+#[must_use]
+pub fn reason_name(reason: &impl Debug) -> String {
+    snake_case(&format!("{reason:?}"))
+}
+
+fn snake_case(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 4);
     for letter in name.chars() {
         if letter.is_ascii_uppercase() && !text.is_empty() && !text.ends_with('_') {

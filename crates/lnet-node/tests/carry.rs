@@ -7,12 +7,12 @@ mod common;
 use std::time::{Duration, Instant};
 
 use lnet_node::{
-    AcceptMode, Errno, EventKind, GetRequest, MatchEntry, Md, MdHandle, MdOptions, Node,
-    NodeOptions, Progress, PutRequest, WaitError,
+    AcceptMode, Errno, EventKind, GetRequest, Globals, MatchEntry, Md, MdHandle, MdOptions, Node,
+    NodeOptions, PutRequest, WaitError,
 };
 use lnet_types::ProcessId;
 
-use common::{PATIENCE, expect, next, nid, start, start_with};
+use common::{PATIENCE, expect, next, nid, route, start, start_caller, start_router, start_so};
 
 const PORTAL: u32 = 40;
 const BITS: u64 = 0x1234_5678_9ABC_DEF0;
@@ -104,8 +104,8 @@ fn every_size_arrives(from: &Node, to: &Node, carry: impl Fn(&Node, &Node, &[u8]
 #[test]
 fn a_put_lands_whole_and_is_acknowledged() {
     let port = testkit::port();
-    let a = start(port, &["127.0.0.1@tcp"], "");
-    let b = start(port, &["127.0.0.2@tcp"], "");
+    let a = start(port, &["127.0.0.1@tcp"], &[]);
+    let b = start(port, &["127.0.0.2@tcp"], &[]);
     every_size_arrives(&a, &b, put_and_take);
     assert_eq!(b.stats().drop_count, 0);
 }
@@ -113,23 +113,19 @@ fn a_put_lands_whole_and_is_acknowledged() {
 #[test]
 fn a_get_fetches_what_is_offered() {
     let port = testkit::port();
-    let a = start(port, &["127.0.0.1@tcp"], "");
-    let b = start(port, &["127.0.0.2@tcp"], "");
+    let a = start(port, &["127.0.0.1@tcp"], &[]);
+    let b = start(port, &["127.0.0.2@tcp"], &[]);
     every_size_arrives(&a, &b, offer_and_get);
 }
 
 #[test]
 fn a_router_forwards_in_both_directions() {
     let port = testkit::port();
-    let router = start(
-        port,
-        &["127.0.0.2@tcp", "127.0.0.3@tcp1"],
-        "routing:\n  enable: 1\n",
-    );
-    let to_tcp1 = "route:\n- net: tcp1\n  gateway: 127.0.0.2@tcp\n";
-    let client = start(port, &["127.0.0.1@tcp"], to_tcp1);
-    let to_tcp = "route:\n- net: tcp\n  gateway: 127.0.0.3@tcp1\n";
-    let server = start(port, &["127.0.0.4@tcp1"], to_tcp);
+    let router = start_router(port, &["127.0.0.2@tcp", "127.0.0.3@tcp1"]);
+    let to_tcp1 = [route("tcp1", "127.0.0.2@tcp")];
+    let client = start(port, &["127.0.0.1@tcp"], &to_tcp1);
+    let to_tcp = [route("tcp", "127.0.0.3@tcp1")];
+    let server = start(port, &["127.0.0.4@tcp1"], &to_tcp);
     for length in SIZES {
         let data = pattern(length);
         assert_eq!(
@@ -157,7 +153,7 @@ fn a_router_forwards_in_both_directions() {
 #[test]
 fn a_node_reaches_itself_by_loopback_and_by_its_own_nid() {
     let port = testkit::port();
-    let node = start(port, &["127.0.0.1@tcp"], "");
+    let node = start(port, &["127.0.0.1@tcp"], &[]);
     let data = pattern(100_000);
     assert_eq!(put_and_take(&node, &node, &data), data);
     assert_eq!(offer_and_get(&node, &node, &data), data);
@@ -169,8 +165,8 @@ fn a_node_reaches_itself_by_loopback_and_by_its_own_nid() {
 #[test]
 fn a_waiting_caller_drives_its_node() {
     let port = testkit::port();
-    let server = start(port, &["127.0.0.1@tcp", "127.0.0.2@tcp1"], "");
-    let caller = start_with(port, &["127.0.0.3@tcp"], "", Progress::Caller);
+    let server = start(port, &["127.0.0.1@tcp", "127.0.0.2@tcp1"], &[]);
+    let caller = start_caller(port, &["127.0.0.3@tcp"]);
     let reply = caller.ping(nid("127.0.0.1@tcp"), None, PATIENCE).unwrap();
     let nids: Vec<String> = reply.nis.iter().map(|ni| ni.nid.to_string()).collect();
     assert_eq!(nids, ["127.0.0.1@tcp", "127.0.0.2@tcp1"]);
@@ -180,7 +176,7 @@ fn a_waiting_caller_drives_its_node() {
 #[test]
 fn a_peer_that_is_not_there_fails_the_send() {
     let port = testkit::port();
-    let node = start(port, &["127.0.0.1@tcp"], "");
+    let node = start(port, &["127.0.0.1@tcp"], &[]);
     let queue = node.event_queue();
     let md = node
         .bind(&queue, Md::source(pattern(10)).threshold(1))
@@ -209,12 +205,17 @@ fn a_peer_that_is_not_there_fails_the_send() {
 #[test]
 fn a_put_that_nobody_takes_times_out_and_gives_its_memory_back() {
     let port = testkit::port();
-    let a = start(
+    let options = NodeOptions {
         port,
-        &["127.0.0.1@tcp"],
-        "global:\n  transaction_timeout: 1\n  retry_count: 0\n",
-    );
-    let b = start(port, &["127.0.0.2@tcp"], "");
+        globals: Globals {
+            transaction_timeout: Duration::from_secs(1),
+            retry_count: 0,
+            ..Globals::default()
+        },
+        ..NodeOptions::default()
+    };
+    let a = start_so(&["127.0.0.1@tcp"], &[], options);
+    let b = start(port, &["127.0.0.2@tcp"], &[]);
     let queue = a.event_queue();
     let md = a
         .bind(&queue, Md::source(pattern(10)).threshold(2))
@@ -246,21 +247,21 @@ fn a_put_that_nobody_takes_times_out_and_gives_its_memory_back() {
 #[test]
 fn shutdown_ends_the_queues_and_refuses_new_calls() {
     let port = testkit::port();
-    let a = start(port, &["127.0.0.1@tcp"], "");
+    let a = start(port, &["127.0.0.1@tcp"], &[]);
     let queue = a.event_queue();
     assert!(a.shutdown(Duration::from_secs(5)).clean);
     assert_eq!(queue.wait(Some(PATIENCE)).unwrap_err(), WaitError::Closed);
     assert!(a.bind(&queue, Md::sink(vec![0; 1])).is_err());
     assert_eq!(a.event_queue().wait(None).unwrap_err(), WaitError::Closed);
     // The port is free again.
-    drop(start(port, &["127.0.0.1@tcp"], ""));
+    drop(start(port, &["127.0.0.1@tcp"], &[]));
 }
 
 #[test]
 fn of_two_waiting_callers_each_is_served_and_times_out_by_itself() {
     let port = testkit::port();
-    let server = start(port, &["127.0.0.1@tcp"], "");
-    let caller = start_with(port, &["127.0.0.3@tcp"], "", Progress::Caller);
+    let server = start(port, &["127.0.0.1@tcp"], &[]);
+    let caller = start_caller(port, &["127.0.0.3@tcp"]);
     std::thread::scope(|scope| {
         let forever = caller.event_queue();
         let waiter = scope.spawn(move || forever.wait(None).unwrap_err());
@@ -280,8 +281,8 @@ fn of_two_waiting_callers_each_is_served_and_times_out_by_itself() {
 #[test]
 fn a_caller_that_only_looks_drives_its_node_too() {
     let port = testkit::port();
-    let server = start(port, &["127.0.0.1@tcp"], "");
-    let caller = start_with(port, &["127.0.0.3@tcp"], "", Progress::Caller);
+    let server = start(port, &["127.0.0.1@tcp"], &[]);
+    let caller = start_caller(port, &["127.0.0.3@tcp"]);
     let queue = caller.event_queue();
     let md = Md::source(pattern(10)).threshold(1);
     let md = caller.bind(&queue, md).unwrap();
@@ -299,29 +300,24 @@ fn a_caller_that_only_looks_drives_its_node_too() {
 
 #[test]
 fn a_shutdown_that_may_take_for_ever_ends_when_nothing_is_under_way() {
-    let node = start(testkit::port(), &["127.0.0.1@tcp"], "");
+    let node = start(testkit::port(), &["127.0.0.1@tcp"], &[]);
     assert!(node.shutdown(Duration::MAX).clean);
 }
 
 #[test]
 fn a_tool_that_goes_does_not_make_its_node_count_as_down() {
     let port = testkit::port();
-    let routed = "route:\n- net: tcp1\n  gateway: 127.0.0.2@tcp\n";
-    let router = start(
-        port,
-        &["127.0.0.2@tcp", "127.0.0.3@tcp1"],
-        "routing:\n- enable: 1\n",
-    );
-    let client = start(port, &["127.0.0.1@tcp"], routed);
-    let server = start(port, &["127.0.0.4@tcp1"], "");
-    let yaml = "net:\n- net type: tcp1\n  local NI(s):\n  - nid: 127.0.0.4@tcp1\n";
+    let routed = [route("tcp1", "127.0.0.2@tcp")];
+    let router = start_router(port, &["127.0.0.2@tcp", "127.0.0.3@tcp1"]);
+    let client = start(port, &["127.0.0.1@tcp"], &routed);
+    let server = start(port, &["127.0.0.4@tcp1"], &[]);
     let options = NodeOptions {
         port,
         accept: Some(AcceptMode::None),
         one_shot: true,
         ..NodeOptions::default()
     };
-    let tool = Node::start(&lnet_config::parse(yaml).unwrap(), options).unwrap();
+    let tool = start_so(&["127.0.0.4@tcp1"], &[], options);
     tool.ping(nid("127.0.0.3@tcp1"), None, PATIENCE).unwrap();
     let closed = |router: &Node| router.stats().socklnd.closed.values().sum::<u64>();
     assert_eq!(closed(&router), 0);

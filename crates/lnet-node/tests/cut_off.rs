@@ -17,7 +17,7 @@ const LENGTH: usize = 100_000;
 fn memory_that_a_peer_fills_no_further_is_given_back_when_it_is_cancelled() {
     let port = testkit::port();
     let (own, peer) = (nid("127.0.0.1@tcp"), nid("127.0.0.2@tcp"));
-    let node = start(port, &["127.0.0.1@tcp"], "");
+    let node = start(port, &["127.0.0.1@tcp"], &[]);
     let queue = node.event_queue();
     let room = Md::sink(vec![0; LENGTH])
         .options(MdOptions::OP_PUT)

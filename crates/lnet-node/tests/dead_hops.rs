@@ -7,11 +7,13 @@ mod common;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use lnet_node::{EventKind, EventQueue, MatchEntry, Md, MdOptions, Node, NodeOptions, PutRequest};
+use lnet_node::{
+    EventKind, EventQueue, MatchEntry, Md, MdOptions, Node, NodeOptions, PutRequest, Route,
+};
 use lnet_types::ProcessId;
 use nix::sched::{CloneFlags, unshare};
 
-use common::{PATIENCE, expect, nid, start};
+use common::{PATIENCE, expect, nid, route, start, start_router};
 
 const PORTAL: u32 = 40;
 const BITS: u64 = 7;
@@ -31,6 +33,14 @@ fn send(from: &Node, queue: &EventQueue, target: &str, ack: bool) {
         hdr_data: 0,
     })
     .unwrap();
+}
+
+/// A route by a gateway that is on the net itself.
+fn single_hop(net: &str, gateway: &str) -> Route {
+    Route {
+        hops: Some(1),
+        ..route(net, gateway)
+    }
 }
 
 /// Takes puts for ever.
@@ -62,13 +72,9 @@ fn dropped(node: &Node, reason: &str) -> u64 {
 #[test]
 fn a_router_drops_what_is_for_a_next_hop_that_refused_it_until_it_is_heard_of() {
     let port = testkit::port();
-    let router = start(
-        port,
-        &["127.0.0.1@tcp", "127.0.0.2@tcp1"],
-        "routing: {enable: 1}\n",
-    );
-    let route = "route: [{net: tcp1, gateway: 127.0.0.1@tcp, hop: 1}]\n";
-    let client = start(port, &["127.0.0.3@tcp"], route);
+    let router = start_router(port, &["127.0.0.1@tcp", "127.0.0.2@tcp1"]);
+    let there = [single_hop("tcp1", "127.0.0.1@tcp")];
+    let client = start(port, &["127.0.0.3@tcp"], &there);
     let queue = client.event_queue();
     send(&client, &queue, "127.0.0.4@tcp1", false);
     until(&queue, "the router has tried", || {
@@ -80,8 +86,8 @@ fn a_router_drops_what_is_for_a_next_hop_that_refused_it_until_it_is_heard_of() 
             dropped(&router, "next_hop_down") >= wanted
         });
     }
-    let back = "route: [{net: tcp, gateway: 127.0.0.2@tcp1, hop: 1}]\n";
-    let server = start(port, &["127.0.0.4@tcp1"], back);
+    let back = [single_hop("tcp", "127.0.0.2@tcp1")];
+    let server = start(port, &["127.0.0.4@tcp1"], &back);
     let _arrivals = serve(&server);
     // The server pings its gateway, which so hears of it.
     until(&queue, "the router hears of the server", || {
@@ -94,18 +100,11 @@ fn a_router_drops_what_is_for_a_next_hop_that_refused_it_until_it_is_heard_of() 
 
 /// Of two gateways one cannot be reached: no message is lost or waits, and few try it.
 fn avoids_the_dead_one(port: u16, [client, dead, router, far, server]: [&str; 5]) {
-    let both = |net: &str, gateways: [&str; 2]| {
-        let entry = |gateway: &str| format!("{{net: {net}, gateway: {gateway}, hop: 1}}");
-        format!("route: [{}, {}]\n", entry(gateways[0]), entry(gateways[1]))
-    };
-    let _router = start(port, &[router, far], "routing: {enable: 1}\n");
-    let server_node = start(
-        port,
-        &[server],
-        &format!("route: [{{net: tcp, gateway: {far}, hop: 1}}]\n"),
-    );
+    let _router = start_router(port, &[router, far]);
+    let server_node = start(port, &[server], &[single_hop("tcp", far)]);
     let _arrivals = serve(&server_node);
-    let client = start(port, &[client], &both("tcp1", [dead, router]));
+    let both = [dead, router].map(|gateway| single_hop("tcp1", gateway));
+    let client = start(port, &[client], &both);
     let answers = client.event_queue();
     for _ in 0..50 {
         send(&client, &answers, server, true);

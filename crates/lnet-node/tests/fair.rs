@@ -108,7 +108,7 @@ fn ends(work: impl FnOnce() + Send + 'static) -> bool {
 /// A node that takes what blasters send, and so many of them that one always has something.
 fn under_fire() -> (Node, Vec<Blaster>) {
     let port = testkit::port();
-    let node = start(port, &["127.0.0.1@tcp"], "");
+    let node = start(port, &["127.0.0.1@tcp"], &[]);
     let arrivals = node.event_queue();
     let room = Md::sink(vec![0; 64]).options(MdOptions::OP_PUT | MdOptions::MANAGE_REMOTE);
     node.attach(&arrivals, MatchEntry::exact(PORTAL, BITS), room)

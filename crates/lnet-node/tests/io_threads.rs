@@ -11,7 +11,7 @@ use std::time::Duration;
 use lnet_node::{EventKind, MatchEntry, Md, MdOptions, Node, NodeOptions, PutRequest};
 use lnet_types::ProcessId;
 
-use common::{expect, next, start, start_so};
+use common::{expect, next, route, start, start_so};
 
 const PORTAL: u32 = 40;
 const CLIENTS: u64 = 4;
@@ -71,12 +71,13 @@ fn several_io_threads_move_what_several_clients_send_and_every_byte_is_right() {
     let options = NodeOptions {
         port,
         io_threads: 3,
+        routing: true,
         ..NodeOptions::default()
     };
     let nids = ["127.0.0.2@tcp", "127.0.0.3@tcp1"];
-    let router = start_so(&nids, "routing:\n  enable: 1\n", options);
-    let to_tcp = "route:\n- net: tcp\n  gateway: 127.0.0.3@tcp1\n";
-    let server = start(port, &["127.0.0.4@tcp1"], to_tcp);
+    let router = start_so(&nids, &[], options);
+    let to_tcp = [route("tcp", "127.0.0.3@tcp1")];
+    let server = start(port, &["127.0.0.4@tcp1"], &to_tcp);
     let arrivals = server.event_queue();
     for client in 0..CLIENTS {
         for message in 0..MESSAGES {
@@ -92,8 +93,8 @@ fn several_io_threads_move_what_several_clients_send_and_every_byte_is_right() {
         for client in 0..CLIENTS {
             let nid = format!("127.0.0.{}@tcp", 10 + client);
             scope.spawn(move || {
-                let to_tcp1 = "route:\n- net: tcp1\n  gateway: 127.0.0.2@tcp\n";
-                let node = start(port, &[&nid], to_tcp1);
+                let to_tcp1 = [route("tcp1", "127.0.0.2@tcp")];
+                let node = start(port, &[&nid], &to_tcp1);
                 send_all(&node, target, client);
             });
         }

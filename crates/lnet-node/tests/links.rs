@@ -12,19 +12,10 @@ use std::time::{Duration, Instant};
 use lnet_node::{EventQueue, Node, NodeOptions};
 use nix::sched::{CloneFlags, unshare};
 
-use common::PATIENCE;
+use common::{PATIENCE, start_so};
 
-const CONFIG: &str = "\
-net:
-- net type: tcp
-  local NI(s):
-  - interfaces:
-      0: rail0
-- net type: tcp1
-  local NI(s):
-  - interfaces:
-      0: rail1
-";
+/// On the rails.
+const NIDS: [&str; 2] = ["10.77.0.1@tcp", "10.77.1.1@tcp1"];
 
 #[test]
 fn w4_an_interface_is_down_while_its_link_is_and_comes_back_with_it() {
@@ -70,8 +61,7 @@ fn w4_an_interface_that_disappears_is_down() {
 }
 
 fn node() -> Node {
-    let config = lnet_config::parse(CONFIG).unwrap();
-    Node::start(&config, NodeOptions::default()).unwrap()
+    start_so(&NIDS, &[], NodeOptions::default())
 }
 
 /// Of each interface but loopback.

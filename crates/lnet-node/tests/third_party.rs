@@ -72,7 +72,7 @@ fn a_get_is_completed_by_the_node_that_was_asked_and_by_no_other() {
     let [client, server, stranger] = ["127.0.0.1@tcp", "127.0.0.2@tcp", "127.0.0.3@tcp"].map(nid);
     let listener = TcpListener::bind((Ipv4Addr::new(127, 0, 0, 2), port)).unwrap();
     let requests = serve(listener, server);
-    let node = start(port, &["127.0.0.1@tcp"], "");
+    let node = start(port, &["127.0.0.1@tcp"], &[]);
     let queue = ask(&node, server);
     let (mut honest, asked) = requests.recv_timeout(PATIENCE).unwrap();
 

@@ -16,14 +16,15 @@ use std::time::Duration;
 
 use lnet_control::{Fault, FaultPace, FaultRule, Request as Control};
 use lnet_dlc::Dlc;
-use lnet_node::{ControlEndpoint, ControlOptions, Node};
+use lnet_node::Node;
+use lnet_noded::{ControlEndpoint, ControlOptions};
 use lnet_rpc::{
     Bulk, Call, CallError, Client, Entropy, Handler, Idempotence, Reply, Request, Server,
     ServerOptions,
 };
 use tempfile::TempDir;
 
-use common::{PATIENCE, patient_client, start};
+use common::{PATIENCE, patient_client, start, start_managed};
 
 const OPCODE: u32 = 1;
 
@@ -56,16 +57,16 @@ impl Bed {
     fn new() -> Self {
         let port = testkit::port();
         let near = start(port, &["127.0.0.1@tcp"], IMPATIENT);
-        let far = start(port, &["127.0.0.2@tcp"], IMPATIENT);
+        let managed = start_managed(port, &["127.0.0.2@tcp"], IMPATIENT);
+        let far = managed.node().clone();
         let service = Service::default();
         let entropy = Entropy::new([1; 32]);
         let options = ServerOptions::default();
         let server = Server::start(far.clone(), service.clone(), &entropy, options).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("control");
-        let endpoint = far
-            .open_control(&ControlOptions { path, group: None })
-            .unwrap();
+        let options = ControlOptions { path, group: None };
+        let endpoint = ControlEndpoint::open(&managed, &options).unwrap();
         let dlc = Dlc::connect(endpoint.path()).unwrap();
         let client = patient_client(&near, "127.0.0.2@tcp", 9);
         client.call(request(PATIENCE)).unwrap();

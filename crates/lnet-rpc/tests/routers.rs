@@ -142,7 +142,8 @@ fn node(port: u16, nids: &[&str], more: &str) -> Node {
         port,
         ..NodeOptions::default()
     };
-    Node::start(&configuration(nids, more), options).unwrap()
+    let node = lnet_noded::start(&configuration(nids, more), options);
+    node.unwrap().into_node()
 }
 
 /// A route to the net by both gateways, the second one with this priority.

@@ -9,7 +9,8 @@
 
 use lnet_control::{Request, Section, Show};
 use lnet_dlc::Dlc;
-use lnet_node::{ControlEndpoint, ControlOptions, Node, NodeOptions};
+use lnet_node::NodeOptions;
+use lnet_noded::{ControlEndpoint, ControlOptions, ManagedNode};
 use lustre_collector::{LNetStats, Record, parse_lnetctl_output, parse_lnetctl_stats};
 use tempfile::TempDir;
 
@@ -25,7 +26,7 @@ struct Bed {
     dlc: Dlc,
     _endpoint: ControlEndpoint,
     _directory: TempDir,
-    _node: Node,
+    _node: ManagedNode,
 }
 
 impl Bed {
@@ -39,12 +40,11 @@ impl Bed {
             port,
             ..NodeOptions::default()
         };
-        let node = Node::start(&lnet_config::parse(&yaml).unwrap(), options).unwrap();
+        let node = lnet_noded::start(&lnet_config::parse(&yaml).unwrap(), options).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("control.sock");
-        let endpoint = node
-            .open_control(&ControlOptions { path, group: None })
-            .unwrap();
+        let options = ControlOptions { path, group: None };
+        let endpoint = ControlEndpoint::open(&node, &options).unwrap();
         Self {
             dlc: Dlc::connect(endpoint.path()).unwrap(),
             _endpoint: endpoint,

@@ -9,7 +9,7 @@ use crate::workspace::{Package, Workspace};
 
 /// The house: every crate, lowest first, with the crates of this workspace that its library may
 /// use. Tests may use more, because they ship with nothing.
-const EDGES: [(&str, &[&str]); 35] = [
+const EDGES: [(&str, &[&str]); 36] = [
     ("lnet-types", &[]),
     ("finerail-sys", &[]),
     ("lnet-testkit", &["finerail-sys"]),
@@ -49,8 +49,18 @@ const EDGES: [(&str, &[&str]); 35] = [
         "lnet-node",
         &[
             "lnet-stack",
+            "lnet-core",
+            "lnet-tcp",
+            "lnet-wire",
+            "lnet-types",
+            "finerail-sys",
+        ],
+    ),
+    (
+        "lnet-noded",
+        &[
+            "lnet-node",
             "lnet-state",
-            "lnd",
             "lnet-control",
             "lnet-policy",
             "lnet-core",
@@ -72,7 +82,6 @@ const EDGES: [(&str, &[&str]); 35] = [
             "lnet-node",
             "lnet-core",
             "lnet-tcp",
-            "lnet-config",
             "lnet-wire",
             "lnet-types",
             "finerail-sys",
@@ -85,7 +94,6 @@ const EDGES: [(&str, &[&str]); 35] = [
             "lnet-node",
             "lnet-core",
             "lnet-tcp",
-            "lnet-config",
             "lnet-wire",
             "lnet-types",
             "finerail-sys",
@@ -151,6 +159,7 @@ const EDGES: [(&str, &[&str]); 35] = [
             "lnet-store",
             "lnet-capture",
             "lnet-rpc",
+            "lnet-noded",
             "lnet-node",
             "lnet-core",
             "lnet-tcp",
@@ -181,6 +190,33 @@ const EDGES: [(&str, &[&str]); 35] = [
         ],
     ),
 ];
+
+/// What a program that embeds a node does not pay for: documents, and what serves them. None of it may be compiled
+/// into the crate, however far down.
+const LEFT_OUT: [(&str, &[&str]); 1] = [(
+    "lnet-node",
+    &[
+        "lnet-config",
+        "lnet-control",
+        "lnet-state",
+        "granit-parser",
+        "prometheus-client",
+        "serde-saphyr",
+        "serde_json",
+    ],
+)];
+
+pub(crate) fn left_out(workspace: &Workspace) -> Vec<Finding> {
+    let what = "compiled into a crate that leaves it to those above";
+    let mut found = Vec::new();
+    for (name, unwanted) in LEFT_OUT {
+        for package in workspace.packages.iter().filter(|p| p.name == name) {
+            let compiled_in = unwanted.iter().filter(|it| package.closure.contains(**it));
+            found.extend(compiled_in.map(|it| finding(Rule::Layering, package, 1, it, what)));
+        }
+    }
+    found
+}
 
 pub(crate) fn edges(workspace: &Workspace) -> Vec<Finding> {
     let members: BTreeSet<&str> = workspace.packages.iter().map(|p| p.name.as_str()).collect();
@@ -338,6 +374,14 @@ mod tests {
             package("lnet-types", &[]),
         ]);
         assert_eq!(places(&edges(&workspace)), [(3, "lnet-core")]);
+    }
+
+    #[test]
+    fn what_an_embedder_does_not_pay_for_is_found_however_far_down_it_is_compiled_in() {
+        let mut node = package("lnet-node", &["lnet-core"]);
+        node.closure.insert("prometheus-client".to_owned());
+        let workspace = packages(vec![node, package("lnet-noded", &["prometheus-client"])]);
+        assert_eq!(places(&left_out(&workspace)), [(1, "prometheus-client")]);
     }
 
     #[test]

@@ -32,7 +32,8 @@ pub enum Rule {
     Getter,
     /// The pure crates hold no clock, thread, lock, socket, file, randomness or randomly ordered map.
     Purity,
-    /// Dependencies between the crates point downwards, along the edges of the house.
+    /// Dependencies between the crates point downwards, along the edges of the house, and what a crate leaves to
+    /// those above is not compiled into it.
     Layering,
     /// Every crate has the lints of the workspace and its limits for clippy.
     Lints,
@@ -94,7 +95,7 @@ impl Rule {
             Self::Imports => style::imports(workspace),
             Self::Getter => style::getters(workspace),
             Self::Purity => purity::check(workspace),
-            Self::Layering => layering::edges(workspace),
+            Self::Layering => [layering::edges(workspace), layering::left_out(workspace)].concat(),
             Self::Lints => [layering::lints(workspace), layering::clippy(workspace)].concat(),
         }
     }

@@ -14,7 +14,8 @@ use anyhow::Context;
 use comfy_table::{CellAlignment, Table, presets};
 use lnet_control::{ImportMode, Request, RuleChange, Section, Show, UdspRule};
 use lnet_dlc::Dlc;
-use lnet_node::{AcceptMode, ControlEndpoint, ControlOptions, Node, NodeOptions};
+use lnet_node::{AcceptMode, Globals, Node, NodeOptions};
+use lnet_noded::{ControlEndpoint, ControlOptions};
 use serde::Serialize;
 
 use super::verdict;
@@ -130,19 +131,22 @@ impl Bed {
     fn new() -> anyhow::Result<Self> {
         let options = NodeOptions {
             accept: Some(AcceptMode::None),
-            // A gateway that nobody is would be dialled.
-            router_check_interval: Some(Duration::ZERO),
+            globals: Globals {
+                // A gateway that nobody is would be dialled.
+                alive_router_check_interval: Duration::ZERO,
+                ..Globals::default()
+            },
             ..NodeOptions::default()
         };
         let config = lnet_config::parse(&interfaces()).context("the bench's own configuration")?;
-        let node = Node::start(&config, options).context("cannot start a node")?;
+        let node = lnet_noded::start(&config, options).context("cannot start a node")?;
         let directory = tempfile::tempdir().context("cannot make a directory for the socket")?;
         let path = directory.path().join("control.sock");
-        let endpoint = node.open_control(&ControlOptions { path, group: None })?;
+        let endpoint = ControlEndpoint::open(&node, &ControlOptions { path, group: None })?;
         Ok(Self {
             dlc: Dlc::connect(endpoint.path())?,
             _endpoint: endpoint,
-            node,
+            node: node.into_node(),
             _directory: directory,
         })
     }

@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use comfy_table::{CellAlignment, Table, presets};
 use lnet_config::PeerConfig;
-use lnet_node::{AcceptMode, MetricsOptions, Node, NodeOptions};
+use lnet_node::{AcceptMode, Node, NodeOptions};
+use lnet_noded::{MetricsEndpoint, MetricsOptions};
 use lnet_types::{Net, Nid};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;
@@ -85,7 +86,7 @@ pub(super) fn run(args: &MetricsArgs) -> anyhow::Result<String> {
 
 fn measure(peer_nis: u32, count: usize) -> anyhow::Result<Row> {
     let node = node(peer_nis)?;
-    let endpoint = node.open_metrics(&MetricsOptions::at_port(0))?;
+    let endpoint = MetricsEndpoint::open(&node, &MetricsOptions::at_port(0))?;
     // The first one looks at all peers and is not what a second costs.
     let first = scrape(endpoint.address())?;
     let mut scrapes = Vec::new();
@@ -136,7 +137,8 @@ fn node(peer_nis: u32) -> anyhow::Result<Node> {
         accept: Some(AcceptMode::None),
         ..NodeOptions::default()
     };
-    Node::start(&config, options).context("cannot start a node on loopback")
+    let node = lnet_noded::start(&config, options).context("cannot start a node on loopback")?;
+    Ok(node.into_node())
 }
 
 fn scrape(address: SocketAddr) -> anyhow::Result<Scrape> {

@@ -91,9 +91,9 @@ const GOODBYE: Duration = Duration::from_secs(1);
 impl Session {
     fn open(args: &ClientArgs) -> anyhow::Result<Self> {
         let config = args.config.read()?;
-        let node = Node::start(&config, args.transport.options()).with_context(|| {
-            format!("cannot start the node of {}", args.config.config.display())
-        })?;
+        let node = lnet_noded::start(&config, args.transport.options())
+            .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?
+            .into_node();
         let entropy = Entropy::from_system().context("cannot read random numbers")?;
         let rpc = Client::new(node.clone(), args.server, entropy, ClientOptions::default());
         let store = Store::new(rpc, Duration::from_secs(args.deadline.into()));

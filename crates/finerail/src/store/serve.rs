@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use lnet_node::Node;
 use lnet_rpc::{Entropy, Server, ServerOptions};
 use lnet_store::{Service, ServiceOptions, Sync};
 
@@ -78,27 +77,28 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     };
     let service = Service::open(&args.directory, entropy()?, options)
         .with_context(|| format!("cannot serve {}", args.directory.display()))?;
-    let node = Node::start(&config, args.io.on(args.transport.options()))
+    let managed = lnet_noded::start(&config, args.io.on(args.transport.options()))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
+    let node = managed.node();
     let options = ServerOptions {
         workers: args.workers.into(),
         ..ServerOptions::default()
     };
     let server = Server::start(node.clone(), service, &entropy()?, options)
         .context("cannot start the service")?;
-    let control = args.control.open(&node)?;
-    let metrics = args.metrics.open(&node)?;
+    let control = args.control.open(&managed)?;
+    let metrics = args.metrics.open(node)?;
     let nids: Vec<String> = node.nids().iter().map(ToString::to_string).collect();
     let (nids, port) = (nids.join(", "), args.transport.port);
     let ready = format!(
         "ready: {nids} on port {port} serves {}",
         args.directory.display()
     );
-    signals.wait_until_stopped(&ready, || reload(&node, &args.config));
+    signals.wait_until_stopped(&ready, || reload(&managed, &args.config));
     tracing::info!(counters = ?server.counters(), "calls");
     drop((control, metrics));
     server.shutdown(GRACE);
     node.shutdown(GRACE);
-    args.stats.write(&node)?;
+    args.stats.write(node)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,11 +6,12 @@
 use std::net::TcpListener;
 
 use lnet_dlc::Dlc;
-use lnet_node::{ControlEndpoint, ControlOptions, Node, NodeOptions};
+use lnet_node::NodeOptions;
+use lnet_noded::{ControlEndpoint, ControlOptions, ManagedNode};
 use tempfile::TempDir;
 
 pub(crate) struct Bed {
-    pub(crate) node: Node,
+    pub(crate) node: ManagedNode,
     pub(crate) endpoint: ControlEndpoint,
     _directory: TempDir,
 }
@@ -28,11 +29,11 @@ impl Bed {
             ..NodeOptions::default()
         };
         drop(free);
-        let node = Node::start(&lnet_config::parse(yaml).unwrap(), options).unwrap();
+        let node = lnet_noded::start(&lnet_config::parse(yaml).unwrap(), options).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("control.sock");
         let options = ControlOptions { path, group: None };
-        let endpoint = node.open_control(&options).unwrap();
+        let endpoint = ControlEndpoint::open(&node, &options).unwrap();
         let dlc = Dlc::connect(endpoint.path()).unwrap();
         let bed = Self {
             node,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use lnet_core::{Health, NiId};
 
 use super::*;
+use crate::engine::NiSettings;
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -15,31 +16,29 @@ fn started() -> Node {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let yaml = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n";
-    let config = lnet_config::parse(yaml).unwrap();
     let options = NodeOptions {
         port,
         ..NodeOptions::default()
     };
-    Node::start(&config, options).unwrap()
+    let nid = "127.0.0.1@tcp".parse().unwrap();
+    let node = Node::start(options).unwrap();
+    node.with_engine(|engine, now| engine.add_interface(nid, NiSettings::default(), now))
+        .unwrap();
+    node
 }
 
 /// Starts a node with one interface and sets that to half health.
 fn half_well() -> Node {
     let node = started();
     let half = Health::new(500).unwrap();
-    let set = node.shared.with_engine(|engine, now| {
-        let done = engine.stack.side.core.set_ni_health(NiId(1), half, now);
-        assert_eq!(done, Ok(()));
-        Ok(())
-    });
-    set.unwrap();
+    let set = node.with_engine(|engine, now| engine.core_mut().set_ni_health(NiId(1), half, now));
+    assert_eq!(set, Ok(()));
     node
 }
 
 fn health(node: &Node) -> Health {
     let engine = node.shared.engine();
-    let ni = engine.stack.side.core.nis().nth(1).unwrap();
+    let ni = engine.core().nis().nth(1).unwrap();
     ni.health.health
 }
 
@@ -71,7 +70,7 @@ fn a_turn_ends_however_much_the_core_wants() {
     let mut engine = node.shared.engine();
     let now = engine.now();
     for _ in 0..5000 {
-        engine.stack.side.core.put(put, now).unwrap();
+        engine.core_mut().put(put, now).unwrap();
     }
     let mut turns = 1;
     while engine.stack.decide(now) {

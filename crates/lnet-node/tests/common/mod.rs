@@ -5,9 +5,10 @@
 
 pub(crate) mod raw;
 
+use std::error::Error;
 use std::time::Duration;
 
-use lnet_node::{EventKind, EventQueue, Node, NodeEvent, NodeOptions, Progress};
+use lnet_node::{EventKind, EventQueue, NiSettings, Node, NodeEvent, NodeOptions, Progress, Route};
 use lnet_types::Nid;
 
 /// Longer than anything here takes on a busy machine.
@@ -17,28 +18,56 @@ pub(crate) fn nid(text: &str) -> Nid {
     text.parse().unwrap()
 }
 
-/// A node with one interface for each NID, in the order given.
-pub(crate) fn start(port: u16, nids: &[&str], rest: &str) -> Node {
-    start_with(port, nids, rest, Progress::Thread)
+/// A route whose length nobody says.
+pub(crate) fn route(net: &str, gateway: &str) -> Route {
+    Route {
+        net: net.parse().unwrap(),
+        gateway: nid(gateway),
+        hops: None,
+        priority: 0,
+    }
 }
 
-pub(crate) fn start_with(port: u16, nids: &[&str], rest: &str, progress: Progress) -> Node {
+/// A node with one interface for each NID, in the order given.
+pub(crate) fn start(port: u16, nids: &[&str], routes: &[Route]) -> Node {
     let options = NodeOptions {
         port,
-        progress,
         ..NodeOptions::default()
     };
-    start_so(nids, rest, options)
+    start_so(nids, routes, options)
 }
 
-pub(crate) fn start_so(nids: &[&str], rest: &str, options: NodeOptions) -> Node {
-    let mut yaml = String::from("net:\n");
-    for text in nids {
-        let net = text.split_once('@').unwrap().1;
-        yaml += &format!("- net type: {net}\n  local NI(s):\n  - nid: {text}\n");
-    }
-    let config = lnet_config::parse(&(yaml + rest)).unwrap();
-    Node::start(&config, options).unwrap()
+/// A node that forwards between the networks of its NIDs.
+pub(crate) fn start_router(port: u16, nids: &[&str]) -> Node {
+    let options = NodeOptions {
+        port,
+        routing: true,
+        ..NodeOptions::default()
+    };
+    start_so(nids, &[], options)
+}
+
+/// A node that moves when somebody waits.
+pub(crate) fn start_caller(port: u16, nids: &[&str]) -> Node {
+    let options = NodeOptions {
+        port,
+        progress: Progress::Caller,
+        ..NodeOptions::default()
+    };
+    start_so(nids, &[], options)
+}
+
+pub(crate) fn start_so(nids: &[&str], routes: &[Route], options: NodeOptions) -> Node {
+    let node = Node::start_with(options, |engine, now| -> Result<(), Box<dyn Error>> {
+        for text in nids {
+            engine.add_interface(nid(text), NiSettings::default(), now)?;
+        }
+        for &route in routes {
+            engine.core_mut().add_route(route, now)?;
+        }
+        Ok(())
+    });
+    node.unwrap()
 }
 
 /// The next event, which must come.

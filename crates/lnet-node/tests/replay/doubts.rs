@@ -115,7 +115,7 @@ fn another_pid_is_told_apart() {
 #[test]
 fn a_node_with_another_interface_is_told_apart() {
     let casting = Casting {
-        more_config: "- net type: tcp1\n  local NI(s):\n  - nid: 127.0.0.3@tcp1\n",
+        more_nids: &["127.0.0.3@tcp1"],
         ..Casting::default()
     };
     let found = problems(&answering(), &casting);

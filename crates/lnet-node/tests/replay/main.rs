@@ -23,6 +23,8 @@ mod stage;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use lnet_node::{Globals, NiTuning};
+
 use player::{Outcome, play};
 use script::{Captured, Party, Script, lives, shared_capture};
 use stage::{Casting, on_loopback, on_stage};
@@ -136,7 +138,10 @@ fn three_pairs_against_one_are_content_with_one() {
     let bulk_in = script.steps.iter().find(is_bulk_in).unwrap().connection;
     let script = script.with_refused_dials(bulk_in, 3);
     let casting = Casting {
-        ni_settings: "    lnd tunables:\n      conns_per_peer: 3\n",
+        lnd: NiTuning {
+            conns_per_peer: 3,
+            ..NiTuning::default()
+        },
         ..Casting::default()
     };
     replay(&script, &casting);
@@ -146,7 +151,11 @@ fn three_pairs_against_one_are_content_with_one() {
 /// per socket timeout, which is here 4 s.
 fn impatient() -> Casting {
     Casting {
-        more_config: "global:\n  transaction_timeout: 5\n  retry_count: 0\n",
+        globals: Globals {
+            transaction_timeout: Duration::from_secs(5),
+            retry_count: 0,
+            ..Globals::default()
+        },
         keepalive: Some(Duration::from_millis(1500)),
         ..Casting::default()
     }

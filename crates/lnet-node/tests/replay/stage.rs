@@ -5,10 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use lnet_node::{Node, NodeOptions};
+use lnet_node::{Globals, InterfaceError, NiSettings, NiTuning, Node, NodeOptions};
+use lnet_types::{Net, Nid};
 use nix::sched::{CloneFlags, unshare};
 use socket2::{Domain, SockRef, Socket, Type};
 
+use crate::common::nid;
 use crate::script::Script;
 
 /// A place for one episode.
@@ -23,10 +25,11 @@ pub(crate) struct Stage {
 /// What a test decides about its node.
 #[derive(Clone, Debug)]
 pub(crate) struct Casting {
-    /// Further lines of the node's entry in the `net` section, indented by four.
-    pub(crate) ni_settings: &'static str,
-    /// Further interfaces, and sections after `net`.
-    pub(crate) more_config: &'static str,
+    /// Settings of the node's first interface.
+    pub(crate) lnd: NiTuning,
+    /// Further interfaces.
+    pub(crate) more_nids: &'static [&'static str],
+    pub(crate) globals: Globals,
     pub(crate) keepalive: Option<Duration>,
     /// How long to wait for what must come.
     pub(crate) patience: Duration,
@@ -35,8 +38,9 @@ pub(crate) struct Casting {
 impl Default for Casting {
     fn default() -> Self {
         Self {
-            ni_settings: "",
-            more_config: "",
+            lnd: NiTuning::default(),
+            more_nids: &[],
+            globals: Globals::default(),
             keepalive: None,
             patience: crate::common::PATIENCE,
         }
@@ -126,22 +130,29 @@ fn private_network(script: &Script) -> Result<(), String> {
 
 impl Stage {
     fn node(&self, script: &Script, casting: &Casting) -> Node {
-        let Casting {
-            ni_settings,
-            more_config,
-            ..
-        } = casting;
-        let yaml = format!(
-            "net:\n- net type: tcp\n  local NI(s):\n  - nid: {}@tcp\n{ni_settings}{more_config}",
-            script.node
-        );
-        let config = lnet_config::parse(&yaml).expect("a configuration");
         let options = NodeOptions {
             port: self.port,
             keepalive: casting.keepalive,
+            globals: casting.globals,
             ..NodeOptions::default()
         };
-        Node::start(&config, options).expect("the node starts")
+        let node = Node::start(options).expect("the node starts");
+        let first = Nid::from_ip(Net::tcp(0), script.node.into());
+        let more = casting.more_nids.iter().map(|text| nid(text));
+        let settings = NiSettings {
+            lnd: casting.lnd,
+            ..NiSettings::default()
+        };
+        let nis =
+            std::iter::once((first, settings)).chain(more.map(|nid| (nid, NiSettings::default())));
+        let added: Result<(), InterfaceError> = node.with_engine(|engine, now| {
+            for (nid, settings) in nis {
+                engine.add_interface(nid, settings, now)?;
+            }
+            Ok(())
+        });
+        added.expect("the node has its interfaces");
+        node
     }
 
     /// Listens as the kernel node.

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use lnet_node::{Node, NodeOptions};
+use lnet_node::{Globals, Node, NodeOptions};
+use lnet_noded::ManagedNode;
 use lnet_rpc::{Client, ClientOptions, Entropy};
 use lnet_types::Nid;
 
@@ -31,13 +32,21 @@ pub(crate) fn configuration(nids: &[&str], more: &str) -> lnet_config::Config {
 
 /// Starts a node with these interfaces and further sections of configuration.
 pub(crate) fn start(port: u16, nids: &[&str], more: &str) -> Node {
+    start_managed(port, nids, more).into_node()
+}
+
+/// The same, to be controlled from outside.
+pub(crate) fn start_managed(port: u16, nids: &[&str], more: &str) -> ManagedNode {
     let options = NodeOptions {
         port,
-        // Routers die in these tests.
-        router_check_interval: Some(Duration::from_secs(1)),
+        globals: Globals {
+            // Routers die in these tests.
+            alive_router_check_interval: Duration::from_secs(1),
+            ..Globals::default()
+        },
         ..NodeOptions::default()
     };
-    Node::start(&configuration(nids, more), options).unwrap()
+    lnet_noded::start(&configuration(nids, more), options).unwrap()
 }
 
 /// A client that loses patience quickly.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use lnet_node::{Node, NodeOptions};
+use lnet_node::{Globals, Node, NodeOptions};
 use lnet_rpc::{Client, ClientOptions, Entropy};
 use lnet_types::Nid;
 
@@ -29,11 +29,14 @@ pub(crate) fn start(port: u16, nids: &[&str], more: &str) -> Node {
     let config = lnet_config::parse(&yaml).unwrap();
     let options = NodeOptions {
         port,
-        // Routers die in these tests.
-        router_check_interval: Some(Duration::from_secs(1)),
+        globals: Globals {
+            // Routers die in these tests.
+            alive_router_check_interval: Duration::from_secs(1),
+            ..Globals::default()
+        },
         ..NodeOptions::default()
     };
-    Node::start(&config, options).unwrap()
+    lnet_noded::start(&config, options).unwrap().into_node()
 }
 
 /// A client that loses patience quickly.

@@ -113,7 +113,8 @@ impl Place {
             congestion: Some(congestion.to_owned()),
             ..NodeOptions::default()
         };
-        Node::start(&config, options).context("cannot start a node")
+        let node = lnet_noded::start(&config, options).context("cannot start a node")?;
+        Ok(node.into_node())
     }
 }
 

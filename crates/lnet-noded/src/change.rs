@@ -1,0 +1,229 @@
+//! Changes of a running node's configuration.
+//!
+//! [`make`] makes one; whoever makes several holds the node's lock meanwhile, so that a message sees
+//! the configuration before all of them or after.
+
+use lnet_config::{Change, LndTunables, NiConfig, NiName, Tunables};
+use lnet_core::{ConfigError, Core, NiId};
+use lnet_policy::PolicyError;
+use lnet_types::{Net, Nid, Time};
+use thiserror::Error;
+
+use crate::managed::Configured;
+use crate::setup::{self, StartError};
+
+/// Why a change was not made.
+#[derive(Debug, Error)]
+pub(crate) enum ChangeError {
+    /// An interface cannot be used.
+    #[error(transparent)]
+    Interface(#[from] StartError),
+    /// The core refused.
+    #[error(transparent)]
+    Core(#[from] ConfigError),
+    /// The list of rules refused.
+    #[error(transparent)]
+    Rule(#[from] PolicyError),
+    /// The network that was named is not there.
+    #[error("there is no network {0}")]
+    NoNet(Net),
+    /// The interface that was named is not there.
+    #[error("network {0} has no such interface")]
+    NoNi(Net),
+}
+
+/// Makes a change. An error leaves the node as it was, except that an interface whose settings were to
+/// change is gone when it cannot be taken into use with the new ones.
+pub(crate) fn make(
+    node: &mut Configured<'_>,
+    change: &Change,
+    now: Time,
+) -> Result<(), ChangeError> {
+    match change {
+        Change::Globals(globals) => setup::change_globals(node, globals, now)?,
+        Change::DelNi { net, ni } => remove(node, *net, Some(ni), now)?,
+        Change::DelNet(net) => remove(node, *net, None, now)?,
+        Change::AddNet(net) => {
+            for ni in &net.nis {
+                setup::add_nis(node, net.net, ni, now)?;
+            }
+        }
+        Change::AddNi { net, ni } => setup::add_nis(node, *net, ni, now)?,
+        Change::SetNi { net, ni } => {
+            let meant = meant(node, *net, Some(&ni.name()))?;
+            if meant.iter().all(|&id| is_tuned_only(node, id, ni)) {
+                meant
+                    .into_iter()
+                    .for_each(|id| retune(node, id, &ni.lnd_tunables));
+            } else {
+                // Its connections know the old settings: it goes and comes.
+                remove(node, *net, Some(&ni.name()), now)?;
+                setup::add_nis(node, *net, ni, now)?;
+            }
+        }
+        Change::Ip2Nets(rules) => {
+            for net in setup::nets_by_address(rules)? {
+                make(node, &Change::AddNet(net), now)?;
+            }
+        }
+        Change::DelRule { .. } | Change::AddRule { .. } | Change::SetRule { .. } => {
+            make_rule(node, change)?;
+        }
+        _ => make_in_core(node, change, now)?,
+    }
+    Ok(())
+}
+
+fn make_in_core(node: &mut Configured<'_>, change: &Change, now: Time) -> Result<(), ConfigError> {
+    let core = node.core_mut();
+    match change {
+        Change::DelRoute { net, gateway } => core.remove_route(*net, *gateway),
+        Change::AddRoute(route) => core.add_route(setup::route(route), now),
+        Change::SetRoute(route) => {
+            core.remove_route(route.net, route.gateway)?;
+            core.add_route(setup::route(route), now)
+        }
+        Change::DelPeer { primary } => {
+            refuse_gateway(core, *primary)?;
+            core.remove_peer(*primary)
+        }
+        Change::DelPeerNids { primary, nids } => {
+            refuse_gateway(core, *primary)?;
+            let peer = core.peer_with(*primary).filter(|peer| peer.configured);
+            let peer = peer.ok_or(ConfigError::UnknownPeer(*primary))?;
+            let has = |nid| peer.nis.iter().any(|peer_ni| peer_ni.nid == nid);
+            if let Some(&foreign) = nids.iter().find(|&&nid| !has(nid)) {
+                return Err(ConfigError::UnknownPeer(foreign));
+            }
+            let kept = peer.nis.iter().map(|peer_ni| peer_ni.nid);
+            let kept: Vec<_> = kept.filter(|nid| !nids.contains(nid)).collect();
+            core.remove_peer(*primary)?;
+            core.add_peer(*primary, &kept, peer.multi_rail)
+        }
+        Change::AddPeer(peer) => {
+            for &nid in &peer.nids {
+                refuse_gateway(core, nid)?;
+            }
+            match peer.nids.first() {
+                Some(&primary) => core.add_peer(primary, &peer.nids, peer.multi_rail),
+                None => Ok(()),
+            }
+        }
+        Change::AddPeerNids { primary, nids } => {
+            refuse_gateway(core, *primary)?;
+            let peer = core.peer_with(*primary);
+            let multi_rail = peer.is_none_or(|peer| peer.multi_rail);
+            core.add_peer(*primary, nids, multi_rail)
+        }
+        Change::Routing(enabled) => {
+            core.set_routing(enabled.unwrap_or(false), now);
+            Ok(())
+        }
+        Change::Buffers(buffers) => {
+            core.set_router_buffers(setup::router_buffers(*buffers), now);
+            Ok(())
+        }
+        // The others are made elsewhere.
+        _ => Ok(()),
+    }
+}
+
+/// A gateway is a peer by its route (T-R18 of lnet-selection).
+fn refuse_gateway(core: &Core, nid: Nid) -> Result<(), ConfigError> {
+    match core.peer_with(nid) {
+        Some(peer) if peer.gateway => Err(ConfigError::PeerIsGateway(peer.primary)),
+        _ => Ok(()),
+    }
+}
+
+fn make_rule(node: &mut Configured<'_>, change: &Change) -> Result<(), PolicyError> {
+    let core = node.core_mut();
+    match change {
+        Change::DelRule { index } => core.delete_rule(*index).map(|_| ()),
+        Change::AddRule { index, rule } | Change::SetRule { index, rule } => {
+            core.add_rule(rule.clone(), Some(*index)).map(|_| ())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes the interfaces of a network that have this name, or all.
+fn remove(
+    node: &mut Configured<'_>,
+    net: Net,
+    name: Option<&NiName>,
+    now: Time,
+) -> Result<(), ChangeError> {
+    for id in meant(node, net, name)? {
+        setup::remove_ni(node, id, now);
+    }
+    Ok(())
+}
+
+/// The interfaces of a network that have this name, or all; at least one.
+fn meant(node: &Configured<'_>, net: Net, name: Option<&NiName>) -> Result<Vec<NiId>, ChangeError> {
+    let of_net = |ni: &lnet_core::NiView| ni.nid.net() == net && ni.id != NiId::LOOPBACK;
+    let there: Vec<NiId> = node.core().nis().filter(of_net).map(|ni| ni.id).collect();
+    if there.is_empty() {
+        return Err(ChangeError::NoNet(net));
+    }
+    let meant: Vec<NiId> = there
+        .into_iter()
+        .filter(|id| name.is_none_or(|name| is_named(node, *id, name)))
+        .collect();
+    if meant.is_empty() {
+        return Err(ChangeError::NoNi(net));
+    }
+    Ok(meant)
+}
+
+/// Whether these settings are an interface's own, but for those that may change while it is in use.
+fn is_tuned_only(node: &Configured<'_>, id: NiId, wanted: &NiConfig) -> bool {
+    let Some(view) = node.core().nis().find(|ni| ni.id == id) else {
+        return false;
+    };
+    let Some(own) = node.kept.interfaces.get(&id) else {
+        return false;
+    };
+    let given = &wanted.tunables;
+    let complete = setup::tunables(&NiConfig {
+        tunables: Tunables {
+            peer_timeout: given.peer_timeout.or(own.tunables.peer_timeout),
+            peer_credits: given.peer_credits.or(own.tunables.peer_credits),
+            peer_buffer_credits: given
+                .peer_buffer_credits
+                .or(own.tunables.peer_buffer_credits),
+            credits: given.credits.or(own.tunables.credits),
+        },
+        ..NiConfig::default()
+    });
+    complete == view.tunables && wanted.lnd_tunables.tos == own.lnd_tunables.tos
+}
+
+/// What is not given stays.
+pub(crate) fn retune(node: &mut Configured<'_>, id: NiId, given: &LndTunables) {
+    let Some(own) = node.kept.interfaces.get(&id) else {
+        return;
+    };
+    let own = own.lnd_tunables.clone();
+    let lnd = LndTunables {
+        conns_per_peer: given.conns_per_peer.or(own.conns_per_peer),
+        timeout: given.timeout.or(own.timeout),
+        ..own
+    };
+    setup::tune(node, id, &lnd);
+}
+
+/// A NID names one interface; names of the system's interfaces name those that stand on them.
+fn is_named(node: &Configured<'_>, id: NiId, name: &NiName) -> bool {
+    let Some(configured) = node.kept.interfaces.get(&id) else {
+        return false;
+    };
+    match name.nid {
+        Some(nid) => configured.nid == Some(nid),
+        None => configured
+            .interfaces
+            .iter()
+            .any(|own| name.interfaces.contains(own)),
+    }
+}

@@ -1,0 +1,146 @@
+//! The configuration that a node has, looked at without keeping messages waiting.
+
+use std::collections::BTreeSet;
+
+use lnet_config::{Change, Config, PeerConfig};
+use lnet_core::{Core, PeerCursor, PeerView};
+use lnet_types::Nid;
+
+use super::show;
+use crate::managed::ManagedNode;
+
+/// Peers that are looked at under one lock: some 100 µs.
+pub(super) const PEERS_PER_PAGE: usize = 64;
+
+/// Peers that a change is about.
+pub(super) enum Concerned {
+    /// Those that have one of these NIDs.
+    With(BTreeSet<Nid>),
+    /// All.
+    Everybody,
+}
+
+/// What a node has before a change.
+pub(super) struct Before {
+    /// What an import would need to make a node like it; of the peers, those that are concerned.
+    pub(super) config: Config,
+    /// Peers that are there because routes name them; looked for only if everybody is concerned.
+    pub(super) gateways: Vec<PeerConfig>,
+    /// Those that are concerned and that only traffic has made.
+    pub(super) found: BTreeSet<Nid>,
+}
+
+impl Concerned {
+    pub(super) fn named<'n>(nids: impl Iterator<Item = &'n Nid>) -> Self {
+        Self::With(nids.copied().collect())
+    }
+
+    /// Those of a list of changes.
+    pub(super) fn by(changes: &[Change]) -> Self {
+        let mut all = BTreeSet::new();
+        for change in changes {
+            match change {
+                Change::AddPeer(peer) => all.extend(&peer.nids),
+                Change::DelPeer { primary } => _ = all.insert(*primary),
+                Change::DelPeerNids { primary, nids } | Change::AddPeerNids { primary, nids } => {
+                    all.insert(*primary);
+                    all.extend(nids);
+                }
+                _ => {}
+            }
+        }
+        Self::With(all)
+    }
+
+    fn includes(&self, peer: &PeerConfig) -> bool {
+        match self {
+            Self::With(nids) => peer.nids.iter().any(|nid| nids.contains(nid)),
+            Self::Everybody => true,
+        }
+    }
+}
+
+impl Before {
+    /// Whoever calls this has the right to change the configuration, so that nothing changes between two
+    /// pages.
+    pub(super) fn look(node: &ManagedNode, concerned: &Concerned) -> Self {
+        let (document, rules) = node.with(|node, _| {
+            let rules = node.core().rules().clone();
+            (show::without_peers(node), rules)
+        });
+        let (config, _) = document.config();
+        let mut before = Self {
+            config: Config { rules, ..config },
+            gateways: Vec::new(),
+            found: BTreeSet::new(),
+        };
+        match concerned {
+            Concerned::With(nids) => {
+                let nids: Vec<Nid> = nids.iter().copied().collect();
+                let mut seen = BTreeSet::new();
+                for page in nids.chunks(PEERS_PER_PAGE) {
+                    let views = node.with_core(|core, _| owners(core, page));
+                    let found = views
+                        .iter()
+                        .filter(|view| !view.configured && !view.gateway);
+                    before.found.extend(found.map(|view| view.primary));
+                    let new = views.into_iter().filter(|view| seen.insert(view.primary));
+                    before.config.peers.extend(configured(new));
+                }
+            }
+            Concerned::Everybody => before.take_everybody(node),
+        }
+        before
+    }
+
+    fn take_everybody(&mut self, node: &ManagedNode) {
+        let mut at = Some(PeerCursor::START);
+        while let Some(from) = at {
+            let (page, next) = node.with_core(|core, _| core.peer_page(from, PEERS_PER_PAGE));
+            at = next;
+            let gateways = page.iter().filter(|peer| peer.gateway && !peer.configured);
+            self.gateways.extend(gateways.map(peer));
+            self.config.peers.extend(configured(page.into_iter()));
+        }
+    }
+
+    /// The same with these peers only.
+    pub(super) fn only(&self, concerned: &Concerned) -> Config {
+        let peers = self.config.peers.iter();
+        let peers = peers.filter(|peer| concerned.includes(peer));
+        Config {
+            peers: peers.cloned().collect(),
+            ..self.config.clone()
+        }
+    }
+}
+
+/// The configured peers that are concerned.
+pub(super) fn peers_now(core: &Core, concerned: &Concerned) -> Vec<PeerConfig> {
+    match concerned {
+        Concerned::Everybody => configured(core.peers()).collect(),
+        Concerned::With(nids) => {
+            let nids: Vec<Nid> = nids.iter().copied().collect();
+            let mut seen = BTreeSet::new();
+            let views = owners(core, &nids).into_iter();
+            configured(views.filter(|view| seen.insert(view.primary))).collect()
+        }
+    }
+}
+
+fn owners(core: &Core, nids: &[Nid]) -> Vec<PeerView> {
+    nids.iter().filter_map(|&nid| core.peer_with(nid)).collect()
+}
+
+fn configured(peers: impl Iterator<Item = PeerView>) -> impl Iterator<Item = PeerConfig> {
+    peers.filter(|peer| peer.configured).map(|view| peer(&view))
+}
+
+fn peer(view: &PeerView) -> PeerConfig {
+    let others = view.nis.iter().map(|ni| ni.nid);
+    let others = others.filter(|&nid| nid != view.primary);
+    PeerConfig {
+        nids: std::iter::once(view.primary).chain(others).collect(),
+        multi_rail: view.multi_rail,
+    }
+}

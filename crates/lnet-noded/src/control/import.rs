@@ -1,0 +1,232 @@
+//! `import`: a document's changes made to the node in one step, all of them or none.
+//!
+//! ```text
+//!  document ─▶ plan: changes in an order that a node can make
+//!                 │ one after the other, under one lock
+//!                 ├─ all made ─▶ done
+//!                 └─ one refused ─▶ back to the configuration before, unless `partial`
+//! ```
+
+use std::fmt::Display;
+
+use lnet_config::{Change, Config, diff};
+use lnet_control::{Failure, ImportMode, Reply};
+use lnet_core::PeerCursor;
+use lnet_policy::RuleList;
+use lnet_types::Time;
+use thiserror::Error;
+use tracing::{debug, warn};
+
+use super::before::{self, Before, Concerned, PEERS_PER_PAGE};
+use super::plan::{Wanted, with_defaults};
+use super::show;
+use crate::change;
+use crate::changing::Changing;
+use crate::managed::{Configured, ManagedNode};
+use crate::setup;
+
+/// What is to be done with a document.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    pub(super) mode: ImportMode,
+    pub(super) partial: bool,
+    pub(super) dry_run: bool,
+}
+
+pub(super) fn import(node: &ManagedNode, yaml: &str, how: How) -> Reply {
+    let wanted = match Wanted::read(yaml, how.mode) {
+        Ok(wanted) => wanted,
+        Err(refused) => return refused,
+    };
+    let changing = node.changing();
+    let before = Before::look(node, &wanted.concerns());
+    let changes = wanted.changes(&before);
+    let done = if how.dry_run {
+        rehearse(node, &before, &changes)
+    } else {
+        carry_out(&changing, &before, &changes, how.partial)
+    };
+    match done {
+        Ok(()) => Reply::Done,
+        Err(failure) => Reply::Failed(vec![failure]),
+    }
+}
+
+/// What `lnetctl lnet unconfigure` does.
+pub(super) fn unconfigure(node: &ManagedNode) -> Reply {
+    let wanted = Wanted::Replace(Config {
+        routing: Some(false),
+        ..Config::default()
+    });
+    let changing = node.changing();
+    let before = Before::look(node, &wanted.concerns());
+    let changes = wanted.changes(&before);
+    match carry_out(&changing, &before, &changes, false) {
+        Ok(()) => {
+            forget_everybody(node);
+            Reply::Done
+        }
+        Err(failure) => Reply::Failed(vec![failure]),
+    }
+}
+
+/// The peers that only traffic has made; without interfaces it makes no new ones.
+fn forget_everybody(node: &ManagedNode) {
+    let mut at = Some(PeerCursor::START);
+    while let Some(from) = at {
+        at = node.with_core(|core, _| {
+            let (page, next) = core.peer_page(from, PEERS_PER_PAGE);
+            for peer in page {
+                // What is configured by now is another client's.
+                if !peer.configured && core.remove_peer(peer.primary).is_err() {
+                    debug!(peer = %peer.primary, "a peer that was there is gone already");
+                }
+            }
+            next
+        });
+    }
+}
+
+/// The node's configuration is not the new one.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("nothing was changed: {0}")]
+pub struct ReconfigureError(String);
+
+impl ManagedNode {
+    /// Makes the differences between the node's configuration and this one, all of them or none, and
+    /// says how many there were. What both have goes on undisturbed.
+    ///
+    /// # Errors
+    ///
+    /// What was refused, and why; the node is as before.
+    pub fn reconfigure(&self, wanted: &Config) -> Result<usize, ReconfigureError> {
+        let refused = |failure: Failure| ReconfigureError(failure.descr);
+        let wanted = Wanted::Replace(with_defaults(wanted).map_err(refused)?);
+        let changing = self.changing();
+        let before = Before::look(self, &wanted.concerns());
+        let changes = wanted.changes(&before);
+        carry_out(&changing, &before, &changes, false).map_err(refused)?;
+        Ok(changes.len())
+    }
+}
+
+/// Whether the changes could be made: they are, to an engine like the node's that nobody can reach.
+fn rehearse(node: &ManagedNode, before: &Before, changes: &[Change]) -> Result<(), Failure> {
+    let unable = |error: &dyn Display| {
+        super::failure::of_rehearsal(format!("it cannot be tried out: {error}"))
+    };
+    let now = node.node().with_engine(|_, now| now);
+    let tried = setup::rehearsal(&before.config, node.options(), now);
+    let (mut engine, mut kept) = tried.map_err(|error| unable(&error))?;
+    let mut rehearsed = Configured {
+        engine: &mut engine,
+        kept: &mut kept,
+    };
+    // What only traffic has made is not there, and can always go.
+    let is_found = |change: &&Change| match change {
+        Change::DelPeer { primary } => before.found.contains(primary),
+        _ => false,
+    };
+    let tried: Vec<Change> = changes
+        .iter()
+        .filter(|change| !is_found(change))
+        .cloned()
+        .collect();
+    let mut rules = rules_after(before, changes);
+    make_all(&mut rehearsed, &tried, &mut rules, now)
+}
+
+/// Of several changes it must be said which one was refused, and why; of a single one the words of the tool do.
+fn among(changes: &[Change], refused: &Change, failure: Failure, why: &dyn Display) -> Failure {
+    if changes.len() < 2 {
+        return failure;
+    }
+    Failure {
+        descr: format!("{refused}: {why}"),
+        ..failure
+    }
+}
+
+fn carry_out(
+    changing: &Changing<'_>,
+    before: &Before,
+    changes: &[Change],
+    partial: bool,
+) -> Result<(), Failure> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let concerned = Concerned::by(changes);
+    let former = before.only(&concerned);
+    let mut rules = rules_after(before, changes);
+    changing.make(|node, now| {
+        let done = make_all(node, changes, &mut rules, now);
+        if done.is_err() && !partial {
+            undo(node, &former, &concerned, now);
+        }
+        done
+    })
+}
+
+/// The rules as they are after the changes, made before anybody waits: a thousand rules take longer than all else.
+/// `None` if one is refused, which is then found out one by one.
+fn rules_after(before: &Before, changes: &[Change]) -> Option<RuleList> {
+    let mut rules = before.config.rules.clone();
+    for change in changes {
+        match change {
+            Change::DelRule { index } => _ = rules.delete(*index).ok()?,
+            Change::AddRule { index, rule } | Change::SetRule { index, rule } => {
+                _ = rules.add(rule.clone(), Some(*index)).ok()?;
+            }
+            _ => {}
+        }
+    }
+    Some(rules)
+}
+
+/// Makes changes up to the first that is refused; all changes of rules at once if their result is given.
+fn make_all(
+    node: &mut Configured<'_>,
+    changes: &[Change],
+    rules: &mut Option<RuleList>,
+    now: Time,
+) -> Result<(), Failure> {
+    let are_prepared = rules.is_some();
+    for change in changes {
+        if are_prepared && is_of_rules(change) {
+            if let Some(rules) = rules.take() {
+                node.core_mut().set_rules(rules);
+            }
+            continue;
+        }
+        change::make(node, change, now).map_err(|error| {
+            let failure = super::failure::of_error(change, &error);
+            among(changes, change, failure, &error)
+        })?;
+    }
+    Ok(())
+}
+
+fn is_of_rules(change: &Change) -> bool {
+    matches!(
+        change,
+        Change::DelRule { .. } | Change::AddRule { .. } | Change::SetRule { .. }
+    )
+}
+
+/// Back to the configuration before. What was there a moment ago can be there again, unless the
+/// machine has changed meanwhile.
+fn undo(node: &mut Configured<'_>, former: &Config, concerned: &Concerned, now: Time) {
+    let core = node.core();
+    let (config, _) = show::without_peers(node).config();
+    let present = Config {
+        peers: before::peers_now(core, concerned),
+        rules: core.rules().clone(),
+        ..config
+    };
+    for change in diff(&present, former) {
+        if let Err(error) = change::make(node, &change, now) {
+            warn!(%error, ?change, "an import that failed could not be undone");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The control endpoint: a Unix socket over which a node is looked at and configured.
+//!
+//! ```text
+//!  listener thread ── accept ── credentials ── one thread a connection (at most 32)
+//!                                                 read a frame ── carry out under the engine's lock
+//!                                                 ── release it ── write the answer
+//! ```
+//!
+//! Nothing is read or written while the engine is locked, so a slow or dead client costs its own
+//! thread and nothing else; whoever neither sends nor takes anything for half a minute is cut off.
+//! Who may connect: this process's user, root, and the members of one group if that is allowed.
+
+mod before;
+mod connection;
+mod failure;
+mod fault;
+mod import;
+mod numbers;
+mod ping;
+mod plan;
+mod request;
+mod rules;
+mod show;
+mod tune;
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
+use thiserror::Error;
+use tracing::{debug, warn};
+
+use crate::managed::ManagedNode;
+use crate::serving::{self, Clients};
+
+pub use import::ReconfigureError;
+
+/// Where and for whom the endpoint listens.
+#[derive(Clone, Debug)]
+pub struct ControlOptions {
+    /// The socket's path; [`lnet_control::default_socket_path`] is where programs look. A missing
+    /// directory is made.
+    pub path: PathBuf,
+    /// Members of this group may connect, too.
+    pub group: Option<u32>,
+}
+
+/// Why the endpoint cannot be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// A node is listening there.
+    #[error("another node is controlled at {0}: stop it, or choose another path")]
+    InUse(PathBuf),
+    /// Something that is no socket stands in the way.
+    #[error("{0} exists and is not a socket")]
+    NotASocket(PathBuf),
+    /// The operating system refused.
+    #[error("cannot listen at {path}: {error}")]
+    Listen {
+        /// The socket's path.
+        path: PathBuf,
+        /// Its reason.
+        error: io::Error,
+    },
+}
+
+/// A node's open control endpoint. It closes, and its socket disappears, when this is dropped.
+#[derive(Debug)]
+pub struct ControlEndpoint {
+    path: PathBuf,
+    clients: Arc<Clients<UnixStream>>,
+    /// The listener's socket, to end its wait with.
+    socket: UnixListener,
+    listener: Option<JoinHandle<()>>,
+}
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 16;
+
+/// Connections at once; one more is closed at once.
+const CLIENTS_MAX: usize = 32;
+
+impl ControlEndpoint {
+    /// Opens an endpoint that controls a node.
+    ///
+    /// # Errors
+    ///
+    /// Another node's endpoint at that path, a file that is no socket, what the operating system says.
+    pub fn open(node: &ManagedNode, options: &ControlOptions) -> Result<Self, ControlError> {
+        let path = options.path.clone();
+        let listener = listen(&path, options.group)?;
+        let socket = listener.try_clone().map_err(|error| ControlError::Listen {
+            path: path.clone(),
+            error,
+        })?;
+        let clients = Arc::new(Clients::new("control", CLIENTS_MAX));
+        let accepting = Accepting {
+            node: node.clone(),
+            listener,
+            group: options.group,
+            clients: Arc::clone(&clients),
+        };
+        let thread = std::thread::Builder::new()
+            .name("lnet-control".into())
+            .spawn(move || accepting.run())
+            .map_err(|error| ControlError::Listen {
+                path: path.clone(),
+                error,
+            })?;
+        Ok(Self {
+            path,
+            clients,
+            socket,
+            listener: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for ControlEndpoint {
+    fn drop(&mut self) {
+        self.clients.stop();
+        // Wakes the listener out of accept, even where somebody has removed the path; it sees the flag.
+        if let Err(error) = SockRef::from(&self.socket).shutdown(Shutdown::Both) {
+            debug!(%error, "the control socket cannot be shut down");
+        }
+        if let Some(listener) = self.listener.take() {
+            serving::join(listener);
+        }
+        self.clients.end();
+        if let Err(error) = fs::remove_file(&self.path) {
+            debug!(%error, path = %self.path.display(), "the control socket was gone already");
+        }
+    }
+}
+
+/// Nobody can connect before the permissions are final, because only then does the socket listen.
+fn listen(path: &Path, group: Option<u32>) -> Result<UnixListener, ControlError> {
+    let failed = |error| ControlError::Listen {
+        path: path.to_owned(),
+        error,
+    };
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(failed)?;
+    }
+    let _turn = take_turn(path);
+    clear_the_way(path)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
+    let address = SockAddr::unix(path).map_err(failed)?;
+    socket.bind(&address).map_err(failed)?;
+    let mode = if group.is_some() { 0o660 } else { 0o600 };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
+    if group.is_some() {
+        std::os::unix::fs::chown(path, None, group).map_err(failed)?;
+    }
+    socket.listen(BACKLOG).map_err(failed)?;
+    Ok(UnixListener::from(OwnedFd::from(socket)))
+}
+
+/// Between another node's `bind` and `listen` its socket looks like that of a node that was killed, so nodes that
+/// start at the same moment take turns, by a lock on the directory. Others may hold it, too: it is not waited for
+/// longer than any node needs.
+fn take_turn(path: &Path) -> Option<fs::File> {
+    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
+    let directory = fs::File::open(directory.unwrap_or(Path::new("."))).ok()?;
+    for _ in 0..TURN_LOOKS {
+        match directory.try_lock() {
+            Ok(()) => return Some(directory),
+            Err(fs::TryLockError::WouldBlock) => std::thread::park_timeout(TURN_PAUSE),
+            Err(fs::TryLockError::Error(_)) => return None,
+        }
+    }
+    None
+}
+
+const TURN_LOOKS: u32 = 100;
+const TURN_PAUSE: Duration = Duration::from_millis(10);
+
+/// Removes the socket of a node that was killed.
+fn clear_the_way(path: &Path) -> Result<(), ControlError> {
+    let failed = |error| ControlError::Listen {
+        path: path.to_owned(),
+        error,
+    };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed(error)),
+        Ok(found) if !found.file_type().is_socket() => {
+            Err(ControlError::NotASocket(path.to_owned()))
+        }
+        Ok(_) if UnixStream::connect(path).is_ok() => Err(ControlError::InUse(path.to_owned())),
+        Ok(_) => fs::remove_file(path).map_err(failed),
+    }
+}
+
+/// The listener's thread.
+struct Accepting {
+    node: ManagedNode,
+    listener: UnixListener,
+    group: Option<u32>,
+    clients: Arc<Clients<UnixStream>>,
+}
+
+impl Accepting {
+    fn run(&self) {
+        let arriving = self.listener.incoming();
+        serving::accept(&self.clients, arriving, |stream| self.admit(stream));
+    }
+
+    fn admit(&self, stream: UnixStream) {
+        if let Err(why) = self.may_connect(&stream) {
+            warn!(why, "control connection refused");
+            return;
+        }
+        let node = self.node.clone();
+        let served = self
+            .clients
+            .serve(stream, move |stream| connection::serve(&node, stream));
+        if let Err(error) = served {
+            warn!(%error, "control connection not served");
+        }
+    }
+
+    /// A group's members need no look at their groups: the socket's mode has let them in.
+    fn may_connect(&self, stream: &UnixStream) -> Result<(), String> {
+        let peer = sys::peer_credentials(stream).map_err(|error| error.to_string())?;
+        let allowed = peer.user == 0 || peer.user == sys::effective_user() || self.group.is_some();
+        if allowed {
+            Ok(())
+        } else {
+            let (user, process) = (peer.user, peer.process);
+            Err(format!("user {user} (process {process}) may not"))
+        }
+    }
+}

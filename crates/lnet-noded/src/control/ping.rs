@@ -1,0 +1,153 @@
+//! `ping` and `discover` on behalf of a client, one peer after the other.
+//!
+//! Discovery over the wire (pings and pushes between nodes) does not exist yet: `discover` pings, and
+//! remembers the NIDs that the peer lists.
+
+use std::io;
+use std::time::Duration;
+
+use lnet_config::{Document, PeerReply};
+use lnet_control::{Failure, Reply};
+use lnet_node::{NodeError, PingError, PingReply};
+use lnet_types::Nid;
+use lnet_wire::PingFeatures;
+
+use super::connection::Pieces;
+use super::request::{failure, parsed};
+use crate::managed::ManagedNode;
+
+/// How peers are asked.
+pub(super) struct How<'a> {
+    /// From which interface, if a certain one.
+    pub(super) source: Option<&'a str>,
+    /// How long each may take.
+    pub(super) timeout: Duration,
+    /// Remember what they say.
+    pub(super) discover: bool,
+}
+
+const EIO: i32 = 5;
+const EINVAL: i32 = 22;
+const ESHUTDOWN: i32 = 108;
+const ETIMEDOUT: i32 = 110;
+
+/// Peers that one request may name.
+const PEERS_MAX: usize = 1024;
+
+pub(super) fn ask(
+    node: &ManagedNode,
+    nids: &[String],
+    how: &How<'_>,
+    send: Pieces<'_>,
+) -> io::Result<Reply> {
+    let entity = if how.discover { "discover" } else { "ping" };
+    let none_is_a_nid = nids.iter().all(|text| text.parse::<Nid>().is_err());
+    if none_is_a_nid || nids.len() > PEERS_MAX {
+        let descr = "Unable to parse nidlist: no valid NIDs in string";
+        return Ok(failure("manage", entity, -EINVAL, descr));
+    }
+    let source: Option<Nid> = match how.source.map(parsed).transpose() {
+        Ok(source) => source,
+        Err(refused) => return Ok(refused),
+    };
+    let mut answers = Vec::new();
+    let mut failures = Vec::new();
+    for text in nids {
+        match text.parse::<Nid>() {
+            Ok(nid) => match ask_one(node, nid, source, how) {
+                Ok(answer) => answers.push(answer),
+                Err(errno) => failures.push(unanswered(entity, text, errno)),
+            },
+            Err(_) => failures.push(unanswered(entity, text, -EINVAL)),
+        }
+    }
+    if !answers.is_empty() {
+        let replies = vec![if how.discover {
+            lnet_config::Reply::Discover(answers)
+        } else {
+            lnet_config::Reply::Ping(answers)
+        }];
+        let document = Document {
+            replies,
+            ..Document::default()
+        };
+        send(Reply::Text(document.to_yaml()))?;
+    }
+    Ok(if failures.is_empty() {
+        Reply::Done
+    } else {
+        Reply::Failed(failures)
+    })
+}
+
+fn ask_one(
+    node: &ManagedNode,
+    nid: Nid,
+    source: Option<Nid>,
+    how: &How<'_>,
+) -> Result<PeerReply, i32> {
+    let answer = node
+        .node()
+        .ping(nid, source, how.timeout)
+        .map_err(|error| errno(&error))?;
+    if how.discover {
+        remember(node, &answer)?;
+    }
+    let known = node.with_core(|core, _| core.peer_with(nid));
+    let multi_rail = known.as_ref().is_some_and(|peer| peer.multi_rail);
+    let primary = known
+        .filter(|_| multi_rail)
+        .map_or(nid, |peer| peer.primary);
+    let others = answer.nis.iter().map(|ni| ni.nid);
+    let others = others.filter(|&other| other != primary && !other.is_loopback());
+    Ok(PeerReply {
+        primary,
+        multi_rail,
+        nids: std::iter::once(primary)
+            .filter(|primary| !primary.is_loopback())
+            .chain(others)
+            .collect(),
+    })
+}
+
+/// The peer becomes one with all the NIDs that it lists. One that was configured as Multi-Rail stays so,
+/// whatever it says of itself.
+fn remember(node: &ManagedNode, answer: &PingReply) -> Result<(), i32> {
+    let own = node.node().nids();
+    if own.contains(&answer.primary_nid) {
+        return Ok(());
+    }
+    let nids: Vec<Nid> = answer.nis.iter().map(|ni| ni.nid).collect();
+    let says_so = answer.features.contains(PingFeatures::MULTI_RAIL);
+    let added = node.changing().make(|node, _| {
+        let core = node.core_mut();
+        let known = core.peer_with(answer.primary_nid);
+        let configured = known.is_some_and(|peer| peer.configured && peer.multi_rail);
+        core.add_peer(answer.primary_nid, &nids, says_so || configured)
+    });
+    added.map_err(|error| -error.errno().0)
+}
+
+fn unanswered(entity: &str, nid: &str, errno: i32) -> Failure {
+    let why = io::Error::from_raw_os_error(-errno).to_string();
+    // The library's text without the number that Rust puts behind it.
+    let why = why.split(" (os error").next().unwrap_or(&why);
+    Failure {
+        verb: "manage".to_owned(),
+        entity: entity.to_owned(),
+        errno,
+        descr: format!("failed to {entity} {nid}: {why}"),
+        seq_no: None,
+    }
+}
+
+/// As `lnetctl` prints them (section 11.10 of lnet-selection): no reply in time is an I/O error, but a peer whose
+/// handshake does not end has timed out.
+fn errno(error: &PingError) -> i32 {
+    match error {
+        PingError::Failed { errno, .. } => -errno.0.abs(),
+        PingError::NotSent { .. } => -ETIMEDOUT,
+        PingError::Node(NodeError::ShutDown) => -ESHUTDOWN,
+        _ => -EIO,
+    }
+}

@@ -1,0 +1,417 @@
+//! What a node shows of itself, as the documents that `lnetctl` prints.
+//!
+//! Each function takes a copy of what it needs under the engine's lock; text is made outside of it.
+
+use lnet_config::{
+    Buffers, CptPools, DerivedGlobals, Document, Globals, MessageStats, NetShow, NiHealth, NiShow,
+    NodeStats, PeerCredits, PeerNiHealth, PeerNiShow, PeerShow, Pool, Reply, RouteShow, RouteType,
+    Status, Traffic, Tunables, UdspEntry, UdspInfo,
+};
+use lnet_core::{
+    Core, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView,
+    TypeCounts,
+};
+use lnet_policy::{Effective, Preferred};
+use lnet_types::{Net, Nid, Time};
+
+use crate::managed::Configured;
+
+/// Local nets in the order of their creation, loopback first; only `only` if given.
+pub(super) fn nets(node: &Configured<'_>, only: Option<Net>) -> Document {
+    let core = node.core();
+    let mut nets: Vec<NetShow> = Vec::new();
+    for view in core.nis() {
+        let net = view.nid.net();
+        if only.is_some_and(|only| only != net) {
+            continue;
+        }
+        let ni = ni(node, &view);
+        match nets.iter_mut().find(|known| known.net == net) {
+            Some(known) => known.nis.push(ni),
+            None => nets.push(NetShow { net, nis: vec![ni] }),
+        }
+    }
+    Document {
+        nets,
+        ..Document::default()
+    }
+}
+
+/// Which routes are meant: those that have everything that is given.
+#[derive(Clone, Copy, Default)]
+pub(super) struct RouteFilter {
+    pub(super) net: Option<Net>,
+    pub(super) gateway: Option<Nid>,
+    pub(super) hop: Option<u8>,
+    pub(super) priority: Option<u32>,
+}
+
+impl RouteFilter {
+    fn takes(&self, view: &RouteView) -> bool {
+        let route = &view.route;
+        self.net.is_none_or(|net| net == route.net)
+            && self.gateway.is_none_or(|gateway| gateway == route.gateway)
+            && self.hop.is_none_or(|hop| Some(hop) == route.hops)
+            && self.priority.is_none_or(|value| value == route.priority)
+    }
+}
+
+/// Routes.
+pub(super) fn routes(core: &Core, filter: RouteFilter) -> Document {
+    let sensitivity = core.globals().gateway_sensitivity;
+    Document {
+        routes: core
+            .routes()
+            .filter(|view| filter.takes(view))
+            .map(|view| route(&view, sensitivity))
+            .collect(),
+        ..Document::default()
+    }
+}
+
+/// The peer that has this NID.
+pub(super) fn peer_of(core: &Core, nid: Nid) -> Document {
+    let found = core.peer_with(nid);
+    Document {
+        peers: found.iter().map(|view| peer(core, view)).collect(),
+        ..Document::default()
+    }
+}
+
+/// A page of all peers, and where the next one begins.
+pub(super) fn peer_page(
+    core: &Core,
+    from: PeerCursor,
+    count: usize,
+) -> (Document, Option<PeerCursor>) {
+    let (page, next) = core.peer_page(from, count);
+    let document = Document {
+        peers: page.iter().map(|view| peer(core, view)).collect(),
+        ..Document::default()
+    };
+    (document, next)
+}
+
+/// Router buffers; nothing on a node that is no router.
+pub(super) fn routing(core: &Core) -> Document {
+    if !core.is_router() {
+        return Document::default();
+    }
+    let [tiny, small, large] = core.router_pools();
+    let pages = |view: RouterPoolView, pages| Pool {
+        pages,
+        buffers: view.buffers.into(),
+        credits: view.credits,
+        min_credits: view.min_credits,
+    };
+    Document {
+        routing: Some(true),
+        pools: vec![CptPools {
+            cpt: 0,
+            tiny: pages(tiny, 0),
+            small: pages(small, 1),
+            large: pages(large, PAGES_OF_LARGE),
+        }],
+        buffers: buffers(core),
+        ..Document::default()
+    }
+}
+
+/// Node-wide parameters.
+pub(super) fn globals(node: &Configured<'_>) -> Document {
+    let (own, kept) = (node.core().globals(), node.kept.globals);
+    let seconds = |time: std::time::Duration| u32::try_from(time.as_secs()).ok();
+    Document {
+        globals: Globals {
+            numa_range: Some(own.numa_range),
+            max_interfaces: Some(kept.max_interfaces),
+            discovery: Some(false),
+            drop_asym_route: Some(own.drop_asym_route),
+            retry_count: Some(own.retry_count),
+            transaction_timeout: seconds(own.transaction_timeout),
+            health_sensitivity: Some(own.health_sensitivity.into()),
+            router_sensitivity: Some(kept.router_sensitivity),
+            response_tracking: Some(own.response_tracking.into()),
+            recovery_limit: seconds(own.recovery_limit),
+            max_recovery_ping_interval: seconds(own.max_recovery_ping_interval),
+        },
+        derived: DerivedGlobals {
+            recovery_interval: Some(1),
+            lnd_timeout: seconds(own.lnd_timeout()),
+        },
+        ..Document::default()
+    }
+}
+
+/// Selection rules; only the one at `idx` if given.
+pub(super) fn rules(core: &Core, idx: Option<u32>) -> Document {
+    let mut udsp = UdspEntry::list(core.rules());
+    udsp.retain(|entry| idx.is_none() || entry.idx == idx);
+    Document {
+        udsp,
+        ..Document::default()
+    }
+}
+
+/// The node's counters.
+pub(super) fn statistics(core: &Core) -> Document {
+    let counters = core.counters();
+    let ended = |status| counters.ended(status);
+    let statistics = NodeStats {
+        msgs_alloc: counters.msgs_alloc,
+        msgs_max: counters.msgs_max,
+        rst_alloc: counters.rst_alloc,
+        errors: counters.errors,
+        send_count: counters.send_count,
+        resend_count: counters.resend_count,
+        response_timeout_count: counters.response_timeout_count,
+        local_interrupt_count: ended(MessageStatus::LocalInterrupt),
+        local_dropped_count: ended(MessageStatus::LocalDropped),
+        local_aborted_count: ended(MessageStatus::LocalAborted),
+        local_no_route_count: ended(MessageStatus::LocalNoRoute),
+        local_timeout_count: ended(MessageStatus::LocalTimeout),
+        local_error_count: ended(MessageStatus::LocalError),
+        remote_dropped_count: ended(MessageStatus::RemoteDropped),
+        remote_error_count: ended(MessageStatus::RemoteError),
+        remote_timeout_count: ended(MessageStatus::RemoteTimeout),
+        network_timeout_count: ended(MessageStatus::NetworkTimeout),
+        failed_resends: Some(counters.failed_resends),
+        successful_resends: Some(counters.successful_resends),
+        recv_count: counters.recv_count,
+        route_count: counters.route_count,
+        drop_count: counters.drop_count,
+        send_length: counters.send_length,
+        recv_length: counters.recv_length,
+        route_length: counters.route_length,
+        drop_length: counters.drop_length,
+    };
+    Document {
+        statistics: Some(statistics),
+        ..Document::default()
+    }
+}
+
+/// Local interfaces that are being recovered.
+pub(super) fn local_recovery(core: &Core) -> Document {
+    let ill = core.nis().filter(|ni| ni.health.in_recovery);
+    reply(Reply::LocalRecovery(ill.map(|ni| ni.nid).collect()))
+}
+
+/// Interfaces of peers that are being recovered, of a page of peers.
+pub(super) fn peer_recovery(page: &[PeerView]) -> Vec<Nid> {
+    let peer_nis = page.iter().flat_map(|peer| &peer.nis);
+    let ill = peer_nis.filter(|peer_ni| peer_ni.health.in_recovery);
+    ill.map(|peer_ni| peer_ni.nid).collect()
+}
+
+/// Primary NIDs.
+pub(super) fn peer_list(page: Document) -> Document {
+    let primaries = page.peers.iter().map(|peer| peer.primary);
+    reply(Reply::PeerList(primaries.collect()))
+}
+
+/// What an import would need to make a node like this one, but for its peers and rules.
+pub(super) fn without_peers(node: &Configured<'_>) -> Document {
+    let core = node.core();
+    Document {
+        nets: nets(node, None).nets,
+        routes: routes(core, RouteFilter::default()).routes,
+        routing: Some(core.is_router()),
+        buffers: buffers(core),
+        globals: globals(node).globals,
+        ..Document::default()
+    }
+}
+
+/// Pages of a buffer of 1 MiB.
+const PAGES_OF_LARGE: u64 = 256;
+
+fn reply(reply: Reply) -> Document {
+    Document {
+        replies: vec![reply],
+        ..Document::default()
+    }
+}
+
+fn buffers(core: &Core) -> Buffers {
+    let [tiny, small, large] = core.router_pools().map(|view| Some(view.buffers));
+    Buffers { tiny, small, large }
+}
+
+fn ni(node: &Configured<'_>, view: &NiView) -> NiShow {
+    let loopback = view.id == NiId::LOOPBACK;
+    let kept = node.kept.interfaces.get(&view.id);
+    let mut config = kept.cloned().unwrap_or_default();
+    config.nid = Some(view.nid);
+    config.tunables = Tunables {
+        peer_timeout: u32::try_from(view.tunables.peer_timeout.as_secs()).ok(),
+        peer_credits: Some(view.tunables.peer_credits),
+        peer_buffer_credits: Some(view.tunables.peer_buffer_credits),
+        credits: Some(view.tunables.credits),
+    };
+    if config.cpts.is_empty() {
+        config.cpts.push(0);
+    }
+    if loopback {
+        // Nobody can fall silent there.
+        config.tunables.peer_timeout = Some(0);
+    } else {
+        let lnd = &mut config.lnd_tunables;
+        // 0 means that the LND chooses, and ours chooses 1.
+        lnd.conns_per_peer = Some(lnd.conns_per_peer.unwrap_or(1).max(1));
+        lnd.timeout = u32::try_from(view.lnd_timeout.as_secs()).ok();
+    }
+    NiShow {
+        config,
+        status: Some(up_or_down(view.up)),
+        statistics: Some(traffic(&view.stats)),
+        udsp: Some(udsp(view.net_priority, view.health.priority)),
+        sent: Some(messages(view.stats.sent)),
+        received: Some(messages(view.stats.received)),
+        dropped: Some(messages(view.stats.dropped)),
+        health: Some(ni_health(view, loopback)),
+        dev_cpt: Some(if loopback { 0 } else { -1 }),
+    }
+}
+
+fn ni_health(view: &NiView, loopback: bool) -> NiHealth {
+    let failed = view.health_stats;
+    NiHealth {
+        fatal_error: view.fatal.into(),
+        // Loopback has no health (section 10.1 of lnet-selection).
+        health_value: if loopback {
+            0
+        } else {
+            view.health.health.value().into()
+        },
+        interrupts: failed.interrupts,
+        dropped: failed.dropped,
+        aborted: failed.aborted,
+        no_route: failed.no_route,
+        timeouts: failed.timeouts,
+        error: failed.error,
+        ping_count: view.health.ping_count.into(),
+        next_ping: uptime(view.health.next_ping),
+    }
+}
+
+fn peer(core: &Core, view: &PeerView) -> PeerShow {
+    let watched = view.gateway || core.is_router();
+    PeerShow {
+        primary: view.primary,
+        multi_rail: view.multi_rail,
+        state: Some(peer_state(view)),
+        nis: view
+            .nis
+            .iter()
+            .map(|peer_ni| self::peer_ni(core, peer_ni, watched))
+            .collect(),
+    }
+}
+
+/// The bits of a peer's state that have a meaning here (section 1.3 of lnet-selection).
+fn peer_state(view: &PeerView) -> u64 {
+    const MULTI_RAIL: u64 = 1 << 0;
+    const CONFIGURED: u64 = 1 << 3;
+    let bit = |set, bit| if set { bit } else { 0 };
+    bit(view.multi_rail, MULTI_RAIL) | bit(view.configured, CONFIGURED)
+}
+
+fn peer_ni(core: &Core, view: &PeerNiView, watched: bool) -> PeerNiShow {
+    let failed = view.health_stats;
+    let local = view.max_tx_credits > 0;
+    PeerNiShow {
+        nid: view.nid,
+        udsp: Some(UdspInfo {
+            gateways: nids(core.preferred_gateways(view.nid)),
+            sources: nids(core.preferred_sources(view.nid)),
+            ..udsp(view.net_priority, view.health.priority)
+        }),
+        state: Some(if watched {
+            up_or_down(view.up)
+        } else {
+            Status::NotWatched
+        }),
+        credits: Some(PeerCredits {
+            max_tx: view.max_tx_credits.into(),
+            available_tx: view.tx_credits,
+            min_tx: view.min_tx_credits,
+            tx_queued: view.queued_bytes,
+            available_router: view.router_credits,
+            min_router: view.min_router_credits,
+            refcount: if local { 1 } else { 2 },
+        }),
+        statistics: Some(traffic(&view.stats)),
+        sent: Some(messages(view.stats.sent)),
+        received: Some(messages(view.stats.received)),
+        dropped: Some(messages(view.stats.dropped)),
+        health: Some(PeerNiHealth {
+            health_value: view.health.health.value().into(),
+            dropped: failed.dropped,
+            timeout: failed.timeout,
+            error: failed.error,
+            network_timeout: failed.network_timeout,
+            ping_count: view.health.ping_count.into(),
+            next_ping: uptime(view.health.next_ping),
+        }),
+    }
+}
+
+fn route(view: &RouteView, sensitivity: u16) -> RouteShow {
+    RouteShow {
+        net: view.route.net,
+        gateway: view.route.gateway,
+        hop: view.route.hops,
+        priority: Some(view.route.priority),
+        health_sensitivity: Some(sensitivity.into()),
+        state: Some(up_or_down(view.alive)),
+        kind: Some(if view.single_hop {
+            RouteType::SingleHop
+        } else {
+            RouteType::MultiHop
+        }),
+    }
+}
+
+fn udsp(net: Effective, nid: Effective) -> UdspInfo {
+    let value = |effective: Effective| {
+        let priority = effective.priority;
+        (!priority.is_none()).then(|| priority.value())
+    };
+    UdspInfo {
+        net_priority: value(net),
+        nid_priority: value(nid),
+        ..UdspInfo::default()
+    }
+}
+
+fn nids(preferred: &[Preferred]) -> Vec<Nid> {
+    preferred.iter().map(|preferred| preferred.nid).collect()
+}
+
+fn traffic(stats: &lnet_core::MessageStats) -> Traffic {
+    Traffic {
+        send_count: stats.sent.total(),
+        recv_count: stats.received.total(),
+        drop_count: stats.dropped.total(),
+    }
+}
+
+fn messages(counts: TypeCounts) -> MessageStats {
+    MessageStats {
+        put: counts.put,
+        get: counts.get,
+        reply: counts.reply,
+        ack: counts.ack,
+        hello: 0,
+    }
+}
+
+const fn up_or_down(up: bool) -> Status {
+    if up { Status::Up } else { Status::Down }
+}
+
+/// Seconds since the node started; 0 where there is no such moment.
+fn uptime(at: Option<Time>) -> u64 {
+    at.map_or(0, |at| at.as_nanos() / 1_000_000_000)
+}

@@ -1,0 +1,27 @@
+//! A node that documents configure, that is controlled from outside, and that Prometheus watches.
+//!
+//! ```text
+//!  lnetctl's YAML ──▶ start, reconfigure ──┐
+//!  control socket ──▶ ControlEndpoint ─────┤ one change at a time
+//!                                          ▼
+//!                     ManagedNode: what the configuration says beyond the node
+//!                                          │
+//!                                          ▼
+//!  GET /metrics ────▶ MetricsEndpoint ──▶ Node (lnet-node)
+//! ```
+//!
+//! A program that needs a node and none of this uses `lnet-node` alone.
+
+mod change;
+mod changing;
+mod control;
+mod managed;
+mod metrics;
+mod rules;
+mod serving;
+mod setup;
+
+pub use control::{ControlEndpoint, ControlError, ControlOptions, ReconfigureError};
+pub use managed::{ManagedNode, start};
+pub use metrics::{MetricsEndpoint, MetricsError, MetricsOptions, metrics};
+pub use setup::StartError;

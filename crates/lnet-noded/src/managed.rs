@@ -1,0 +1,115 @@
+//! A node together with what its configuration says beyond it.
+//!
+//! ```text
+//!  locks, in the order in which they are taken:
+//!    turn    whoever has it may change the configuration (`changing`)
+//!    kept    what the configuration says beyond the node
+//!    engine  the node itself: no message moves while somebody has it
+//! ```
+//!
+//! Whoever has a lock takes none that stands above it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lnet_config::Config;
+use lnet_core::Core;
+use lnet_node::{Engine, Node, NodeOptions};
+use lnet_types::Time;
+
+use crate::setup::{self, Kept, StartError};
+
+/// A running node whose configuration is known, so that it can be shown and changed. Clones are handles to the same
+/// node.
+#[derive(Clone)]
+pub struct ManagedNode {
+    node: Node,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all handles share.
+pub(crate) struct Shared {
+    /// Whoever has it may change the configuration.
+    pub(crate) turn: Mutex<()>,
+    kept: Mutex<Kept>,
+    /// What the node was started with besides its configuration.
+    options: NodeOptions,
+}
+
+/// What a configuration configures: a node's engine, and what is kept beside it.
+pub(crate) struct Configured<'a> {
+    pub(crate) engine: &'a mut Engine,
+    pub(crate) kept: &'a mut Kept,
+}
+
+/// Starts the node of a configuration. Parameters that the configuration does not name are those of
+/// [`NodeOptions::globals`]; router buffers and routing are the configuration's.
+///
+/// # Errors
+///
+/// What is wrong with the configuration or this machine, and what to do about it.
+pub fn start(config: &Config, options: NodeOptions) -> Result<ManagedNode, StartError> {
+    setup::warn_of_settings_without_effect(config);
+    let mut kept = Kept::of(config, &options);
+    let node = Node::start_with(setup::node_options(config, &options), |engine, now| {
+        let kept = &mut kept;
+        let mut node = Configured { engine, kept };
+        setup::set_up(&mut node, config, now)?;
+        match node.engine.core().primary_nid() {
+            Some(_) => Ok(()),
+            None => Err(StartError::NoNetwork),
+        }
+    })?;
+    Ok(ManagedNode {
+        node,
+        shared: Arc::new(Shared {
+            turn: Mutex::default(),
+            kept: Mutex::new(kept),
+            options,
+        }),
+    })
+}
+
+impl ManagedNode {
+    /// The node itself.
+    #[must_use]
+    pub const fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// The node alone, for whoever does not change its configuration.
+    #[must_use]
+    pub fn into_node(self) -> Node {
+        self.node
+    }
+
+    /// What the node was started with besides its configuration.
+    pub(crate) fn options(&self) -> &NodeOptions {
+        &self.shared.options
+    }
+
+    /// Takes both locks that a look at the configuration needs.
+    pub(crate) fn with<R>(&self, call: impl FnOnce(&mut Configured<'_>, Time) -> R) -> R {
+        let kept = self.shared.kept.lock();
+        let mut kept = kept.unwrap_or_else(PoisonError::into_inner);
+        self.node.with_engine(|engine, now| {
+            let kept = &mut kept;
+            call(&mut Configured { engine, kept }, now)
+        })
+    }
+
+    /// For what concerns the core alone.
+    pub(crate) fn with_core<R>(&self, call: impl FnOnce(&mut Core, Time) -> R) -> R {
+        self.node
+            .with_engine(|engine, now| call(engine.core_mut(), now))
+    }
+}
+
+impl Configured<'_> {
+    pub(crate) fn core(&self) -> &Core {
+        self.engine.core()
+    }
+
+    pub(crate) fn core_mut(&mut self) -> &mut Core {
+        self.engine.core_mut()
+    }
+}

@@ -1,0 +1,190 @@
+//! One HTTP request, one answer, the end of the connection.
+//!
+//! ```text
+//!  GET /metrics HTTP/1.1 ⏎ fields … ⏎ ⏎     ─▶  200 and the text, which HEAD leaves out
+//!  something else at a path                  ─▶  404
+//!  another method                            ─▶  405
+//!  what is no request                        ─▶  400
+//!  more than 8 KiB                           ─▶  431
+//!  not all of it within 5 s                  ─▶  nothing
+//! ```
+//!
+//! Bodies and all fields are ignored. Nobody is waited for longer than [`PATIENCE`] twice.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use tracing::debug;
+
+/// How long a client may take to send its request, and again to take the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bytes of the longest request.
+const REQUEST_MAX: usize = 8 << 10;
+
+/// Bytes read or written at once, between looks at the clock.
+const PIECE: usize = 64 << 10;
+
+/// How the text is announced.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Where the metrics are.
+const PATH: &str = "/metrics";
+
+/// What a client is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Metrics { head_only: bool },
+    Malformed,
+    NotFound,
+    MethodNotAllowed,
+    TooLarge,
+}
+
+/// Answers the request of a client; it may take its time, but not ours. `metrics` is asked for only
+/// when somebody wants them.
+pub(super) fn serve(stream: &TcpStream, metrics: impl FnOnce() -> String) {
+    if let Err(error) = answer(stream, metrics) {
+        debug!(%error, "a metrics connection ended early");
+    }
+}
+
+fn answer(stream: &TcpStream, metrics: impl FnOnce() -> String) -> io::Result<()> {
+    let verdict = read_request(stream)?
+        .as_deref()
+        .map_or(Verdict::TooLarge, judge);
+    write(stream, &response(verdict, metrics))
+}
+
+/// A request up to its empty line; `None` when there is too much of it.
+fn read_request(mut stream: &TcpStream) -> io::Result<Option<Vec<u8>>> {
+    let begun = Instant::now();
+    let mut request = Vec::new();
+    let mut piece = [0; 1024];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        if request.len() >= REQUEST_MAX {
+            return Ok(None);
+        }
+        stream.set_read_timeout(Some(left(begun)?))?;
+        match stream.read(&mut piece) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => request.extend(piece.iter().take(count)),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Some(request))
+}
+
+fn write(mut stream: &TcpStream, mut rest: &[u8]) -> io::Result<()> {
+    let begun = Instant::now();
+    while !rest.is_empty() {
+        stream.set_write_timeout(Some(left(begun)?))?;
+        let piece = rest.get(..PIECE).unwrap_or(rest);
+        match stream.write(piece) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// What is left of a client's time.
+fn left(begun: Instant) -> io::Result<Duration> {
+    let left = PATIENCE
+        .checked_sub(begun.elapsed())
+        .filter(|left| !left.is_zero());
+    left.ok_or_else(|| ErrorKind::TimedOut.into())
+}
+
+/// Reads the request line: `METHOD SP TARGET SP HTTP/1.x`.
+fn judge(request: &[u8]) -> Verdict {
+    let line = request.split(|byte| *byte == b'\r').next();
+    let Some(line) = line.and_then(|line| std::str::from_utf8(line).ok()) else {
+        return Verdict::Malformed;
+    };
+    let mut words = line.split(' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Verdict::Malformed;
+    };
+    if !version.starts_with("HTTP/1.") || !target.starts_with('/') {
+        return Verdict::Malformed;
+    }
+    let path = target.split('?').next();
+    match method {
+        "GET" | "HEAD" if path == Some(PATH) => Verdict::Metrics {
+            head_only: method == "HEAD",
+        },
+        "GET" | "HEAD" => Verdict::NotFound,
+        _ => Verdict::MethodNotAllowed,
+    }
+}
+
+fn response(verdict: Verdict, metrics: impl FnOnce() -> String) -> Vec<u8> {
+    let plain = "text/plain; charset=utf-8";
+    let (status, kind, body) = match verdict {
+        Verdict::Metrics { .. } => ("200 OK", OPENMETRICS, metrics()),
+        Verdict::Malformed => ("400 Bad Request", plain, "this is no request\n".to_owned()),
+        Verdict::NotFound => (
+            "404 Not Found",
+            plain,
+            format!("the metrics are at {PATH}\n"),
+        ),
+        Verdict::MethodNotAllowed => (
+            "405 Method Not Allowed\r\nAllow: GET, HEAD",
+            plain,
+            "metrics can only be read\n".to_owned(),
+        ),
+        Verdict::TooLarge => (
+            "431 Request Header Fields Too Large",
+            plain,
+            format!("a request has at most {REQUEST_MAX} bytes\n"),
+        ),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n",
+        body.len()
+    );
+    match verdict {
+        Verdict::Metrics { head_only: true } => head.into_bytes(),
+        _ => (head + &body).into_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_judged_by_its_first_line() {
+        let verdict = |line: &str| judge(format!("{line}\r\nHost: a\r\n\r\n").as_bytes());
+        let metrics = |head_only| Verdict::Metrics { head_only };
+        assert_eq!(verdict("GET /metrics HTTP/1.1"), metrics(false));
+        assert_eq!(verdict("GET /metrics?a=b HTTP/1.0"), metrics(false));
+        assert_eq!(verdict("HEAD /metrics HTTP/1.1"), metrics(true));
+        assert_eq!(verdict("GET / HTTP/1.1"), Verdict::NotFound);
+        assert_eq!(verdict("HEAD /metricsx HTTP/1.1"), Verdict::NotFound);
+        assert_eq!(verdict("POST /metrics HTTP/1.1"), Verdict::MethodNotAllowed);
+        assert_eq!(verdict("GET /metrics"), Verdict::Malformed);
+        assert_eq!(verdict("GET /metrics HTTP/2.0"), Verdict::Malformed);
+        assert_eq!(verdict("GET metrics HTTP/1.1"), Verdict::Malformed);
+        assert_eq!(verdict(""), Verdict::Malformed);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_get_a_complete_answer(request in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let answer = response(judge(&request), || "text".to_owned());
+            prop_assert!(answer.starts_with(b"HTTP/1.1 "));
+            prop_assert!(answer.windows(4).any(|end| end == b"\r\n\r\n"));
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! From a configuration document to a node: which interfaces, with which limits, on which address.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use lnet_config::{
+    Buffers, Config, Ip2Nets, LndTunables, NetConfig, NiConfig, NoRuleApplies, RouteConfig,
+};
+use lnet_core::{Core, Globals, NiId, Route, RouterBuffers, Tunables};
+use lnet_node::{Engine, InterfaceError, NiSettings, NodeOptions};
+use lnet_tcp::NiTuning;
+use lnet_types::{LndType, Net, Nid, Time};
+use sys::InterfaceAddress;
+use thiserror::Error;
+use tracing::warn;
+
+use crate::managed::Configured;
+
+/// Why the node of a configuration cannot start. Each message says what would help.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The operating system refused what every node needs.
+    #[error(transparent)]
+    Node(#[from] lnet_node::StartError),
+    /// The document configures no network.
+    #[error("the configuration has no network: add a 'net' section with at least one interface")]
+    NoNetwork,
+    /// An interface cannot be taken into use.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+    /// No such interface, or it has no IP address.
+    #[error(
+        "{net}: this machine has no interface '{interface}' with an IP address (there are: {known})"
+    )]
+    NoInterface {
+        /// The network that asks for it.
+        net: Net,
+        /// The name in the document.
+        interface: String,
+        /// Names that exist.
+        known: String,
+    },
+    /// No rule of `ip2nets` is for this machine.
+    #[error(transparent)]
+    Ip2Nets(#[from] NoRuleApplies),
+    /// The core refused a part of the configuration.
+    #[error(transparent)]
+    Core(#[from] lnet_core::ConfigError),
+}
+
+/// What a configuration says that the node does not keep.
+pub(crate) struct Kept {
+    /// Of each interface.
+    pub(crate) interfaces: BTreeMap<NiId, NiConfig>,
+    /// Of the node.
+    pub(crate) globals: KeptGlobals,
+    /// Parameters that no configuration names.
+    base: Globals,
+}
+
+impl Kept {
+    pub(crate) fn of(config: &Config, options: &NodeOptions) -> Self {
+        Self {
+            interfaces: BTreeMap::new(),
+            globals: KeptGlobals::of(&config.globals),
+            base: options.globals,
+        }
+    }
+}
+
+/// The options of the node of a configuration.
+pub(crate) fn node_options(config: &Config, options: &NodeOptions) -> NodeOptions {
+    NodeOptions {
+        globals: globals(&config.globals, options.globals),
+        buffers: router_buffers(config.buffers),
+        routing: config.routing.unwrap_or(false),
+        ..options.clone()
+    }
+}
+
+/// Gives a node its interfaces, routes, peers and rules.
+pub(crate) fn set_up(
+    node: &mut Configured<'_>,
+    config: &Config,
+    now: Time,
+) -> Result<(), StartError> {
+    add_interfaces(node, config, now)?;
+    add_routes_and_peers(node.core_mut(), config, now)?;
+    node.core_mut().set_rules(config.rules.clone());
+    Ok(())
+}
+
+/// The engine of a node with the same configuration that nobody can reach, to see what changes would do to the node.
+pub(crate) fn rehearsal(
+    config: &Config,
+    options: &NodeOptions,
+    now: Time,
+) -> Result<(Engine, Kept), StartError> {
+    let mut engine = Engine::unreachable(&node_options(config, options))?;
+    let mut kept = Kept::of(config, options);
+    let mut node = Configured {
+        engine: &mut engine,
+        kept: &mut kept,
+    };
+    set_up(&mut node, config, now)?;
+    Ok((engine, kept))
+}
+
+/// Changes the parameters of a node to those of a configuration.
+pub(crate) fn change_globals(
+    node: &mut Configured<'_>,
+    given: &lnet_config::Globals,
+    now: Time,
+) -> Result<(), lnet_core::ConfigError> {
+    let wanted = globals(given, node.kept.base);
+    node.engine.change_globals(wanted, now)?;
+    node.kept.globals = KeptGlobals::of(given);
+    Ok(())
+}
+
+fn add_interfaces(node: &mut Configured<'_>, config: &Config, now: Time) -> Result<(), StartError> {
+    let by_address = nets_by_address(&config.ip2nets)?;
+    for net in config.nets.iter().chain(&by_address) {
+        for ni in &net.nis {
+            add_nis(node, net.net, ni, now)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the interfaces of an entry into use: all of them, or none.
+pub(crate) fn add_nis(
+    node: &mut Configured<'_>,
+    net: Net,
+    ni: &NiConfig,
+    now: Time,
+) -> Result<(), StartError> {
+    if net.lnd != LndType::TCP {
+        return Err(InterfaceError::NotTcp(net).into());
+    }
+    let system = interface_addresses()?;
+    let mut added = Vec::new();
+    for nid in nids(net, ni, &system)? {
+        match add_ni(node, nid, ni, &system, now) {
+            Ok(id) => added.push(id),
+            Err(error) => {
+                for id in added {
+                    remove_ni(node, id, now);
+                }
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn add_ni(
+    node: &mut Configured<'_>,
+    nid: Nid,
+    ni: &NiConfig,
+    system: &[InterfaceAddress],
+    now: Time,
+) -> Result<NiId, InterfaceError> {
+    let lnd_tunables = own_timeout(&ni.lnd_tunables, node.core());
+    let settings = NiSettings {
+        tunables: tunables(ni),
+        lnd: tuning(&lnd_tunables),
+    };
+    let id = node.engine.add_interface(nid, settings, now)?;
+    // Shown as its name, it must come back as the same NID.
+    let interface = node.engine.link(id);
+    let interface = interface.filter(|name| interface_address(name, system) == nid.ip());
+    let configured = NiConfig {
+        nid: Some(nid),
+        interfaces: interface.map(str::to_owned).into_iter().collect(),
+        lnd_tunables,
+        ..ni.clone()
+    };
+    node.kept.interfaces.insert(id, configured);
+    Ok(id)
+}
+
+/// Gives an interface other settings of the LND; its connections stay.
+pub(crate) fn tune(node: &mut Configured<'_>, id: NiId, lnd: &LndTunables) {
+    let lnd = own_timeout(lnd, node.core());
+    node.engine.tune(id, tuning(&lnd));
+    if let Some(configured) = node.kept.interfaces.get_mut(&id) {
+        configured.lnd_tunables = lnd;
+    }
+}
+
+/// A timeout that is the node's own is none of the interface's: it follows the node's.
+fn own_timeout(lnd: &LndTunables, core: &Core) -> LndTunables {
+    let of_node = core.globals().lnd_timeout();
+    let is_own = |timeout: &u32| *timeout > 0 && seconds(*timeout) != of_node;
+    LndTunables {
+        timeout: lnd.timeout.filter(is_own),
+        ..lnd.clone()
+    }
+}
+
+fn tuning(lnd: &LndTunables) -> NiTuning {
+    NiTuning {
+        // 0 means that the LND chooses; kernels choose by link speed, which loopback and tunnels do not
+        // have.
+        conns_per_peer: lnd.conns_per_peer.unwrap_or(0).max(1),
+        timeout: lnd.timeout.map(seconds),
+        tos: lnd.tos,
+    }
+}
+
+/// Takes an interface out of use and closes its connections.
+pub(crate) fn remove_ni(node: &mut Configured<'_>, id: NiId, now: Time) {
+    node.engine.remove_interface(id, now);
+    node.kept.interfaces.remove(&id);
+}
+
+fn interface_addresses() -> Result<Vec<InterfaceAddress>, InterfaceError> {
+    sys::interface_addresses().map_err(InterfaceError::Addresses)
+}
+
+/// The networks that `ip2nets` gives a machine with these addresses.
+pub(crate) fn nets_by_address(rules: &[Ip2Nets]) -> Result<Vec<NetConfig>, StartError> {
+    if rules.is_empty() {
+        return Ok(Vec::new());
+    }
+    let system = interface_addresses()?;
+    // Loopback addresses say nothing of where a machine is.
+    let local = system.iter().filter(|local| !local.address.is_loopback());
+    let local: Vec<_> = local
+        .map(|local| (local.name.as_str(), local.address))
+        .collect();
+    Ok(Ip2Nets::nets(rules, &local)?)
+}
+
+/// The NIDs of one entry: the one it gives, or one an interface it names.
+fn nids(net: Net, ni: &NiConfig, system: &[InterfaceAddress]) -> Result<Vec<Nid>, StartError> {
+    if let Some(nid) = ni.nid {
+        return Ok(vec![nid]);
+    }
+    let addresses = ni
+        .interfaces
+        .iter()
+        .map(|name| interface_address(name, system).ok_or_else(|| no_interface(net, name, system)));
+    addresses
+        .map(|address| address.map(|address| Nid::from_ip(net, address)))
+        .collect()
+}
+
+/// The first IPv4 address of an interface, else its first IPv6 address that is not link-local (a NID
+/// has no room for the scope).
+fn interface_address(name: &str, system: &[InterfaceAddress]) -> Option<IpAddr> {
+    let of_interface = || {
+        system
+            .iter()
+            .filter(|known| known.name == name)
+            .map(|known| known.address)
+    };
+    let usable = |address: &IpAddr| match address {
+        IpAddr::V4(_) => true,
+        IpAddr::V6(v6) => !v6.is_unicast_link_local(),
+    };
+    of_interface()
+        .find(IpAddr::is_ipv4)
+        .or_else(|| of_interface().find(usable))
+}
+
+fn no_interface(net: Net, interface: &str, system: &[InterfaceAddress]) -> StartError {
+    let mut known: Vec<&str> = system.iter().map(|address| address.name.as_str()).collect();
+    known.sort_unstable();
+    known.dedup();
+    StartError::NoInterface {
+        net,
+        interface: interface.to_owned(),
+        known: known.join(", "),
+    }
+}
+
+fn add_routes_and_peers(core: &mut Core, config: &Config, now: Time) -> Result<(), StartError> {
+    for route in &config.routes {
+        core.add_route(self::route(route), now)?;
+    }
+    for peer in &config.peers {
+        if let Some(&primary) = peer.nids.first() {
+            core.add_peer(primary, &peer.nids, peer.multi_rail)?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn route(route: &RouteConfig) -> Route {
+    Route {
+        net: route.net,
+        gateway: route.gateway,
+        hops: route.hop,
+        priority: route.priority,
+    }
+}
+
+pub(crate) fn tunables(ni: &NiConfig) -> Tunables {
+    let default = Tunables::default();
+    let given = &ni.tunables;
+    Tunables {
+        credits: given.credits.unwrap_or(default.credits),
+        peer_credits: given.peer_credits.unwrap_or(default.peer_credits),
+        peer_buffer_credits: given
+            .peer_buffer_credits
+            .unwrap_or(default.peer_buffer_credits),
+        peer_timeout: given.peer_timeout.map_or(default.peer_timeout, seconds),
+    }
+}
+
+/// The parameters of a node; one that is not set is that of `base`.
+fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
+    let sensitivity = given
+        .health_sensitivity
+        .and_then(|value| u16::try_from(value).ok());
+    let tracking = given
+        .response_tracking
+        .and_then(|value| u8::try_from(value).ok());
+    Globals {
+        transaction_timeout: given
+            .transaction_timeout
+            .map_or(base.transaction_timeout, seconds),
+        retry_count: given.retry_count.unwrap_or(base.retry_count),
+        response_tracking: tracking.unwrap_or(base.response_tracking),
+        numa_range: given.numa_range.unwrap_or(base.numa_range),
+        health_sensitivity: sensitivity.unwrap_or(base.health_sensitivity),
+        recovery_limit: given.recovery_limit.map_or(base.recovery_limit, seconds),
+        max_recovery_ping_interval: given
+            .max_recovery_ping_interval
+            .map_or(base.max_recovery_ping_interval, seconds),
+        drop_asym_route: given.drop_asym_route.unwrap_or(base.drop_asym_route),
+        ..base
+    }
+}
+
+/// Parameters that a node keeps for those who ask, and consults nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeptGlobals {
+    /// Room for interfaces in ping information; here there is no limit.
+    pub(crate) max_interfaces: u32,
+    /// Deprecated (section 3.1 of lnet-selection).
+    pub(crate) router_sensitivity: u32,
+}
+
+impl KeptGlobals {
+    pub(crate) fn of(given: &lnet_config::Globals) -> Self {
+        let default = Self::default();
+        let room = given
+            .max_interfaces
+            .filter(|&room| room >= LEAST_INTERFACES);
+        Self {
+            max_interfaces: room.unwrap_or(default.max_interfaces),
+            router_sensitivity: given
+                .router_sensitivity
+                .unwrap_or(default.router_sensitivity),
+        }
+    }
+}
+
+impl Default for KeptGlobals {
+    /// As kernel nodes have them (section 10.1 of lnet-selection).
+    fn default() -> Self {
+        Self {
+            max_interfaces: 200,
+            router_sensitivity: 100,
+        }
+    }
+}
+
+/// With less room than this, a node takes the default.
+const LEAST_INTERFACES: u32 = 16;
+
+/// 0 stands for the default size, as in the kernel (selection, section 6.2).
+pub(crate) fn router_buffers(given: Buffers) -> RouterBuffers {
+    let default = RouterBuffers::default();
+    let size = |given: Option<u32>, default| given.filter(|&size| size > 0).unwrap_or(default);
+    RouterBuffers {
+        tiny: size(given.tiny, default.tiny),
+        small: size(given.small, default.small),
+        large: size(given.large, default.large),
+    }
+}
+
+/// A setting that is accepted and does nothing must not pass in silence.
+pub(crate) fn warn_of_settings_without_effect(config: &Config) {
+    let globals = &config.globals;
+    let nis = || config.nets.iter().flat_map(|net| &net.nis);
+    let without_effect = [
+        (
+            "max_interfaces",
+            globals.max_interfaces.is_some_and(|value| value != 200),
+        ),
+        ("discovery", globals.discovery == Some(true)),
+        (
+            "router_sensitivity",
+            globals.router_sensitivity.is_some_and(|value| value != 100),
+        ),
+        ("CPT", nis().any(|ni| !ni.cpts.is_empty())),
+    ];
+    for (key, _) in without_effect.iter().filter(|(_, set)| *set) {
+        warn!(key, "this setting has no effect in this version");
+    }
+}
+
+fn seconds(value: u32) -> Duration {
+    Duration::from_secs(value.into())
+}
