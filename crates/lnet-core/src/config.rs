@@ -65,6 +65,8 @@ pub struct Globals {
     pub next_hop_share: u8,
     /// Distances below this count as equal.
     pub numa_range: u32,
+    /// Peers are discovered before the first message to them, and told what this node has.
+    pub discovery: bool,
     /// Our own NIDs are at distance 0, not 1.
     pub local_nid_dist_zero: bool,
     /// Messages to one of our own NIDs take the loopback interface. Without it they take the way
@@ -118,6 +120,7 @@ impl Default for Globals {
             max_recovery_ping_interval: Duration::from_secs(900),
             next_hop_share: 75,
             numa_range: 0,
+            discovery: false,
             local_nid_dist_zero: true,
             own_nids_by_loopback: true,
         }

@@ -68,7 +68,7 @@ impl Core {
         }
         let end = End::Failed(Errno::ENODEV, DropReason::NoRoute);
         // What waits to be sent again takes another interface, if there is one.
-        let queued = |tx: &Tx| tx.ni == ni && tx.stage != Stage::Resend;
+        let queued = |tx: &Tx| tx.ni == ni && !matches!(tx.stage, Stage::Resend | Stage::Parked);
         self.abandon_where(queued, end, now);
         let watch = self.nis.net(net).and_then(|state| state.watch);
         self.nis.remove(ni);
@@ -258,6 +258,10 @@ impl Core {
         let before = std::mem::replace(&mut self.config.globals, globals);
         if globals.profile != before.profile {
             self.apply_rules();
+        }
+        if globals.discovery != before.discovery {
+            self.set_push_target(globals.discovery, now);
+            self.rebuild_ping_info();
         }
         let on = globals.health_sensitivity > 0;
         if on != (before.health_sensitivity > 0) {

@@ -45,6 +45,8 @@ impl Errno {
     pub const ENODEV: Self = Self(19);
     /// Invalid argument.
     pub const EINVAL: Self = Self(22);
+    /// The peer does not keep to the protocol.
+    pub const EPROTO: Self = Self(71);
     /// Name not unique.
     pub const ENOTUNIQ: Self = Self(76);
     /// Would invalidate the routing configuration.

@@ -33,6 +33,7 @@ mod broken;
 mod config;
 mod configure;
 mod counts;
+mod discovery;
 mod event;
 mod fault;
 mod gateways;
@@ -67,6 +68,8 @@ pub use counts::census::Census;
 pub use counts::counters::{Counters, MessageStats, TypeCounts};
 pub use counts::histogram::{LATENCY_BOUNDS, LatencyHistogram, LatencyHistograms};
 pub use counts::latency::{Latency, LatencyStats};
+pub use discovery::merge::PEER_NIDS_MAX;
+pub use discovery::table::PeerState;
 pub use event::{Errno, Event, EventKind};
 pub use fault::{
     DelayRule, DropRule, FaultError, FaultFilter, FaultStats, FaultTypes, NidFilter, Pace,
@@ -94,7 +97,9 @@ pub use state::{
     RouteSelection, SelectionState, StateError,
 };
 pub use status::{DropReason, MessageStatus, ProtocolError};
-pub use view::{NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView};
+pub use view::{
+    DiscoveryView, NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView,
+};
 
 use crate::timer::Timer;
 
@@ -211,9 +216,12 @@ pub struct Core {
     hops: router::hops::Hops,
     buffers: ping::buffers::Buffers,
     ping_target: ping::target::PingTarget,
+    push_target: discovery::target::PushTarget,
     timers: timer::Timers,
     counters: Counters,
     outputs: VecDeque<Output>,
+    /// Made from the state of another core, to foretell what that one selects.
+    is_copy: bool,
     /// The latest time that an input came at.
     latest: Time,
     /// A defect that was ordered: answers are believed whoever sends them.
@@ -242,6 +250,8 @@ impl Core {
             hops: router::hops::Hops::default(),
             buffers: ping::buffers::Buffers::default(),
             ping_target: ping::target::PingTarget::default(),
+            push_target: discovery::target::PushTarget::default(),
+            is_copy: false,
             timers: timer::Timers::default(),
             counters: Counters::default(),
             outputs: VecDeque::new(),
@@ -250,6 +260,7 @@ impl Core {
             gullible: false,
             config,
         };
+        core.set_push_target(core.config.globals.discovery, now);
         core.open_ping_target();
         core
     }
@@ -281,6 +292,7 @@ impl Core {
                 Timer::Routing => self.routing_due(now),
                 Timer::Recover(patient) => self.recover(patient, now),
                 Timer::Fault(held) => self.fault_is_over(held, now),
+                Timer::Push(from) => self.push_step(from, now),
             }
         }
     }

@@ -238,6 +238,7 @@ impl Core {
             return Err(StateError::TooLarge(Nid::ANY));
         }
         let mut core = Self::new(state.config.clone(), now);
+        core.is_copy = true;
         for ni in &state.nis {
             core.restore_ni(ni, now)?;
         }
@@ -357,6 +358,11 @@ impl Core {
             let (&primary, others) = from.nids.split_first().ok_or(StateError::NoNids)?;
             self.add_peer(primary, others, from.multi_rail)?;
         }
+        let is_discovered = |from: &&PeerSelection| from.multi_rail && !from.configured;
+        for from in state.peers.iter().filter(is_discovered) {
+            let &primary = from.nids.first().ok_or(StateError::NoNids)?;
+            self.peers.learn(primary, primary, &from.nids);
+        }
         for from in &state.routes {
             self.restore_route(from)?;
         }
@@ -372,6 +378,7 @@ impl Core {
             let pinned = pinned.map(|ni| ni.id);
             if let Some(peer_ni) = self.peers.by_nid_mut(from.nid) {
                 peer_ni.pinned = pinned;
+                peer_ni.seq = from.sequence;
                 peer_ni.last_used = from.last_used;
             }
             if let Some(id) = self.peers.id_of(from.nid) {

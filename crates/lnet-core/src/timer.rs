@@ -31,6 +31,8 @@ pub(crate) enum Timer {
     Recover(Patient),
     /// An injected fault strikes, or a message that one delays goes on.
     Fault(Held),
+    /// Peers from this slot of the peer table on hear of our own information.
+    Push(usize),
 }
 
 /// All timers.

@@ -13,13 +13,14 @@ use crate::config::{Globals, Route, Tunables};
 use crate::counts::counters::{Counters, MessageStats};
 use crate::counts::histogram::LatencyHistograms;
 use crate::counts::latency::LatencyStats;
+use crate::discovery::table::PeerState;
+use crate::event::Errno;
 use crate::gateways::route::RouteStats;
 use crate::health::recovery::Recovery;
 use crate::health::value::{Health, HealthView, NiHealthStats, PeerHealthStats};
 use crate::io::{NiId, RouterPool};
 use crate::ni::Ni;
 use crate::peer::{Peer, PeerNi};
-use crate::portals::descriptor::Owner;
 use crate::send::tx::{Tx, Work};
 
 /// A local interface.
@@ -81,6 +82,19 @@ pub struct PeerView {
     pub silent: u32,
     /// Its interfaces, primary first.
     pub nis: Vec<PeerNiView>,
+}
+
+/// How far the discovery of a peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiscoveryView {
+    /// The peer's primary NID.
+    pub primary: Nid,
+    /// The state, as `lnetctl peer show -v 4` prints it.
+    pub state: PeerState,
+    /// When a discovery last ended well.
+    pub finished: Option<Time>,
+    /// Why the last discovery failed, if it did.
+    pub failure: Option<Errno>,
 }
 
 /// An interface of a peer.
@@ -331,6 +345,19 @@ impl Core {
         })
     }
 
+    /// How far the discovery of a peer is; `None` for a peer that this node has never tried to discover.
+    #[must_use]
+    pub fn discovery(&self, nid: Nid) -> Option<DiscoveryView> {
+        let peer_ni = self.peers.by_nid(self.peers.primary_of(nid))?;
+        let discovery = peer_ni.discovery.as_ref()?;
+        Some(DiscoveryView {
+            primary: peer_ni.nid,
+            state: discovery.state(),
+            finished: discovery.finished(),
+            failure: discovery.failure(),
+        })
+    }
+
     /// True when no message is under way but our own pings of gateways and for recovery: a clean shutdown waits for it.
     #[must_use]
     pub fn is_idle(&self) -> bool {
@@ -343,7 +370,7 @@ impl Core {
         };
         self.mds
             .get(event.md)
-            .is_some_and(|md| matches!(md.owner, Owner::Check(..) | Owner::Recovery(..)))
+            .is_some_and(|md| md.owner.is_started_here())
     }
 }
 

@@ -64,6 +64,8 @@ struct GlobalsDef {
     #[serde(default = "whole")]
     next_hop_share: u8,
     numa_range: u32,
+    #[serde(default)]
+    discovery: bool,
     local_nid_dist_zero: bool,
     own_nids_by_loopback: bool,
 }

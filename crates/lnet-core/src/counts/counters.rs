@@ -56,6 +56,16 @@ pub struct Counters {
     pub stale_answers: u64,
     /// Messages refused because the peer broke the protocol.
     pub refused: u64,
+    /// Pushes of our ping information that were begun.
+    pub pushes_sent: u64,
+    /// Pushes of peers that arrived.
+    pub pushes_received: u64,
+    /// Of these, pushes that said nothing that can be used.
+    pub pushes_refused: u64,
+    /// Discoveries of peers that failed.
+    pub discoveries_failed: u64,
+    /// Answers of peers about interfaces that were not believed, because the peer did not name itself.
+    pub discoveries_ignored: u64,
     /// Things that the core's own tables name and that are not there: errors of the core.
     pub invariants_broken: u64,
     /// The last of these errors, in words.

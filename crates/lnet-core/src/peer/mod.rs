@@ -24,6 +24,7 @@ pub(crate) use peers::Peers;
 
 use crate::counts::counters::MessageStats;
 use crate::counts::latency::LatencyStats;
+use crate::discovery::table::Discovery;
 use crate::health::recovery::Recovery;
 use crate::health::value::{Health, PeerHealthStats};
 use crate::io::{NiId, RxId, TxId};
@@ -99,6 +100,8 @@ pub(crate) struct PeerNi {
     pub(crate) gateways: Option<PreferredList>,
     pub(crate) health_stats: PeerHealthStats,
     pub(crate) stats: MessageStats,
+    /// Of a primary NID: how far the discovery of the peer is.
+    pub(crate) discovery: Option<Box<Discovery>>,
     /// `None` until the first one is taken: most peers of a large node never get there.
     pub(crate) latency: Option<Box<LatencyStats>>,
 }
@@ -127,13 +130,18 @@ impl PeerNi {
             gateways: None,
             health_stats: PeerHealthStats::default(),
             stats: MessageStats::default(),
+            discovery: None,
             latency: None,
         }
     }
 
     /// No message of ours or through us depends on this entry.
     fn is_idle(&self) -> bool {
-        self.credits.are_idle() && self.router_credits.are_idle() && !self.recovery.is_pending()
+        let discovery = self.discovery.as_ref();
+        self.credits.are_idle()
+            && self.router_credits.are_idle()
+            && !self.recovery.is_pending()
+            && discovery.is_none_or(|discovery| discovery.is_idle())
     }
 
     /// A resend may use it (section 2.2 of lnet-selection).
@@ -170,7 +178,7 @@ impl PeerNi {
     }
 }
 
-/// A peer that is more than the one NID it was seen with: configured, or a gateway.
+/// A peer that is more than the one NID it was seen with: configured, a gateway, or discovered.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) primary: Nid,

@@ -192,6 +192,66 @@ impl Peers {
                     .for_each(|ni| ni.pinned = None);
             }
         }
+        if multi_rail && !nids.is_empty() {
+            self.level(id);
+        }
+    }
+
+    /// Makes the interfaces of a discovered peer those that the peer named; each of them must have been created, and
+    /// the primary one must be among them. Peers that had one of these NIDs become part of this one.
+    pub(crate) fn learn(&mut self, name: Nid, primary: Nid, nids: &[Nid]) {
+        let is_known = |peer: &Peer| peer.multi_rail && peer.nids.as_slice() == nids;
+        if name == primary && self.peer(name).is_some_and(is_known) {
+            return;
+        }
+        let mut discovery = self.by_nid_mut(name).and_then(|ni| ni.discovery.take());
+        let mut routes = 0;
+        for owner in std::iter::once(name).chain(
+            nids.iter()
+                .map(|&nid| self.primary_of(nid))
+                .collect::<Vec<_>>(),
+        ) {
+            routes += self.unkeep(owner).map_or(0, |peer| peer.routes);
+            let other = self.by_nid_mut(owner).and_then(|ni| ni.discovery.take());
+            if let (Some(own), Some(mut other)) = (&mut discovery, other) {
+                own.parked.append(&mut other.parked);
+            }
+        }
+        let id = self.keep(primary);
+        for &nid in nids.iter().filter(|&&nid| nid != primary) {
+            self.join(nid, id, primary);
+        }
+        if let Some(peer) = self.kept.get_mut(id) {
+            (peer.multi_rail, peer.routes) = (true, routes);
+        }
+        if let Some(peer_ni) = self.by_nid_mut(primary) {
+            peer_ni.discovery = discovery;
+        }
+        self.level(id);
+    }
+
+    /// The interfaces of a peer that has got new ones start from the same stamp, so that each is used as often.
+    fn level(&mut self, id: PeerId) {
+        let Some(peer) = self.kept.get_mut(id) else {
+            return;
+        };
+        let ids: SmallVec<[PeerNiId; 4]> = peer
+            .nets
+            .iter()
+            .flat_map(|on| on.nis.iter().copied())
+            .collect();
+        let stamps = ids
+            .iter()
+            .filter_map(|&id| self.nis.get(id))
+            .map(|ni| ni.seq);
+        let latest = stamps.max().unwrap_or(0).max(peer.send_seq);
+        peer.send_seq = latest;
+        peer.nets.iter_mut().for_each(|on| on.seq = latest);
+        for id in ids {
+            if let Some(peer_ni) = self.nis.get_mut(id) {
+                (peer_ni.seq, peer_ni.pinned) = (latest, None);
+            }
+        }
     }
 
     /// The first of these NIDs that another configured peer owns.
@@ -309,6 +369,15 @@ impl Peers {
         Some(peer)
     }
 
+    /// Nobody configured it, no route needs it, and nothing of it is under way.
+    fn may_forget(&self, peer_ni: &PeerNi) -> bool {
+        let Some(peer) = self.owner(peer_ni) else {
+            return peer_ni.is_idle();
+        };
+        let is_idle = |nid: &Nid| self.by_nid(*nid).is_none_or(PeerNi::is_idle);
+        !peer.configured && peer.routes == 0 && peer.nids.iter().all(is_idle)
+    }
+
     /// Makes room: of the next few that may be forgotten, the one idle for longest goes.
     fn forget_one(&mut self) -> Option<()> {
         let mut oldest: Option<(Time, PeerNiId)> = None;
@@ -318,7 +387,7 @@ impl Peers {
             let Some((id, peer_ni)) = self.nis.at(self.hand) else {
                 continue;
             };
-            if !peer_ni.is_idle() || peer_ni.peer.is_some() {
+            if !self.may_forget(peer_ni) {
                 continue;
             }
             candidates += 1;
@@ -329,8 +398,7 @@ impl Peers {
                 break;
             }
         }
-        let forgotten = self.nis.remove(oldest?.1)?;
-        self.by_nid.remove(&forgotten.nid);
-        Some(())
+        let name = self.nis.get(oldest?.1)?.primary;
+        (!self.remove(name).is_empty()).then_some(())
     }
 }

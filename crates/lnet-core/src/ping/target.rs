@@ -24,6 +24,13 @@ pub(crate) struct PingTarget {
     sequence: u32,
 }
 
+impl PingTarget {
+    /// The number of the present information.
+    pub(crate) fn sequence(&self) -> u32 {
+        self.sequence
+    }
+}
+
 impl Core {
     /// Creates the answer to pings.
     pub(crate) fn open_ping_target(&mut self) {
@@ -57,6 +64,7 @@ impl Core {
     pub(crate) fn rebuild_ping_info(&mut self) {
         self.ping_target.sequence = self.ping_target.sequence.wrapping_add(1);
         self.rewrite_ping_info();
+        self.plan_pushes();
     }
 
     /// Only a status has changed: the sequence number stays.
@@ -74,8 +82,13 @@ impl Core {
         }
     }
 
-    fn ping_info(&self) -> Vec<u8> {
+    /// What this node says of itself, in the bytes of a ping's answer and of a push.
+    pub(crate) fn ping_info(&self) -> Vec<u8> {
         let mut features = PingFeatures::NI_STATUS;
+        // A node that has never discovered anybody promises nothing (section 6.4); one that has, and stopped, says so
+        // as a Multi-Rail node, because others are not believed (section 7.4, step 4).
+        features.set(PingFeatures::MULTI_RAIL, self.push_target.was_opened);
+        features.set(PingFeatures::DISCOVERY, self.config.globals.discovery);
         let routes = self.routing() == RoutingState::On;
         features.set(PingFeatures::RTE_DISABLED, !routes);
         let nis: Vec<PingNi> = self

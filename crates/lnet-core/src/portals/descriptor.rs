@@ -37,16 +37,33 @@ pub(crate) enum Owner {
     Check(CoreBuffer, Nid),
     /// A recovery ping; its memory is this buffer.
     Recovery(CoreBuffer, Patient),
+    /// A ping that discovers the peer with this NID; its memory is this buffer.
+    Discovery(CoreBuffer, Nid),
+    /// A push of ours to the peer with this NID; its memory is this buffer.
+    Push(CoreBuffer, Nid),
+    /// Takes a push of a peer; its memory is this buffer.
+    PushTarget(CoreBuffer),
 }
 
 impl Owner {
+    /// An operation that the core itself has started: a ping or a push.
+    pub(crate) fn is_started_here(self) -> bool {
+        matches!(
+            self,
+            Self::Check(..) | Self::Recovery(..) | Self::Discovery(..) | Self::Push(..)
+        )
+    }
+
     /// The core's buffer behind the descriptor, if it is one of the core's.
     pub(crate) fn buffer(self) -> Option<CoreBuffer> {
         match self {
             Self::User => None,
-            Self::PingTarget(buffer) | Self::Check(buffer, _) | Self::Recovery(buffer, _) => {
-                Some(buffer)
-            }
+            Self::PingTarget(buffer)
+            | Self::Check(buffer, _)
+            | Self::Recovery(buffer, _)
+            | Self::Discovery(buffer, _)
+            | Self::Push(buffer, _)
+            | Self::PushTarget(buffer) => Some(buffer),
         }
     }
 }

@@ -26,8 +26,7 @@ impl Core {
         };
         md.users = users;
         // Nobody else would end a ping that failed.
-        let ping = matches!(owner, Owner::Check(..) | Owner::Recovery(..));
-        md.dead |= ping && event.status.is_err();
+        md.dead |= owner.is_started_here() && event.status.is_err();
         let last = md.users == 0 && md.is_leaving();
         if last && md.dead && event.status.is_ok() {
             event.status = Err(Errno::ETIMEDOUT);
@@ -46,6 +45,11 @@ impl Core {
             Owner::PingTarget(_) => {}
             Owner::Check(buffer, gateway) => self.check_event(buffer, gateway, &event),
             Owner::Recovery(_, patient) => self.recovery_event(patient, &event),
+            Owner::Discovery(buffer, asked) => {
+                self.discovery_ping_event(buffer, asked, &event, self.latest);
+            }
+            Owner::Push(_, to) => self.push_sent_event(to, &event, self.latest),
+            Owner::PushTarget(buffer) => self.push_event(buffer, &event, self.latest),
         }
     }
 

@@ -7,7 +7,7 @@ use lnet_wire::{Body, Get, Handle, Header, LNET_PORTAL, MessageType, Put};
 
 use crate::Core;
 use crate::event::{Event, EventKind};
-use crate::io::{NiId, Payload};
+use crate::io::{NiId, Payload, Place};
 use crate::portals::calls::PortalError;
 use crate::portals::descriptor::Md;
 use crate::portals::md::MdHandle;
@@ -281,6 +281,7 @@ impl Core {
             named: start.hints.resend_to,
         };
         match path {
+            Ok(path) if self.must_wait(&send, path) => self.park(send, path, message, now),
             Ok(path) => self.dispatch(send, path, message, now),
             Err(error) => self.refuse(message, error.errno(self.config.globals.profile)),
         }
@@ -296,11 +297,18 @@ impl Core {
         self.nis.get(path.ni).map_or(Nid::ANY, |ni| ni.nid)
     }
 
-    fn payload_of(&self, start: &Start) -> Option<Payload> {
+    fn payload_of(&mut self, start: &Start) -> Option<Payload> {
         let length = self.mds.get(start.md)?.spec.length;
-        let is_put = matches!(start.body, Body::Put(_));
-        (is_put && length > 0).then(|| Payload {
-            place: self.place(start.md),
+        if length == 0 || !matches!(start.body, Body::Put(_)) {
+            return None;
+        }
+        let place = self.place(start.md);
+        // The message uses the buffer of a push as long as the descriptor does, or longer.
+        if let Place::Core(buffer) = place {
+            self.buffers.retain(buffer);
+        }
+        Some(Payload {
+            place,
             offset: 0,
             length,
         })

@@ -80,6 +80,8 @@ pub(crate) enum Stage {
     Handed,
     /// An attempt failed, the next one has not begun.
     Resend,
+    /// Its target is being discovered first; there was no attempt yet.
+    Parked,
 }
 
 /// What a message is sent for, and so what its end means.
@@ -113,6 +115,35 @@ pub(crate) enum End {
 }
 
 impl Tx {
+    /// A message to `to` that has not begun its first attempt.
+    pub(crate) fn parked(
+        send: Send,
+        ni: NiId,
+        to: ProcessId,
+        message: Outgoing,
+        deadline: Time,
+        now: Time,
+    ) -> Self {
+        Self {
+            header: message.header,
+            payload: message.payload,
+            ni,
+            to,
+            peer: None,
+            route: None,
+            deadline,
+            begun: now,
+            stage: Stage::Parked,
+            work: message.work,
+            place: 0,
+            send,
+            attempts: Attempts {
+                named: message.named,
+                ..Attempts::default()
+            },
+        }
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         HEADER_BYTES + u64::from(self.header.payload_length)
     }
@@ -135,11 +166,23 @@ impl Tx {
 
     /// True when this peer NI is its next hop.
     pub(crate) fn goes_to(&self, nid: Nid) -> bool {
-        self.peer.is_some() && self.to.nid == nid
+        (self.peer.is_some() || self.stage == Stage::Parked) && self.to.nid == nid
     }
 }
 
 impl Core {
+    /// Enters a message that waits until its target is discovered.
+    pub(crate) fn enter_parked(&mut self, mut tx: Tx) -> TxId {
+        self.counters.begin_message();
+        let md = tx.descriptor().and_then(|md| self.mds.get_mut(md));
+        tx.place = md.as_ref().map_or(0, |md| md.sends.len());
+        let id = self.tx.insert(tx);
+        if let Some(md) = md {
+            md.sends.push(id);
+        }
+        id
+    }
+
     /// Sends a message along a chosen path, or queues it.
     pub(crate) fn dispatch(&mut self, send: Send, path: Path, message: Outgoing, now: Time) {
         let Outgoing {
@@ -161,7 +204,7 @@ impl Core {
             stage: Stage::PeerQueue,
             attempts: Attempts {
                 named,
-                probe: matches!(owner, Some(Owner::Check(..) | Owner::Recovery(..))),
+                probe: owner.is_some_and(Owner::is_started_here),
                 recovery: matches!(owner, Some(Owner::Recovery(..))),
                 ..Attempts::default()
             },
@@ -559,13 +602,17 @@ impl Core {
     /// Gives up a message that has not been handed to the LND.
     pub(crate) fn abandon(&mut self, id: TxId, end: End, now: Time) {
         let Some(&Tx {
-            stage, ni, peer, ..
+            stage,
+            ni,
+            peer,
+            to,
+            ..
         }) = self.tx.get(id)
         else {
             return;
         };
         let credits = match stage {
-            Stage::Resend => None,
+            Stage::Resend | Stage::Parked => None,
             Stage::PeerQueue => peer
                 .and_then(|id| self.peers.get_mut(id))
                 .map(|peer_ni| &mut peer_ni.credits),
@@ -574,6 +621,7 @@ impl Core {
         };
         match credits {
             Some(credits) => credits.leave(id),
+            None if stage == Stage::Parked => self.unpark(to.nid, id),
             None => self.resends.retain(|parked| *parked != id),
         }
         self.give_up(id, end);
@@ -590,7 +638,7 @@ impl Core {
         self.counters.end_message();
         self.counters.errors += 1;
         self.timers.disarm(tx.deadline, Timer::Queued(id));
-        if tx.stage != Stage::Resend {
+        if !matches!(tx.stage, Stage::Resend | Stage::Parked) {
             self.uncount_bytes(&tx);
             self.count_lost_on_route(&tx);
         }
@@ -640,7 +688,12 @@ impl Core {
     /// Gives up every queued message for which this holds. Those that hold no credit go first, so that
     /// none of them is moved on by the credits of the others.
     pub(crate) fn abandon_where(&mut self, gone: impl Fn(&Tx) -> bool, end: End, now: Time) {
-        for stage in [Stage::Resend, Stage::PeerQueue, Stage::NiQueue] {
+        for stage in [
+            Stage::Parked,
+            Stage::Resend,
+            Stage::PeerQueue,
+            Stage::NiQueue,
+        ] {
             let ids: Vec<TxId> = self
                 .tx
                 .iter()

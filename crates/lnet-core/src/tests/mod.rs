@@ -4,6 +4,7 @@ mod catalogue;
 mod checker;
 mod configuration;
 mod credits;
+mod discovery;
 mod forward;
 mod hostile;
 mod hung;

@@ -160,6 +160,14 @@ impl Net {
         self.nodes.len() - 1
     }
 
+    /// A node that discovers its peers.
+    pub(super) fn add_discovering(&mut self, nids: &[&str]) -> usize {
+        let cookie = self.nodes.len() as u64 + 100;
+        let mut config = config(cookie);
+        config.globals.discovery = true;
+        self.add_configured(config, nids)
+    }
+
     pub(super) fn route(&mut self, node: usize, net: &str, gateway: &str) {
         let (net, gateway) = (net.parse().unwrap(), nid(gateway));
         let route = Route {
@@ -324,7 +332,7 @@ impl Net {
             let of_nis = core.nis.all().iter().map(|ni| &ni.recovery);
             let of_peers = core.peers.iter().map(|peer_ni| &peer_ni.recovery);
             let recoveries = of_nis.chain(of_peers).filter(|r| r.is_pending()).count();
-            let checks = checks + recoveries;
+            let checks = checks + recoveries + core.push_target.posted();
             assert_eq!(
                 core.mds.len(),
                 1 + node.memory.len() + checks,

@@ -1,0 +1,94 @@
+//! What a peer said of itself becomes what this node knows of it (section 7.5).
+
+use lnet_types::{Nid, Time};
+use lnet_wire::{NiStatus, PingFeatures, PingInfo};
+
+use crate::Core;
+use crate::discovery::table::PeerState;
+
+/// More 8-byte entries than this are nonsense; the largest limit of any kernel (section 6.6).
+pub(crate) const NNIS_MAX: u32 = 4096;
+
+/// The most bytes that the information of a peer may need: those of [`NNIS_MAX`] entries.
+pub(crate) const INFO_SIZE_MAX: u32 = 16 * (NNIS_MAX + 1);
+
+/// The most NIDs of one discovered peer; kernels take `lnet_interfaces_max`, 200.
+pub const PEER_NIDS_MAX: usize = 200;
+
+/// What a peer said of itself.
+struct Said {
+    features: PingFeatures,
+    primary: Nid,
+    nids: Vec<(Nid, bool)>,
+}
+
+impl Core {
+    /// Brings what a peer said into the peer table. Returns the peer's name afterwards, which may be another one.
+    pub(crate) fn merge(&mut self, name: Nid, now: Time) -> Nid {
+        let data = self.discovery_mut(name).map(|known| known.take_data());
+        let Some(said) = data.and_then(|data| read(&data)) else {
+            return name;
+        };
+        let enabled = self.config.globals.discovery;
+        let configured = self.peers.peer(name).is_some_and(|peer| peer.configured);
+        let discovers = enabled && said.features.contains(PingFeatures::DISCOVERY);
+        let multi_rail = said.features.contains(PingFeatures::MULTI_RAIL) && discovers;
+        let keeps_rails = configured && self.peers.is_multi_rail(name);
+        let routes = !said.features.contains(PingFeatures::RTE_DISABLED);
+        if let Some(known) = self.discovery_mut(name) {
+            let discovery = said.features.contains(PingFeatures::DISCOVERY);
+            known.set(PeerState::NO_DISCOVERY, !discovery);
+            known.set(PeerState::ROUTER_ENABLED, routes);
+            known.set(PeerState::CONFIGURED, configured);
+            known.set(PeerState::MULTI_RAIL, multi_rail || keeps_rails);
+        }
+        let name = if multi_rail && !configured {
+            self.learn_nids(name, &said, now)
+        } else {
+            name
+        };
+        for &(nid, up) in &said.nids {
+            if self.peers.primary_of(nid) == name {
+                self.set_peer_ni_status(nid, up, now);
+            }
+        }
+        name
+    }
+
+    /// Makes the interfaces of a peer those that the peer named. NIDs that are ours, or that a configured peer has,
+    /// are left out (lnet-selection, section 2.11).
+    fn learn_nids(&mut self, name: Nid, said: &Said, now: Time) -> Nid {
+        let is_free = |core: &Self, nid: Nid| {
+            let owner = core.peers.primary_of(nid);
+            let is_configured = core.peers.peer(owner).is_some_and(|peer| peer.configured);
+            core.nis.by_nid(nid).is_none() && !nid.is_any() && !is_configured
+        };
+        let wanted = said.nids.iter().map(|&(nid, _)| nid);
+        let nids: Vec<Nid> = wanted.filter(|&nid| is_free(self, nid)).collect();
+        let names_itself = nids.iter().any(|&nid| self.peers.primary_of(nid) == name);
+        if !nids.contains(&said.primary) || !names_itself {
+            self.counters.discoveries_ignored += 1;
+            return name;
+        }
+        let known: Vec<Nid> = nids
+            .into_iter()
+            .filter(|&nid| self.peer_ni(nid, now).is_some())
+            .collect();
+        self.peers.learn(name, said.primary, &known);
+        self.apply_rules_to_peer(said.primary);
+        said.primary
+    }
+}
+
+fn read(data: &[u8]) -> Option<Said> {
+    let info = PingInfo::parse(data).ok()?;
+    info.validate(NNIS_MAX).ok()?;
+    let primary = info.primary_nid()?;
+    let nids = info.nis().map(|ni| (ni.nid, ni.status != NiStatus::DOWN));
+    let nids: Vec<(Nid, bool)> = nids.take(PEER_NIDS_MAX + 1).collect();
+    (nids.len() <= PEER_NIDS_MAX).then_some(Said {
+        features: info.features(),
+        primary,
+        nids,
+    })
+}

@@ -1,0 +1,337 @@
+//! The discovery of peers, carried out: pings, pushes, and the messages that wait (sections 7.1, 7.3 and 7.4).
+
+use lnet_types::{Nid, ProcessId, Time};
+use lnet_wire::{LNET_PORTAL, PING_BUFFER_MIN, PING_MATCH_BITS, PingInfo};
+
+use crate::Core;
+use crate::discovery::merge::{INFO_SIZE_MAX, NNIS_MAX};
+use crate::discovery::table::{Action, Discovery, Happening, Ours};
+use crate::event::{Errno, Event, EventKind};
+use crate::io::{CoreBuffer, NiId, TxId};
+use crate::portals::descriptor::Owner;
+use crate::portals::md::{MdOptions, MdSpec};
+use crate::portals::put_get::{GetRequest, PutRequest};
+use crate::select::{Path, Send, Unobserved};
+use crate::send::tx::{End, Outgoing, Stage, Tx};
+use crate::status::DropReason;
+use crate::timer::Timer;
+
+/// Steps that one event can lead to: merge, then ping or push or the end, with room to spare.
+const STEPS_MAX: usize = 8;
+
+/// Peers that are looked at in one step after a change of our own information: some 100 µs.
+const PEERS_PER_STEP: usize = 256;
+
+impl Core {
+    /// Discovers a peer now, whatever is known of it. [`Core::discovery`] says how far that is.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::EINVAL`] for a NID of this node, for loopback and the wildcard, and while discovery is switched off;
+    /// [`Errno::ENOMEM`] when the peer table is full.
+    pub fn discover(&mut self, nid: Nid, now: Time) -> Result<(), Errno> {
+        self.note_time(now);
+        let own = self.nis.by_nid(nid).is_some() || nid.is_loopback();
+        if own || nid.is_any() || !self.config.globals.discovery {
+            return Err(Errno::EINVAL);
+        }
+        self.peer_ni(nid, now).ok_or(Errno::ENOMEM)?;
+        let name = self.peers.primary_of(nid);
+        self.discovery_event(name, Happening::Forced, now);
+        Ok(())
+    }
+
+    /// The discovery of the peer that has this primary NID.
+    pub(crate) fn discovery_mut(&mut self, name: Nid) -> Option<&mut Discovery> {
+        let peer_ni = self.peers.by_nid_mut(name)?;
+        Some(peer_ni.discovery.get_or_insert_default())
+    }
+
+    pub(crate) fn ours(&self) -> Ours {
+        Ours {
+            enabled: self.config.globals.discovery,
+            sequence: self.ping_target.sequence(),
+        }
+    }
+
+    /// A PUT or GET of ours has to wait until its target is discovered (section 7.1). Portal 0 is exempt, so that
+    /// pings and pushes never wait for themselves.
+    pub(crate) fn must_wait(&self, send: &Send, path: Path) -> bool {
+        let Send::Request(request) = send else {
+            return false;
+        };
+        let is_exempt = request.reserved || path.ni == NiId::LOOPBACK || self.is_copy;
+        if !self.config.globals.discovery || is_exempt {
+            return false;
+        }
+        let name = self.peers.primary_of(request.target.nid);
+        let discovery = self.peers.by_nid(name);
+        let discovery = discovery.and_then(|peer_ni| peer_ni.discovery.as_ref());
+        discovery.is_none_or(|known| !known.is_up_to_date(&self.ours()))
+    }
+
+    /// A message waits until its target is discovered.
+    pub(crate) fn park(&mut self, send: Send, path: Path, message: Outgoing, now: Time) {
+        let Send::Request(request) = send else { return };
+        let target = request.target;
+        if self.peer_ni(target.nid, now).is_none() {
+            return self.refuse(message, Errno::ENOMEM);
+        }
+        let name = self.peers.primary_of(target.nid);
+        let deadline = now + self.config.globals.transaction_timeout;
+        let tx = Tx::parked(send, path.ni, target, message, deadline, now);
+        let id = self.enter_parked(tx);
+        self.timers.arm(deadline, Timer::Queued(id));
+        if let Some(discovery) = self.discovery_mut(name) {
+            discovery.parked.push_back(id);
+        }
+        self.discovery_event(name, Happening::Wanted, now);
+    }
+
+    /// A message that waits is given up.
+    pub(crate) fn unpark(&mut self, target: Nid, id: TxId) {
+        let name = self.peers.primary_of(target);
+        if let Some(discovery) = self.discovery_mut(name) {
+            discovery.parked.retain(|parked| *parked != id);
+        }
+    }
+
+    /// Something happens to a peer; what follows is done.
+    pub(crate) fn discovery_event(&mut self, name: Nid, event: Happening, now: Time) {
+        if let Some(discovery) = self.discovery_mut(name) {
+            discovery.happens(event);
+        }
+        let mut name = name;
+        for _ in 0..STEPS_MAX {
+            let ours = self.ours();
+            let Some(discovery) = self.discovery_mut(name) else {
+                return;
+            };
+            match discovery.step(&ours) {
+                Action::Wait => return,
+                Action::Merge => name = self.merge(name, now),
+                Action::Ping => return self.send_ping(name, now),
+                Action::Push => return self.send_push(name, now),
+                Action::Fail => return self.fail_parked(name),
+                Action::Finish => return self.release_parked(name, now),
+            }
+        }
+    }
+
+    fn send_ping(&mut self, name: Nid, now: Time) {
+        let known = self.discovery_mut(name).map_or(0, |peer| peer.info_size());
+        let length = known.max(PING_BUFFER_MIN);
+        let spec = MdSpec {
+            length,
+            threshold: Some(2),
+            max_size: 0,
+            options: MdOptions::TRUNCATE,
+            unlink_when_exhausted: true,
+            user: 0,
+        };
+        let buffer = self.buffers.insert(vec![0; length as usize]);
+        let Ok(md) = self.bind_md(spec, Owner::Discovery(buffer, name)) else {
+            return self.release_buffer(buffer);
+        };
+        if let Some(discovery) = self.discovery_mut(name) {
+            discovery.under_way = Some(md);
+        }
+        let get = GetRequest {
+            md,
+            source: None,
+            target: ProcessId::lustre(name),
+            portal: LNET_PORTAL,
+            match_bits: PING_MATCH_BITS,
+            offset: 0,
+        };
+        let timeout = self.config.globals.transaction_timeout;
+        if self.probe(get, timeout, now).is_err() {
+            self.retire(md, Ok(()), now);
+        }
+    }
+
+    fn send_push(&mut self, name: Nid, now: Time) {
+        let info = self.ping_info();
+        let spec = MdSpec {
+            length: info.len() as u32,
+            threshold: Some(2),
+            max_size: 0,
+            options: MdOptions::TRACK_RESPONSE,
+            unlink_when_exhausted: true,
+            user: u64::from(self.ping_target.sequence()),
+        };
+        let buffer = self.buffers.insert(info);
+        let Ok(md) = self.bind_md(spec, Owner::Push(buffer, name)) else {
+            return self.release_buffer(buffer);
+        };
+        if let Some(discovery) = self.discovery_mut(name) {
+            discovery.under_way = Some(md);
+        }
+        self.counters.pushes_sent += 1;
+        let put = PutRequest {
+            md,
+            ack: true,
+            source: None,
+            target: ProcessId::lustre(name),
+            portal: LNET_PORTAL,
+            match_bits: PING_MATCH_BITS,
+            offset: 0,
+            hdr_data: 0,
+        };
+        if self.put(put, now).is_err() {
+            self.retire(md, Ok(()), now);
+        }
+    }
+
+    /// Something happened to a discovery ping.
+    pub(crate) fn discovery_ping_event(
+        &mut self,
+        buffer: CoreBuffer,
+        asked: Nid,
+        event: &Event,
+        now: Time,
+    ) {
+        let name = self.peers.primary_of(asked);
+        let happening = match (event.kind, event.status) {
+            (EventKind::Reply, Ok(())) => self.answered(name, buffer, event.mlength),
+            (EventKind::Send, Ok(())) => return,
+            (_, status) => {
+                let errno = status.err().unwrap_or(Errno::ETIMEDOUT);
+                self.ended_with(name, event, Some(errno), Happening::PingFailed)
+            }
+        };
+        let Some(happening) = happening else { return };
+        self.discovery_event(name, happening, now);
+    }
+
+    /// Something happened to a push of ours.
+    pub(crate) fn push_sent_event(&mut self, to: Nid, event: &Event, now: Time) {
+        let name = self.peers.primary_of(to);
+        let happening = match (event.kind, event.status) {
+            (EventKind::Ack, Ok(())) => {
+                self.push_target.peers_were_told = true;
+                if let Some(discovery) = self.discovery_mut(name) {
+                    // The descriptor carries the number of what was pushed, which has 32 bits.
+                    discovery.acknowledge(event.user as u32);
+                }
+                self.ended_with(name, event, None, Happening::Acknowledged)
+            }
+            (EventKind::Send, Ok(())) => return,
+            (_, status) => {
+                let errno = status.err().unwrap_or(Errno::ETIMEDOUT);
+                self.ended_with(name, event, Some(errno), Happening::PushFailed)
+            }
+        };
+        let Some(happening) = happening else { return };
+        self.discovery_event(name, happening, now);
+    }
+
+    /// The ping or push under way has ended. `None` for another one, which has ended before.
+    fn ended_with(
+        &mut self,
+        name: Nid,
+        event: &Event,
+        failure: Option<Errno>,
+        happening: Happening,
+    ) -> Option<Happening> {
+        let discovery = self.discovery_mut(name)?;
+        discovery.under_way.take_if(|md| *md == event.md)?;
+        discovery.set_failure(failure);
+        Some(happening)
+    }
+
+    fn answered(&mut self, name: Nid, buffer: CoreBuffer, length: u32) -> Option<Happening> {
+        let bytes = self.buffers.data(buffer);
+        let data = bytes.get(..length as usize).unwrap_or(bytes).to_vec();
+        let info = PingInfo::parse(&data).ok();
+        let info = info.filter(|info| info.validate(NNIS_MAX).is_ok());
+        let seen = info.map(|info| (info.is_truncated(), info.info_size()));
+        let discovery = self.discovery_mut(name)?;
+        discovery.under_way = None;
+        let Some((is_cut, size)) = seen else {
+            discovery.set_failure(Some(Errno::EPROTO));
+            return Some(Happening::PingFailed);
+        };
+        let needs = u32::try_from(size).unwrap_or(u32::MAX).min(INFO_SIZE_MAX);
+        // A peer that needs more each time ends at the limit.
+        if is_cut && discovery.grow(needs) {
+            return Some(Happening::CutOff);
+        }
+        discovery.keep(data);
+        Some(Happening::Answered)
+    }
+
+    fn fail_parked(&mut self, name: Nid) {
+        let Some(discovery) = self.discovery_mut(name) else {
+            return;
+        };
+        let errno = discovery.failure().unwrap_or(Errno::ETIMEDOUT);
+        let parked = std::mem::take(&mut discovery.parked);
+        self.counters.discoveries_failed += 1;
+        for id in parked {
+            self.give_up(id, End::Failed(errno, DropReason::NotForwarded));
+        }
+    }
+
+    /// The peer is known: each message that waited takes its path.
+    fn release_parked(&mut self, name: Nid, now: Time) {
+        let Some(discovery) = self.discovery_mut(name) else {
+            return;
+        };
+        discovery.finish(now);
+        for id in std::mem::take(&mut discovery.parked) {
+            let Some(tx) = self.tx.get(id) else {
+                self.broken("a message that waits for a discovery");
+                continue;
+            };
+            let send = tx.send;
+            self.bring_target_up_to_date(&send);
+            match self.view().path(&send, None, &mut Unobserved) {
+                Ok(path) => self.launch_parked(id, path, now),
+                Err(error) => {
+                    let errno = error.errno(self.config.globals.profile);
+                    self.give_up(id, End::Failed(errno, DropReason::NotForwarded));
+                }
+            }
+        }
+    }
+
+    fn launch_parked(&mut self, id: TxId, path: Path, now: Time) {
+        let Some(mut tx) = self.tx.remove(id) else {
+            return;
+        };
+        self.timers.disarm(tx.deadline, Timer::Queued(id));
+        self.unhang(&tx, id);
+        tx.stage = Stage::PeerQueue;
+        self.launch(tx, &path, now);
+    }
+
+    /// Our own information has changed: all who have acknowledged an older one are told, some at a time. That includes
+    /// that discovery is switched off (section 7.7).
+    pub(crate) fn plan_pushes(&mut self) {
+        if self.push_target.peers_were_told {
+            self.timers.arm(self.latest, Timer::Push(0));
+        }
+    }
+
+    /// The next of the peers that our information is pushed to.
+    pub(crate) fn push_step(&mut self, from: usize, now: Time) {
+        let slots = from..from.saturating_add(PEERS_PER_STEP);
+        let end = slots.end;
+        let Some(peers) = self.peers.in_slots(slots) else {
+            return;
+        };
+        let owed = peers.filter(|peer_ni| peer_ni.discovery.is_some());
+        let owed: Vec<Nid> = owed.map(|peer_ni| peer_ni.nid).collect();
+        for name in owed {
+            let ours = self.ours();
+            let is_owed = self
+                .discovery_mut(name)
+                .is_some_and(|known| known.owes(&ours));
+            if is_owed {
+                self.discovery_event(name, Happening::Changed, now);
+            }
+        }
+        self.timers.arm(now, Timer::Push(end));
+    }
+}

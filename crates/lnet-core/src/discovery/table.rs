@@ -1,0 +1,538 @@
+//! The state machine of the discovery of one peer, as two tables (sections 7.2 to 7.4).
+//!
+//! An event changes the state by the row of [`EVENTS`] that names the event. Then the first row of [`STEPS`] that
+//! applies says what to do next.
+
+use std::collections::VecDeque;
+
+use bitflags::bitflags;
+use lnet_types::Time;
+
+use crate::event::Errno;
+use crate::io::TxId;
+use crate::portals::md::MdHandle;
+
+bitflags! {
+    /// The state of a peer, with the numbers that `lnetctl peer show -v 4` prints (section 7.2).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct PeerState: u32 {
+        /// The peer is Multi-Rail.
+        const MULTI_RAIL = 1 << 0;
+        /// The peer has discovery switched off.
+        const NO_DISCOVERY = 1 << 1;
+        /// The peer routes.
+        const ROUTER_ENABLED = 1 << 2;
+        /// An administrator has configured the peer.
+        const CONFIGURED = 1 << 3;
+        /// Discovery has ended well once.
+        const DISCOVERED = 1 << 4;
+        /// The next message starts discovery again.
+        const REDISCOVER = 1 << 5;
+        /// Discovery is under way.
+        const DISCOVERING = 1 << 6;
+        /// Ping information of the peer waits to be merged.
+        const DATA_PRESENT = 1 << 7;
+        /// The last ping information of the peer has been merged.
+        const NIDS_UPTODATE = 1 << 8;
+        /// A ping is under way.
+        const PING_SENT = 1 << 9;
+        /// A push is under way.
+        const PUSH_SENT = 1 << 10;
+        /// The ping has failed.
+        const PING_FAILED = 1 << 11;
+        /// The push has failed.
+        const PUSH_FAILED = 1 << 12;
+        /// Ping whatever is known.
+        const FORCE_PING = 1 << 13;
+        /// Push whatever the peer has acknowledged.
+        const FORCE_PUSH = 1 << 14;
+    }
+}
+
+/// What happens to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Happening {
+    /// A message wants to go to the peer.
+    Wanted,
+    /// Somebody asks for a discovery now.
+    Forced,
+    /// The ping was answered, and the answer can be used.
+    Answered,
+    /// The answer was cut off: a larger buffer is needed.
+    CutOff,
+    /// The ping failed.
+    PingFailed,
+    /// The peer has acknowledged our push.
+    Acknowledged,
+    /// The push failed.
+    PushFailed,
+    /// The peer has pushed information that can be used.
+    Pushed,
+    /// The peer has pushed information that cannot be used.
+    BadPush,
+    /// Our own information has changed.
+    Changed,
+}
+
+/// What an event does to the state.
+struct Row {
+    /// Where the row stands in the protocol's description.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a citation, which tests check"))]
+    section: &'static str,
+    event: Happening,
+    clear: PeerState,
+    set: PeerState,
+}
+
+macro_rules! bits {
+    ($($name:ident)*) => { PeerState::empty()$(.union(PeerState::$name))* };
+}
+
+const EVENTS: [Row; 10] = [
+    Row {
+        section: "7.1",
+        event: Happening::Wanted,
+        clear: bits!(),
+        set: bits!(DISCOVERING),
+    },
+    Row {
+        section: "7.1",
+        event: Happening::Forced,
+        clear: bits!(),
+        set: bits!(DISCOVERING FORCE_PING),
+    },
+    Row {
+        section: "7.3",
+        event: Happening::Answered,
+        clear: bits!(PING_SENT),
+        set: bits!(DATA_PRESENT),
+    },
+    Row {
+        section: "6.7",
+        event: Happening::CutOff,
+        clear: bits!(PING_SENT),
+        set: bits!(FORCE_PING),
+    },
+    Row {
+        section: "7.3",
+        event: Happening::PingFailed,
+        clear: bits!(PING_SENT),
+        set: bits!(PING_FAILED),
+    },
+    Row {
+        section: "7.3",
+        event: Happening::Acknowledged,
+        clear: bits!(PUSH_SENT),
+        set: bits!(),
+    },
+    Row {
+        section: "7.3",
+        event: Happening::PushFailed,
+        clear: bits!(PUSH_SENT),
+        set: bits!(PUSH_FAILED),
+    },
+    Row {
+        section: "7.4, step 7",
+        event: Happening::Pushed,
+        clear: bits!(NIDS_UPTODATE),
+        set: bits!(DISCOVERING DATA_PRESENT),
+    },
+    Row {
+        section: "7.4, step 3",
+        event: Happening::BadPush,
+        clear: bits!(NIDS_UPTODATE),
+        set: bits!(DISCOVERING FORCE_PING),
+    },
+    Row {
+        section: "6.5",
+        event: Happening::Changed,
+        clear: bits!(),
+        set: bits!(DISCOVERING),
+    },
+];
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Merge what the peer said, and look again.
+    Merge,
+    /// The discovery has failed: messages that wait fail with it.
+    Fail,
+    /// Send a ping.
+    Ping,
+    /// Send a push.
+    Push,
+    /// An answer is awaited, or there is nothing to do.
+    Wait,
+    /// The peer is known: messages that wait go on.
+    Finish,
+}
+
+/// One rule of section 7.3.
+struct Step {
+    #[cfg_attr(not(test), expect(dead_code, reason = "a citation, which tests check"))]
+    section: &'static str,
+    /// These are set …
+    all: PeerState,
+    /// … these are not …
+    none: PeerState,
+    /// … and a push is needed, where this says so.
+    needs_push: bool,
+    action: Action,
+    clear: PeerState,
+    set: PeerState,
+}
+
+/// What a step without these has.
+const NO_STEP: Step = Step {
+    section: "",
+    all: bits!(),
+    none: bits!(),
+    needs_push: false,
+    action: Action::Wait,
+    clear: bits!(),
+    set: bits!(),
+};
+
+/// The first that applies. Where a kernel pings again at once after an answer that it cannot use, without a limit
+/// (section 6.6), the discovery fails here.
+const STEPS: [Step; 10] = [
+    Step {
+        section: "7.3",
+        none: bits!(DISCOVERING),
+        ..NO_STEP
+    },
+    Step {
+        section: "7.3, rule 2",
+        all: bits!(DATA_PRESENT),
+        action: Action::Merge,
+        clear: bits!(DATA_PRESENT),
+        set: bits!(NIDS_UPTODATE),
+        ..NO_STEP
+    },
+    Step {
+        section: "7.3, rule 3",
+        all: bits!(PING_FAILED),
+        action: Action::Fail,
+        clear: bits!(PING_FAILED DISCOVERING),
+        set: bits!(FORCE_PING REDISCOVER),
+        ..NO_STEP
+    },
+    Step {
+        section: "7.3, rule 4",
+        all: bits!(PUSH_FAILED),
+        action: Action::Fail,
+        clear: bits!(PUSH_FAILED DISCOVERING),
+        set: bits!(REDISCOVER),
+        ..NO_STEP
+    },
+    Step {
+        section: "7.3, rule 5",
+        all: bits!(PING_SENT),
+        ..NO_STEP
+    },
+    Step {
+        section: "7.3, rule 5",
+        all: bits!(FORCE_PING),
+        action: Action::Ping,
+        clear: bits!(FORCE_PING),
+        set: bits!(PING_SENT),
+        ..NO_STEP
+    },
+    Step {
+        section: "7.3, rule 5",
+        none: bits!(NIDS_UPTODATE),
+        action: Action::Ping,
+        set: bits!(PING_SENT),
+        ..NO_STEP
+    },
+    Step {
+        section: "7.3, rule 6",
+        all: bits!(PUSH_SENT),
+        ..NO_STEP
+    },
+    Step {
+        section: "7.3, rule 6",
+        all: bits!(MULTI_RAIL),
+        needs_push: true,
+        action: Action::Push,
+        clear: bits!(FORCE_PUSH),
+        set: bits!(PUSH_SENT),
+        ..NO_STEP
+    },
+    Step {
+        section: "7.3, rule 7",
+        action: Action::Finish,
+        clear: bits!(DISCOVERING REDISCOVER),
+        set: bits!(DISCOVERED),
+        ..NO_STEP
+    },
+];
+
+/// What of this node the discovery of a peer depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ours {
+    /// Discovery is switched on here.
+    pub(crate) enabled: bool,
+    /// The number of our ping information.
+    pub(crate) sequence: u32,
+}
+
+/// How far the discovery of a peer is.
+#[derive(Debug, Default)]
+pub(crate) struct Discovery {
+    state: PeerState,
+    /// The number of ours that the peer has acknowledged; none before the first.
+    acknowledged: Option<u32>,
+    /// What the peer said last, until that is merged.
+    data: Vec<u8>,
+    /// Bytes that the peer's information needs.
+    info_size: u32,
+    failure: Option<Errno>,
+    finished: Option<Time>,
+    /// The ping or push under way.
+    pub(crate) under_way: Option<MdHandle>,
+    /// Messages that wait for the end.
+    pub(crate) parked: VecDeque<TxId>,
+}
+
+impl Discovery {
+    /// An event changes the state.
+    pub(crate) fn happens(&mut self, event: Happening) {
+        if let Some(row) = EVENTS.iter().find(|row| row.event == event) {
+            self.state.remove(row.clear);
+            self.state.insert(row.set);
+        }
+    }
+
+    /// What to do next; the state says afterwards that it is being done.
+    pub(crate) fn step(&mut self, ours: &Ours) -> Action {
+        let applies = |step: &&Step| {
+            self.state.contains(step.all)
+                && (step.none.is_empty() || !self.state.intersects(step.none))
+                && (!step.needs_push || self.needs_push(ours))
+        };
+        let Some(step) = STEPS.iter().find(applies) else {
+            return Action::Wait;
+        };
+        self.state.remove(step.clear);
+        self.state.insert(step.set);
+        step.action
+    }
+
+    /// The end of section 7.3, without the bit MULTI_RAIL, which is the table's.
+    fn needs_push(&self, ours: &Ours) -> bool {
+        let is_behind = self.acknowledged != Some(ours.sequence);
+        let listens = !self.state.contains(PeerState::NO_DISCOVERY);
+        self.state.contains(PeerState::FORCE_PUSH) || listens && ours.enabled && is_behind
+    }
+
+    /// A message may go to the peer at once (section 7.1).
+    pub(crate) fn is_up_to_date(&self, ours: &Ours) -> bool {
+        let known = bits!(DISCOVERED NIDS_UPTODATE);
+        let busy = bits!(DISCOVERING FORCE_PING FORCE_PUSH REDISCOVER);
+        let owes = self.state.contains(PeerState::MULTI_RAIL) && self.needs_push(ours);
+        self.state.contains(known) && !self.state.intersects(busy) && !owes
+    }
+
+    /// The peer has been discovered, and does not know our present information. That discovery is switched off here
+    /// is pushed whatever the peer has acknowledged (section 7.7).
+    pub(crate) fn owes(&mut self, ours: &Ours) -> bool {
+        let discovered = self.state.contains(bits!(DISCOVERED MULTI_RAIL));
+        let is_owed = discovered && self.acknowledged != Some(ours.sequence);
+        if is_owed && !ours.enabled {
+            self.state.insert(PeerState::FORCE_PUSH);
+        }
+        is_owed
+    }
+
+    /// Nothing is under way, and no message waits.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.under_way.is_none() && self.parked.is_empty()
+    }
+
+    pub(crate) fn state(&self) -> PeerState {
+        self.state
+    }
+
+    /// What the peer's information says of it.
+    pub(crate) fn set(&mut self, bits: PeerState, on: bool) {
+        self.state.set(bits, on);
+    }
+
+    /// Keeps what the peer said, until it is merged; newer replaces older.
+    pub(crate) fn keep(&mut self, data: Vec<u8>) {
+        self.data = data;
+    }
+
+    pub(crate) fn take_data(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.data)
+    }
+
+    /// The peer has acknowledged our information of this number.
+    pub(crate) fn acknowledge(&mut self, sequence: u32) {
+        self.acknowledged = Some(sequence);
+    }
+
+    /// The largest information of the peer that was seen, in bytes.
+    pub(crate) fn info_size(&self) -> u32 {
+        self.info_size
+    }
+
+    /// The peer's information needs so many bytes. True when that is more than was known.
+    pub(crate) fn grow(&mut self, bytes: u32) -> bool {
+        let grows = bytes > self.info_size;
+        self.info_size = self.info_size.max(bytes);
+        grows
+    }
+
+    /// Why the last ping or push failed.
+    pub(crate) fn failure(&self) -> Option<Errno> {
+        self.failure
+    }
+
+    pub(crate) fn set_failure(&mut self, failure: Option<Errno>) {
+        self.failure = failure;
+    }
+
+    /// When the last discovery ended well.
+    pub(crate) fn finished(&self) -> Option<Time> {
+        self.finished
+    }
+
+    pub(crate) fn finish(&mut self, now: Time) {
+        self.finished = Some(now);
+        self.failure = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: Ours = Ours {
+        enabled: true,
+        sequence: 2,
+    };
+
+    fn after(events: &[Happening]) -> Discovery {
+        let mut discovery = Discovery::default();
+        events.iter().for_each(|&event| discovery.happens(event));
+        discovery
+    }
+
+    #[test]
+    fn each_event_has_one_row_and_each_row_cites_a_section() {
+        for (at, row) in EVENTS.iter().enumerate() {
+            assert!(EVENTS[..at].iter().all(|other| other.event != row.event));
+            assert!(row.section.starts_with(['6', '7']));
+        }
+        assert!(STEPS.iter().all(|step| step.section.starts_with('7')));
+    }
+
+    #[test]
+    fn a_multi_rail_peer_is_pinged_merged_pushed_to_and_then_known() {
+        let mut peer = after(&[Happening::Wanted]);
+        assert_eq!(peer.step(&OURS), Action::Ping);
+        assert_eq!(peer.step(&OURS), Action::Wait);
+        peer.happens(Happening::Answered);
+        assert_eq!(peer.step(&OURS), Action::Merge);
+        peer.set(PeerState::MULTI_RAIL, true);
+        assert_eq!(peer.step(&OURS), Action::Push);
+        assert_eq!(peer.step(&OURS), Action::Wait);
+        assert!(!peer.is_up_to_date(&OURS));
+        peer.happens(Happening::Acknowledged);
+        peer.acknowledge(2);
+        assert_eq!(peer.step(&OURS), Action::Finish);
+        assert!(peer.is_up_to_date(&OURS));
+        // The number that `peer show -v 4` prints for such a peer.
+        assert_eq!(peer.state().bits(), 273);
+        assert_eq!(peer.step(&OURS), Action::Wait, "nothing is left to do");
+    }
+
+    #[test]
+    fn a_peer_without_multi_rail_or_discovery_is_never_pushed_to() {
+        for (bits, on) in [
+            (PeerState::MULTI_RAIL, false),
+            (PeerState::NO_DISCOVERY, true),
+        ] {
+            let mut peer = after(&[Happening::Wanted, Happening::Answered]);
+            assert_eq!(peer.step(&OURS), Action::Merge);
+            peer.set(PeerState::MULTI_RAIL, true);
+            peer.set(bits, on);
+            assert_eq!(peer.step(&OURS), Action::Finish);
+            assert!(peer.is_up_to_date(&OURS));
+        }
+    }
+
+    #[test]
+    fn a_failure_ends_the_discovery_and_the_next_message_starts_another() {
+        for (sent, failed) in [
+            (Action::Ping, Happening::PingFailed),
+            (Action::Push, Happening::PushFailed),
+        ] {
+            let mut peer = after(&[Happening::Wanted]);
+            if sent == Action::Push {
+                peer.happens(Happening::Answered);
+                peer.step(&OURS);
+                peer.set(PeerState::MULTI_RAIL, true);
+            }
+            assert_eq!(peer.step(&OURS), sent);
+            peer.happens(failed);
+            assert_eq!(peer.step(&OURS), Action::Fail);
+            assert_eq!(peer.step(&OURS), Action::Wait, "no loop");
+            assert!(!peer.is_up_to_date(&OURS));
+            peer.happens(Happening::Wanted);
+            assert_eq!(peer.step(&OURS), sent);
+        }
+    }
+
+    #[test]
+    fn a_change_of_ours_is_owed_to_those_who_acknowledged_an_older_one() {
+        let mut peer = after(&[Happening::Wanted, Happening::Answered]);
+        peer.step(&OURS);
+        peer.set(PeerState::MULTI_RAIL, true);
+        peer.acknowledge(2);
+        assert_eq!(peer.step(&OURS), Action::Finish);
+        let newer = Ours {
+            sequence: 3,
+            ..OURS
+        };
+        assert!(!peer.is_up_to_date(&newer));
+        peer.happens(Happening::Changed);
+        assert_eq!(peer.step(&newer), Action::Push);
+        let off = Ours {
+            enabled: false,
+            ..newer
+        };
+        assert!(after(&[Happening::Wanted]).step(&off) == Action::Ping);
+    }
+
+    #[test]
+    fn no_order_of_events_lets_the_steps_go_on_without_end() {
+        let all = [
+            Happening::Wanted,
+            Happening::Forced,
+            Happening::Answered,
+            Happening::CutOff,
+            Happening::PingFailed,
+            Happening::Acknowledged,
+            Happening::PushFailed,
+            Happening::Pushed,
+            Happening::BadPush,
+            Happening::Changed,
+        ];
+        for bits in 0..1 << 15 {
+            for event in all {
+                let mut peer = Discovery {
+                    state: PeerState::from_bits_retain(bits),
+                    ..Discovery::default()
+                };
+                peer.happens(event);
+                let steps = (0..6).map(|_| peer.step(&OURS));
+                let ended = steps.filter(|step| matches!(step, Action::Wait)).count();
+                assert!(ended > 0, "{bits:#x} {event:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The target of pushes: peers tell this node what they have (section 7.4).
+//!
+//! A push lands in a descriptor that takes one message, on portal 0. A kernel has one such descriptor; here there are
+//! [`TARGETS`], so that a peer that sends half of a push keeps nobody else from pushing.
+
+use lnet_types::{Nid, ProcessId, Time};
+use lnet_wire::{LNET_PORTAL, PING_BUFFER_MIN, PING_MATCH_BITS, PingFeatures, PingInfo};
+
+use crate::Core;
+use crate::discovery::merge::{INFO_SIZE_MAX, NNIS_MAX};
+use crate::discovery::table::{Happening, PeerState};
+use crate::event::{Event, EventKind};
+use crate::io::CoreBuffer;
+use crate::portals::descriptor::Owner;
+use crate::portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec};
+
+/// Pushes that may land at the same time.
+const TARGETS: usize = 16;
+
+/// The descriptors that take pushes.
+#[derive(Debug, Default)]
+pub(crate) struct PushTarget {
+    posted: Vec<MdHandle>,
+    /// The largest push that was seen, in bytes.
+    length: u32,
+    /// Pushes were taken, now or earlier.
+    pub(crate) was_opened: bool,
+    /// A peer has acknowledged a push of ours, and is owed what changes.
+    pub(crate) peers_were_told: bool,
+}
+
+impl PushTarget {
+    /// Descriptors that take a push now.
+    #[cfg(test)]
+    pub(crate) fn posted(&self) -> usize {
+        self.posted.len()
+    }
+}
+
+impl Core {
+    /// Takes pushes from now on, or takes none any more.
+    pub(crate) fn set_push_target(&mut self, on: bool, now: Time) {
+        if !on {
+            for md in std::mem::take(&mut self.push_target.posted) {
+                if self.mds.get(md).is_some_and(|md| !md.dead) {
+                    self.retire(md, Ok(()), now);
+                }
+            }
+            return;
+        }
+        self.push_target.was_opened = true;
+        while self.push_target.posted.len() < TARGETS {
+            if !self.post_push_target() {
+                return;
+            }
+        }
+    }
+
+    fn post_push_target(&mut self) -> bool {
+        let me = MeSpec {
+            portal: LNET_PORTAL,
+            match_id: ProcessId::ANY,
+            match_bits: PING_MATCH_BITS,
+            ignore_bits: 0,
+            unlink_with_md: true,
+            position: InsertPosition::After,
+        };
+        let length = self.push_target.length.max(PING_BUFFER_MIN);
+        let md = MdSpec {
+            length,
+            threshold: Some(1),
+            max_size: 0,
+            options: MdOptions::OP_PUT | MdOptions::TRUNCATE | MdOptions::MANAGE_REMOTE,
+            unlink_when_exhausted: true,
+            user: 0,
+        };
+        let buffer = self.buffers.insert(vec![0; length as usize]);
+        let owner = Owner::PushTarget(buffer);
+        let attached = self.portals.attach(me);
+        match attached.and_then(|me| self.attach_md(me, md, owner)) {
+            Ok(md) => {
+                self.push_target.posted.push(md);
+                true
+            }
+            Err(_) => {
+                self.release_buffer(buffer);
+                self.broken("a descriptor that takes pushes");
+                false
+            }
+        }
+    }
+
+    /// Something happened to a descriptor that takes pushes.
+    pub(crate) fn push_event(&mut self, buffer: CoreBuffer, event: &Event, now: Time) {
+        self.push_target.posted.retain(|&md| md != event.md);
+        if event.kind == EventKind::Put {
+            self.counters.pushes_received += 1;
+            let bytes = self.buffers.data(buffer);
+            let length = event.mlength as usize;
+            let data = bytes.get(..length).unwrap_or(bytes).to_vec();
+            let cut_off = event.mlength < event.rlength;
+            if event.status.is_ok() {
+                self.pushed(
+                    event.source.nid,
+                    data,
+                    cut_off.then_some(event.rlength),
+                    now,
+                );
+            }
+        }
+        if self.config.globals.discovery {
+            self.set_push_target(true, now);
+        }
+    }
+
+    /// A peer has pushed what it has; `needs` is its length when it was cut off.
+    fn pushed(&mut self, from: Nid, data: Vec<u8>, needs: Option<u32>, now: Time) {
+        let name = self.peers.primary_of(from);
+        let info = PingInfo::parse(&data).ok();
+        let info = info.filter(|info| info.validate(NNIS_MAX).is_ok());
+        let features = info.map(|info| info.features());
+        let Some(discovery) = self.discovery_mut(name) else {
+            return;
+        };
+        // Only a peer that this node has discovered can make it ping.
+        let known = discovery.state().contains(PeerState::DISCOVERED);
+        let Some(features) = features else {
+            self.counters.pushes_refused += 1;
+            if known {
+                self.discovery_event(name, Happening::BadPush, now);
+            }
+            return;
+        };
+        if !features.contains(PingFeatures::MULTI_RAIL) {
+            self.counters.pushes_refused += 1;
+            return;
+        }
+        let listens = features.contains(PingFeatures::DISCOVERY);
+        discovery.set(PeerState::NO_DISCOVERY, !listens);
+        if let Some(needs) = needs {
+            let needs = needs.min(INFO_SIZE_MAX);
+            let asks = known && discovery.grow(needs);
+            self.push_target.length = self.push_target.length.max(needs);
+            if asks {
+                self.discovery_event(name, Happening::Forced, now);
+            }
+            return;
+        }
+        discovery.keep(data);
+        self.discovery_event(name, Happening::Pushed, now);
+    }
+}

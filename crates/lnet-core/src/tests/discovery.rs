@@ -1,0 +1,437 @@
+//! Discovery: who is pinged, pushed to and merged, what waits meanwhile, and what a peer cannot make this node do.
+
+use std::time::Duration;
+
+use lnet_types::{Nid, ProcessId};
+use lnet_wire::{
+    Body, Handle, Header, LNET_PORTAL, MessageType, NiStatus, PING_MATCH_BITS, PingFeatures,
+    PingInfoRepr, PingNi, Put,
+};
+
+use super::net::{Net, any_me, nid, open_md};
+use crate::*;
+
+const A: [&str; 2] = ["10.0.0.1@tcp", "10.1.0.1@tcp1"];
+const B: [&str; 2] = ["10.0.0.2@tcp", "10.1.0.2@tcp1"];
+/// What kernels print for a discovered Multi-Rail peer.
+const DISCOVERED: u32 = 273;
+
+/// Two nodes with two rails each that discover their peers; B takes messages.
+fn rails() -> Net {
+    let mut net = Net::new();
+    net.add_discovering(&A);
+    net.add_discovering(&B);
+    net.attach(1, any_me(), open_md(4096));
+    net
+}
+
+fn kinds_of(net: &mut Net, node: usize) -> Vec<(MessageType, bool)> {
+    let trace = std::mem::take(&mut net.trace);
+    let of_node = trace.iter().filter(|(from, _)| *from == node);
+    of_node
+        .map(|(_, header)| {
+            let reserved = match header.body {
+                Body::Put(put) => put.ptl_index == LNET_PORTAL,
+                Body::Get(get) => get.ptl_index == LNET_PORTAL,
+                _ => false,
+            };
+            (header.body.message_type(), reserved)
+        })
+        .collect()
+}
+
+fn nids_of(net: &mut Net, node: usize, peer: &str) -> Vec<Nid> {
+    let peer = net.core(node).peer_with(nid(peer)).unwrap();
+    peer.nis.iter().map(|ni| ni.nid).collect()
+}
+
+fn state_of(net: &mut Net, node: usize, peer: &str) -> PeerState {
+    net.core(node).discovery(nid(peer)).unwrap().state
+}
+
+fn info(features: PingFeatures, sequence: u32, nids: &[Nid]) -> Vec<u8> {
+    let nis: Vec<PingNi> = nids
+        .iter()
+        .map(|&nid| PingNi {
+            nid,
+            status: NiStatus::UP,
+        })
+        .collect();
+    let info = PingInfoRepr {
+        features,
+        pid: 12345,
+        sequence,
+        nis: &nis,
+    };
+    let mut bytes = vec![0; info.encoded_len()];
+    info.encode(&mut bytes).unwrap();
+    bytes
+}
+
+fn multi_rail() -> PingFeatures {
+    PingFeatures::NI_STATUS
+        | PingFeatures::RTE_DISABLED
+        | PingFeatures::MULTI_RAIL
+        | PingFeatures::DISCOVERY
+}
+
+/// A push from a NID, as it arrives from a connection of this node.
+fn push(net: &mut Net, node: usize, from: &str, data: &[u8]) {
+    let (ni, own) = net.nodes[node].nis[0];
+    let from = ProcessId::lustre(nid(from));
+    let header = Header {
+        dest_nid: own,
+        src_nid: from.nid,
+        dest_pid: 12345,
+        src_pid: 12345,
+        payload_length: data.len() as u32,
+        body: Body::Put(Put {
+            ack_wmd: Handle::NONE,
+            match_bits: PING_MATCH_BITS,
+            hdr_data: 0,
+            ptl_index: LNET_PORTAL,
+            offset: 0,
+        }),
+    };
+    let now = net.now;
+    let core = net.core(node);
+    match core.header(ni, from, &header, now) {
+        Verdict::Receive { rx, landing } => {
+            let Place::Core(buffer) = landing.place else {
+                panic!("a push lands in the core's memory");
+            };
+            let length = landing.length as usize;
+            core.core_buffer_mut(buffer)[..length].copy_from_slice(&data[..length]);
+            core.arrived(rx, Ok(()), now);
+        }
+        verdict => panic!("{verdict:?}"),
+    }
+    net.run();
+}
+
+#[test]
+fn t_s31_an_unknown_peer_is_pinged_before_the_first_message_to_it() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    let sent = kinds_of(&mut net, 0);
+    let begun: Vec<_> = sent
+        .iter()
+        .filter(|(kind, _)| matches!(kind, MessageType::Get | MessageType::Put))
+        .collect();
+    let expected = [
+        (MessageType::Get, true),
+        (MessageType::Put, true),
+        (MessageType::Put, false),
+    ];
+    assert_eq!(begun, expected.iter().collect::<Vec<_>>());
+    assert_eq!(net.kinds(0), [EventKind::Send, EventKind::Ack]);
+    assert_eq!(net.kinds(1), [EventKind::Put]);
+    net.assert_at_rest();
+}
+
+#[test]
+fn both_sides_know_each_other_as_one_multi_rail_peer_after_one_message() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    for (node, peer) in [(0, B), (1, A)] {
+        for name in peer {
+            assert_eq!(nids_of(&mut net, node, name), peer.map(nid));
+            assert_eq!(state_of(&mut net, node, name).bits(), DISCOVERED);
+        }
+    }
+    kinds_of(&mut net, 0);
+    net.put(0, b"again", true, B[1]);
+    net.run();
+    assert_eq!(
+        kinds_of(&mut net, 0),
+        [(MessageType::Put, false)],
+        "nothing waits"
+    );
+    net.assert_at_rest();
+}
+
+#[test]
+fn t_s32_messages_that_wait_fail_with_the_discovery_and_the_next_one_tries_again() {
+    let mut net = Net::new();
+    net.add_discovering(&A[..1]);
+    net.keep_answers = true;
+    let failed = |net: &mut Net| {
+        net.put(0, b"one", true, "10.0.0.7@tcp");
+        net.run();
+        let now = net.now;
+        let ping = net.nodes[0].kept.pop_front().unwrap();
+        assert_eq!(ping.header.body.message_type(), MessageType::Get);
+        net.core(0)
+            .sent(ping.tx, MessageStatus::NetworkTimeout, now);
+        net.run();
+        let events = net.take_events(0);
+        assert_eq!(events[0].kind, EventKind::Send);
+        events[0].status
+    };
+    assert_eq!(failed(&mut net), Err(Errno::ETIMEDOUT));
+    let state = state_of(&mut net, 0, "10.0.0.7@tcp");
+    assert!(state.contains(PeerState::REDISCOVER));
+    assert_eq!(failed(&mut net), Err(Errno::ETIMEDOUT));
+    assert_eq!(net.core(0).counters().discoveries_failed, 2);
+}
+
+#[test]
+fn t_s33_without_discovery_nothing_waits_and_no_peer_is_multi_rail() {
+    let mut net = Net::pair();
+    net.attach(1, any_me(), open_md(4096));
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    assert_eq!(kinds_of(&mut net, 0), [(MessageType::Put, false)]);
+    assert!(net.core(0).discovery(nid(B[0])).is_none());
+}
+
+#[test]
+fn a_peer_that_answers_nothing_holds_messages_for_the_transaction_timeout_at_most() {
+    let mut net = Net::new();
+    net.add_discovering(&A[..1]);
+    net.add(&["10.0.0.2@tcp"]);
+    net.nodes[1].alive = false;
+    net.put(0, b"hello", true, B[0]);
+    net.advance(Duration::from_secs(151));
+    let kinds = net.kinds(0);
+    assert!(kinds.contains(&EventKind::Send), "{kinds:?}");
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_peer_without_multi_rail_is_asked_once_and_never_pushed_to() {
+    let mut net = Net::new();
+    net.add_discovering(&A);
+    net.add(&B);
+    net.attach(1, any_me(), open_md(4096));
+    for _ in 0..2 {
+        net.put(0, b"hello", true, B[0]);
+        net.run();
+    }
+    let sent = kinds_of(&mut net, 0);
+    let expected = [
+        (MessageType::Get, true),
+        (MessageType::Put, false),
+        (MessageType::Put, false),
+    ];
+    assert_eq!(sent, expected);
+    assert_eq!(nids_of(&mut net, 0, B[0]), [nid(B[0])]);
+    net.assert_at_rest();
+}
+
+#[test]
+fn what_changes_here_is_pushed_to_those_who_know_this_node() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    let tunables = Tunables::default();
+    let (now, third) = (net.now, nid("10.2.0.2@tcp2"));
+    let id = net.core(1).add_ni(
+        NiConfig {
+            nid: third,
+            tunables,
+        },
+        now,
+    );
+    net.advance(Duration::from_secs(1));
+    assert_eq!(nids_of(&mut net, 0, B[0]), [nid(B[0]), nid(B[1]), third]);
+    let now = net.now;
+    net.core(1).remove_ni(id.unwrap(), now).unwrap();
+    net.advance(Duration::from_secs(1));
+    assert_eq!(nids_of(&mut net, 0, B[0]), B.map(nid));
+    net.assert_at_rest();
+}
+
+#[test]
+fn switching_discovery_off_is_pushed_once_and_then_nobody_is_pushed_to() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    let globals = Globals {
+        discovery: false,
+        ..*net.core(1).globals()
+    };
+    let now = net.now;
+    net.core(1).set_globals(globals, now);
+    net.advance(Duration::from_secs(1));
+    assert!(state_of(&mut net, 0, B[0]).contains(PeerState::NO_DISCOVERY));
+    assert_eq!(net.core(1).counters().pushes_sent, 2);
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    assert!(net.kinds(1).contains(&EventKind::Put));
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_message_that_is_cancelled_while_it_waits_is_never_sent() {
+    let mut net = rails();
+    net.keep_answers = true;
+    let md = net.put(0, b"hello", true, B[0]);
+    net.run();
+    let now = net.now;
+    net.core(0).md_unlink(md, now).unwrap();
+    net.keep_answers = false;
+    while net.answer(0, MessageStatus::Ok).is_some() {}
+    net.run();
+    let sent = kinds_of(&mut net, 0);
+    assert!(!sent.contains(&(MessageType::Put, false)), "{sent:?}");
+    let ends = net.take_events(0);
+    assert_eq!(
+        ends.last().map(|e| (e.status, e.unlinked)),
+        Some((Err(Errno::ECANCELED), true))
+    );
+}
+
+#[test]
+fn a_peer_that_is_removed_takes_the_messages_that_wait_for_it_along() {
+    let mut net = Net::new();
+    net.add_discovering(&A[..1]);
+    net.keep_answers = true;
+    net.put(0, b"hello", false, "10.0.0.7@tcp");
+    net.run();
+    net.core(0).remove_peer(nid("10.0.0.7@tcp")).unwrap();
+    net.run();
+    let events = net.take_events(0);
+    let ends: Vec<_> = events
+        .iter()
+        .map(|event| (event.kind, event.status))
+        .collect();
+    assert_eq!(ends, [(EventKind::Send, Err(Errno::EHOSTUNREACH))]);
+    let now = net.now;
+    let ping = net.nodes[0].kept.pop_front().unwrap();
+    net.core(0)
+        .sent(ping.tx, MessageStatus::NetworkTimeout, now);
+    net.run();
+    net.assert_at_rest();
+}
+
+#[test]
+fn interfaces_of_a_discovered_peer_are_used_equally_from_the_first_message_on() {
+    let mut net = rails();
+    // One of its rails has been used before, as a peer of its own.
+    net.core(0)
+        .set_globals(super::net::globals(), lnet_types::Time::from_secs(1000));
+    for _ in 0..40 {
+        net.put(0, b"hello", false, B[0]);
+        net.run();
+    }
+    let globals = Globals {
+        discovery: true,
+        ..super::net::globals()
+    };
+    let now = net.now;
+    net.core(0).set_globals(globals, now);
+    net.core(0).discover(nid(B[0]), now).unwrap();
+    net.run();
+    net.trace.clear();
+    for _ in 0..40 {
+        net.put(0, b"hello", false, B[0]);
+        net.run();
+    }
+    let to_second = net.trace.iter().filter(|(from, header)| {
+        *from == 0 && header.dest_nid == nid(B[1]) && matches!(header.body, Body::Put(_))
+    });
+    assert_eq!(to_second.count(), 20);
+}
+
+#[test]
+fn a_push_with_too_many_nids_changes_nothing() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    let many = |count: u32| -> Vec<Nid> {
+        let others = (1..count).map(|i| nid(&format!("11.0.{}.{}@tcp", i / 250, 1 + i % 250)));
+        std::iter::once(nid(B[0])).chain(others).collect()
+    };
+    for count in [PEER_NIDS_MAX as u32 + 1, 3000] {
+        push(&mut net, 0, B[0], &info(multi_rail(), 9, &many(count)));
+        net.advance(Duration::from_secs(200));
+        assert!(nids_of(&mut net, 0, B[0]).len() <= PEER_NIDS_MAX);
+    }
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_peer_cannot_take_our_nids_nor_those_of_a_configured_peer() {
+    let mut net = rails();
+    let other = [nid("10.0.0.8@tcp"), nid("10.1.0.8@tcp1")];
+    net.core(0).add_peer(other[0], &other, true).unwrap();
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    let claims = [nid(B[0]), nid(A[0]), other[1], nid(B[1])];
+    push(&mut net, 0, B[0], &info(multi_rail(), 9, &claims));
+    net.advance(Duration::from_secs(200));
+    assert_eq!(nids_of(&mut net, 0, B[0]), B.map(nid));
+    assert_eq!(nids_of(&mut net, 0, "10.0.0.8@tcp"), other);
+}
+
+#[test]
+fn a_push_that_does_not_name_its_sender_is_not_believed() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    let strangers = [nid("10.0.0.66@tcp"), nid("10.1.0.66@tcp1")];
+    push(&mut net, 0, B[0], &info(multi_rail(), 9, &strangers));
+    net.advance(Duration::from_secs(1));
+    assert_eq!(nids_of(&mut net, 0, B[0]), B.map(nid));
+    assert_eq!(net.core(0).counters().discoveries_ignored, 1);
+}
+
+#[test]
+fn a_peer_that_pushes_without_end_and_changes_its_name_each_time_costs_a_bounded_amount() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    let before = (net.core(0).mds.len(), net.core(0).buffers.len());
+    for round in 0..500_u32 {
+        let mut nids = B.map(nid);
+        nids.rotate_left(round as usize % 2);
+        push(&mut net, 0, B[0], &info(multi_rail(), 10 + round, &nids));
+    }
+    net.advance(Duration::from_secs(400));
+    assert_eq!((net.core(0).mds.len(), net.core(0).buffers.len()), before);
+    assert_eq!(nids_of(&mut net, 0, B[0]).len(), 2);
+    net.assert_at_rest();
+}
+
+#[test]
+fn rubbish_that_a_stranger_pushes_makes_this_node_send_nothing() {
+    let mut net = rails();
+    net.trace.clear();
+    push(&mut net, 0, "10.0.0.66@tcp", &[0xA5; 272]);
+    push(&mut net, 0, "10.0.0.66@tcp", b"");
+    net.advance(Duration::from_secs(1));
+    assert_eq!(kinds_of(&mut net, 0), []);
+    assert_eq!(net.core(0).counters().pushes_refused, 2);
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_node_discovers_on_demand_and_says_why_it_cannot() {
+    let mut net = rails();
+    let now = net.now;
+    for (wrong, errno) in [(A[0], Errno::EINVAL), ("0@lo", Errno::EINVAL)] {
+        assert_eq!(net.core(0).discover(nid(wrong), now), Err(errno));
+    }
+    net.core(0).discover(nid(B[1]), now).unwrap();
+    net.run();
+    let view = net.core(0).discovery(nid(B[1])).unwrap();
+    assert_eq!((view.primary, view.failure), (nid(B[0]), None));
+    assert_eq!(view.finished, Some(now));
+    assert_eq!(nids_of(&mut net, 0, B[1]), B.map(nid));
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_copy_of_the_state_selects_as_the_node_does_and_discovers_nobody() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    let state = net.core(0).selection_state();
+    let copy = Core::from_selection_state(&state, net.now).unwrap();
+    assert_eq!(copy.selection_state(), state);
+    let peer = copy.peer_with(nid(B[1])).unwrap();
+    assert_eq!((peer.primary, peer.multi_rail), (nid(B[0]), true));
+}
