@@ -1,6 +1,6 @@
 //! The points of which none is as good as another in every figure.
 
-use crate::place::{Figures, Point};
+use crate::place::{Figures, Point, covers};
 
 /// Most points kept; further ones replace those that they cover.
 const POINTS_MAX: usize = 256;
@@ -8,20 +8,31 @@ const POINTS_MAX: usize = 256;
 #[derive(Default)]
 pub(super) struct Archive {
     points: Vec<Point>,
+    /// The figures of each point as they are printed.
+    printed: Vec<[u64; 4]>,
 }
 
 impl Archive {
     pub(super) fn from_points(points: Vec<Point>) -> Self {
-        Self { points }
+        let printed = points.iter().map(|point| point.figures.printed());
+        Self {
+            printed: printed.collect(),
+            points,
+        }
     }
 
     /// Takes a point in unless one covers it already, and drops those that it covers.
     pub(super) fn offer(&mut self, figures: &Figures, sites: &[u32]) {
-        if self.points.iter().any(|p| p.figures.covers(figures)) {
+        let printed = figures.printed();
+        if self.printed.iter().any(|kept| covers(kept, &printed)) {
             return;
         }
-        self.points.retain(|p| !figures.covers(&p.figures));
+        let mut kept = self.printed.iter();
+        let mut stays = || kept.next().is_some_and(|kept| !covers(&printed, kept));
+        self.points.retain(|_| stays());
+        self.printed.retain(|kept| !covers(&printed, kept));
         if self.points.len() < POINTS_MAX {
+            self.printed.push(printed);
             self.points.push(Point {
                 sites: sites.to_vec(),
                 figures: *figures,
@@ -33,6 +44,7 @@ impl Archive {
     pub(super) fn offer_first(&mut self, figures: &Figures, sites: &[u32]) {
         if self.points.len() == POINTS_MAX {
             self.points.pop();
+            self.printed.pop();
         }
         self.offer(figures, sites);
     }

@@ -15,6 +15,8 @@
 //! A module that leaves or takes a blade that computes changes the clients of the cells there, one in
 //! each group; the board counts them.
 
+mod seat;
+mod track;
 mod trial;
 
 use std::sync::Arc;
@@ -22,58 +24,17 @@ use std::sync::Arc;
 use topology::Fabric;
 
 use crate::machine::Machine;
+use crate::place::board::seat::{Seat, Window, bits};
+use crate::place::board::track::Track;
 use crate::place::board::trial::Trial;
 use crate::place::goal::Goal;
-use crate::place::shape::{Ring, Shape, peak, shape};
+use crate::place::ring::{Side, largest};
+use crate::place::shape::{Shape, Spot, shape};
 use crate::place::{Figures, Problem, moved};
 use crate::policy::Policy;
 
 /// One module and the site that it goes to.
 pub(super) type Step = (usize, u32);
-
-/// What a module serves, and its loads.
-#[derive(Clone, Default)]
-struct Seat {
-    column: usize,
-    depth: usize,
-    /// The columns of its cell, a bit each.
-    cell: u64,
-    clients: i32,
-    /// Hops of its clients along the first dimension.
-    hops: i64,
-    /// Cost along the first and the last dimension.
-    cost: i64,
-    by_column: Vec<i32>,
-    by_depth: Vec<i32>,
-    write: Vec<i32>,
-    read: Vec<i32>,
-}
-
-/// Rings of one direction of traffic: who stands on each, and how hot it is.
-#[derive(Clone)]
-struct Rings {
-    seats: Vec<Vec<usize>>,
-    hot: Vec<f32>,
-    /// The move that last changed each ring.
-    touched: Vec<u64>,
-}
-
-impl Rings {
-    fn leave(&mut self, ring: usize, seat: usize) {
-        self.seats[ring].retain(|&other| other != seat);
-    }
-
-    fn hottest(&self) -> f64 {
-        f64::from(self.hot.iter().copied().fold(0.0, f32::max))
-    }
-}
-
-/// A ring that a move changes: of writes or of reads.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum RingId {
-    Write(usize),
-    Read(usize),
-}
 
 /// A placement with its figures.
 #[derive(Clone)]
@@ -81,85 +42,54 @@ pub(super) struct Board {
     shape: Arc<Shape>,
     pub(super) at: Vec<u32>,
     seats: Vec<Seat>,
-    /// Clients of each window by column, and by column and depth.
-    by_column: Vec<Vec<i32>>,
-    by_place: Vec<Vec<i32>>,
+    /// The seat that serves a column, by sub-group and column.
+    server: Vec<u32>,
+    windows: Vec<Window>,
     clients: i64,
     /// Cost along the windowed dimension.
     plane_cost: i64,
     cost: i64,
-    write: Rings,
-    read: Rings,
+    /// Rings of writes, then of reads, and how hot each is.
+    tracks: Vec<Track>,
+    hot: Vec<f32>,
+    /// Rings whose loads have changed since their temperature was taken.
+    stale: Vec<usize>,
     goal: Goal,
     /// Excess of all rings and seats over the goal.
     excess: i64,
-    undo: Undo,
-    /// Memory for sums of loads, and for moves that are tried.
-    sum: Vec<i32>,
     trial: Trial,
-}
-
-/// What takes the move under way back.
-#[derive(Clone, Default)]
-struct Undo {
-    /// Which move this is.
-    number: u64,
-    /// Seats as they were; what is behind `kept` is memory for later moves.
-    seats: Vec<(usize, Seat)>,
-    kept: usize,
-    rings: Vec<(RingId, f32)>,
-    changes: Vec<Change>,
-    moved: Vec<(usize, u32)>,
-    excess: i64,
-    cost: i64,
-}
-
-/// Clients that a place gains or loses.
-#[derive(Clone, Copy)]
-struct Change {
-    column: usize,
-    plane: usize,
-    depth: usize,
-    clients: i32,
 }
 
 impl Board {
     /// The board of a placement, or `None` where its rule does not hold: another policy or fabric
     /// than the strict rule on a torus of three dimensions, the last of which the rule does not look
-    /// at, or modules that are not upright blades with one node for each net of their group.
+    /// at, modules that are not upright blades with one node for each net of their group, or more clients
+    /// in a line of a window than 16 bits hold.
     pub(super) fn new(problem: &Problem<'_>, at: &[u32]) -> Option<Self> {
         if problem.policy != Policy::STRICT {
             return None;
         }
         let machine = moved(problem, at);
         let shape = shape(problem, &machine)?;
-        let windows = shape.users.len();
-        let (columns, depths) = (shape.columns.size, shape.depths.size);
-        let levels = shape.nets_at_once.len();
-        let rings = |count| Rings {
-            seats: vec![Vec::new(); count],
-            hot: vec![0.0; count],
-            touched: vec![0; count],
-        };
+        let tracks = tracks(&shape);
         let mut board = Self {
             at: at.to_vec(),
             seats: vec![Seat::default(); shape.sub_group_of.len()],
-            by_column: vec![vec![0; columns]; windows],
-            by_place: vec![vec![0; columns * depths]; windows],
+            server: vec![0; shape.sub_groups.len() * shape.columns.size],
+            windows: vec![Window::new(&shape); shape.users.len()],
             clients: 0,
             plane_cost: 0,
             cost: 0,
-            write: rings(levels * columns),
-            read: rings(levels * depths),
+            hot: vec![0.0; tracks.len()],
+            tracks,
+            stale: Vec::new(),
             goal: Goal::default(),
             excess: 0,
-            undo: Undo::default(),
-            sum: Vec::new(),
             trial: Trial::default(),
             shape: Arc::new(shape),
         };
         board.count(&machine);
-        board.seat(at);
+        board.seat();
         Some(board)
     }
 
@@ -167,142 +97,67 @@ impl Board {
         let Fabric::Grid(grid, _) = &machine.fabric else {
             return;
         };
+        let shape = &self.shape;
         for client in &machine.clients {
-            let position = |d| usize::from(grid.position(client.vertex, d));
-            self.change(Change {
-                column: position(0),
-                plane: position(1),
-                depth: position(2),
-                clients: 1,
-            });
+            let [x, y, z] = [0, 1, 2].map(|d| usize::from(grid.position(client.vertex, d)));
+            for &window in &shape.windows_at[y] {
+                self.windows[window].change(shape, x, z, 1);
+            }
+            self.clients += 1;
+            self.plane_cost += shape.plane_cost[y];
         }
     }
 
-    fn seat(&mut self, at: &[u32]) {
+    /// Seats the modules, divides the clients among them and loads the rings.
+    fn seat(&mut self) {
         let shape = Arc::clone(&self.shape);
-        for (module, &site) in at.iter().enumerate() {
+        for (module, &site) in self.at.iter().enumerate() {
             if let Some(seat) = shape.seat_of[module] {
-                self.stand(seat, site);
+                let spot = &shape.sites[site as usize];
+                let level = shape.sub_groups[shape.sub_group_of[seat]].level;
+                self.seats[seat].stand(&shape, level, spot.column, spot.depth);
+                for ring in self.seats[seat].rings {
+                    self.tracks[ring].seats.push(seat);
+                }
             }
         }
-        for sub_group in 0..shape.sub_groups.len() {
-            self.divide(sub_group);
-        }
-        self.cost = self.total_cost();
-        let rings = (0..self.write.hot.len()).map(RingId::Write);
-        for ring in rings.chain((0..self.read.hot.len()).map(RingId::Read)) {
-            let hot = self.temperature(ring, &mut Vec::new());
-            *self.hot(ring) = hot;
-        }
-    }
-
-    fn total_cost(&self) -> i64 {
-        let seats = self.seats.iter().zip(&self.shape.sub_group_of);
-        let sum: i64 = seats
-            .map(|(seat, &s)| seat.cost * self.shape.sub_groups[s].nets)
-            .sum();
-        sum + self.plane_cost
-    }
-
-    /// Counts clients of a place in or out, for the windows alone.
-    fn change(&mut self, change: Change) {
-        let shape = Arc::clone(&self.shape);
-        for &window in &shape.windows_at[change.plane] {
-            self.by_column[window][change.column] += change.clients;
-            self.by_place[window][change.column * shape.depths.size + change.depth] +=
-                change.clients;
-        }
-        self.clients += i64::from(change.clients);
-        self.plane_cost += i64::from(change.clients) * shape.plane_cost[change.plane];
-    }
-
-    fn stand(&mut self, seat: usize, site: u32) {
-        let shape = Arc::clone(&self.shape);
-        let spot = &shape.sites[site as usize];
-        let level = shape.sub_groups[shape.sub_group_of[seat]].level;
-        (self.seats[seat].column, self.seats[seat].depth) = (spot.column, spot.depth);
-        self.write.seats[level * shape.columns.size + spot.column].push(seat);
-        self.read.seats[level * shape.depths.size + spot.depth].push(seat);
-    }
-
-    fn rings_of(&self, seat: usize) -> [RingId; 2] {
-        self.rings_at(seat, &self.seats[seat])
-    }
-
-    /// The rings of a seat that stands as this one does.
-    fn rings_at(&self, seat: usize, &Seat { column, depth, .. }: &Seat) -> [RingId; 2] {
-        let level = self.shape.sub_groups[self.shape.sub_group_of[seat]].level;
-        [
-            RingId::Write(level * self.shape.columns.size + column),
-            RingId::Read(level * self.shape.depths.size + depth),
-        ]
-    }
-
-    /// Gives every seat of a sub-group its cell, clients and loads.
-    fn divide(&mut self, sub_group: usize) {
-        let shape = Arc::clone(&self.shape);
-        let entry = &shape.sub_groups[sub_group];
-        let columns: Vec<usize> = entry.seats.clone().map(|s| self.seats[s].column).collect();
+        self.cost = self.plane_cost;
         let mut cells = Vec::new();
-        shape.cells(&columns, &mut cells);
-        for (index, cell) in entry.seats.clone().zip(cells) {
-            let seat = &mut self.seats[index];
-            seat.serve(
-                &shape,
-                cell,
-                &self.by_column[entry.window],
-                &self.by_place[entry.window],
-            );
-        }
-    }
-
-    /// How hot a ring is with the seats as they are.
-    fn temperature(&self, ring: RingId, sum: &mut Vec<i32>) -> f32 {
-        match ring {
-            RingId::Write(ring) => {
-                let times = self.shape.nets_at_once[ring / self.shape.columns.size];
-                let seats = self.write.seats[ring].iter();
-                let loads = seats.map(|&s| &self.seats[s].write[..]);
-                self.shape.depths.hottest(loads, times, sum)
-            }
-            RingId::Read(ring) => {
-                let times = self.shape.nets_at_once[ring / self.shape.depths.size];
-                let seats = self.read.seats[ring].iter();
-                let loads = seats.map(|&s| &self.seats[s].read[..]);
-                self.shape.columns.hottest(loads, times, sum)
+        for entry in &shape.sub_groups {
+            let seats = self.seats[entry.seats.clone()].iter();
+            let columns: Vec<usize> = seats.map(|seat| seat.column).collect();
+            shape.cells(&columns, &mut cells);
+            for (index, &cell) in entry.seats.clone().zip(&cells) {
+                let seat = &mut self.seats[index];
+                seat.serve(&shape, cell, &self.windows[entry.window], None);
+                seat.reach(&shape, &self.windows[entry.window], None);
+                self.cost += seat.cost * entry.nets;
+                self.serve(index);
             }
         }
-    }
-
-    fn hot(&mut self, ring: RingId) -> &mut f32 {
-        match ring {
-            RingId::Write(ring) => &mut self.write.hot[ring],
-            RingId::Read(ring) => &mut self.read.hot[ring],
+        for (track, hot) in self.tracks.iter_mut().zip(&mut self.hot) {
+            track.fill(shape.ring(track.side), |seat| &self.seats[seat]);
+            *hot = track.temperature();
         }
     }
 
-    fn heat(&self, ring: RingId) -> f32 {
-        match ring {
-            RingId::Write(ring) => self.write.hot[ring],
-            RingId::Read(ring) => self.read.hot[ring],
-        }
-    }
-
-    fn excess_of(&self, ring: RingId, hot: f32) -> i64 {
-        match ring {
-            RingId::Write(_) => self.goal.write(hot),
-            RingId::Read(_) => self.goal.read(hot),
+    /// Notes which columns a seat serves.
+    fn serve(&mut self, seat: usize) {
+        let first = self.shape.sub_group_of[seat] * self.shape.columns.size;
+        for x in bits(self.seats[seat].cell) {
+            self.server[first + x] = seat as u32;
         }
     }
 
     /// The figures as far as rings, seats and cost say them.
     pub(super) fn figures(&self) -> Figures {
         let most = self.seats.iter().map(|seat| seat.clients).max();
+        let (write, read) = self.hot.split_at(self.shape.write_rings());
         Figures {
             cost: self.cost as f64 / self.pairs(),
             balance: f64::from(most.unwrap_or(0)) / self.mean(),
-            write: self.write.hottest(),
-            read: self.read.hottest(),
+            write: largest(write).into(),
+            read: largest(read).into(),
         }
     }
 
@@ -318,14 +173,12 @@ impl Board {
     /// Sets what the search is to reach.
     pub(super) fn aim(&mut self, goal: &Figures) {
         self.goal = Goal::new(goal, self.mean(), self.pairs());
-        let seats: i64 = self
-            .seats
-            .iter()
-            .map(|s| self.goal.clients(s.clients))
-            .sum();
-        let write: i64 = self.write.hot.iter().map(|&hot| self.goal.write(hot)).sum();
-        let read: i64 = self.read.hot.iter().map(|&hot| self.goal.read(hot)).sum();
-        self.excess = seats + write + read;
+        let clients = self.seats.iter().map(|s| self.goal.clients(s.clients));
+        self.excess = clients.sum();
+        for (track, &hot) in self.tracks.iter_mut().zip(&self.hot) {
+            track.excess = self.goal.ring(track.side, hot);
+            self.excess += track.excess;
+        }
     }
 
     /// What is left to reach; 0 is there.
@@ -333,61 +186,52 @@ impl Board {
         self.excess + self.goal.cost(self.cost)
     }
 
+    /// Whether balance, writes and reads may all have reached the goal.
+    pub(super) fn may_be_there(&self) -> bool {
+        self.excess == 0
+    }
+
     /// Makes the steps if the energy then is at most `limit`; otherwise nothing has changed.
     pub(super) fn attempt(&mut self, steps: &[Step], limit: i64) -> bool {
-        let mut trial = std::mem::take(&mut self.trial);
-        let is_worth = trial.try_out(self, steps, limit);
-        self.trial = trial;
-        if !is_worth {
+        if !self.try_out(steps, limit) {
             return false;
         }
+        let before = (self.excess, self.cost);
+        let mut back = [(0, 0); 2];
+        for (slot, &(module, _)) in back.iter_mut().zip(steps) {
+            *slot = (module, self.at[module]);
+        }
         self.make(steps);
-        debug_assert!(self.goal.nearly(self.energy()) <= limit, "a trial differs");
-        self.populate();
         if self.energy() <= limit {
             return true;
         }
-        self.take_back();
+        // Sums of whole numbers: the way back ends where the way began.
+        let back = &back[..steps.len()];
+        self.try_out(back, i64::MAX);
+        self.make(back);
+        debug_assert_eq!((self.excess, self.cost), before, "a way back differs");
         false
     }
 
-    /// Makes the steps and takes them back.
-    #[cfg(test)]
-    pub(super) fn make_and_take_back(&mut self, steps: &[Step]) {
-        self.make(steps);
-        self.populate();
-        self.take_back();
+    fn try_out(&mut self, steps: &[Step], limit: i64) -> bool {
+        let mut trial = std::mem::take(&mut self.trial);
+        let is_worth = trial.try_out(self, steps, limit);
+        self.trial = trial;
+        is_worth
     }
 
-    /// Moves the modules, every client where it was.
+    /// Makes the steps that were just tried.
     fn make(&mut self, steps: &[Step]) {
-        let shape = Arc::clone(&self.shape);
-        self.undo.clear();
-        (self.undo.excess, self.undo.cost) = (self.excess, self.cost);
-        let own = self.sub_groups_of(steps);
-        for &sub_group in own.iter().flatten() {
-            for seat in shape.sub_groups[sub_group].seats.clone() {
-                self.touch(seat);
-                self.weigh_in(seat, -1);
-                self.undo.keep(seat, &self.seats[seat]);
-            }
+        let mut trial = std::mem::take(&mut self.trial);
+        trial.make(self);
+        self.trial = trial;
+        // A swap leaves every blade with as many clients as before.
+        if let &[(module, site)] = steps {
+            self.populate(self.at[module], site);
         }
         for &(module, site) in steps {
-            if let Some(seat) = shape.seat_of[module] {
-                self.lift(seat);
-                self.stand(seat, site);
-            }
-            self.undo.moved.push((module, self.at[module]));
             self.at[module] = site;
         }
-        for &sub_group in own.iter().flatten() {
-            self.divide(sub_group);
-            for seat in shape.sub_groups[sub_group].seats.clone() {
-                self.touch(seat);
-                self.weigh_in(seat, 1);
-            }
-        }
-        self.settle();
     }
 
     /// The sub-groups of the modules that move, each once.
@@ -402,121 +246,75 @@ impl Board {
         own
     }
 
-    /// Counts the clients of the vacated blade in and those of the taken one out. A swap leaves every
-    /// blade as it was.
-    fn populate(&mut self) {
-        let &[(module, was)] = &self.undo.moved[..] else {
-            return;
-        };
+    /// Counts the clients of a vacated blade in and those of a taken one out.
+    fn populate(&mut self, vacated: u32, taken: u32) {
         let shape = Arc::clone(&self.shape);
-        for (site, sign) in [(was, 1), (self.at[module], -1)] {
-            let spot = &shape.sites[site as usize];
-            for &(plane, clients) in &spot.planes {
-                let change = Change {
-                    column: spot.column,
-                    plane,
-                    depth: spot.depth,
-                    clients: sign * clients,
-                };
-                self.cost += i64::from(change.clients) * shape.plane_cost[plane];
-                self.change(change);
-                self.spread(change, true);
-                self.undo.changes.push(change);
+        let [vacated, taken] = [vacated, taken].map(|site| &shape.sites[site as usize]);
+        for (spot, sign) in [(vacated, 1), (taken, -1)] {
+            let class = &shape.classes[spot.class];
+            self.clients += i64::from(sign) * class.clients;
+            self.plane_cost += i64::from(sign) * class.cost;
+            self.cost += i64::from(sign) * class.cost;
+            for &(window, clients) in &class.windows {
+                self.windows[window].change(&shape, spot.column, spot.depth, sign * clients);
             }
+        }
+        if (vacated.column, vacated.class) == (taken.column, taken.class) {
+            self.shift(&shape, vacated, taken);
+        } else {
+            self.spread(&shape, vacated, 1);
+            self.spread(&shape, taken, -1);
         }
         self.settle();
     }
 
-    /// Tells the seats whose cells hold a place that its clients change.
-    fn spread(&mut self, change: Change, counts: bool) {
-        let shape = Arc::clone(&self.shape);
-        for &window in &shape.windows_at[change.plane] {
-            for &sub_group in &shape.users[window] {
-                let bit = 1 << change.column;
-                let mut seats = shape.sub_groups[sub_group].seats.clone();
-                let Some(seat) = seats.find(|&s| self.seats[s].cell & bit != 0) else {
-                    continue;
-                };
-                if counts {
-                    self.touch(seat);
-                    self.weigh_in(seat, -1);
-                }
-                self.seats[seat].grow(&shape, change);
-                if counts {
-                    self.weigh_in(seat, 1);
-                }
-            }
+    /// Tells the seats whose cells hold a blade that its clients come or go.
+    fn spread(&mut self, shape: &Shape, spot: &Spot, sign: i16) {
+        let &Spot { column, depth, .. } = spot;
+        for &(sub_group, clients) in &shape.classes[spot.class].users {
+            let index = self.server[sub_group * shape.columns.size + column] as usize;
+            let seat = &mut self.seats[index];
+            let (cost, served, clients) = (seat.cost, seat.clients, sign * clients);
+            seat.grow(shape, column, depth, clients);
+            self.cost += (seat.cost - cost) * shape.sub_groups[sub_group].nets;
+            self.excess += self.goal.clients(seat.clients) - self.goal.clients(served);
+            let [write, read] = seat.rings;
+            self.tracks[write].grow(&shape.depths, index, depth, clients);
+            self.tracks[read].grow(&shape.columns, index, column, clients);
+            note(&mut self.stale, &mut self.tracks, write);
+            note(&mut self.stale, &mut self.tracks, read);
         }
     }
 
-    /// Adds a seat's excess and cost to the sums, or takes them out.
-    fn weigh_in(&mut self, seat: usize, sign: i64) {
-        let nets = self.shape.sub_groups[self.shape.sub_group_of[seat]].nets;
-        let Seat { clients, cost, .. } = self.seats[seat];
-        self.excess += sign * self.goal.clients(clients);
-        self.cost += sign * cost * nets;
-    }
-
-    fn lift(&mut self, seat: usize) {
-        let [RingId::Write(write), RingId::Read(read)] = self.rings_of(seat) else {
-            return;
-        };
-        self.write.leave(write, seat);
-        self.read.leave(read, seat);
-    }
-
-    /// Remembers the rings of a seat, which are about to change.
-    fn touch(&mut self, seat: usize) {
-        let number = self.undo.number;
-        for ring in self.rings_of(seat) {
-            let (rings, index) = match ring {
-                RingId::Write(index) => (&mut self.write, index),
-                RingId::Read(index) => (&mut self.read, index),
-            };
-            if rings.touched[index] != number {
-                rings.touched[index] = number;
-                self.undo.rings.push((ring, rings.hot[index]));
-            }
+    /// The same for clients that go from one blade of a column to another: numbers of clients and
+    /// reads stay what they are.
+    fn shift(&mut self, shape: &Shape, to: &Spot, from: &Spot) {
+        let ends = [from.depth, to.depth];
+        for &(sub_group, clients) in &shape.classes[to.class].users {
+            let index = self.server[sub_group * shape.columns.size + to.column] as usize;
+            let seat = &mut self.seats[index];
+            let cost = seat.cost;
+            seat.shift(shape, ends, clients);
+            self.cost += (seat.cost - cost) * shape.sub_groups[sub_group].nets;
+            let write = seat.rings[0];
+            self.tracks[write].shift(&shape.depths, index, ends, clients);
+            note(&mut self.stale, &mut self.tracks, write);
         }
     }
 
-    /// Brings rings and their excess up to date with the seats.
+    /// Brings rings and their excess up to date with their loads.
     fn settle(&mut self) {
-        let mut sum = std::mem::take(&mut self.sum);
-        for index in 0..self.undo.rings.len() {
-            let (ring, _) = self.undo.rings[index];
-            let hot = self.temperature(ring, &mut sum);
-            let was = std::mem::replace(self.hot(ring), hot);
-            self.excess += self.excess_of(ring, hot) - self.excess_of(ring, was);
-        }
-        self.sum = sum;
-    }
-
-    fn take_back(&mut self) {
-        let mut undo = std::mem::take(&mut self.undo);
-        for &change in undo.changes.iter().rev() {
-            let back = Change {
-                clients: -change.clients,
-                ..change
-            };
-            self.change(back);
-            self.spread(back, false);
-        }
-        for &(module, site) in undo.moved.iter().rev() {
-            if let Some(seat) = self.shape.seat_of[module] {
-                self.lift(seat);
-                self.stand(seat, site);
+        for ring in self.stale.drain(..) {
+            let track = &mut self.tracks[ring];
+            track.is_stale = false;
+            let hot = track.temperature();
+            if self.hot[ring] != hot {
+                self.hot[ring] = hot;
+                self.excess -= track.excess;
+                track.excess = self.goal.ring(track.side, hot);
+                self.excess += track.excess;
             }
-            self.at[module] = site;
         }
-        for (seat, was) in &mut undo.seats[..undo.kept] {
-            std::mem::swap(&mut self.seats[*seat], was);
-        }
-        for &(ring, was) in &undo.rings {
-            *self.hot(ring) = was;
-        }
-        (self.excess, self.cost) = (undo.excess, undo.cost);
-        self.undo = undo;
     }
 }
 
@@ -563,7 +361,7 @@ impl Board {
     /// Cost, and clients of the busiest module and its hottest write and read ring, of a sub-group
     /// whose modules stand on these sites, with no other streams.
     pub(super) fn alone(&self, sub_group: usize, at: &[u32]) -> (f64, [f64; 3]) {
-        let shape = &self.shape;
+        let shape = &*self.shape;
         let entry = &shape.sub_groups[sub_group];
         let times = shape.nets_at_once[entry.level];
         let columns: Vec<usize> = at.iter().map(|&s| shape.sites[s as usize].column).collect();
@@ -572,21 +370,18 @@ impl Board {
         let (mut cost, mut peaks) = (0, [0.0_f64; 3]);
         for (&site, cell) in at.iter().zip(cells) {
             let spot = &shape.sites[site as usize];
-            let mut seat = Seat {
-                column: spot.column,
-                depth: spot.depth,
-                ..Seat::default()
-            };
-            seat.serve(
-                shape,
-                cell,
-                &self.by_column[entry.window],
-                &self.by_place[entry.window],
-            );
+            let mut seat = Seat::default();
+            seat.stand(shape, entry.level, spot.column, spot.depth);
+            seat.serve(shape, cell, &self.windows[entry.window], None);
+            seat.reach(shape, &self.windows[entry.window], None);
             cost += seat.cost * entry.nets;
-            let write = peak(&seat.write, &shape.depths.scale) * times as f32;
-            let read = peak(&seat.read, &shape.columns.scale) * times as f32;
-            let own = [f64::from(seat.clients), f64::from(write), f64::from(read)];
+            let hot = [Side::Write, Side::Read].map(|side| {
+                let mut track = Track::new(side, times);
+                track.seats.push(0);
+                track.fill(shape.ring(side), |_| &seat);
+                f64::from(track.temperature())
+            });
+            let own = [f64::from(seat.clients), hot[0], hot[1]];
             for (most, value) in peaks.iter_mut().zip(own) {
                 *most = most.max(value);
             }
@@ -605,87 +400,19 @@ impl Board {
     }
 }
 
-impl Undo {
-    fn keep(&mut self, index: usize, seat: &Seat) {
-        if self.kept == self.seats.len() {
-            self.seats.push((index, seat.clone()));
-        } else {
-            let (which, copy) = &mut self.seats[self.kept];
-            *which = index;
-            copy.copy_from(seat);
-        }
-        self.kept += 1;
-    }
-
-    fn clear(&mut self) {
-        self.number += 1;
-        self.kept = 0;
-        self.rings.clear();
-        self.changes.clear();
-        self.moved.clear();
-    }
+/// Every ring, where nobody stands yet.
+fn tracks(shape: &Shape) -> Vec<Track> {
+    let of = |side, size| {
+        let levels = shape.nets_at_once.iter();
+        levels.flat_map(move |&times| (0..size).map(move |_| Track::new(side, times)))
+    };
+    let writes = of(Side::Write, shape.columns.size);
+    writes.chain(of(Side::Read, shape.depths.size)).collect()
 }
 
-impl Seat {
-    /// A copy that allocates nothing.
-    fn copy_from(&mut self, other: &Self) {
-        (self.column, self.depth, self.cell) = (other.column, other.depth, other.cell);
-        (self.clients, self.hops, self.cost) = (other.clients, other.hops, other.cost);
-        self.by_column.clone_from(&other.by_column);
-        self.by_depth.clone_from(&other.by_depth);
-        self.write.clone_from(&other.write);
-        self.read.clone_from(&other.read);
+/// Remembers that the loads of a ring have changed.
+fn note(stale: &mut Vec<usize>, tracks: &mut [Track], ring: usize) {
+    if !std::mem::replace(&mut tracks[ring].is_stale, true) {
+        stale.push(ring);
     }
-
-    /// Serves the clients of a cell.
-    fn serve(&mut self, shape: &Shape, cell: u64, by_column: &[i32], by_place: &[i32]) {
-        let depths = shape.depths.size;
-        self.cell = cell;
-        self.by_column.clear();
-        self.by_column.resize(shape.columns.size, 0);
-        self.by_depth.clear();
-        self.by_depth.resize(depths, 0);
-        let mut rest = cell;
-        while rest != 0 {
-            let x = rest.trailing_zeros() as usize;
-            rest &= rest - 1;
-            self.by_column[x] = by_column[x];
-            for (sum, &more) in self.by_depth.iter_mut().zip(&by_place[x * depths..]) {
-                *sum += more;
-            }
-        }
-        self.clients = self.by_column.iter().sum();
-        self.hops = hops(&shape.columns, &self.by_column, self.column);
-        self.cost = self.hops * shape.columns.cost
-            + hops(&shape.depths, &self.by_depth, self.depth) * shape.depths.cost;
-        self.write.resize(2 * depths, 0);
-        shape
-            .depths
-            .gather(&self.by_depth, self.depth, &mut self.write);
-        self.read.resize(2 * shape.columns.size, 0);
-        shape
-            .columns
-            .scatter(&self.by_column, self.column, &mut self.read);
-    }
-
-    /// Serves more or fewer clients of a place of its cell.
-    fn grow(&mut self, shape: &Shape, change: Change) {
-        let (columns, depths) = (&shape.columns, &shape.depths);
-        self.by_column[change.column] += change.clients;
-        self.by_depth[change.depth] += change.clients;
-        self.clients += change.clients;
-        let hops = i64::from(change.clients) * columns.between(change.column, self.column);
-        self.hops += hops;
-        self.cost += hops * columns.cost
-            + i64::from(change.clients) * depths.cost * depths.between(change.depth, self.depth);
-        depths.stream(&mut self.write, change.depth, self.depth, change.clients);
-        columns.stream(&mut self.read, self.column, change.column, change.clients);
-    }
-}
-
-/// Hops of the clients at each position of a ring to one of them.
-fn hops(ring: &Ring, clients: &[i32], at: usize) -> i64 {
-    let hops = clients.iter().enumerate();
-    hops.map(|(p, &count)| i64::from(count) * ring.between(p, at))
-        .sum()
 }

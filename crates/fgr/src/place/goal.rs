@@ -6,6 +6,7 @@
 //! numbers: a move and its reverse leave the sum as it was.
 
 use crate::place::Figures;
+use crate::place::ring::Side;
 
 /// How far cost, balance, write and read differ between placements that are worth a look, as shares
 /// of their values on Titan.
@@ -39,12 +40,11 @@ impl Goal {
         excess(clients as f32, self.clients)
     }
 
-    pub(super) fn write(&self, hot: f32) -> i64 {
-        excess(hot, self.write)
-    }
-
-    pub(super) fn read(&self, hot: f32) -> i64 {
-        excess(hot, self.read)
+    pub(super) fn ring(&self, side: Side, hot: f32) -> i64 {
+        match side {
+            Side::Write => excess(hot, self.write),
+            Side::Read => excess(hot, self.read),
+        }
     }
 
     /// Also below the goal a lower cost is a little better: it leads where all else is reached.

@@ -20,6 +20,7 @@ mod archive;
 mod board;
 mod floor;
 mod goal;
+mod ring;
 mod search;
 mod shape;
 mod sites;
@@ -110,7 +111,10 @@ impl Figures {
         let scaled = self.values().into_iter().zip(digits);
         let mut rounded = [0; 4];
         for (whole, (value, scale)) in rounded.iter_mut().zip(scaled) {
-            *whole = (value * scale).round() as u64;
+            // The nearest, halves up; the library's function is a call where nothing else is.
+            let value = value * scale;
+            let below = value as i64;
+            *whole = below as u64 + u64::from(value - below as f64 >= 0.5);
         }
         rounded
     }
@@ -118,9 +122,13 @@ impl Figures {
     /// Whether no figure is worse than the other's, to the printed digits.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
-        let pairs = self.printed().into_iter().zip(other.printed());
-        pairs.into_iter().all(|(mine, theirs)| mine <= theirs)
+        covers(&self.printed(), &other.printed())
     }
+}
+
+/// The same for figures as they are printed.
+fn covers(mine: &[u64; 4], theirs: &[u64; 4]) -> bool {
+    mine.iter().zip(theirs).all(|(mine, theirs)| mine <= theirs)
 }
 
 /// A placement that was found.

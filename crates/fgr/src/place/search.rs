@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 
 use rayon::prelude::*;
 
+use crate::machine::Role;
 use crate::place::archive::Archive;
 use crate::place::board::{Board, Step};
 use crate::place::goal::Goal;
@@ -54,8 +55,9 @@ const KEPT_MAX: usize = 32;
 /// What all walks look at.
 pub(super) struct Field<'a> {
     problem: &'a Problem<'a>,
-    /// Data modules, by index of the machine.
+    /// Data modules, by index of the machine, and whether a module is one.
     movable: Vec<usize>,
+    is_movable: Vec<bool>,
     /// Sites by their planes, and the class of planes of each site.
     by_level: Vec<Vec<u32>>,
     /// The same by position along the dimension in which the nearest module wins.
@@ -93,10 +95,9 @@ struct Walk {
 impl<'a> Field<'a> {
     pub(super) fn new(problem: &'a Problem<'a>, start: Figures) -> Self {
         let machine = problem.machine;
-        let data = |m: &usize| {
-            let group = machine.modules[*m].group;
-            machine.groups[usize::from(group)].role == crate::machine::Role::Data
-        };
+        let modules = machine.modules.iter();
+        let group = modules.map(|module| &machine.groups[usize::from(module.group)]);
+        let is_movable: Vec<bool> = group.map(|group| group.role == Role::Data).collect();
         let needed = machine.modules.iter().map(|m| m.routers.len()).max();
         let (mut levels, mut cabinets) = (Vec::new(), Vec::new());
         let mut by_level: Vec<Vec<u32>> = Vec::new();
@@ -134,7 +135,8 @@ impl<'a> Field<'a> {
             range.map(usize::from).filter(|&m| m != index).collect()
         });
         Self {
-            movable: (0..machine.modules.len()).filter(data).collect(),
+            movable: (0..is_movable.len()).filter(|&m| is_movable[m]).collect(),
+            is_movable,
             siblings: siblings.collect(),
             problem,
             by_level,
@@ -205,6 +207,14 @@ impl Score {
         match self {
             Self::Board(board) => board.energy(),
             Self::Whole { figures, goal, .. } => goal.whole(figures),
+        }
+    }
+
+    /// Whether the goal may be reached; looked at before figures are made.
+    fn may_be_there(&self) -> bool {
+        match self {
+            Self::Board(board) => board.may_be_there(),
+            Self::Whole { .. } => true,
         }
     }
 
@@ -296,8 +306,12 @@ impl Walk {
 
     /// Keeps the placement if nothing as good was found, and moves the goal on when it is reached.
     fn take_note(&mut self, field: &Field<'_>, aims: &[f64; 4]) {
+        let is_full = self.found.len() >= KEPT_MAX;
+        if is_full && !self.score.may_be_there() {
+            return;
+        }
         let figures = self.score.figures();
-        if self.found.len() < KEPT_MAX {
+        if !is_full {
             self.found.offer(&figures, self.score.at());
         }
         let reached = figures.values().into_iter().zip(self.goal.values());
@@ -328,8 +342,8 @@ impl Walk {
             // Mostly in the same column or the next: the cells stay nearly as they are.
             let among = match self.random.below(8) {
                 0 => &field.by_level[level],
-                1 | 2 => &columns[(column + 1) % columns.len()],
-                3 | 4 => &columns[(column + columns.len() - 1) % columns.len()],
+                1 | 2 => columns.get(column + 1).unwrap_or(&columns[0]),
+                3 | 4 => &columns[column.checked_sub(1).unwrap_or(columns.len() - 1)],
                 _ => &columns[column],
             };
             if among.is_empty() {
@@ -342,9 +356,7 @@ impl Walk {
             let (steps, count) = match self.owner[site as usize] {
                 None => ([(module, site); 2], 1),
                 // A swap inside a sub-group changes nothing but the order in ties.
-                Some(other) if field.movable.binary_search(&other).is_ok() => {
-                    ([(module, site), (other, here)], 2)
-                }
+                Some(other) if field.is_movable[other] => ([(module, site), (other, here)], 2),
                 Some(_) => continue,
             };
             let taken = &steps[..count];

@@ -1,8 +1,9 @@
 //! What moves do not change: the torus and its rings, the windows, and which module belongs where.
 
-use topology::{Direction, Fabric, Grid, Tie, Vertex, Way};
+use topology::{Fabric, Grid, Vertex};
 
 use crate::machine::{Group, Machine, Role};
+use crate::place::ring::{Ring, Side};
 use crate::place::{Problem, Site};
 use crate::rule::Axes;
 
@@ -11,7 +12,9 @@ const POSITIONS_MAX: usize = 64;
 
 /// What does not change: the torus, its windows, and which module belongs where.
 pub(super) struct Shape {
+    /// The first dimension, where reads leave a seat.
     pub(super) columns: Ring,
+    /// The last dimension, where writes come to a seat.
     pub(super) depths: Ring,
     /// By two columns, a bit for each column that is nearer to the first of them.
     pub(super) nearer: Vec<u64>,
@@ -19,6 +22,8 @@ pub(super) struct Shape {
     pub(super) windows_at: Vec<Vec<usize>>,
     /// The sub-groups that use each window.
     pub(super) users: Vec<Vec<usize>>,
+    /// The ways in which the nodes of a blade share out among planes.
+    pub(super) classes: Vec<Class>,
     pub(super) sub_groups: Vec<SubGroup>,
     /// The sub-group of each seat.
     pub(super) sub_group_of: Vec<usize>,
@@ -36,14 +41,25 @@ pub(super) struct Shape {
     pub(super) sites: Vec<Spot>,
 }
 
-/// A site: column, depth and nodes that compute while it is free, by plane.
+/// Blades with equal numbers of nodes that compute in each plane while they are free.
+pub(super) struct Class {
+    planes: Vec<(usize, i16)>,
+    pub(super) clients: i64,
+    /// Their cost along the windowed dimension, over all groups.
+    pub(super) cost: i64,
+    /// The windows and the sub-groups that these nodes are clients of, and how many of them.
+    pub(super) windows: Vec<(usize, i16)>,
+    pub(super) users: Vec<(usize, i16)>,
+}
+
+/// A site.
 #[derive(Clone)]
 pub(super) struct Spot {
     pub(super) column: usize,
     pub(super) depth: usize,
     /// The plane of each node that a module uses.
     pub(super) level: Vec<u16>,
-    pub(super) planes: Vec<(usize, i32)>,
+    pub(super) class: usize,
 }
 
 pub(super) struct SubGroup {
@@ -53,149 +69,48 @@ pub(super) struct SubGroup {
     pub(super) nets: i64,
 }
 
-/// One dimension: distances, and which way streams go.
-pub(super) struct Ring {
-    pub(super) size: usize,
-    pub(super) cost: i64,
-    pub(super) distance: Vec<i64>,
-    /// Halves of a stream over this distance that go up; the others go down.
-    pub(super) up: Vec<i32>,
-    /// One over the capacity of half a unit of each link up, then of each link down, by the position
-    /// that it leaves.
-    pub(super) scale: Vec<f32>,
-}
-
-impl Ring {
-    fn new(grid: &Grid, d: usize, tie: Tie) -> Self {
-        let dimension = &grid.dimensions()[d];
-        let size = usize::from(dimension.size);
-        let capacity = |p: usize| dimension.capacity[p % dimension.capacity.len()];
-        let up = (0..dimension.size).map(|to| match grid.way(d, 0, to, tie) {
-            Way::Both => 1,
-            Way::One(Direction::Plus) => 2,
-            _ => 0,
-        });
-        let links_up = (0..size).map(capacity);
-        let links_down = (0..size).map(|p| capacity((p + size - 1) % size));
-        Self {
-            size,
-            cost: i64::from(dimension.cost),
-            distance: (0..dimension.size)
-                .map(|p| i64::from(grid.distance(d, 0, p)))
-                .collect(),
-            up: up.collect(),
-            // The precision of a ring's temperature only ranks placements.
-            scale: links_up
-                .chain(links_down)
-                .map(|c| (0.5 / c) as f32)
-                .collect(),
-        }
-    }
-
-    pub(super) fn between(&self, a: usize, b: usize) -> i64 {
-        self.distance[a.abs_diff(b)]
-    }
-
-    /// By two positions, a bit for each position that is nearer to the first of them.
-    fn nearer(&self) -> Vec<u64> {
-        let pairs = (0..self.size).flat_map(|a| (0..self.size).map(move |b| (a, b)));
-        let of = |(a, b)| {
-            let near = (0..self.size).filter(|&x| self.between(x, a) < self.between(x, b));
-            near.fold(0, |set, x| set | 1 << x)
-        };
-        pairs.map(of).collect()
-    }
-
-    pub(super) fn plus(&self, at: usize, by: usize) -> usize {
-        let sum = at + by;
-        if sum >= self.size {
-            sum - self.size
-        } else {
-            sum
-        }
-    }
-
-    pub(super) fn minus(&self, at: usize, by: usize) -> usize {
-        if at >= by {
-            at - by
-        } else {
-            at + self.size - by
-        }
-    }
-
-    /// Loads of both directions when each position sends its units to `at`.
-    pub(super) fn gather(&self, units: &[i32], at: usize, loads: &mut [i32]) {
-        loads.fill(0);
-        let (up, down) = loads.split_at_mut(self.size);
-        let (mut from_below, mut from_above) = (0, 0);
-        for d in (1..=self.size / 2).rev() {
-            let (below, above) = (self.minus(at, d), self.plus(at, d));
-            from_below += self.up[d] * units[below];
-            up[below] = from_below;
-            from_above += (2 - self.up[self.size - d]) * units[above];
-            down[above] = from_above;
-        }
-    }
-
-    /// Loads of both directions when `at` sends each position its units.
-    pub(super) fn scatter(&self, units: &[i32], at: usize, loads: &mut [i32]) {
-        loads.fill(0);
-        let (up, down) = loads.split_at_mut(self.size);
-        let (mut to_above, mut to_below) = (0, 0);
-        for d in (1..=self.size / 2).rev() {
-            let (below, above) = (self.minus(at, d), self.plus(at, d));
-            to_above += self.up[d] * units[above];
-            up[self.minus(above, 1)] = to_above;
-            to_below += (2 - self.up[self.size - d]) * units[below];
-            down[self.plus(below, 1)] = to_below;
-        }
-    }
-
-    /// Adds a stream from one position to another.
-    pub(super) fn stream(&self, loads: &mut [i32], from: usize, to: usize, units: i32) {
-        let distance = self.minus(to, from);
-        if distance == 0 {
-            return;
-        }
-        let (up, down) = loads.split_at_mut(self.size);
-        let halves = self.up[distance];
-        if halves > 0 {
-            for d in 0..distance {
-                up[self.plus(from, d)] += halves * units;
-            }
-        }
-        if halves < 2 {
-            for d in 0..self.size - distance {
-                down[self.minus(from, d)] += (2 - halves) * units;
-            }
-        }
-    }
-
-    /// The hottest link of a ring under the sum of these loads, each `times` over.
-    pub(super) fn hottest<'a>(
-        &self,
-        mut loads: impl Iterator<Item = &'a [i32]>,
-        times: i32,
-        sum: &mut Vec<i32>,
-    ) -> f32 {
-        let Some(first) = loads.next() else {
-            return 0.0;
-        };
-        let Some(second) = loads.next() else {
-            return peak(first, &self.scale) * times as f32;
-        };
-        sum.clear();
-        sum.extend(first.iter().zip(second).map(|(a, b)| a + b));
-        for more in loads {
-            for (total, &load) in sum.iter_mut().zip(more) {
-                *total += load;
-            }
-        }
-        peak(sum, &self.scale) * times as f32
-    }
-}
-
 impl Shape {
+    /// Where streams of this direction meet.
+    pub(super) fn ring(&self, side: Side) -> &Ring {
+        match side {
+            Side::Write => &self.depths,
+            Side::Read => &self.columns,
+        }
+    }
+
+    /// The rings of a seat of a level: of writes, then of reads. Rings of reads are counted after all
+    /// rings of writes.
+    pub(super) fn rings(&self, level: usize, column: usize, depth: usize) -> [usize; 2] {
+        let write = level * self.columns.size + column;
+        [write, self.write_rings() + level * self.depths.size + depth]
+    }
+
+    pub(super) fn write_rings(&self) -> usize {
+        self.nets_at_once.len() * self.columns.size
+    }
+
+    /// Whether the types of a board hold the clients of every window, also those that come when all
+    /// modules leave for elsewhere.
+    fn holds(&self, machine: &Machine, grid: &Grid) -> bool {
+        let (columns, depths) = (self.columns.size, self.depths.size);
+        // By window: in all, by column, by depth.
+        let width = 1 + columns + depths;
+        let mut counts = vec![machine.routers.len(); self.users.len() * width];
+        for client in &machine.clients {
+            let [x, y, z] = [0, 1, 2].map(|d| usize::from(grid.position(client.vertex, d)));
+            for &window in &self.windows_at[y] {
+                for line in [0, 1 + x, 1 + columns + z] {
+                    counts[window * width + line] += 1;
+                }
+            }
+        }
+        counts.chunks(width).all(|counts| {
+            let hops = counts[0] * columns.max(depths);
+            let mut lines = counts[1..].iter();
+            i32::try_from(hops).is_ok() && lines.all(|&count| i16::try_from(count).is_ok())
+        })
+    }
+
     /// The cells of modules in these columns, a bit for each column: the first of the nearest.
     pub(super) fn cells(&self, columns: &[usize], cells: &mut Vec<u64>) {
         let size = self.columns.size;
@@ -215,22 +130,6 @@ impl Shape {
     }
 }
 
-/// The largest product, in lanes that a compiler can keep in one register.
-pub(super) fn peak(loads: &[i32], scale: &[f32]) -> f32 {
-    let larger = |a: f32, b: f32| if a > b { a } else { b };
-    let mut lanes = [0.0_f32; 8];
-    let (loads, loads_rest) = loads.as_chunks::<8>();
-    let (scale, scale_rest) = scale.as_chunks::<8>();
-    for (loads, scale) in loads.iter().zip(scale) {
-        for ((lane, &load), &scale) in lanes.iter_mut().zip(loads).zip(scale) {
-            *lane = larger(*lane, load as f32 * scale);
-        }
-    }
-    let rest = loads_rest.iter().zip(scale_rest);
-    let rest = rest.map(|(&load, scale)| load as f32 * scale);
-    rest.chain(lanes).fold(0.0, larger)
-}
-
 /// The shape of a machine, or `None` where the board's rule does not hold.
 pub(super) fn shape(problem: &Problem<'_>, machine: &Machine) -> Option<Shape> {
     let axes = Axes::of(&machine.fabric)?;
@@ -246,14 +145,14 @@ pub(super) fn shape(problem: &Problem<'_>, machine: &Machine) -> Option<Shape> {
         return None;
     }
     let nodes = machine.modules.iter().map(|m| m.routers.len()).max()?;
-    let sites = problem.sites.iter().map(|site| spot(grid, site, nodes));
-    let columns = Ring::new(grid, 0, *tie);
+    let columns = Ring::new(grid, 0, *tie, Side::Read);
     let mut shape = Shape {
         nearer: columns.nearer(),
         columns,
-        depths: Ring::new(grid, 2, *tie),
+        depths: Ring::new(grid, 2, *tie, Side::Write),
         windows_at: vec![Vec::new(); usize::from(dimensions[1].size)],
         users: Vec::new(),
+        classes: Vec::new(),
         sub_groups: Vec::new(),
         sub_group_of: Vec::new(),
         nets_at_once: Vec::new(),
@@ -262,12 +161,16 @@ pub(super) fn shape(problem: &Problem<'_>, machine: &Machine) -> Option<Shape> {
         nets: machine.data_nets().count() as f64,
         routers: 0.0,
         seat_of: vec![None; machine.modules.len()],
-        sites: sites.collect::<Option<_>>()?,
+        sites: Vec::new(),
     };
     let mut windows = Vec::new();
     let mut levels = Vec::new();
     for group in machine.groups.iter().filter(|g| g.role == Role::Data) {
         shape.add(machine, &axes, group, &mut windows, &mut levels)?;
+    }
+    for site in &problem.sites {
+        let spot = shape.spot(grid, site, nodes)?;
+        shape.sites.push(spot);
     }
     // A ring belongs to one level only.
     let planes = levels
@@ -277,32 +180,60 @@ pub(super) fn shape(problem: &Problem<'_>, machine: &Machine) -> Option<Shape> {
     let count = planes.len();
     planes.sort_unstable();
     planes.dedup();
-    (planes.len() == count).then_some(shape)
+    (planes.len() == count && shape.holds(machine, grid)).then_some(shape)
 }
 
-/// A site whose nodes stand above each other.
-fn spot(grid: &Grid, site: &Site, nodes: usize) -> Option<Spot> {
-    let position = |vertex: Vertex, d| usize::from(grid.position(vertex, d));
-    let &(_, first) = site.nodes.first()?;
-    let (column, depth) = (position(first, 0), position(first, 2));
-    let mut planes: Vec<(usize, i32)> = Vec::new();
-    for &(_, vertex) in &site.nodes {
-        if (position(vertex, 0), position(vertex, 2)) != (column, depth) {
-            return None;
+impl Shape {
+    /// A site whose nodes stand above each other.
+    fn spot(&mut self, grid: &Grid, site: &Site, nodes: usize) -> Option<Spot> {
+        let position = |vertex: Vertex, d| usize::from(grid.position(vertex, d));
+        let &(_, first) = site.nodes.first()?;
+        let (column, depth) = (position(first, 0), position(first, 2));
+        let mut planes: Vec<(usize, i16)> = Vec::new();
+        for &(_, vertex) in &site.nodes {
+            if (position(vertex, 0), position(vertex, 2)) != (column, depth) {
+                return None;
+            }
+            if site.computes {
+                count(&mut planes, position(vertex, 1), 1);
+            }
         }
-        let plane = position(vertex, 1);
-        match planes.iter_mut().find(|(other, _)| *other == plane) {
-            Some((_, nodes)) => *nodes += i32::from(site.computes),
-            None => planes.push((plane, i32::from(site.computes))),
-        }
+        let used = site.nodes.iter().take(nodes);
+        Some(Spot {
+            column,
+            depth,
+            level: used.map(|node| grid.position(node.1, 1)).collect(),
+            class: self.class(planes),
+        })
     }
-    let used = site.nodes.iter().take(nodes);
-    Some(Spot {
-        column,
-        depth,
-        level: used.map(|node| grid.position(node.1, 1)).collect(),
-        planes: planes.into_iter().filter(|&(_, nodes)| nodes > 0).collect(),
-    })
+
+    /// The class of blades with so many nodes in these planes.
+    fn class(&mut self, planes: Vec<(usize, i16)>) -> usize {
+        let known = self.classes.iter().position(|class| class.planes == planes);
+        if let Some(known) = known {
+            return known;
+        }
+        let (mut windows, mut users) = (Vec::new(), Vec::new());
+        let (mut clients, mut cost) = (0, 0);
+        for &(plane, nodes) in &planes {
+            clients += i64::from(nodes);
+            cost += i64::from(nodes) * self.plane_cost[plane];
+            for &window in &self.windows_at[plane] {
+                count(&mut windows, window, nodes);
+                for &user in &self.users[window] {
+                    count(&mut users, user, nodes);
+                }
+            }
+        }
+        self.classes.push(Class {
+            planes,
+            clients,
+            cost,
+            windows,
+            users,
+        });
+        self.classes.len() - 1
+    }
 }
 
 impl Shape {
@@ -394,6 +325,14 @@ fn level(
         }
     }
     found
+}
+
+/// Adds to what is counted under a number.
+fn count(counts: &mut Vec<(usize, i16)>, number: usize, more: i16) {
+    match counts.iter_mut().find(|(known, _)| *known == number) {
+        Some((_, count)) => *count += more,
+        None => counts.push((number, more)),
+    }
 }
 
 fn index_of<T: PartialEq>(known: &mut Vec<T>, wanted: T) -> usize {

@@ -136,7 +136,9 @@ fn follow(problem: &Problem<'_>, moves: u32) {
         let mut steps = vec![(module, site)];
         steps.extend(other.map(|other| (other, here)));
         let (before, energy) = (board.figures(), board.energy());
-        board.make_and_take_back(&steps);
+        let mut back = vec![(module, here)];
+        back.extend(other.map(|other| (other, site)));
+        assert!(board.attempt(&steps, i64::MAX) && board.attempt(&back, i64::MAX));
         assert_eq!(
             (board.figures(), board.energy()),
             (before, energy),

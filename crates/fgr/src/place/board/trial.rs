@@ -1,12 +1,15 @@
-//! What a move would lead to, found out without making it.
+//! What a move leads to, every client where it is, found out without making it.
 //!
 //! Only seats whose cell, column or depth changes are looked at, and only the rings that they leave or
-//! come to. Most moves end at cost and clients; the others as soon as what is known of their energy is
-//! above the limit, since each further ring only adds to it.
+//! come to. Most refused moves end at cost and clients; the others as soon as what is known of their
+//! energy is above the limit, since each further ring only adds to it. What is accepted becomes the
+//! board by changing places with what it replaces.
 
-use crate::place::board::{Board, RingId, Seat, Step, hops};
+use crate::place::board::seat::Seat;
+use crate::place::board::track::Track;
+use crate::place::board::{Board, Step};
 
-/// Memory for moves that are tried.
+/// A move that is tried, and memory for it.
 #[derive(Clone, Default)]
 pub(super) struct Trial {
     columns: Vec<usize>,
@@ -15,44 +18,39 @@ pub(super) struct Trial {
     /// Seats as they would be; what is behind `used` is memory for later moves.
     fresh: Vec<(usize, Seat)>,
     used: usize,
-    rings: Vec<RingId>,
-    sum: Vec<i32>,
+    rings: Vec<usize>,
+    /// These rings as they would be, with their temperatures, in the same order.
+    tracks: Vec<(Track, f32)>,
+    cost: i64,
+    excess: i64,
 }
 
 impl Trial {
-    /// Whether the energy after these steps, every client where it is, is nearly within the limit.
+    /// Whether the energy after these steps is nearly within the limit.
     pub(super) fn try_out(&mut self, board: &Board, steps: &[Step], limit: i64) -> bool {
         self.used = 0;
-        let (mut cost, mut excess) = (board.cost, board.excess);
+        (self.cost, self.excess) = (board.cost, board.excess);
         for &sub_group in board.sub_groups_of(steps).iter().flatten() {
             self.divide(board, sub_group, steps);
-            let nets = board.shape.sub_groups[sub_group].nets;
-            for (cell, seat) in board.shape.sub_groups[sub_group].seats.clone().enumerate() {
-                let Some(hops) = self.freshen(board, seat, cell) else {
-                    continue;
-                };
-                let (was, is) = (&board.seats[seat], &self.fresh[self.used - 1].1);
-                cost += (hops - was.hops) * board.shape.columns.cost * nets;
-                excess += board.goal.clients(is.clients) - board.goal.clients(was.clients);
+            let entry = &board.shape.sub_groups[sub_group];
+            for (index, seat) in entry.seats.clone().enumerate() {
+                self.freshen(board, (sub_group, seat), index);
             }
         }
         // Clients that move change little of either.
-        if board.goal.nearly(excess + board.goal.cost(cost)) > limit {
+        if board.goal.nearly(self.excess + board.goal.cost(self.cost)) > limit {
             return false;
         }
-        self.fill(board, &mut cost);
+        self.reach(board);
         self.find_rings(board);
         for &ring in &self.rings {
-            excess -= board.excess_of(ring, board.heat(ring));
+            self.excess -= board.tracks[ring].excess;
         }
-        let mut energy = excess + board.goal.cost(cost);
-        let rings = std::mem::take(&mut self.rings);
-        let is_within = rings.iter().all(|&ring| {
-            energy += board.excess_of(ring, self.temperature(board, ring));
-            board.goal.nearly(energy) <= limit
-        });
-        self.rings = rings;
-        is_within
+        let cost = board.goal.cost(self.cost);
+        (0..self.rings.len()).all(|index| {
+            self.excess += self.load(board, index);
+            board.goal.nearly(self.excess + cost) <= limit
+        })
     }
 
     /// Columns, depths and cells of a sub-group after the steps.
@@ -60,11 +58,11 @@ impl Trial {
         let shape = &board.shape;
         let range = shape.sub_groups[sub_group].seats.clone();
         self.columns.clear();
-        self.columns
-            .extend(board.seats[range.clone()].iter().map(|seat| seat.column));
         self.depths.clear();
-        self.depths
-            .extend(board.seats[range.clone()].iter().map(|seat| seat.depth));
+        for seat in &board.seats[range.clone()] {
+            self.columns.push(seat.column);
+            self.depths.push(seat.depth);
+        }
         for &(module, site) in steps {
             if let Some(seat) = shape.seat_of[module].filter(|seat| range.contains(seat)) {
                 let spot = &shape.sites[site as usize];
@@ -75,75 +73,38 @@ impl Trial {
         shape.cells(&self.columns, &mut self.cells);
     }
 
-    /// Begins a changed seat: place, cell, clients, hops. Tells the hops, or `None` for a seat that
-    /// stays as it is.
-    fn freshen(&mut self, board: &Board, seat: usize, index: usize) -> Option<i64> {
+    /// Begins a changed seat: place, cell, clients, hops. A seat that stays as it is is not among the
+    /// changed ones.
+    fn freshen(&mut self, board: &Board, (sub_group, seat): (usize, usize), index: usize) {
         let was = &board.seats[seat];
         let (column, depth) = (self.columns[index], self.depths[index]);
         let cell = self.cells[index];
         if (was.column, was.depth, was.cell) == (column, depth, cell) {
-            return None;
+            return;
         }
-        let shape = &board.shape;
-        let window = shape.sub_groups[shape.sub_group_of[seat]].window;
+        let shape = &*board.shape;
+        let entry = &shape.sub_groups[sub_group];
         if self.used == self.fresh.len() {
             self.fresh.push((seat, Seat::default()));
         }
         let (which, is) = &mut self.fresh[self.used];
         self.used += 1;
         *which = seat;
-        (is.column, is.depth, is.cell) = (column, depth, cell);
-        (is.clients, is.hops) = (was.clients, was.hops);
-        if (was.column, was.cell) != (column, cell) {
-            let counts = &board.by_column[window];
-            (is.clients, is.hops) = (0, 0);
-            for x in bits(cell) {
-                is.clients += counts[x];
-                is.hops += i64::from(counts[x]) * shape.columns.between(x, column);
-            }
-        }
-        Some(is.hops)
+        is.stand(shape, entry.level, column, depth);
+        is.serve(shape, cell, &board.windows[entry.window], Some(was));
+        self.cost += (is.hops - was.hops) * shape.columns.cost * entry.nets;
+        self.excess += board.goal.clients(is.clients) - board.goal.clients(was.clients);
     }
 
-    /// Gives the changed seats their clients and loads, and adds what their cost along the last
-    /// dimension changes.
-    fn fill(&mut self, board: &Board, cost: &mut i64) {
-        let shape = &board.shape;
-        let depths = shape.depths.size;
+    /// Gives the changed seats the rest, and adds what their cost along the last dimension changes.
+    fn reach(&mut self, board: &Board) {
+        let shape = &*board.shape;
         for (seat, is) in &mut self.fresh[..self.used] {
             let was = &board.seats[*seat];
             let entry = &shape.sub_groups[shape.sub_group_of[*seat]];
-            is.by_depth.clone_from(&was.by_depth);
-            let places = &board.by_place[entry.window];
-            for x in bits(is.cell & !was.cell) {
-                let more = &places[x * depths..(x + 1) * depths];
-                is.by_depth
-                    .iter_mut()
-                    .zip(more)
-                    .for_each(|(sum, more)| *sum += more);
-            }
-            for x in bits(was.cell & !is.cell) {
-                let less = &places[x * depths..(x + 1) * depths];
-                is.by_depth
-                    .iter_mut()
-                    .zip(less)
-                    .for_each(|(sum, less)| *sum -= less);
-            }
-            let along = hops(&shape.depths, &is.by_depth, is.depth) * shape.depths.cost;
-            *cost += (along - (was.cost - was.hops * shape.columns.cost)) * entry.nets;
-            is.write.resize(2 * depths, 0);
-            shape.depths.gather(&is.by_depth, is.depth, &mut is.write);
-            is.read.clone_from(&was.read);
-            if (was.column, was.cell) != (is.column, is.cell) {
-                is.by_column.clear();
-                is.by_column.resize(shape.columns.size, 0);
-                for x in bits(is.cell) {
-                    is.by_column[x] = board.by_column[entry.window][x];
-                }
-                shape
-                    .columns
-                    .scatter(&is.by_column, is.column, &mut is.read);
-            }
+            is.reach(shape, &board.windows[entry.window], Some(was));
+            let near = (is.hops - was.hops) * shape.columns.cost;
+            self.cost += (is.cost - was.cost - near) * entry.nets;
         }
     }
 
@@ -151,12 +112,8 @@ impl Trial {
     fn find_rings(&mut self, board: &Board) {
         self.rings.clear();
         let fresh = &self.fresh[..self.used];
-        let to = fresh
-            .iter()
-            .flat_map(|(seat, is)| board.rings_at(*seat, is));
-        let from = fresh
-            .iter()
-            .flat_map(|(seat, _)| board.rings_at(*seat, &board.seats[*seat]));
+        let to = fresh.iter().flat_map(|(_, is)| is.rings);
+        let from = fresh.iter().flat_map(|(seat, _)| board.seats[*seat].rings);
         for ring in to.chain(from) {
             if !self.rings.contains(&ring) {
                 self.rings.push(ring);
@@ -164,38 +121,40 @@ impl Trial {
         }
     }
 
-    /// How hot a ring would be.
-    fn temperature(&mut self, board: &Board, ring: RingId) -> f32 {
-        let shape = &board.shape;
+    /// Computes a ring as it would be, and tells its excess.
+    fn load(&mut self, board: &Board, index: usize) -> i64 {
+        let ring = self.rings[index];
+        let was = &board.tracks[ring];
         let fresh = &self.fresh[..self.used];
-        let stays = |seat: &&usize| fresh.iter().all(|(changed, _)| changed != *seat);
-        let come = fresh
-            .iter()
-            .filter(|(seat, is)| board.rings_at(*seat, is).contains(&ring));
-        match ring {
-            RingId::Write(index) => {
-                let times = shape.nets_at_once[index / shape.columns.size];
-                let there = board.write.seats[index].iter().filter(stays);
-                let there = there.map(|&seat| &board.seats[seat].write[..]);
-                let loads = there.chain(come.map(|(_, is)| &is.write[..]));
-                shape.depths.hottest(loads, times, &mut self.sum)
-            }
-            RingId::Read(index) => {
-                let times = shape.nets_at_once[index / shape.depths.size];
-                let there = board.read.seats[index].iter().filter(stays);
-                let there = there.map(|&seat| &board.seats[seat].read[..]);
-                let loads = there.chain(come.map(|(_, is)| &is.read[..]));
-                shape.columns.hottest(loads, times, &mut self.sum)
-            }
+        let changed = |seat| fresh.iter().find(|(other, _)| *other == seat);
+        if index == self.tracks.len() {
+            self.tracks.push((Track::default(), 0.0));
+        }
+        let (track, hot) = &mut self.tracks[index];
+        (track.side, track.times) = (was.side, was.times);
+        track.seats.clear();
+        let stay = was.seats.iter().filter(|&&seat| changed(seat).is_none());
+        track.seats.extend(stay);
+        let come = fresh.iter().filter(|(_, is)| is.rings.contains(&ring));
+        track.seats.extend(come.map(|(seat, _)| seat));
+        track.fill(board.shape.ring(was.side), |seat| {
+            changed(seat).map_or(&board.seats[seat], |(_, is)| is)
+        });
+        *hot = track.temperature();
+        track.excess = board.goal.ring(track.side, *hot);
+        track.excess
+    }
+
+    /// Makes the move that was tried last.
+    pub(super) fn make(&mut self, board: &mut Board) {
+        (board.cost, board.excess) = (self.cost, self.excess);
+        for (seat, is) in &mut self.fresh[..self.used] {
+            std::mem::swap(&mut board.seats[*seat], is);
+            board.serve(*seat);
+        }
+        for (&ring, (track, hot)) in self.rings.iter().zip(&mut self.tracks) {
+            std::mem::swap(&mut board.tracks[ring], track);
+            board.hot[ring] = *hot;
         }
     }
-}
-
-/// The bits of a set, ascending.
-fn bits(mut set: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let next = (set != 0).then(|| set.trailing_zeros() as usize)?;
-        set &= set - 1;
-        Some(next)
-    })
 }

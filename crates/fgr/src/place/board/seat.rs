@@ -1,0 +1,124 @@
+//! One module: where it stands, and whom it serves.
+
+use crate::place::ring::{Side, add};
+use crate::place::shape::Shape;
+
+/// Clients of a window, a vector of whole lanes for each line of them.
+#[derive(Clone)]
+pub(super) struct Window {
+    /// By column.
+    pub(super) by_column: Vec<i16>,
+    /// By depth, a vector for each column.
+    pub(super) by_place: Vec<i16>,
+}
+
+/// What a module serves.
+#[derive(Clone, Default)]
+pub(super) struct Seat {
+    pub(super) column: usize,
+    pub(super) depth: usize,
+    /// Its ring of writes and its ring of reads.
+    pub(super) rings: [usize; 2],
+    /// The columns of its cell, a bit each.
+    pub(super) cell: u64,
+    pub(super) clients: i32,
+    /// Hops of its clients along the first dimension.
+    pub(super) hops: i64,
+    /// Cost along the first and the last dimension.
+    pub(super) cost: i64,
+    by_column: Vec<i16>,
+    by_depth: Vec<i16>,
+}
+
+impl Window {
+    pub(super) fn new(shape: &Shape) -> Self {
+        Self {
+            by_column: vec![0; shape.columns.lanes],
+            by_place: vec![0; shape.columns.size * shape.depths.lanes],
+        }
+    }
+
+    /// Counts clients of a place in or out.
+    pub(super) fn change(&mut self, shape: &Shape, column: usize, depth: usize, clients: i16) {
+        self.by_column[column] += clients;
+        self.by_place[column * shape.depths.lanes + depth] += clients;
+    }
+}
+
+impl Seat {
+    pub(super) fn stand(&mut self, shape: &Shape, level: usize, column: usize, depth: usize) {
+        (self.column, self.depth) = (column, depth);
+        self.rings = shape.rings(level, column, depth);
+    }
+
+    /// Its position and its units along the rings of a direction.
+    pub(super) fn streams(&self, side: Side) -> (usize, &[i16]) {
+        match side {
+            Side::Write => (self.depth, &self.by_depth),
+            Side::Read => (self.column, &self.by_column),
+        }
+    }
+
+    /// Serves a cell: its clients, and their hops along the first dimension. `was` is the seat before.
+    pub(super) fn serve(&mut self, shape: &Shape, cell: u64, window: &Window, was: Option<&Self>) {
+        self.cell = cell;
+        if let Some(was) = was.filter(|was| was.cell == cell) {
+            self.clients = was.clients;
+            self.by_column.clone_from(&was.by_column);
+        } else {
+            self.by_column.clear();
+            self.by_column.resize(shape.columns.lanes, 0);
+            self.clients = 0;
+            for x in bits(cell) {
+                self.by_column[x] = window.by_column[x];
+                self.clients += i32::from(window.by_column[x]);
+            }
+        }
+        self.hops = shape.columns.hops(self.column, &self.by_column);
+    }
+
+    /// The rest of what serving its cell means: where its clients are along the last dimension.
+    pub(super) fn reach(&mut self, shape: &Shape, window: &Window, was: Option<&Self>) {
+        let lanes = shape.depths.lanes;
+        if let Some(was) = was.filter(|was| was.cell == self.cell) {
+            self.by_depth.clone_from(&was.by_depth);
+        } else {
+            self.by_depth.clear();
+            self.by_depth.resize(lanes, 0);
+            for x in bits(self.cell) {
+                let more = &window.by_place[x * lanes..(x + 1) * lanes];
+                add(&mut self.by_depth, more);
+            }
+        }
+        self.cost = self.hops * shape.columns.cost
+            + shape.depths.hops(self.depth, &self.by_depth) * shape.depths.cost;
+    }
+
+    /// Serves more or fewer clients of a place of its cell.
+    pub(super) fn grow(&mut self, shape: &Shape, column: usize, depth: usize, clients: i16) {
+        self.by_column[column] += clients;
+        self.by_depth[depth] += clients;
+        self.clients += i32::from(clients);
+        let hops = i64::from(clients) * shape.columns.between(column, self.column);
+        self.hops += hops;
+        let along = i64::from(clients) * shape.depths.between(depth, self.depth);
+        self.cost += hops * shape.columns.cost + along * shape.depths.cost;
+    }
+
+    /// The same for clients that go from one depth to another.
+    pub(super) fn shift(&mut self, shape: &Shape, [from, to]: [usize; 2], clients: i16) {
+        self.by_depth[from] -= clients;
+        self.by_depth[to] += clients;
+        let [near, far] = [from, to].map(|depth| shape.depths.between(depth, self.depth));
+        self.cost += i64::from(clients) * (far - near) * shape.depths.cost;
+    }
+}
+
+/// The bits of a set, ascending.
+pub(super) fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let next = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(next)
+    })
+}
