@@ -145,6 +145,46 @@ fn the_front_has_the_figures_of_each_policy_for_programs() {
 }
 
 #[test]
+fn a_parameter_of_another_policy_is_refused() {
+    let cases = [
+        ("strict", &["--side", "745"][..], "balanced"),
+        ("balanced", &["--tie", "z"], "strict"),
+        ("strict", &["--by", "hops"], "nearest or balanced"),
+        ("cool", &["--block", "126"], "spread"),
+        ("slices", &["--efficiency", "50"], "spread"),
+        ("spread", &["--cut", "near"], "slices"),
+        ("nearest", &["--cap", "50"], "slices"),
+        ("flat", &["--run", "2"], "slices"),
+        ("printed", &["--limit", "0"], "cool"),
+        ("strict", &["--limit-read", "9"], "cool"),
+        ("slices", &["--cut", "near", "--run", "2"], "--cut cost"),
+    ];
+    for (policy, parameter, has) in cases {
+        let option = parameter[parameter.len() - 2];
+        let words = [&["--policy", policy], parameter].concat();
+        small("plan", &words)
+            .expect_code(2)
+            .expect_error(option)
+            .expect_error(has)
+            .expect_error(policy);
+    }
+    // The policy that suits this machine is strict.
+    small("report", &["--side", "9", "-o", "none.html"])
+        .expect_code(2)
+        .expect_error("strict");
+    small("place", &["--cap", "50"]).expect_code(2);
+    small("compare", &["--policies", "strict,slices", "--side", "9"])
+        .expect_code(2)
+        .expect_error("strict and slices");
+    small("compare", &["--front", "--by", "hops"]).expect_code(2);
+    small(
+        "compare",
+        &["--policies", "strict,balanced", "--side", "90"],
+    )
+    .expect_code(0);
+}
+
+#[test]
 fn all_files_are_complained_about_in_one_pass() {
     let directory = TempDir::new().unwrap();
     let write = |name: &str, text: &str| {

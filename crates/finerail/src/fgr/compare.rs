@@ -33,7 +33,9 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_enum, value_name = "POLICY", value_delimiter = ',')]
     policies: Vec<PolicyName>,
     /// The front of policies instead, each with its own parameters
-    #[arg(long, conflicts_with_all = ["policies", "cap", "run", "cut", "limit", "limit_read", "side"])]
+    #[arg(long, conflicts_with_all = [
+        "policies", "tie", "by", "side", "block", "efficiency", "cut", "cap", "run", "limit", "limit_read"
+    ])]
     front: bool,
     /// Print JSON
     #[arg(long, conflicts_with = "shard")]
@@ -74,7 +76,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let policies: Vec<Policy> = if args.front {
         Policy::FRONT.to_vec()
     } else {
-        names.iter().map(|&name| args.rules.policy(name)).collect()
+        args.rules.policies(names)?
     };
     let asked = Asked {
         title: format!("{} ({})", machine.name, origin(&machine)),

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::ValueEnum;
 use fgr::{
     Cut, Disjoint, Machine, Metric, ModuleDraft, Options, Origin, PRESETS, Plan, Policy, Role,
@@ -323,34 +323,34 @@ pub(crate) struct RuleArgs {
     /// What a backup may not share with the primary or another backup
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = DisjointName::Blade)]
     disjoint: DisjointName,
-    /// Under strict: which of equally near modules is the primary
-    #[arg(long, value_enum, value_name = "RULE", default_value_t = TieName::Index)]
-    tie: TieName,
-    /// Under nearest and balanced: what is near
-    #[arg(long, value_enum, value_name = "METRIC", default_value_t = By::Cost)]
-    by: By,
+    /// Under strict: which of equally near modules is the primary [default: index]
+    #[arg(long, value_enum, value_name = "RULE")]
+    tie: Option<TieName>,
+    /// Under nearest and balanced: what is near [default: cost]
+    #[arg(long, value_enum, value_name = "METRIC")]
+    by: Option<By>,
     /// Under balanced, on a torus or mesh: clients that a router serves on either side of it in the first dimension at
     /// most; this limits the hottest link when clients read
     #[arg(long, value_name = "CLIENTS")]
     side: Option<u32>,
-    /// Under spread: consecutive clients of a block
-    #[arg(long, value_name = "CLIENTS", default_value_t = 126)]
-    block: u32,
-    /// Under spread: per cent of all routers' bandwidth that a block can use
-    #[arg(long, value_name = "PERCENT", default_value_t = 50)]
-    efficiency: u32,
-    /// Under slices: where lines of clients are cut
-    #[arg(long, value_enum, value_name = "WHERE", default_value_t = CutName::Cost)]
-    cut: CutName,
-    /// Under slices by cost: per cent of a line of clients that one module serves at most
-    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100))]
-    cap: u32,
-    /// Under slices by cost: positions of a line that are not cut; longer runs make fewer route tables
-    #[arg(long, value_name = "POSITIONS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
-    run: u16,
-    /// Under cool: units per GB/s that the hottest link may have; 0 for as little as can be
-    #[arg(long, value_name = "UNITS", default_value_t = 0)]
-    limit: u32,
+    /// Under spread: consecutive clients of a block [default: 126]
+    #[arg(long, value_name = "CLIENTS")]
+    block: Option<u32>,
+    /// Under spread: per cent of all routers' bandwidth that a block can use [default: 50]
+    #[arg(long, value_name = "PERCENT")]
+    efficiency: Option<u32>,
+    /// Under slices: where lines of clients are cut [default: cost]
+    #[arg(long, value_enum, value_name = "WHERE")]
+    cut: Option<CutName>,
+    /// Under slices by cost: per cent of a line of clients that one module serves at most [default: 50]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
+    cap: Option<u32>,
+    /// Under slices by cost: positions of a line that are not cut; longer runs make fewer route tables [default: 1]
+    #[arg(long, value_name = "POSITIONS", value_parser = clap::value_parser!(u16).range(1..))]
+    run: Option<u16>,
+    /// Under cool: units per GB/s that the hottest link may have; 0 for as little as can be [default: 0]
+    #[arg(long, value_name = "UNITS")]
+    limit: Option<u32>,
     /// Under cool: the same for reads alone, --limit then being that of writes; 0 for no limit
     #[arg(long, value_name = "UNITS")]
     limit_read: Option<u32>,
@@ -372,7 +372,11 @@ impl RuleArgs {
     }
 
     /// The policy that suits the machine, with these parameters.
-    fn suited(&self, machine: &Machine) -> Policy {
+    ///
+    /// # Errors
+    ///
+    /// As [`RuleArgs::policy`].
+    fn suited(&self, machine: &Machine) -> anyhow::Result<Policy> {
         self.policy(match Policy::suited(machine) {
             Policy::Balanced { .. } => PolicyName::Balanced,
             Policy::Nearest { .. } => PolicyName::Nearest,
@@ -381,14 +385,68 @@ impl RuleArgs {
     }
 
     /// A policy with these parameters.
-    pub(crate) fn policy(&self, name: PolicyName) -> Policy {
-        let by = match self.by {
+    ///
+    /// # Errors
+    ///
+    /// A parameter that this policy has not.
+    pub(crate) fn policy(&self, name: PolicyName) -> anyhow::Result<Policy> {
+        self.check(&[name])?;
+        Ok(self.with_parameters(name))
+    }
+
+    /// Policies with these parameters.
+    ///
+    /// # Errors
+    ///
+    /// A parameter that none of these policies has.
+    pub(crate) fn policies(&self, names: &[PolicyName]) -> anyhow::Result<Vec<Policy>> {
+        self.check(names)?;
+        let policies = names.iter().map(|&name| self.with_parameters(name));
+        Ok(policies.collect())
+    }
+
+    /// Refuses a parameter that none of these policies has: it would have no effect.
+    fn check(&self, names: &[PolicyName]) -> anyhow::Result<()> {
+        use PolicyName::{Balanced, Cool, Nearest, Slices, Spread, Strict};
+        let given: [(&str, bool, &[PolicyName]); 10] = [
+            ("--tie", self.tie.is_some(), &[Strict]),
+            ("--by", self.by.is_some(), &[Nearest, Balanced]),
+            ("--side", self.side.is_some(), &[Balanced]),
+            ("--block", self.block.is_some(), &[Spread]),
+            ("--efficiency", self.efficiency.is_some(), &[Spread]),
+            ("--cut", self.cut.is_some(), &[Slices]),
+            ("--cap", self.cap.is_some(), &[Slices]),
+            ("--run", self.run.is_some(), &[Slices]),
+            ("--limit", self.limit.is_some(), &[Cool]),
+            ("--limit-read", self.limit_read.is_some(), &[Cool]),
+        ];
+        for (option, is_given, policies) in given {
+            let has = |name| policies.contains(name);
+            ensure!(
+                !is_given || names.iter().any(has),
+                "{option} is a parameter of the policy {}, not of {}",
+                listed(policies, "or"),
+                listed(names, "and")
+            );
+        }
+        let is_by_cost = self.cut.is_none_or(|cut| matches!(cut, CutName::Cost));
+        for (option, is_given) in [("--cap", self.cap.is_some()), ("--run", self.run.is_some())] {
+            ensure!(
+                is_by_cost || !is_given,
+                "{option} is a parameter of the policy slices with --cut cost, not with another cut"
+            );
+        }
+        Ok(())
+    }
+
+    fn with_parameters(&self, name: PolicyName) -> Policy {
+        let by = match self.by.unwrap_or(By::Cost) {
             By::Cost => Metric::Cost,
             By::Hops => Metric::Hops,
         };
         match name {
             PolicyName::Strict => Policy::Strict {
-                tie: match self.tie {
+                tie: match self.tie.unwrap_or(TieName::Index) {
                     TieName::Index => TieRule::Index,
                     TieName::Z => TieRule::Rest,
                     TieName::Balance => TieRule::Balance,
@@ -400,26 +458,41 @@ impl RuleArgs {
                 None => Policy::Balanced { by },
             },
             PolicyName::Spread => Policy::Spread {
-                block: self.block,
-                efficiency: self.efficiency,
+                block: self.block.unwrap_or(126),
+                efficiency: self.efficiency.unwrap_or(50),
             },
             PolicyName::Slices => Policy::Slices {
-                cut: match self.cut {
+                cut: match self.cut.unwrap_or(CutName::Cost) {
                     CutName::Cost => Cut::Cost {
-                        cap: self.cap,
-                        run: self.run,
+                        cap: self.cap.unwrap_or(50),
+                        run: self.run.unwrap_or(1),
                     },
                     CutName::Near => Cut::Near,
                     CutName::Turns => Cut::Turns,
                 },
             },
-            PolicyName::Cool => Policy::Cool {
-                write: self.limit,
-                read: self.limit_read.unwrap_or(self.limit),
-            },
+            PolicyName::Cool => {
+                let write = self.limit.unwrap_or(0);
+                Policy::Cool {
+                    write,
+                    read: self.limit_read.unwrap_or(write),
+                }
+            }
             PolicyName::Printed => Policy::Printed { wrap: true },
             PolicyName::Flat => Policy::Flat,
         }
+    }
+}
+
+/// The names of policies, as a sentence has them.
+fn listed(names: &[PolicyName], last: &str) -> String {
+    let names = names.iter().filter_map(ValueEnum::to_possible_value);
+    let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
+    match &names[..] {
+        [others @ .., name] if !others.is_empty() => {
+            format!("{} {last} {name}", others.join(", "))
+        }
+        names => names.concat(),
     }
 }
 
@@ -498,8 +571,8 @@ impl PlanningArgs {
         let machine = self.machine.read()?;
         fits(&machine)?;
         let policy = match self.policy {
-            Some(name) => self.rules.policy(name),
-            None => self.rules.suited(&machine),
+            Some(name) => self.rules.policy(name)?,
+            None => self.rules.suited(&machine)?,
         };
         let options = self.rules.options(self.failures.dead(&machine)?);
         let plan = fgr::assign(&machine, policy, &options)?;

@@ -179,7 +179,7 @@ fn figures_of([cost, balance, write, read]: [f64; 4]) -> Figures {
 /// Runs `finerail fgr place`.
 pub(crate) fn run(args: &PlaceArgs) -> anyhow::Result<ExitCode> {
     let machine = args.machine.read()?;
-    let policy = args.rules.policy(args.policy);
+    let policy = args.rules.policy(args.policy)?;
     let problem = Problem {
         sites: sites(args, &machine)?,
         machine: &machine,
