@@ -53,11 +53,11 @@ pub fn start(config: &Config, options: NodeOptions) -> Result<ManagedNode, Start
     let node = Node::start_with(setup::node_options(config, &options), |engine, now| {
         let kept = &mut kept;
         let mut node = Configured { engine, kept };
-        setup::set_up(&mut node, config, now)?;
-        match node.engine.core().primary_nid() {
-            Some(_) => Ok(()),
-            None => Err(StartError::NoNetwork),
+        setup::add_interfaces(&mut node, config, now)?;
+        if node.core().primary_nid().is_none() {
+            return Err(StartError::NoNetwork);
         }
+        setup::add_routes_peers_and_rules(node.core_mut(), config, now)
     })?;
     Ok(ManagedNode {
         node,

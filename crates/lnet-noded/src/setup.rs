@@ -80,15 +80,21 @@ pub(crate) fn node_options(config: &Config, options: &NodeOptions) -> NodeOption
     }
 }
 
-/// Gives a node its interfaces, routes, peers and rules.
-pub(crate) fn set_up(
-    node: &mut Configured<'_>,
+/// Gives a node what its interfaces are there for.
+pub(crate) fn add_routes_peers_and_rules(
+    core: &mut Core,
     config: &Config,
     now: Time,
 ) -> Result<(), StartError> {
-    add_interfaces(node, config, now)?;
-    add_routes_and_peers(node.core_mut(), config, now)?;
-    node.core_mut().set_rules(config.rules.clone());
+    for route in &config.routes {
+        core.add_route(self::route(route), now)?;
+    }
+    for peer in &config.peers {
+        if let Some(&primary) = peer.nids.first() {
+            core.add_peer(primary, &peer.nids, peer.multi_rail)?;
+        }
+    }
+    core.set_rules(config.rules.clone());
     Ok(())
 }
 
@@ -104,7 +110,8 @@ pub(crate) fn rehearsal(
         engine: &mut engine,
         kept: &mut kept,
     };
-    set_up(&mut node, config, now)?;
+    add_interfaces(&mut node, config, now)?;
+    add_routes_peers_and_rules(node.core_mut(), config, now)?;
     Ok((engine, kept))
 }
 
@@ -120,7 +127,11 @@ pub(crate) fn change_globals(
     Ok(())
 }
 
-fn add_interfaces(node: &mut Configured<'_>, config: &Config, now: Time) -> Result<(), StartError> {
+pub(crate) fn add_interfaces(
+    node: &mut Configured<'_>,
+    config: &Config,
+    now: Time,
+) -> Result<(), StartError> {
     let by_address = nets_by_address(&config.ip2nets)?;
     for net in config.nets.iter().chain(&by_address) {
         for ni in &net.nis {
@@ -276,18 +287,6 @@ fn no_interface(net: Net, interface: &str, system: &[InterfaceAddress]) -> Start
         interface: interface.to_owned(),
         known: known.join(", "),
     }
-}
-
-fn add_routes_and_peers(core: &mut Core, config: &Config, now: Time) -> Result<(), StartError> {
-    for route in &config.routes {
-        core.add_route(self::route(route), now)?;
-    }
-    for peer in &config.peers {
-        if let Some(&primary) = peer.nids.first() {
-            core.add_peer(primary, &peer.nids, peer.multi_rail)?;
-        }
-    }
-    Ok(())
 }
 
 pub(crate) fn route(route: &RouteConfig) -> Route {
