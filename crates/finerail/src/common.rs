@@ -198,6 +198,28 @@ pub(crate) struct IoArgs {
     /// Threads that move bytes; a router of several fast links carries more with one for each of these
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     io_threads: u16,
+    /// How long to look for work before sleeping, such as 50us or 1ms; 0 to sleep at once. Answers come sooner, and the
+    /// CPU is busy meanwhile
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = spin)]
+    spin: Duration,
+}
+
+/// The longest spin: a node looks at everything once a second.
+const SPIN_MAX: Duration = Duration::from_secs(1);
+
+/// `0`, `50us`, `20ms`, `1s`.
+pub(crate) fn spin(text: &str) -> Result<Duration, String> {
+    let unit = text.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let number: Option<u64> = text.strip_suffix(unit).and_then(|text| text.parse().ok());
+    let span = number.and_then(|number| match unit {
+        "us" => Some(Duration::from_micros(number)),
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => Some(Duration::from_secs(number)),
+        "" if number == 0 => Some(Duration::ZERO),
+        _ => None,
+    });
+    let span = span.filter(|&span| span <= SPIN_MAX);
+    span.ok_or_else(|| "write a time such as 50us, 1ms or 0, at most 1s".to_owned())
 }
 
 impl IoArgs {
@@ -205,6 +227,7 @@ impl IoArgs {
     pub(crate) fn on(&self, options: NodeOptions) -> NodeOptions {
         NodeOptions {
             io_threads: self.io_threads,
+            spin: self.spin,
             ..options
         }
     }
@@ -360,6 +383,26 @@ pub(crate) fn limited(source: impl Read) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_spin_is_a_time_with_its_unit_of_at_most_a_second() {
+        assert_eq!(spin("0"), Ok(Duration::ZERO));
+        assert_eq!(spin("50us"), Ok(Duration::from_micros(50)));
+        assert_eq!(spin("20ms"), Ok(Duration::from_millis(20)));
+        assert_eq!(spin("1s"), Ok(SPIN_MAX));
+        for wrong in [
+            "",
+            "50",
+            "us",
+            "-1us",
+            "1.5ms",
+            "2s",
+            "1m",
+            "99999999999999999999us",
+        ] {
+            assert!(spin(wrong).is_err(), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn a_complaint_keeps_its_lines_and_nothing_else_that_moves_the_cursor() {

@@ -112,6 +112,7 @@ pub(crate) struct Shared {
     waker: Waker,
     clock: Clock,
     progress: Progress,
+    spin: Duration,
     alarm: Alarm,
     /// Calls since the last flush, where callers drive.
     deferred: AtomicU32,
@@ -206,6 +207,7 @@ impl Node {
             waker,
             clock,
             progress: options.progress,
+            spin: options.spin,
             alarm: Alarm::new(),
             deferred: AtomicU32::new(0),
             taken: AtomicU32::new(0),
@@ -504,7 +506,7 @@ impl Shared {
         let Some(sleep) = self.prepare_sleep(staging, limit) else {
             return;
         };
-        if let Err(error) = poll.poll(events, Some(sleep))
+        if let Err(error) = self.wait_for_sockets(poll, events, sleep)
             && error.kind() != io::ErrorKind::Interrupted
         {
             warn!(%error, "waiting for sockets failed");
@@ -525,6 +527,29 @@ impl Shared {
         let (mut engine, _) = self.move_bytes(engine, staging);
         // Whoever drives looks at its queue now; what is delivered from here on must keep it awake.
         engine.stack.side.delivered = false;
+    }
+
+    /// Looks at the sockets as long as the driver spins, then sleeps. The alarm is set all the while: a call of
+    /// another thread ends a look as it ends a sleep.
+    fn wait_for_sockets(
+        &self,
+        poll: &mut Poll,
+        events: &mut Events,
+        sleep: Duration,
+    ) -> io::Result<()> {
+        if self.spin.is_zero() || sleep.is_zero() {
+            return poll.poll(events, Some(sleep));
+        }
+        let (begin, spin) = (Instant::now(), self.spin.min(sleep));
+        while begin.elapsed() < spin {
+            poll.poll(events, Some(Duration::ZERO))?;
+            if !events.is_empty() {
+                return Ok(());
+            }
+            // On one core with whoever is to answer, the answer would wait for this thread's share to end.
+            std::thread::yield_now();
+        }
+        poll.poll(events, Some(sleep.saturating_sub(begin.elapsed())))
     }
 
     /// Carries out what the core wants and moves bytes, in turns of the lock, until nothing can move or

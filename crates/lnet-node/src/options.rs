@@ -34,6 +34,9 @@ pub struct NodeOptions {
     /// Threads that move bytes, the driver among them, at least 1; more carry more where several connections have much
     /// to move, as in a router. Of no effect where callers drive.
     pub io_threads: u16,
+    /// How long whoever drives looks for work before it sleeps, letting others have the CPU between two looks; zero: not
+    /// at all. Spares a peer that answers within that time a wake-up, and costs CPU time while nothing happens.
+    pub spin: Duration,
     /// TCP congestion control of every connection, by its name in the operating system; `None` leaves
     /// the system's default.
     pub congestion: Option<String>,
@@ -87,6 +90,7 @@ impl Default for NodeOptions {
             source_ports: None,
             progress: Progress::default(),
             io_threads: 1,
+            spin: Duration::ZERO,
             congestion: None,
             one_shot: false,
             seed: 0,

@@ -50,6 +50,11 @@ impl Waker {
         self.changed.notify_one();
     }
 
+    /// A look without a sleep.
+    fn look(&self) -> bool {
+        std::mem::take(&mut *self.woken.lock().unwrap())
+    }
+
     /// Nothing but a wake-up ends it.
     fn wait(&self) {
         let mut woken = self.woken.lock().unwrap();
@@ -72,8 +77,9 @@ impl Node {
         })
     }
 
-    /// Carries out what callers add, until that was so much.
-    fn drive(&self, until: u32) {
+    /// Carries out what callers add, until that was so much. A driver that spins looks first, and sleeps when there
+    /// was nothing.
+    fn drive(&self, until: u32, spins: bool) {
         let mut done = 0;
         loop {
             let mut work = self.work.lock();
@@ -83,7 +89,9 @@ impl Node {
             }
             self.alarm.set(Time::from_secs(1));
             drop(work);
-            self.waker.wait();
+            if !spins || !self.waker.look() {
+                self.waker.wait();
+            }
             self.alarm.clear();
             assert!(!self.alarm.is_set());
         }
@@ -119,7 +127,7 @@ fn explore_with(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
     builder.check(body);
 }
 
-fn driver_and_callers(call: fn(&Node)) {
+fn driver_and_callers(call: fn(&Node), spins: bool) {
     explore(move || {
         let node = Node::new();
         let callers: Vec<_> = (0..2)
@@ -128,7 +136,7 @@ fn driver_and_callers(call: fn(&Node)) {
                 thread::spawn(move || call(&node))
             })
             .collect();
-        node.drive(2);
+        node.drive(2, spins);
         for caller in callers {
             caller.join().unwrap();
         }
@@ -137,13 +145,18 @@ fn driver_and_callers(call: fn(&Node)) {
 
 #[test]
 fn no_work_is_left_to_a_driver_that_sleeps() {
-    driver_and_callers(Node::call);
+    driver_and_callers(Node::call, false);
+}
+
+#[test]
+fn no_work_is_left_to_a_driver_that_looks_before_it_sleeps() {
+    driver_and_callers(Node::call, true);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_call_that_looks_at_the_alarm_without_the_lock_is_found() {
-    driver_and_callers(Node::hasty_call);
+    driver_and_callers(Node::hasty_call, true);
 }
 
 #[test]
