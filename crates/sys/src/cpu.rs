@@ -29,11 +29,21 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
 ///
 /// # Errors
 ///
-/// What `sched_setaffinity(2)` fails with: `EINVAL` when there is no such CPU or the thread's
-/// control group does not contain it.
+/// As [`pin_to_cpus`].
 pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
+    pin_to_cpus(&[cpu])
+}
+
+/// Keeps the calling thread, and the threads and processes it starts from now on, on these CPUs.
+///
+/// # Errors
+///
+/// What `sched_setaffinity(2)` fails with: `EINVAL` when none of the CPUs exists in the thread's control group.
+pub fn pin_to_cpus(cpus: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
-    set.set(cpu)?;
+    for &cpu in cpus {
+        set.set(cpu)?;
+    }
     Ok(sched_setaffinity(CALLING_THREAD, &set)?)
 }
 
@@ -42,14 +52,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pinned_thread_may_run_on_that_cpu_only() {
+    fn a_pinned_thread_may_run_on_that_cpu_only_until_it_is_pinned_to_others() {
         let last = *allowed_cpus().unwrap().last().unwrap();
         // In a thread of its own: pinning is not to outlive the test in the harness.
         let pinned = std::thread::spawn(move || {
+            let all = allowed_cpus().unwrap();
             pin_to_cpu(last).unwrap();
-            allowed_cpus().unwrap()
+            let one = allowed_cpus().unwrap();
+            pin_to_cpus(&all).unwrap();
+            (one, allowed_cpus().unwrap() == all)
         });
-        assert_eq!(pinned.join().unwrap(), [last]);
+        assert_eq!(pinned.join().unwrap(), (vec![last], true));
     }
 
     #[test]

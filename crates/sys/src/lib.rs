@@ -7,7 +7,7 @@
 //! | Which links are up, and when does that change? | [`links`], [`LinkWatch`] |
 //! | Which congestion control does this connection use? | [`congestion_control`], [`set_congestion_control`] |
 //! | How much of what was written has the peer's TCP not acknowledged? | [`bytes_unacked`] |
-//! | Which CPUs may this thread use, and how is it kept on one? | [`allowed_cpus`], [`pin_to_cpu`] |
+//! | Which CPUs may this thread use, and how is it kept on one? | [`allowed_cpus`], [`pin_to_cpu`], [`pin_to_cpus`] |
 //! | May this thread listen on, or connect from, that port? | [`unprivileged_port_start`], [`may_bind_port`] |
 //! | How do small messages reach another process? | [`MessageQueue`] |
 //! | How do two processes share memory? | [`SharedMemory`], [`Mapping`] |
@@ -48,7 +48,7 @@ mod vectored;
 mod wait;
 
 pub use alarm::{Alarm, Woken};
-pub use cpu::{allowed_cpus, pin_to_cpu};
+pub use cpu::{allowed_cpus, pin_to_cpu, pin_to_cpus};
 pub use descriptors::{
     DESCRIPTORS_MAX, PeerCredentials, effective_user, peer_credentials, receive_descriptors,
     send_descriptors, share_with_group,

@@ -39,6 +39,11 @@ pub(super) struct Peer {
 impl Peer {
     /// Starts this program as a peer and waits until it is ready.
     pub(super) fn start(spec: &PeerSpec<'_>) -> anyhow::Result<Self> {
+        Self::start_with(spec, &[])
+    }
+
+    /// The same with more arguments.
+    pub(super) fn start_with(spec: &PeerSpec<'_>, more: &[&str]) -> anyhow::Result<Self> {
         let name = spec
             .role
             .to_possible_value()
@@ -46,7 +51,7 @@ impl Peer {
         let (cpu, port) = (spec.cpu.to_string(), spec.port.to_string());
         let congestion = ["--congestion", spec.congestion];
         let arguments = ["bench", "peer", &name, "--cpu", &cpu, "--port", &port];
-        Self::launch(&name, arguments.iter().chain(&congestion))
+        Self::launch(&name, arguments.iter().chain(&congestion).chain(more))
     }
 
     /// Starts this program with these arguments, and waits until it is ready.

@@ -22,6 +22,8 @@ pub(super) struct Effort {
     pub(super) measurement: Duration,
     /// What has no raw limit is measured, too.
     pub(super) is_whole: bool,
+    /// How long ends that spin look for work before they sleep.
+    pub(super) spin: Duration,
     /// Programs of others that are run in the same rounds.
     pub(super) peers: Vec<Program>,
 }
@@ -86,7 +88,7 @@ fn in_placement(
     let cpu = placement.initiator_cpu;
     sys::pin_to_cpu(cpu).with_context(|| format!("cannot stay on CPU {cpu}"))?;
     let mut limit = raw::Initiator::start(&placement, congestion)?;
-    let mut finerail = lnet::Initiator::start(&placement, congestion)?;
+    let mut finerail = lnet::Initiator::start(&placement, congestion, effort.spin)?;
     let mut rows = Vec::new();
     for &workload in &effort.workloads {
         let counts = Counts {

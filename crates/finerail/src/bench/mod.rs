@@ -7,6 +7,7 @@
 //!                   ── the same ──────────▶ raw relay ──▶ raw target
 //!   lnet::Initiator ── PUT, GET ──────────▶ target
 //!                   ── PUT ───────────────▶ router ─────▶ routed target
+//!   raw::Fan, lnet::fan::Fan: several senders at once, with processes of their own
 //! ```
 //!
 //! What is compared runs in turns, in the same round, in the same placement of processes on CPUs and
@@ -35,7 +36,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::common::{NotSo, print_bytes};
+use crate::common::{NotSo, print_bytes, spin};
 
 pub(crate) use loopback::{Loopback, loopback};
 
@@ -95,6 +96,9 @@ struct LnetArgs {
     /// reno]
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
+    /// How long the ends of the round trip that spins look for work before they sleep
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = spin)]
+    spin: Duration,
     /// Run UCX, libfabric and iperf3 in the same rounds, those that are installed
     #[arg(long)]
     peers: bool,
@@ -120,6 +124,7 @@ impl LnetArgs {
             rounds: self.rounds.unwrap_or(rounds),
             measurement,
             is_whole: self.only.is_empty(),
+            spin: self.spin,
             peers,
         })
     }

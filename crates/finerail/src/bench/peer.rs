@@ -1,21 +1,24 @@
 //! The other end of a measurement: what this program does when the bench starts it again.
 
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 
 use super::{lnet, raw};
+use crate::common::spin;
 use crate::service::raise_descriptor_limit;
 
 /// Arguments of the hidden `finerail bench peer`.
 #[derive(Args)]
 pub(super) struct PeerArgs {
     role: Role,
-    /// The CPU to stay on
-    #[arg(long)]
-    cpu: usize,
+    /// The CPUs to stay on
+    #[arg(long, required = true)]
+    cpu: Vec<usize>,
     /// The congestion control of every socket
     #[arg(long)]
     pub(super) congestion: String,
@@ -25,6 +28,15 @@ pub(super) struct PeerArgs {
     /// Peers that a crowd is made of
     #[arg(long, default_value_t = 0)]
     pub(super) peers: u32,
+    /// Threads that move bytes; 0 for whoever waits
+    #[arg(long, default_value_t = 0)]
+    pub(super) threads: u16,
+    /// How long a node looks for work before it sleeps
+    #[arg(long, default_value = "0", value_parser = spin)]
+    pub(super) spin: Duration,
+    /// Where a node can be controlled
+    #[arg(long)]
+    pub(super) control: Option<PathBuf>,
 }
 
 /// What a peer does.
@@ -34,6 +46,8 @@ pub(super) enum Role {
     RawTarget,
     /// Passes plain framed TCP on to a raw target
     RawRelay,
+    /// Takes plain framed TCP of several senders, and passes it on where there is a port
+    RawFan,
     /// A node that is put to and got from
     Target,
     /// The same behind a router
@@ -62,10 +76,11 @@ pub(super) fn run(args: &PeerArgs) -> ExitCode {
 fn serve(args: &PeerArgs) -> anyhow::Result<()> {
     end_with_standard_input()?;
     raise_descriptor_limit();
-    sys::pin_to_cpu(args.cpu).with_context(|| format!("cannot stay on CPU {}", args.cpu))?;
+    sys::pin_to_cpus(&args.cpu).with_context(|| format!("cannot stay on CPU {:?}", args.cpu))?;
     match args.role {
         Role::RawTarget => raw::target::serve(&args.congestion),
         Role::RawRelay => raw::target::relay(&args.congestion, args.port),
+        Role::RawFan => raw::fan::serve(args),
         Role::Target => lnet::target::serve(lnet::TARGET, args),
         Role::RoutedTarget => lnet::target::serve(lnet::ROUTED_TARGET, args),
         Role::Router => lnet::target::forward(args),

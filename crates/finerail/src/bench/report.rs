@@ -331,6 +331,7 @@ mod tests {
             rounds: 1,
             measurement: std::time::Duration::ZERO,
             is_whole: false,
+            spin: std::time::Duration::ZERO,
             peers: Vec::new(),
         };
         let placements = vec![PlacementReport::new(placement, vec![row])];

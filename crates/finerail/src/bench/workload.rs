@@ -17,6 +17,8 @@ pub(super) const TINY: usize = 64;
 pub(super) const GETS_IN_FLIGHT: u64 = 8;
 /// GETs of small messages under way at once.
 pub(super) const SMALL_GETS_IN_FLIGHT: u64 = 16;
+/// Senders that send at once, where there are several.
+pub(super) const SENDERS: usize = 4;
 /// Buffers of the cold stream, each of [`LARGE`] bytes: together more than a cache holds.
 pub(super) const COLD_BUFFERS: usize = 64;
 
@@ -37,12 +39,20 @@ pub(super) enum Workload {
     PutTinyBatched,
     /// A PUT of 64 bytes and its ACK, one at a time.
     RoundTrip,
+    /// The same between ends that look again and again instead of sleeping.
+    RoundTripSpinning,
     /// GETs of 1 MiB.
     GetLarge,
     /// GETs of 4 KiB, beside a limit that writes and reads many messages at once.
     GetSmall,
     /// PUTs of 1 MiB through one router.
     PutRouted,
+    /// PUTs of 1 MiB from four senders to one node.
+    FanIn,
+    /// The same through a router of one I/O thread, which may use the CPUs of both sides.
+    FanInRouted,
+    /// The same through a router of two I/O threads.
+    FanInRoutedByTwo,
 }
 
 /// A goal for the ratio of Finerail to the limit.
@@ -81,6 +91,10 @@ impl Workload {
             Self::GetLarge => "GET 1 MiB, 8 in flight",
             Self::GetSmall => "GET 4 KiB, 16 in flight",
             Self::PutRouted => "PUT 1 MiB through a router",
+            Self::RoundTripSpinning => "the same, both ends spin",
+            Self::FanIn => "PUT 1 MiB, 4 senders",
+            Self::FanInRouted => "the same, router of 1 thread",
+            Self::FanInRoutedByTwo => "the same, router of 2 threads",
         }
     }
 
@@ -91,22 +105,29 @@ impl Workload {
             | Self::PutLargeCpu
             | Self::PutCold
             | Self::GetLarge
-            | Self::PutRouted => LARGE,
+            | Self::PutRouted
+            | Self::FanIn
+            | Self::FanInRouted
+            | Self::FanInRoutedByTwo => LARGE,
             Self::PutSmall | Self::PutSmallBatched | Self::GetSmall => SMALL,
-            Self::RoundTrip | Self::PutTinyBatched => TINY,
+            Self::RoundTrip | Self::RoundTripSpinning | Self::PutTinyBatched => TINY,
         }
     }
 
     const fn measure(self) -> Measure {
         match self {
-            Self::PutLarge | Self::PutCold | Self::GetLarge | Self::PutRouted => {
-                Measure::Throughput
-            }
+            Self::PutLarge
+            | Self::PutCold
+            | Self::GetLarge
+            | Self::PutRouted
+            | Self::FanIn
+            | Self::FanInRouted
+            | Self::FanInRoutedByTwo => Measure::Throughput,
             Self::PutLargeCpu => Measure::CpuTime,
             Self::PutSmall | Self::PutSmallBatched | Self::PutTinyBatched | Self::GetSmall => {
                 Measure::Rate
             }
-            Self::RoundTrip => Measure::Latency,
+            Self::RoundTrip | Self::RoundTripSpinning => Measure::Latency,
         }
     }
 
@@ -151,7 +172,11 @@ impl Workload {
             | Self::PutCold
             | Self::PutSmall
             | Self::GetSmall
-            | Self::PutRouted => None,
+            | Self::RoundTripSpinning
+            | Self::PutRouted
+            | Self::FanIn
+            | Self::FanInRouted
+            | Self::FanInRoutedByTwo => None,
         }
     }
 
@@ -163,9 +188,14 @@ impl Workload {
             Self::PutSmallBatched => (Target::AtLeast(0.7), Target::AtLeast(0.6)),
             Self::PutTinyBatched | Self::GetSmall => (Target::AtLeast(0.6), Target::AtLeast(0.6)),
             Self::RoundTrip => (Target::AtMost(1.05), Target::AtMost(1.2)),
+            Self::RoundTripSpinning => (Target::AtMost(1.15), Target::AtMost(1.15)),
             Self::GetLarge => (Target::AtLeast(1.0), Target::AtLeast(1.0)),
             Self::PutRouted => (Target::AtLeast(0.95), Target::AtLeast(1.1)),
-            Self::PutCold | Self::PutSmall => return None,
+            Self::PutCold
+            | Self::PutSmall
+            | Self::FanIn
+            | Self::FanInRouted
+            | Self::FanInRoutedByTwo => return None,
         };
         Some(if on_one_core { one } else { two })
     }

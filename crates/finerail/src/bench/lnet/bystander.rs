@@ -1,7 +1,8 @@
-//! How long a ping takes while somebody else sends as fast as it can.
+//! How long a ping, and a look at the node's interfaces, take while somebody else sends as fast as it can.
 //!
 //! ```text
 //!   bystander 127.0.0.8@tcp ── ping, every 10 ms ──▶ target 127.0.0.3@tcp
+//!   this process ── net show, every 10 ms, over its control socket ──▶
 //!   blaster   127.0.0.2@tcp ── 64-byte PUTs ───────▶
 //! ```
 
@@ -9,6 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use lnet_control::{Request, Section, Show};
+use lnet_dlc::Dlc;
 use lnet_node::{Md, Node, Progress, PutRequest};
 use lnet_types::ProcessId;
 use serde::Serialize;
@@ -20,20 +23,22 @@ use crate::bench::placement::Placement;
 use crate::bench::report::Summary;
 use crate::bench::workload::TINY;
 
-/// The time from one ping to the next.
+/// The time from one ping, and one request, to the next.
 const INTERVAL: Duration = Duration::from_millis(10);
 /// A ping that takes longer is an error.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Milliseconds that 99.9 % of the pings should not exceed.
+/// Milliseconds that 99.9 % of the pings, and of the requests, should not exceed.
 const TARGET_MS: f64 = 10.0;
 /// How long the blaster sends before the first ping.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// Round trips of a bystander's pings.
+/// Round trips of a bystander's pings, and of requests to show the interfaces.
 #[derive(Serialize)]
 pub(in crate::bench) struct Bystander {
     alone: Percentiles,
     beside_a_blaster: Percentiles,
+    net_show_alone: Percentiles,
+    net_show_beside_a_blaster: Percentiles,
     target_p999_ms: f64,
     pub(in crate::bench) met: bool,
 }
@@ -41,7 +46,7 @@ pub(in crate::bench) struct Bystander {
 /// Percentiles of round trips, in milliseconds.
 #[derive(Serialize)]
 struct Percentiles {
-    pings: usize,
+    asked: usize,
     p50: f64,
     p99: f64,
     p999: f64,
@@ -49,7 +54,7 @@ struct Percentiles {
 }
 
 impl Bystander {
-    /// Pings for so long without a blaster, and then beside one.
+    /// Asks for so long without a blaster, and then beside one.
     pub(in crate::bench) fn measure(
         placement: &Placement,
         congestion: &str,
@@ -57,37 +62,48 @@ impl Bystander {
     ) -> anyhow::Result<Self> {
         let reserved = reserve_port()?;
         let port = reserved.number();
-        let peer = |role, cpu| {
-            Peer::start(&PeerSpec {
-                role,
-                cpu,
-                congestion,
-                port,
-            })
+        let peer = |role, cpu, more: &[&str]| {
+            Peer::start_with(
+                &PeerSpec {
+                    role,
+                    cpu,
+                    congestion,
+                    port,
+                },
+                more,
+            )
         };
-        let _target = peer(Role::Target, placement.target_cpu)?;
+        let directory = tempfile::tempdir().context("cannot make a directory for the socket")?;
+        let socket = directory.path().join("control.sock");
+        let path = socket.to_str().context("a path that is no text")?;
+        let _target = peer(Role::Target, placement.target_cpu, &["--control", path])?;
+        let mut dlc = Dlc::connect(&socket)?;
         let node = BYSTANDER.start(port, congestion, Progress::Thread)?;
-        let pings = || pings(&node, length);
-        let alone = Percentiles::of(&pings()?);
-        let mut blaster = peer(Role::Blaster, placement.initiator_cpu)?;
+        let mut ask = || ask(&node, &mut dlc, length);
+        let [alone, net_show_alone] = ask()?;
+        let mut blaster = peer(Role::Blaster, placement.initiator_cpu, &[])?;
         thread::sleep(WARM_UP);
-        let beside = Percentiles::of(&pings()?);
+        let [beside, net_show] = ask()?;
         blaster.check_alive()?;
         node.shutdown(Duration::ZERO);
         Ok(Self {
-            met: beside.p999 <= TARGET_MS,
+            met: beside.p999.max(net_show.p999) <= TARGET_MS,
             alone,
             beside_a_blaster: beside,
+            net_show_alone,
+            net_show_beside_a_blaster: net_show,
             target_p999_ms: TARGET_MS,
         })
     }
 
     pub(in crate::bench) fn text(&self) -> String {
         format!(
-            "ping of a bystander alone: {}\n  beside a node that sends 64-byte PUTs without pause: {}, \
-             target p99.9 <= {} ms",
+            "ping of a bystander alone: {}\n  beside a node that sends 64-byte PUTs without pause: {}\n\
+             ctl net show alone: {}\n  beside the same: {}, target p99.9 of both <= {} ms",
             self.alone.text(),
             self.beside_a_blaster.text(),
+            self.net_show_alone.text(),
+            self.net_show_beside_a_blaster.text(),
             self.target_p999_ms
         )
     }
@@ -106,7 +122,7 @@ impl Percentiles {
                 .unwrap_or_default()
         };
         Self {
-            pings: sorted.len(),
+            asked: sorted.len(),
             p50: at(500),
             p99: at(990),
             p999: at(999),
@@ -117,26 +133,33 @@ impl Percentiles {
     fn text(&self) -> String {
         format!(
             "p50 {:.2} ms, p99 {:.2} ms, p99.9 {:.2} ms, most {:.2} ms of {}",
-            self.p50, self.p99, self.p999, self.most, self.pings
+            self.p50, self.p99, self.p999, self.most, self.asked
         )
     }
 }
 
-/// Round trips in milliseconds. A ping that is late delays those behind it by no more than its own time.
-fn pings(node: &Node, length: Duration) -> anyhow::Result<Vec<f64>> {
+/// Round trips of pings and of requests to show the interfaces. One that is late delays those behind it by no
+/// more than its own time.
+fn ask(node: &Node, dlc: &mut Dlc, length: Duration) -> anyhow::Result<[Percentiles; 2]> {
     let target = TARGET.nid()?;
+    let show = Request::Show(Show::all(Section::Net, 0));
     let begin = Instant::now();
-    let mut millis = Vec::new();
+    let (mut pings, mut shows) = (Vec::new(), Vec::new());
     let mut next = begin;
     while begin.elapsed() < length {
         let asked = Instant::now();
         node.ping(target, None, PATIENCE)
             .context("a bystander's ping")?;
-        millis.push(asked.elapsed().as_secs_f64() * 1e3);
+        pings.push(asked.elapsed().as_secs_f64() * 1e3);
+        let asked = Instant::now();
+        let mut bytes = 0;
+        dlc.request_pieces(&show, |piece| bytes += piece.len())?;
+        anyhow::ensure!(bytes > 0, "the node shows no interfaces");
+        shows.push(asked.elapsed().as_secs_f64() * 1e3);
         next += INTERVAL;
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }
-    Ok(millis)
+    Ok([Percentiles::of(&pings), Percentiles::of(&shows)])
 }
 
 /// Small PUTs to the target under way at once.

@@ -10,6 +10,7 @@ use lnet_node::{
 };
 use lnet_types::ProcessId;
 
+use super::fan::{Fan, Kind};
 use super::{
     COLD_PORTAL, DATA_PORTAL, DONE_PORTAL, INITIATOR, MATCH_BITS, ROUTED_TARGET, TARGET,
     reserve_port,
@@ -24,12 +25,12 @@ use crate::bench::workload::{
 
 /// Large PUTs that are handed over before the first is written: some in the socket, one being written,
 /// one ready.
-const LARGE_WINDOW: u64 = 4;
+pub(super) const LARGE_WINDOW: u64 = 4;
 /// Small PUTs that are handed over before the first is written.
 const SMALL_WINDOW: u64 = 32;
 
 /// Seconds in which nothing happens before a run is given up.
-const SILENCE_MAX_S: u32 = 20;
+pub(super) const SILENCE_MAX_S: u32 = 20;
 
 /// The measuring node in one placement, with the processes of the others.
 pub(in crate::bench) struct Initiator {
@@ -40,6 +41,11 @@ pub(in crate::bench) struct Initiator {
     target: ProcessId,
     routed_target: ProcessId,
     peers: [Peer; 3],
+    /// Started when they are first needed.
+    fans: Vec<Fan>,
+    placement: Placement,
+    congestion: String,
+    spin: Duration,
 }
 
 /// Descriptors over what is put.
@@ -66,7 +72,11 @@ struct To {
 }
 
 impl Initiator {
-    pub(in crate::bench) fn start(placement: &Placement, congestion: &str) -> anyhow::Result<Self> {
+    pub(in crate::bench) fn start(
+        placement: &Placement,
+        congestion: &str,
+        spin: Duration,
+    ) -> anyhow::Result<Self> {
         let reserved = reserve_port()?;
         let port = reserved.number();
         let peer = |role| {
@@ -109,10 +119,30 @@ impl Initiator {
             node,
             queue,
             peers,
+            fans: Vec::new(),
+            placement: placement.clone(),
+            congestion: congestion.to_owned(),
+            spin,
         })
     }
 
+    /// Starts the processes that only this workload needs.
+    fn prepare(&mut self, workload: Workload) -> anyhow::Result<()> {
+        if let Some(kind) = Kind::of(workload, self.spin)
+            && !self.fans.iter().any(|fan| fan.kind() == kind)
+        {
+            let fan = Fan::start(&self.placement, &self.congestion, kind)?;
+            self.fans.push(fan);
+        }
+        Ok(())
+    }
+
     fn measure(&mut self, workload: Workload, count: u64) -> anyhow::Result<()> {
+        if let Some(kind) = Kind::of(workload, self.spin) {
+            let mut fans = self.fans.iter_mut();
+            let fan = fans.find(|fan| fan.kind() == kind);
+            return fan.context("it was not prepared")?.run(count);
+        }
         let Sources {
             large, small, tiny, ..
         } = self.sources;
@@ -143,6 +173,10 @@ impl Initiator {
             Workload::RoundTrip => self.round_trips(count),
             Workload::GetLarge => self.gets(self.sinks.large, GETS_IN_FLIGHT, count),
             Workload::GetSmall => self.gets(self.sinks.small, SMALL_GETS_IN_FLIGHT, count),
+            Workload::RoundTripSpinning
+            | Workload::FanIn
+            | Workload::FanInRouted
+            | Workload::FanInRoutedByTwo => bail!("it has processes of its own"),
         }
     }
 
@@ -264,6 +298,7 @@ impl Initiator {
 
 impl Side for Initiator {
     fn run(&mut self, workload: Workload, count: u64) -> anyhow::Result<Duration> {
+        self.prepare(workload)?;
         let used = || match workload.takes_cpu_time() {
             true => cpu_time(&self.peers[..1]),
             false => Ok(Duration::ZERO),

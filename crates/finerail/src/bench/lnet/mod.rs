@@ -13,6 +13,7 @@
 
 pub(super) mod bystander;
 pub(super) mod crowd;
+mod fan;
 mod initiator;
 pub(super) mod target;
 
@@ -21,11 +22,13 @@ use std::net::Ipv4Addr;
 
 use anyhow::{Context, anyhow};
 use lnet_node::{Node, NodeOptions, Progress};
+use lnet_noded::ManagedNode;
 use lnet_types::Nid;
 use sys::ReservedPort;
 
 use super::child::{Peer, PeerSpec};
 use super::peer::Role;
+use super::workload;
 
 pub(super) use initiator::Initiator;
 
@@ -62,6 +65,21 @@ pub(super) const IDLE: Place = Place {
     nids: &["127.0.0.7@tcp"],
     route: None,
 };
+
+/// Those that send at once, with ports and peers of their own.
+const SENDERS: [Place; workload::SENDERS] = [
+    sender(&["127.0.0.20@tcp"]),
+    sender(&["127.0.0.21@tcp"]),
+    sender(&["127.0.0.22@tcp"]),
+    sender(&["127.0.0.23@tcp"]),
+];
+
+const fn sender(nids: &'static [&'static str]) -> Place {
+    Place {
+        nids,
+        route: Some(("tcp1", "127.0.0.4@tcp")),
+    }
+}
 
 pub(super) const BYSTANDER: Place = Place {
     nids: &["127.0.0.8@tcp"],
@@ -105,16 +123,19 @@ impl Place {
     }
 
     fn start(&self, port: u16, congestion: &str, progress: Progress) -> anyhow::Result<Node> {
-        let config = lnet_config::parse(&self.yaml())
-            .map_err(|error| anyhow!("{}", error.render("the bench's configuration")))?;
-        let options = NodeOptions {
+        let node = self.start_with(NodeOptions {
             port,
             progress,
             congestion: Some(congestion.to_owned()),
             ..NodeOptions::default()
-        };
-        let node = lnet_noded::start(&config, options).context("cannot start a node")?;
-        Ok(node.into_node())
+        });
+        Ok(node?.into_node())
+    }
+
+    fn start_with(&self, options: NodeOptions) -> anyhow::Result<ManagedNode> {
+        let config = lnet_config::parse(&self.yaml())
+            .map_err(|error| anyhow!("{}", error.render("the bench's configuration")))?;
+        lnet_noded::start(&config, options).context("cannot start a node")
     }
 }
 
@@ -160,7 +181,8 @@ mod tests {
 
     #[test]
     fn every_place_has_a_valid_configuration() {
-        for place in [INITIATOR, TARGET, ROUTER, ROUTED_TARGET, IDLE, BYSTANDER] {
+        let others = [INITIATOR, TARGET, ROUTER, ROUTED_TARGET, IDLE, BYSTANDER];
+        for place in others.into_iter().chain(SENDERS) {
             let yaml = place.yaml();
             let config = lnet_config::parse(&yaml);
             let config = config.unwrap_or_else(|error| panic!("{}", error.render(&yaml)));

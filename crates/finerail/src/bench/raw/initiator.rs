@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use super::fan::{Fan, Kind};
 use super::{HEADER_LEN, Header, Link, Run, batch};
 use crate::bench::child::{self, Peer, PeerSpec, cpu_time};
 use crate::bench::measure::Side;
@@ -22,6 +23,10 @@ pub(in crate::bench) struct Initiator {
     buffer: Vec<u8>,
     cold: Vec<Vec<u8>>,
     peers: [Peer; 3],
+    /// Started when they are first needed.
+    fans: Vec<Fan>,
+    placement: Placement,
+    congestion: String,
 }
 
 impl Initiator {
@@ -44,7 +49,21 @@ impl Initiator {
             buffer: vec![0x5A; LARGE],
             cold: vec![vec![0x5A; LARGE]; COLD_BUFFERS],
             peers: [direct, relay, behind_relay],
+            fans: Vec::new(),
+            placement: placement.clone(),
+            congestion: congestion.to_owned(),
         })
+    }
+
+    /// Starts the processes that only this workload needs.
+    fn prepare(&mut self, workload: Workload) -> anyhow::Result<()> {
+        if let Some(kind) = Kind::of(workload)
+            && !self.fans.iter().any(|fan| fan.kind() == kind)
+        {
+            let fan = Fan::start(&self.placement, &self.congestion, kind)?;
+            self.fans.push(fan);
+        }
+        Ok(())
     }
 
     fn measure(&mut self, workload: Workload, count: u64) -> anyhow::Result<Duration> {
@@ -54,6 +73,8 @@ impl Initiator {
             buffer,
             cold,
             peers,
+            fans,
+            ..
         } = self;
         let payload = &mut buffer[..workload.message_len()];
         let begin = Instant::now();
@@ -70,8 +91,14 @@ impl Initiator {
                 return batches(direct, payload, count);
             }
             Workload::RoundTrip => round_trips(direct, count)?,
+            Workload::RoundTripSpinning => spinning_round_trips(direct, count)?,
             Workload::GetLarge => gets(direct, payload, count)?,
             Workload::GetSmall => gets_batched(direct, payload.len(), count)?,
+            Workload::FanIn | Workload::FanInRouted | Workload::FanInRoutedByTwo => {
+                let kind = Kind::of(workload);
+                let fan = fans.iter_mut().find(|fan| Some(fan.kind()) == kind);
+                fan.context("it was not prepared")?.run(payload, count)?;
+            }
         }
         Ok(begin.elapsed())
     }
@@ -79,6 +106,7 @@ impl Initiator {
 
 impl Side for Initiator {
     fn run(&mut self, workload: Workload, count: u64) -> anyhow::Result<Duration> {
+        self.prepare(workload)?;
         let result = self.measure(workload, count);
         if result.is_err() {
             child::blame(&mut self.peers)?;
@@ -87,13 +115,13 @@ impl Side for Initiator {
     }
 }
 
-fn connect(port: u16, congestion: &str) -> anyhow::Result<Link> {
+pub(super) fn connect(port: u16, congestion: &str) -> anyhow::Result<Link> {
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
         .with_context(|| format!("cannot connect to port {port} of this machine"))?;
     Link::new(stream, congestion)
 }
 
-fn announce(run: Run, payload: &[u8], count: u64) -> anyhow::Result<[u8; HEADER_LEN]> {
+pub(super) fn announce(run: Run, payload: &[u8], count: u64) -> anyhow::Result<[u8; HEADER_LEN]> {
     let length = u32::try_from(payload.len())?;
     Ok(Header { run, length, count }.encode())
 }
@@ -146,6 +174,21 @@ fn round_trips(link: &mut Link, count: u64) -> anyhow::Result<()> {
         link.stream.read_exact(&mut answer)?;
     }
     Ok(())
+}
+
+fn spinning_round_trips(link: &mut Link, count: u64) -> anyhow::Result<()> {
+    let payload = [0x5A; TINY];
+    let header = announce(Run::SpinningRoundTrips, &payload, count)?;
+    let message = [&header[..], &payload].concat();
+    let mut answer = [0; HEADER_LEN];
+    link.send(&header, &[])?;
+    link.stream.set_nonblocking(true)?;
+    for _ in 0..count {
+        // One small message under way always fits into the socket.
+        link.stream.write_all(&message)?;
+        link.receive_spinning(&mut answer)?;
+    }
+    Ok(link.stream.set_nonblocking(false)?)
 }
 
 fn gets(link: &mut Link, buffer: &mut [u8], count: u64) -> anyhow::Result<()> {

@@ -4,6 +4,7 @@
 //!   stream      header 96 | payload    header 96 | payload   …        ──▶
 //!                                      ◀── header 96   when all have arrived
 //!   round trip  header 96 | 64 bytes   ──▶      ◀── header 96         one at a time
+//!               the same with reads that do not block, looking again and again
 //!   GET         header 96              ──▶      ◀── header 96 | payload, several under way
 //! ```
 //!
@@ -13,6 +14,7 @@
 //! payload is; the receiver takes the rest of a payload and the next header in one `readv`, into one
 //! warm buffer. Sockets block. A run begins with a header that says what follows and how often.
 
+pub(super) mod fan;
 mod initiator;
 pub(super) mod target;
 
@@ -51,16 +53,19 @@ enum Run {
     GetsBatched,
     /// As a stream, from and to many buffers in turn.
     Cold,
+    /// As round trips, looking for the next message instead of sleeping until it comes.
+    SpinningRoundTrips,
 }
 
 impl Run {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Stream,
         Self::Batches,
         Self::RoundTrips,
         Self::Gets,
         Self::GetsBatched,
         Self::Cold,
+        Self::SpinningRoundTrips,
     ];
 }
 
@@ -130,6 +135,20 @@ impl Link {
             match self.stream.read_vectored(left) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => IoSliceMut::advance_slices(&mut left, count),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills the buffer with reads that do not block, letting others have the CPU between two.
+    fn receive_spinning(&mut self, mut buffer: &mut [u8]) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.stream.read(buffer) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(count) => buffer = &mut buffer[count..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

@@ -20,6 +20,7 @@ pub(in crate::bench) fn serve(congestion: &str) -> anyhow::Result<()> {
             Run::Stream => stream(&mut link, announced, &mut buffer)?,
             Run::Batches => batches(&mut link, announced)?,
             Run::RoundTrips => round_trips(&mut link, announced)?,
+            Run::SpinningRoundTrips => spinning_round_trips(&mut link, announced)?,
             Run::Gets => gets(&mut link, announced, &buffer[0])?,
             Run::GetsBatched => gets_batched(&mut link, announced)?,
             Run::Cold => stream(&mut link, announced, &mut cold)?,
@@ -63,7 +64,7 @@ fn accept(congestion: &str) -> anyhow::Result<Link> {
 }
 
 /// The header that begins a run, or `None` when the initiator has closed.
-fn next_run(link: &mut Link) -> anyhow::Result<Option<Header>> {
+pub(super) fn next_run(link: &mut Link) -> anyhow::Result<Option<Header>> {
     let mut bytes = [0; HEADER_LEN];
     let (first, rest) = bytes.split_at_mut(1);
     if link.stream.read(first)? == 0 {
@@ -138,6 +139,18 @@ fn round_trips(link: &mut Link, announced: Header) -> anyhow::Result<()> {
         link.stream.write_all(&answer)?;
     }
     Ok(())
+}
+
+fn spinning_round_trips(link: &mut Link, announced: Header) -> anyhow::Result<()> {
+    let answer = announced.encode();
+    let mut message = [0; HEADER_LEN + TINY];
+    link.stream.set_nonblocking(true)?;
+    for _ in 0..announced.count {
+        link.receive_spinning(&mut message)?;
+        // One small answer under way always fits into the socket.
+        link.stream.write_all(&answer)?;
+    }
+    Ok(link.stream.set_nonblocking(false)?)
 }
 
 fn gets(link: &mut Link, announced: Header, buffer: &[u8]) -> anyhow::Result<()> {

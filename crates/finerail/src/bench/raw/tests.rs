@@ -28,7 +28,7 @@ fn a_header_reads_back_as_it_was_written() {
 #[test]
 fn a_header_of_an_unknown_kind_is_refused() {
     let mut bytes = [0; HEADER_LEN];
-    bytes[0] = 6;
+    bytes[0] = 7;
     assert!(Header::decode(&bytes).is_err());
 }
 
