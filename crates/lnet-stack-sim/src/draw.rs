@@ -17,7 +17,7 @@ const BUSY_NS: u64 = 3_000 * MILLISECOND;
 const STORM: (u64, u64) = (1_200, 2_500);
 
 /// The plan of a seed: two to five machines on one net or on two with routers between them. One run in four is
-/// calm, one in four has strangers.
+/// calm, one in four has strangers. In one in three, nodes discover their peers instead of being told of them.
 #[must_use]
 pub fn draw(seed: u64) -> Plan {
     let mut random = Random::stream(seed, 1);
@@ -44,7 +44,10 @@ pub fn draw(seed: u64) -> Plan {
     };
     Plan {
         seed,
-        globals: globals(&mut random),
+        globals: Globals {
+            discovery: Random::stream(seed, 2).one_in(3),
+            ..globals(&mut random)
+        },
         tunables: tunables(&mut random),
         machines,
         operations,

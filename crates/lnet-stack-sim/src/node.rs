@@ -14,7 +14,7 @@ use lnet_tcp::{
 use lnet_types::{ProcessId, Time};
 
 use crate::driver::Drive;
-use crate::plan::{Kind, Operation, Plan, Program};
+use crate::plan::{Kind, Machine, Operation, Plan, Program};
 use crate::port::{Handle, Port, Shared};
 use crate::world::Sabotage;
 
@@ -88,7 +88,8 @@ impl Node {
             let ni = core.add_ni(config, now).ok()?;
             serve(&mut lnd, ni, nid, life).ok()?;
         }
-        for peer in plan.machines.iter().filter(|peer| peer.nids.len() > 1) {
+        let is_told = |peer: &&Machine| peer.nids.len() > 1 && !plan.globals.discovery;
+        for peer in plan.machines.iter().filter(is_told) {
             if let Some(&primary) = peer.nids.first().filter(|_| peer.nids != spec.nids) {
                 // NIDs of different machines differ.
                 let _checked = core.add_peer(primary, &peer.nids, true);

@@ -213,9 +213,23 @@ impl<Q> MemoryTable<Q> {
         }
     }
 
-    /// A part of a router buffer; `None` when it is not that long.
-    pub(crate) fn router(&mut self, buffer: RouterBuffer, range: Range<usize>) -> Option<Span> {
+    /// What is sent of a router buffer; `None` when it is not that long.
+    pub(crate) fn router_source(
+        &mut self,
+        buffer: RouterBuffer,
+        range: Range<usize>,
+    ) -> Option<Span> {
         self.router.buffer(buffer)?.part(range)
+    }
+
+    /// Where a message is received in a router buffer that the core has just handed out; `None` when the buffer is not
+    /// that long.
+    pub(crate) fn router_landing(
+        &mut self,
+        buffer: RouterBuffer,
+        range: Range<usize>,
+    ) -> Option<Span> {
+        self.router.fresh(buffer)?.part(range)
     }
 
     /// Bytes of router buffers allocated so far.
@@ -235,8 +249,18 @@ struct RouterMemory {
 }
 
 impl RouterMemory {
+    /// The memory of a buffer, and never memory that a read or write of the message before still has: the connection
+    /// of that message was closed while bytes of it were being moved. `None` for a buffer without bytes.
+    fn fresh(&mut self, buffer: RouterBuffer) -> Option<&mut Span> {
+        let span = self.buffer(buffer)?;
+        if !span.is_only() {
+            *span = vec![0; buffer.pool.buffer_len()].into();
+        }
+        Some(span)
+    }
+
     /// `None` for a buffer without bytes.
-    fn buffer(&mut self, buffer: RouterBuffer) -> Option<&Span> {
+    fn buffer(&mut self, buffer: RouterBuffer) -> Option<&mut Span> {
         let pool = match buffer.pool {
             RouterPool::Tiny => return None,
             RouterPool::Small => &mut self.small,
@@ -248,6 +272,42 @@ impl RouterMemory {
             pool.push(vec![0; buffer.pool.buffer_len()].into());
             self.allocated += buffer.pool.buffer_len() as u64;
         }
-        pool.get(index)
+        pool.get_mut(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUFFER: RouterBuffer = RouterBuffer {
+        pool: RouterPool::Small,
+        index: 3,
+    };
+
+    fn landing(table: &mut MemoryTable<()>) -> Span {
+        table.router_landing(BUFFER, 0..100).unwrap()
+    }
+
+    #[test]
+    fn a_message_never_lands_in_router_memory_that_a_write_still_has() {
+        let mut table = MemoryTable::<()>::default();
+        landing(&mut table).copy_in(&[1; 100]);
+        let being_written = table.router_source(BUFFER, 0..100).unwrap();
+        landing(&mut table).copy_in(&[2; 100]);
+        assert_eq!(being_written.to_vec(), [1; 100]);
+        let sent = table.router_source(BUFFER, 0..100).unwrap();
+        assert_eq!(sent.to_vec(), [2; 100]);
+    }
+
+    #[test]
+    fn router_memory_is_used_again_when_nobody_has_it() {
+        let mut table = MemoryTable::<()>::default();
+        let first = landing(&mut table).as_ptr();
+        assert_eq!(landing(&mut table).as_ptr(), first);
+        let bytes = table.router_bytes();
+        let _kept = landing(&mut table);
+        assert_ne!(landing(&mut table).as_ptr(), first);
+        assert_eq!(table.router_bytes(), bytes);
     }
 }

@@ -211,7 +211,10 @@ impl<Q: EventSink> Side<Q> {
         }
         let source = match payload.place {
             Place::Md(md) => self.memory.source(md, range),
-            Place::Router(buffer) => self.memory.router(buffer, range).map(Source::Span),
+            Place::Router(buffer) => {
+                let span = self.memory.router_source(buffer, range);
+                span.map(Source::Span)
+            }
             Place::Core(buffer) => {
                 let bytes = self.core.core_buffer(buffer).get(range);
                 bytes.map(|bytes| Source::Shared(Bytes::copy_from_slice(bytes)))
@@ -229,7 +232,7 @@ impl<Q: EventSink> Side<Q> {
         }
         let span = match landing.place {
             Place::Md(md) => self.memory.landing(md, range),
-            Place::Router(buffer) => self.memory.router(buffer, range),
+            Place::Router(buffer) => self.memory.router_landing(buffer, range),
             Place::Core(buffer) => {
                 // The core's landings begin with their buffer.
                 let span = Span::from(vec![0; range.len()]);

@@ -220,6 +220,16 @@ impl Span {
         bytes
     }
 
+    /// True when no other span reaches the memory, and nobody who had one reads or writes it any more. Always false for
+    /// a mapping and for foreign memory.
+    pub fn is_only(&mut self) -> bool {
+        match &mut self.owner {
+            Owner::Exclusive(owner) => Arc::get_mut(owner).is_some(),
+            Owner::Vector(owner) => Arc::get_mut(owner).is_some(),
+            Owner::Shared(_) | Owner::Foreign => false,
+        }
+    }
+
     /// Its bytes as a vector: without copying when it was made of a vector and is the whole and the only
     /// span of it.
     #[must_use]
@@ -295,12 +305,7 @@ impl Exclusive {
     /// copied to fresh memory: always safe, seldom wanted.
     #[must_use]
     pub fn reclaim(mut span: Span) -> Exclusive {
-        let sole = match &mut span.owner {
-            Owner::Exclusive(owner) => Arc::get_mut(owner).is_some(),
-            Owner::Vector(owner) => Arc::get_mut(owner).is_some(),
-            Owner::Shared(_) | Owner::Foreign => false,
-        };
-        if !sole {
+        if !span.is_only() {
             span = Span::from(span.to_vec());
         }
         Exclusive { span }

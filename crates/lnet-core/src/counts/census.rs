@@ -3,7 +3,7 @@
 use crate::Core;
 
 /// Numbers of what a core keeps. At rest all of it is what its owner asked for, and the core's own ping
-/// target: one descriptor with one buffer.
+/// target: one descriptor with one buffer. The descriptors that take pushes are left out, with their buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// Memory descriptors, the core's own among them.
@@ -23,11 +23,11 @@ impl Core {
     #[must_use]
     pub fn census(&self) -> Census {
         Census {
-            descriptors: self.mds.len(),
+            descriptors: self.mds.len() - self.push_target.posted(),
             sending: self.tx.len(),
             receiving: self.rx.len(),
             resending: self.resends.len(),
-            buffers: self.buffers.len(),
+            buffers: self.buffers.len() - self.push_target.posted(),
         }
     }
 }

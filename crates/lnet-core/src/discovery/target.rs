@@ -31,7 +31,6 @@ pub(crate) struct PushTarget {
 
 impl PushTarget {
     /// Descriptors that take a push now.
-    #[cfg(test)]
     pub(crate) fn posted(&self) -> usize {
         self.posted.len()
     }

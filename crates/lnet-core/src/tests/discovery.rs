@@ -307,33 +307,41 @@ fn a_peer_that_is_removed_takes_the_messages_that_wait_for_it_along() {
     net.assert_at_rest();
 }
 
-#[test]
-fn interfaces_of_a_discovered_peer_are_used_equally_from_the_first_message_on() {
-    let mut net = rails();
-    // One of its rails has been used before, as a peer of its own.
-    net.core(0)
-        .set_globals(super::net::globals(), lnet_types::Time::from_secs(1000));
-    for _ in 0..40 {
-        net.put(0, b"hello", false, B[0]);
-        net.run();
-    }
+/// Messages to a peer's second NID out of 40, after a discovery that came when the first one was used already.
+fn share_of_the_second(own: &[&str], peer: [&str; 2]) -> usize {
+    let mut net = Net::new();
+    net.add(own);
+    net.add_discovering(&peer);
+    net.attach(1, any_me(), open_md(4096));
+    let send = |net: &mut Net| {
+        for _ in 0..40 {
+            net.put(0, b"hello", false, peer[0]);
+            net.run();
+        }
+    };
+    send(&mut net);
     let globals = Globals {
         discovery: true,
         ..super::net::globals()
     };
     let now = net.now;
     net.core(0).set_globals(globals, now);
-    net.core(0).discover(nid(B[0]), now).unwrap();
+    net.core(0).discover(nid(peer[0]), now).unwrap();
     net.run();
     net.trace.clear();
-    for _ in 0..40 {
-        net.put(0, b"hello", false, B[0]);
-        net.run();
-    }
+    send(&mut net);
     let to_second = net.trace.iter().filter(|(from, header)| {
-        *from == 0 && header.dest_nid == nid(B[1]) && matches!(header.body, Body::Put(_))
+        let is_put = matches!(header.body, Body::Put(_));
+        *from == 0 && header.dest_nid == nid(peer[1]) && is_put
     });
-    assert_eq!(to_second.count(), 20);
+    to_second.count()
+}
+
+#[test]
+fn interfaces_of_a_discovered_peer_are_used_equally_from_the_first_message_on() {
+    assert_eq!(share_of_the_second(&A, B), 20, "on two nets");
+    let on_one_net = ["10.0.0.2@tcp", "10.0.0.3@tcp"];
+    assert_eq!(share_of_the_second(&A[..1], on_one_net), 20, "on one net");
 }
 
 #[test]
