@@ -186,13 +186,6 @@ impl Peers {
         peer.multi_rail = multi_rail;
         peer.configured = true;
         if multi_rail {
-            for nid in peer.nids.clone() {
-                self.by_nid_mut(nid)
-                    .into_iter()
-                    .for_each(|ni| ni.pinned = None);
-            }
-        }
-        if multi_rail && !nids.is_empty() {
             self.level(id);
         }
     }
@@ -230,26 +223,16 @@ impl Peers {
         self.level(id);
     }
 
-    /// The interfaces of a peer that has got new ones start from the same stamp, so that each is used as often.
+    /// The stamps of a peer that has got interfaces go on from the latest that one of these has, so that no interface has
+    /// to catch up with the others. No interface of such a peer sees one local interface only.
     fn level(&mut self, id: PeerId) {
         let Some(peer) = self.kept.get_mut(id) else {
             return;
         };
-        let ids: SmallVec<[PeerNiId; 4]> = peer
-            .nets
-            .iter()
-            .flat_map(|on| on.nis.iter().copied())
-            .collect();
-        let stamps = ids
-            .iter()
-            .filter_map(|&id| self.nis.get(id))
-            .map(|ni| ni.seq);
-        let latest = stamps.max().unwrap_or(0).max(peer.send_seq);
-        peer.send_seq = latest;
-        peer.nets.iter_mut().for_each(|on| on.seq = latest);
-        for id in ids {
-            if let Some(peer_ni) = self.nis.get_mut(id) {
-                (peer_ni.seq, peer_ni.pinned) = (latest, None);
+        for id in peer.nets.iter().flat_map(|on| &on.nis) {
+            if let Some(peer_ni) = self.nis.get_mut(*id) {
+                peer.send_seq = peer.send_seq.max(peer_ni.seq);
+                peer_ni.pinned = None;
             }
         }
     }
