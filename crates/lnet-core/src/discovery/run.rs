@@ -134,7 +134,7 @@ impl Core {
             return self.release_buffer(buffer);
         };
         if let Some(discovery) = self.discovery_mut(name) {
-            discovery.under_way = Some(md);
+            discovery.ping = Some(md);
         }
         let get = GetRequest {
             md,
@@ -165,7 +165,7 @@ impl Core {
             return self.release_buffer(buffer);
         };
         if let Some(discovery) = self.discovery_mut(name) {
-            discovery.under_way = Some(md);
+            discovery.push = Some(md);
         }
         self.counters.pushes_sent += 1;
         let put = PutRequest {
@@ -192,73 +192,64 @@ impl Core {
         now: Time,
     ) {
         let name = self.peers.primary_of(asked);
+        let Some(discovery) = self.discovery_mut(name) else {
+            return;
+        };
         let happening = match (event.kind, event.status) {
-            (EventKind::Reply, Ok(())) => self.answered(name, buffer, event.mlength),
             (EventKind::Send, Ok(())) => return,
+            _ if discovery.ping.take_if(|md| *md == event.md).is_none() => return,
+            (EventKind::Reply, Ok(())) => self.answered(name, buffer, event.mlength),
             (_, status) => {
-                let errno = status.err().unwrap_or(Errno::ETIMEDOUT);
-                self.ended_with(name, event, Some(errno), Happening::PingFailed)
+                discovery.fail(status.err().unwrap_or(Errno::ETIMEDOUT));
+                Happening::PingFailed
             }
         };
-        let Some(happening) = happening else { return };
         self.discovery_event(name, happening, now);
     }
 
     /// Something happened to a push of ours.
     pub(crate) fn push_sent_event(&mut self, to: Nid, event: &Event, now: Time) {
         let name = self.peers.primary_of(to);
+        let Some(discovery) = self.discovery_mut(name) else {
+            return;
+        };
         let happening = match (event.kind, event.status) {
-            (EventKind::Ack, Ok(())) => {
-                self.push_target.peers_were_told = true;
-                if let Some(discovery) = self.discovery_mut(name) {
-                    // The descriptor carries the number of what was pushed, which has 32 bits.
-                    discovery.acknowledge(event.user as u32);
-                }
-                self.ended_with(name, event, None, Happening::Acknowledged)
-            }
             (EventKind::Send, Ok(())) => return,
+            _ if discovery.push.take_if(|md| *md == event.md).is_none() => return,
+            (EventKind::Ack, Ok(())) => {
+                // The descriptor carries the number of what was pushed, which has 32 bits.
+                discovery.acknowledge(event.user as u32);
+                self.push_target.peers_were_told = true;
+                Happening::Acknowledged
+            }
             (_, status) => {
-                let errno = status.err().unwrap_or(Errno::ETIMEDOUT);
-                self.ended_with(name, event, Some(errno), Happening::PushFailed)
+                discovery.fail(status.err().unwrap_or(Errno::ETIMEDOUT));
+                Happening::PushFailed
             }
         };
-        let Some(happening) = happening else { return };
         self.discovery_event(name, happening, now);
     }
 
-    /// The ping or push under way has ended. `None` for another one, which has ended before.
-    fn ended_with(
-        &mut self,
-        name: Nid,
-        event: &Event,
-        failure: Option<Errno>,
-        happening: Happening,
-    ) -> Option<Happening> {
-        let discovery = self.discovery_mut(name)?;
-        discovery.under_way.take_if(|md| *md == event.md)?;
-        discovery.set_failure(failure);
-        Some(happening)
-    }
-
-    fn answered(&mut self, name: Nid, buffer: CoreBuffer, length: u32) -> Option<Happening> {
+    fn answered(&mut self, name: Nid, buffer: CoreBuffer, length: u32) -> Happening {
         let bytes = self.buffers.data(buffer);
         let data = bytes.get(..length as usize).unwrap_or(bytes).to_vec();
         let info = PingInfo::parse(&data).ok();
         let info = info.filter(|info| info.validate(NNIS_MAX).is_ok());
         let seen = info.map(|info| (info.is_truncated(), info.info_size()));
-        let discovery = self.discovery_mut(name)?;
-        discovery.under_way = None;
+        let Some(discovery) = self.discovery_mut(name) else {
+            return Happening::PingFailed;
+        };
         let Some((is_cut, size)) = seen else {
-            discovery.set_failure(Some(Errno::EPROTO));
-            return Some(Happening::PingFailed);
+            discovery.fail(Errno::EPROTO);
+            return Happening::PingFailed;
         };
         let needs = u32::try_from(size).unwrap_or(u32::MAX).min(INFO_SIZE_MAX);
         // A peer that needs more each time ends at the limit.
         if is_cut && discovery.grow(needs) {
-            return Some(Happening::CutOff);
+            return Happening::CutOff;
         }
         discovery.keep(data);
-        Some(Happening::Answered)
+        Happening::Answered
     }
 
     fn fail_parked(&mut self, name: Nid) {

@@ -290,8 +290,10 @@ pub(crate) struct Discovery {
     info_size: u32,
     failure: Option<Errno>,
     finished: Option<Time>,
-    /// The ping or push under way.
-    pub(crate) under_way: Option<MdHandle>,
+    /// The ping under way. What happens to another one, of a peer that became part of this one, is of no consequence.
+    pub(crate) ping: Option<MdHandle>,
+    /// The push under way.
+    pub(crate) push: Option<MdHandle>,
     /// Messages that wait for the end.
     pub(crate) parked: VecDeque<TxId>,
 }
@@ -348,7 +350,7 @@ impl Discovery {
 
     /// Nothing is under way, and no message waits.
     pub(crate) fn is_idle(&self) -> bool {
-        self.under_way.is_none() && self.parked.is_empty()
+        self.ping.is_none() && self.push.is_none() && self.parked.is_empty()
     }
 
     pub(crate) fn state(&self) -> PeerState {
@@ -391,8 +393,8 @@ impl Discovery {
         self.failure
     }
 
-    pub(crate) fn set_failure(&mut self, failure: Option<Errno>) {
-        self.failure = failure;
+    pub(crate) fn fail(&mut self, errno: Errno) {
+        self.failure = Some(errno);
     }
 
     /// When the last discovery ended well.

@@ -265,6 +265,31 @@ fn switching_discovery_off_is_pushed_once_and_then_nobody_is_pushed_to() {
 }
 
 #[test]
+fn a_peer_that_is_discovered_under_two_names_at_the_same_time_is_known_at_once() {
+    for first in 0..2 {
+        let mut net = rails();
+        net.keep_answers = true;
+        for name in [B[first], B[1 - first]] {
+            net.put(0, b"hello", true, name);
+        }
+        net.run();
+        // The answer to one ping is merged, and a push is under way, when the answer to the other comes.
+        let mut more = true;
+        while more {
+            more = net.answer(0, MessageStatus::Ok).is_some();
+            more |= net.answer(1, MessageStatus::Ok).is_some();
+        }
+        let acks = net
+            .kinds(0)
+            .into_iter()
+            .filter(|&kind| kind == EventKind::Ack);
+        assert_eq!(acks.count(), 2);
+        assert_eq!(nids_of(&mut net, 0, B[0]), B.map(nid));
+        net.assert_at_rest();
+    }
+}
+
+#[test]
 fn a_message_that_is_cancelled_while_it_waits_is_never_sent() {
     let mut net = rails();
     net.keep_answers = true;
