@@ -178,7 +178,7 @@ fn t_s32_messages_that_wait_fail_with_the_discovery_and_the_next_one_tries_again
 }
 
 #[test]
-fn t_s33_without_discovery_nothing_waits_and_no_peer_is_multi_rail() {
+fn without_discovery_nothing_waits_and_no_peer_is_multi_rail() {
     let mut net = Net::pair();
     net.attach(1, any_me(), open_md(4096));
     net.put(0, b"hello", true, B[0]);
