@@ -64,7 +64,8 @@ pub struct Counters {
     pub pushes_refused: u64,
     /// Discoveries of peers that failed.
     pub discoveries_failed: u64,
-    /// Answers of peers about interfaces that were not believed, because the peer did not name itself.
+    /// Answers and pushes about interfaces that changed nothing: the peer did not name itself, or the table of peers has
+    /// no room for its interfaces.
     pub discoveries_ignored: u64,
     /// Things that the core's own tables name and that are not there: errors of the core.
     pub invariants_broken: u64,

@@ -70,11 +70,14 @@ impl Core {
             self.counters.discoveries_ignored += 1;
             return name;
         }
-        let known: Vec<Nid> = nids
-            .into_iter()
-            .filter(|&nid| self.peer_ni(nid, now).is_some())
-            .collect();
-        self.peers.learn(name, said.primary, &known);
+        let created = nids.iter().all(|&nid| self.peer_ni(nid, now).is_some());
+        // In a table that is full, one of the new interfaces may have taken the place of another one of this peer.
+        let is_there = |nid: &Nid| self.peers.by_nid(*nid).is_some();
+        if !created || !is_there(&name) || !nids.iter().all(is_there) {
+            self.counters.discoveries_ignored += 1;
+            return name;
+        }
+        self.peers.learn(name, said.primary, &nids);
         self.apply_rules_to_peer(said.primary);
         said.primary
     }

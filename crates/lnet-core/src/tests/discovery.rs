@@ -387,6 +387,23 @@ fn a_push_with_too_many_nids_changes_nothing() {
 }
 
 #[test]
+fn a_peer_whose_interfaces_find_no_room_stays_what_it_was() {
+    let mut peers = crate::peer::Peers::new(7, 2);
+    let now = lnet_types::Time::ZERO;
+    peers.create(nid(B[0]), now).unwrap();
+    let mut net = rails();
+    net.core(0).peers = peers;
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    let third = [nid(B[0]), nid(B[1]), nid("10.2.0.2@tcp2")];
+    push(&mut net, 0, B[0], &info(multi_rail(), 9, &third));
+    net.advance(Duration::from_secs(200));
+    assert_eq!(net.core(0).counters().discoveries_ignored, 1);
+    let known = net.core(0).peers().flat_map(|peer| peer.nis).count();
+    assert!(known <= 2, "{known}");
+}
+
+#[test]
 fn a_peer_cannot_take_our_nids_nor_those_of_a_configured_peer() {
     let mut net = rails();
     let other = [nid("10.0.0.8@tcp"), nid("10.1.0.8@tcp1")];
