@@ -10,7 +10,7 @@ use crate::event::{Errno, Event, EventKind};
 use crate::io::{CoreBuffer, NiId, TxId};
 use crate::portals::descriptor::Owner;
 use crate::portals::md::{MdOptions, MdSpec};
-use crate::portals::put_get::{GetRequest, PutRequest};
+use crate::portals::put_get::PutRequest;
 use crate::select::{Path, Send, Unobserved};
 use crate::send::tx::{End, Outgoing, Stage, Tx};
 use crate::status::DropReason;
@@ -110,47 +110,28 @@ impl Core {
             match discovery.step(&ours) {
                 Action::Wait => return,
                 Action::Merge => name = self.merge(name, now),
-                Action::Ping => return self.send_ping(name, now),
-                Action::Push => return self.send_push(name, now),
+                Action::Ping => return self.ping_peer(name, now),
+                Action::Push => return self.push_to_peer(name, now),
                 Action::Fail => return self.fail_parked(name),
                 Action::Finish => return self.release_parked(name, now),
             }
         }
     }
 
-    fn send_ping(&mut self, name: Nid, now: Time) {
+    fn ping_peer(&mut self, name: Nid, now: Time) {
         let known = self.discovery_mut(name).map_or(0, |peer| peer.info_size());
         let length = known.max(PING_BUFFER_MIN);
-        let spec = MdSpec {
-            length,
-            threshold: Some(2),
-            max_size: 0,
-            options: MdOptions::TRUNCATE,
-            unlink_when_exhausted: true,
-            user: 0,
-        };
-        let buffer = self.buffers.insert(vec![0; length as usize]);
-        let Ok(md) = self.bind_md(spec, Owner::Discovery(buffer, name)) else {
-            return self.release_buffer(buffer);
+        let Some(md) = self.bind_ping(length, |buffer| Owner::Discovery(buffer, name)) else {
+            return;
         };
         if let Some(discovery) = self.discovery_mut(name) {
             discovery.ping = Some(md);
         }
-        let get = GetRequest {
-            md,
-            source: None,
-            target: ProcessId::lustre(name),
-            portal: LNET_PORTAL,
-            match_bits: PING_MATCH_BITS,
-            offset: 0,
-        };
         let timeout = self.config.globals.transaction_timeout;
-        if self.probe(get, timeout, now).is_err() {
-            self.retire(md, Ok(()), now);
-        }
+        self.send_ping(md, name, timeout, now);
     }
 
-    fn send_push(&mut self, name: Nid, now: Time) {
+    fn push_to_peer(&mut self, name: Nid, now: Time) {
         let info = self.ping_info();
         let spec = MdSpec {
             length: info.len() as u32,

@@ -24,8 +24,8 @@
 use std::time::Duration;
 
 use lnet_policy::Profile;
-use lnet_types::{Net, Nid, ProcessId, Time};
-use lnet_wire::{LNET_PORTAL, NiStatus, PING_BUFFER_MIN, PING_MATCH_BITS, PingFeatures, PingInfo};
+use lnet_types::{Net, Nid, Time};
+use lnet_wire::{NiStatus, PING_BUFFER_MIN, PingFeatures, PingInfo};
 
 use crate::Core;
 use crate::config::Globals;
@@ -34,8 +34,7 @@ use crate::gateways::route::RouteState;
 use crate::io::{CoreBuffer, Output};
 use crate::ni::Ni;
 use crate::portals::descriptor::Owner;
-use crate::portals::md::{MdHandle, MdOptions, MdSpec};
-use crate::portals::put_get::GetRequest;
+use crate::portals::md::MdHandle;
 use crate::timer::Timer;
 
 /// More entries than this are taken for nonsense; the largest limit of any kernel (section 6.6).
@@ -77,33 +76,14 @@ impl Core {
     }
 
     fn ping_gateway(&mut self, nid: Nid, now: Time) {
-        let spec = MdSpec {
-            length: PING_BUFFER_MIN,
-            threshold: Some(2),
-            max_size: 0,
-            options: MdOptions::TRUNCATE,
-            unlink_when_exhausted: true,
-            user: 0,
-        };
-        let buffer = self.buffers.insert(vec![0; PING_BUFFER_MIN as usize]);
-        let Ok(md) = self.bind_md(spec, Owner::Check(buffer, nid)) else {
-            return self.release_buffer(buffer);
+        let Some(md) = self.bind_ping(PING_BUFFER_MIN, |buffer| Owner::Check(buffer, nid)) else {
+            return;
         };
         if let Some(gateway) = self.routes.gateway_mut(nid) {
             gateway.ping = Some(md);
         }
-        let get = GetRequest {
-            md,
-            source: None,
-            target: ProcessId::lustre(nid),
-            portal: LNET_PORTAL,
-            match_bits: PING_MATCH_BITS,
-            offset: 0,
-        };
         let timeout = self.config.globals.router_ping_timeout;
-        if self.probe(get, timeout, now).is_err() {
-            self.retire(md, Ok(()), now);
-        }
+        self.send_ping(md, nid, timeout, now);
     }
 
     /// Something happened to a ping of ours.

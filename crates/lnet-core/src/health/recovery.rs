@@ -15,16 +15,15 @@
 
 use std::time::Duration;
 
-use lnet_types::{Nid, ProcessId, Time};
-use lnet_wire::{LNET_PORTAL, PING_BUFFER_MIN, PING_MATCH_BITS};
+use lnet_types::{Nid, Time};
+use lnet_wire::PING_BUFFER_MIN;
 
 use crate::Core;
 use crate::event::{Event, EventKind};
 use crate::io::NiId;
 use crate::peer::PeerNiId;
 use crate::portals::descriptor::Owner;
-use crate::portals::md::{MdHandle, MdOptions, MdSpec};
-use crate::portals::put_get::GetRequest;
+use crate::portals::md::MdHandle;
 use crate::timer::Timer;
 
 /// What is being recovered.
@@ -173,33 +172,15 @@ impl Core {
         let Some(nid) = self.nid_of_patient(patient) else {
             return;
         };
-        let spec = MdSpec {
-            length: PING_BUFFER_MIN,
-            threshold: Some(2),
-            max_size: 0,
-            options: MdOptions::TRUNCATE,
-            unlink_when_exhausted: true,
-            user: 0,
-        };
-        let buffer = self.buffers.insert(vec![0; PING_BUFFER_MIN as usize]);
-        let Ok(md) = self.bind_md(spec, Owner::Recovery(buffer, patient)) else {
-            return self.release_buffer(buffer);
+        let Some(md) = self.bind_ping(PING_BUFFER_MIN, |buffer| Owner::Recovery(buffer, patient))
+        else {
+            return;
         };
         if let Some(recovery) = self.recovery_mut(patient) {
             recovery.ping = Some(md);
         }
-        let get = GetRequest {
-            md,
-            source: None,
-            target: ProcessId::lustre(nid),
-            portal: LNET_PORTAL,
-            match_bits: PING_MATCH_BITS,
-            offset: 0,
-        };
         let timeout = self.config.globals.transaction_timeout;
-        if self.probe(get, timeout, now).is_err() {
-            self.retire(md, Ok(()), now);
-        }
+        self.send_ping(md, nid, timeout, now);
     }
 
     fn nid_of_patient(&self, patient: Patient) -> Option<Nid> {

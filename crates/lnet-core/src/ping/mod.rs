@@ -1,4 +1,5 @@
-//! Answers to pings, and the buffers of the core that pings need.
+//! Pings: the answer of this node, the pings that the core sends, and the buffers of both.
 
+pub(crate) mod ask;
 pub(crate) mod buffers;
 pub(crate) mod target;

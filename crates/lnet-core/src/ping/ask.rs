@@ -1,0 +1,54 @@
+//! Pings that the core itself sends: to gateways, for recovery, for discovery (section 6.1).
+//!
+//! Whoever pings binds the descriptor, notes its handle, and then sends the ping: the ping may fail before the call that
+//! sends it returns.
+
+use std::time::Duration;
+
+use lnet_types::{Nid, ProcessId, Time};
+use lnet_wire::{LNET_PORTAL, PING_MATCH_BITS};
+
+use crate::Core;
+use crate::io::CoreBuffer;
+use crate::portals::descriptor::Owner;
+use crate::portals::md::{MdHandle, MdOptions, MdSpec};
+use crate::portals::put_get::GetRequest;
+
+impl Core {
+    /// Binds a descriptor for one ping, with room for `length` bytes of the answer; `None` when it is refused.
+    pub(crate) fn bind_ping(
+        &mut self,
+        length: u32,
+        owner: impl FnOnce(CoreBuffer) -> Owner,
+    ) -> Option<MdHandle> {
+        let spec = MdSpec {
+            length,
+            threshold: Some(2),
+            max_size: 0,
+            options: MdOptions::TRUNCATE,
+            unlink_when_exhausted: true,
+            user: 0,
+        };
+        let buffer = self.buffers.insert(vec![0; length as usize]);
+        let bound = self.bind_md(spec, owner(buffer));
+        if bound.is_err() {
+            self.release_buffer(buffer);
+        }
+        bound.ok()
+    }
+
+    /// Pings exactly this NID.
+    pub(crate) fn send_ping(&mut self, md: MdHandle, nid: Nid, timeout: Duration, now: Time) {
+        let get = GetRequest {
+            md,
+            source: None,
+            target: ProcessId::lustre(nid),
+            portal: LNET_PORTAL,
+            match_bits: PING_MATCH_BITS,
+            offset: 0,
+        };
+        if self.probe(get, timeout, now).is_err() {
+            self.retire(md, Ok(()), now);
+        }
+    }
+}
