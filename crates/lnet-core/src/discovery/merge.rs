@@ -1,13 +1,11 @@
 //! What a peer said of itself becomes what this node knows of it (section 7.5).
 
 use lnet_types::{Nid, Time};
-use lnet_wire::{NiStatus, PingFeatures, PingInfo};
+use lnet_wire::{NiStatus, PingFeatures};
 
 use crate::Core;
 use crate::discovery::table::PeerState;
-
-/// More 8-byte entries than this are nonsense; the largest limit of any kernel (section 6.6).
-pub(crate) const NNIS_MAX: u32 = 4096;
+use crate::ping::said::{NNIS_MAX, Said};
 
 /// The most bytes that the information of a peer may need: those of [`NNIS_MAX`] entries.
 pub(crate) const INFO_SIZE_MAX: u32 = 16 * (NNIS_MAX + 1);
@@ -15,18 +13,12 @@ pub(crate) const INFO_SIZE_MAX: u32 = 16 * (NNIS_MAX + 1);
 /// The most NIDs of one discovered peer; kernels take `lnet_interfaces_max`, 200.
 pub const PEER_NIDS_MAX: usize = 200;
 
-/// What a peer said of itself.
-struct Said {
-    features: PingFeatures,
-    primary: Nid,
-    nids: Vec<(Nid, bool)>,
-}
-
 impl Core {
     /// Brings what a peer said into the peer table. Returns the peer's name afterwards, which may be another one.
     pub(crate) fn merge(&mut self, name: Nid, now: Time) -> Nid {
         let data = self.discovery_mut(name).map(|known| known.take_data());
-        let Some(said) = data.and_then(|data| read(&data)) else {
+        let said = data.and_then(|data| Said::read(&data));
+        let Some(said) = said.filter(|said| said.nis.len() <= PEER_NIDS_MAX) else {
             return name;
         };
         let enabled = self.config.globals.discovery;
@@ -34,11 +26,10 @@ impl Core {
         let discovers = enabled && said.features.contains(PingFeatures::DISCOVERY);
         let multi_rail = said.features.contains(PingFeatures::MULTI_RAIL) && discovers;
         let keeps_rails = configured && self.peers.is_multi_rail(name);
-        let routes = !said.features.contains(PingFeatures::RTE_DISABLED);
         if let Some(known) = self.discovery_mut(name) {
             let discovery = said.features.contains(PingFeatures::DISCOVERY);
             known.set(PeerState::NO_DISCOVERY, !discovery);
-            known.set(PeerState::ROUTER_ENABLED, routes);
+            known.set(PeerState::ROUTER_ENABLED, said.routes());
             known.set(PeerState::CONFIGURED, configured);
             known.set(PeerState::MULTI_RAIL, multi_rail || keeps_rails);
         }
@@ -47,11 +38,12 @@ impl Core {
         } else {
             name
         };
-        for &(nid, up) in &said.nids {
+        for &(nid, status) in &said.nis {
             if self.peers.primary_of(nid) == name {
-                self.set_peer_ni_status(nid, up, now);
+                self.set_peer_ni_status(nid, status != NiStatus::DOWN, now);
             }
         }
+        self.gateway_pushed(name, &said, now);
         name
     }
 
@@ -63,13 +55,14 @@ impl Core {
             let is_configured = core.peers.peer(owner).is_some_and(|peer| peer.configured);
             core.nis.by_nid(nid).is_none() && !nid.is_any() && !is_configured
         };
-        let wanted = said.nids.iter().map(|&(nid, _)| nid);
+        let wanted = said.nis.iter().map(|&(nid, _)| nid);
         let nids: Vec<Nid> = wanted.filter(|&nid| is_free(self, nid)).collect();
         let names_itself = nids.iter().any(|&nid| self.peers.primary_of(nid) == name);
-        if !nids.contains(&said.primary) || !names_itself {
+        let primary = said.primary.filter(|primary| nids.contains(primary));
+        let Some(primary) = primary.filter(|_| names_itself) else {
             self.counters.discoveries_ignored += 1;
             return name;
-        }
+        };
         let created = nids.iter().all(|&nid| self.peer_ni(nid, now).is_some());
         // In a table that is full, one of the new interfaces may have taken the place of another one of this peer.
         let is_there = |nid: &Nid| self.peers.by_nid(*nid).is_some();
@@ -77,21 +70,8 @@ impl Core {
             self.counters.discoveries_ignored += 1;
             return name;
         }
-        self.peers.learn(name, said.primary, &nids);
-        self.apply_rules_to_peer(said.primary);
-        said.primary
+        self.peers.learn(name, primary, &nids);
+        self.apply_rules_to_peer(primary);
+        primary
     }
-}
-
-fn read(data: &[u8]) -> Option<Said> {
-    let info = PingInfo::parse(data).ok()?;
-    info.validate(NNIS_MAX).ok()?;
-    let primary = info.primary_nid()?;
-    let nids = info.nis().map(|ni| (ni.nid, ni.status != NiStatus::DOWN));
-    let nids: Vec<(Nid, bool)> = nids.take(PEER_NIDS_MAX + 1).collect();
-    (nids.len() <= PEER_NIDS_MAX).then_some(Said {
-        features: info.features(),
-        primary,
-        nids,
-    })
 }

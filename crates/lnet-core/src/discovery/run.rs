@@ -1,13 +1,14 @@
 //! The discovery of peers, carried out: pings, pushes, and the messages that wait (sections 7.1, 7.3 and 7.4).
 
 use lnet_types::{Nid, ProcessId, Time};
-use lnet_wire::{LNET_PORTAL, PING_BUFFER_MIN, PING_MATCH_BITS, PingInfo};
+use lnet_wire::{LNET_PORTAL, PING_BUFFER_MIN, PING_MATCH_BITS};
 
 use crate::Core;
-use crate::discovery::merge::{INFO_SIZE_MAX, NNIS_MAX};
+use crate::discovery::merge::INFO_SIZE_MAX;
 use crate::discovery::table::{Action, Discovery, Happening, Ours};
 use crate::event::{Errno, Event, EventKind};
 use crate::io::{CoreBuffer, NiId, TxId};
+use crate::ping::said::Said;
 use crate::portals::descriptor::Owner;
 use crate::portals::md::{MdOptions, MdSpec};
 use crate::portals::put_get::PutRequest;
@@ -50,7 +51,7 @@ impl Core {
     pub(crate) fn ours(&self) -> Ours {
         Ours {
             enabled: self.config.globals.discovery,
-            sequence: self.ping_target.sequence(),
+            version: self.ping_target.version(),
         }
     }
 
@@ -119,8 +120,7 @@ impl Core {
     }
 
     fn ping_peer(&mut self, name: Nid, now: Time) {
-        let known = self.discovery_mut(name).map_or(0, |peer| peer.info_size());
-        let length = known.max(PING_BUFFER_MIN);
+        let length = self.ping_size(name);
         let Some(md) = self.bind_ping(length, |buffer| Owner::Discovery(buffer, name)) else {
             return;
         };
@@ -139,7 +139,7 @@ impl Core {
             max_size: 0,
             options: MdOptions::TRACK_RESPONSE,
             unlink_when_exhausted: true,
-            user: u64::from(self.ping_target.sequence()),
+            user: u64::from(self.ping_target.version()),
         };
         let buffer = self.buffers.insert(info);
         let Ok(md) = self.bind_md(spec, Owner::Push(buffer, name)) else {
@@ -198,7 +198,7 @@ impl Core {
             (EventKind::Send, Ok(())) => return,
             _ if discovery.push.take_if(|md| *md == event.md).is_none() => return,
             (EventKind::Ack, Ok(())) => {
-                // The descriptor carries the number of what was pushed, which has 32 bits.
+                // The descriptor carries the version that was pushed, which has 32 bits.
                 discovery.acknowledge(event.user as u32);
                 self.push_target.peers_were_told = true;
                 Happening::Acknowledged
@@ -214,23 +214,47 @@ impl Core {
     fn answered(&mut self, name: Nid, buffer: CoreBuffer, length: u32) -> Happening {
         let bytes = self.buffers.data(buffer);
         let data = bytes.get(..length as usize).unwrap_or(bytes).to_vec();
-        let info = PingInfo::parse(&data).ok();
-        let info = info.filter(|info| info.validate(NNIS_MAX).is_ok());
-        let seen = info.map(|info| (info.is_truncated(), info.info_size()));
+        let said = Said::read(&data);
         let Some(discovery) = self.discovery_mut(name) else {
             return Happening::PingFailed;
         };
-        let Some((is_cut, size)) = seen else {
+        let Some(said) = said else {
             discovery.fail(Errno::EPROTO);
             return Happening::PingFailed;
         };
-        let needs = u32::try_from(size).unwrap_or(u32::MAX).min(INFO_SIZE_MAX);
         // A peer that needs more each time ends at the limit.
-        if is_cut && discovery.grow(needs) {
+        if said.truncated && discovery.grow(bytes_needed(&said)) {
             return Happening::CutOff;
         }
         discovery.keep(data);
         Happening::Answered
+    }
+
+    /// A gateway has answered the checker, which is a discovery of it and asks for a push (section 8.2).
+    pub(crate) fn discovery_by_check(&mut self, gateway: Nid, said: &Said, data: Vec<u8>) {
+        if !self.config.globals.discovery {
+            return;
+        }
+        let name = self.peers.primary_of(gateway);
+        let Some(discovery) = self.discovery_mut(name) else {
+            return self.broken("the peer of a gateway");
+        };
+        let event = if said.truncated && discovery.grow(bytes_needed(said)) {
+            Happening::Forced
+        } else {
+            discovery.keep(data);
+            Happening::Checked
+        };
+        self.discovery_event(name, event, self.latest);
+    }
+
+    /// Bytes that a ping of this peer needs room for.
+    pub(crate) fn ping_size(&self, name: Nid) -> u32 {
+        let known = self.peers.by_nid(name);
+        let known = known.and_then(|peer_ni| peer_ni.discovery.as_ref());
+        known.map_or(PING_BUFFER_MIN, |known| {
+            known.info_size().max(PING_BUFFER_MIN)
+        })
     }
 
     fn fail_parked(&mut self, name: Nid) {
@@ -306,4 +330,11 @@ impl Core {
         }
         self.timers.arm(now, Timer::Push(end));
     }
+}
+
+/// Bytes that everything needs that a peer has to say.
+fn bytes_needed(said: &Said) -> u32 {
+    u32::try_from(said.size)
+        .unwrap_or(u32::MAX)
+        .min(INFO_SIZE_MAX)
 }

@@ -70,6 +70,8 @@ pub(crate) enum Happening {
     Pushed,
     /// The peer has pushed information that cannot be used.
     BadPush,
+    /// A gateway has answered the router checker, and the answer can be used.
+    Checked,
     /// Our own information has changed.
     Changed,
 }
@@ -88,7 +90,7 @@ macro_rules! bits {
     ($($name:ident)*) => { PeerState::empty()$(.union(PeerState::$name))* };
 }
 
-const EVENTS: [Row; 10] = [
+const EVENTS: [Row; 11] = [
     Row {
         section: "7.1",
         event: Happening::Wanted,
@@ -142,6 +144,12 @@ const EVENTS: [Row; 10] = [
         event: Happening::BadPush,
         clear: bits!(NIDS_UPTODATE),
         set: bits!(DISCOVERING FORCE_PING),
+    },
+    Row {
+        section: "8.2",
+        event: Happening::Checked,
+        clear: bits!(NIDS_UPTODATE),
+        set: bits!(DISCOVERING DATA_PRESENT FORCE_PUSH),
     },
     Row {
         section: "6.5",
@@ -274,15 +282,15 @@ const STEPS: [Step; 10] = [
 pub(crate) struct Ours {
     /// Discovery is switched on here.
     pub(crate) enabled: bool,
-    /// The number of our ping information.
-    pub(crate) sequence: u32,
+    /// The version of our ping information.
+    pub(crate) version: u32,
 }
 
 /// How far the discovery of a peer is.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
     state: PeerState,
-    /// The number of ours that the peer has acknowledged; none before the first.
+    /// The version of ours that the peer has acknowledged; none before the first.
     acknowledged: Option<u32>,
     /// What the peer said last, until that is merged.
     data: Vec<u8>,
@@ -324,7 +332,7 @@ impl Discovery {
 
     /// The end of section 7.3, without the bit MULTI_RAIL, which is the table's.
     fn needs_push(&self, ours: &Ours) -> bool {
-        let is_behind = self.acknowledged != Some(ours.sequence);
+        let is_behind = self.acknowledged != Some(ours.version);
         let listens = !self.state.contains(PeerState::NO_DISCOVERY);
         self.state.contains(PeerState::FORCE_PUSH) || listens && ours.enabled && is_behind
     }
@@ -341,7 +349,7 @@ impl Discovery {
     /// is pushed whatever the peer has acknowledged (section 7.7).
     pub(crate) fn owes(&mut self, ours: &Ours) -> bool {
         let discovered = self.state.contains(bits!(DISCOVERED MULTI_RAIL));
-        let is_owed = discovered && self.acknowledged != Some(ours.sequence);
+        let is_owed = discovered && self.acknowledged != Some(ours.version);
         if is_owed && !ours.enabled {
             self.state.insert(PeerState::FORCE_PUSH);
         }
@@ -371,9 +379,9 @@ impl Discovery {
         std::mem::take(&mut self.data)
     }
 
-    /// The peer has acknowledged our information of this number.
-    pub(crate) fn acknowledge(&mut self, sequence: u32) {
-        self.acknowledged = Some(sequence);
+    /// The peer has acknowledged this version of our information.
+    pub(crate) fn acknowledge(&mut self, version: u32) {
+        self.acknowledged = Some(version);
     }
 
     /// The largest information of the peer that was seen, in bytes.
@@ -414,7 +422,7 @@ mod tests {
 
     const OURS: Ours = Ours {
         enabled: true,
-        sequence: 2,
+        version: 2,
     };
 
     fn after(events: &[Happening]) -> Discovery {
@@ -427,7 +435,7 @@ mod tests {
     fn each_event_has_one_row_and_each_row_cites_a_section() {
         for (at, row) in EVENTS.iter().enumerate() {
             assert!(EVENTS[..at].iter().all(|other| other.event != row.event));
-            assert!(row.section.starts_with(['6', '7']));
+            assert!(row.section.starts_with(['6', '7', '8']));
         }
         assert!(STEPS.iter().all(|step| step.section.starts_with('7')));
     }
@@ -496,10 +504,7 @@ mod tests {
         peer.set(PeerState::MULTI_RAIL, true);
         peer.acknowledge(2);
         assert_eq!(peer.step(&OURS), Action::Finish);
-        let newer = Ours {
-            sequence: 3,
-            ..OURS
-        };
+        let newer = Ours { version: 3, ..OURS };
         assert!(!peer.is_up_to_date(&newer));
         peer.happens(Happening::Changed);
         assert_eq!(peer.step(&newer), Action::Push);
@@ -522,6 +527,7 @@ mod tests {
             Happening::PushFailed,
             Happening::Pushed,
             Happening::BadPush,
+            Happening::Checked,
             Happening::Changed,
         ];
         for bits in 0..1 << 15 {

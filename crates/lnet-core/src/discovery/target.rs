@@ -4,13 +4,14 @@
 //! [`TARGETS`], so that a peer that sends half of a push keeps nobody else from pushing.
 
 use lnet_types::{Nid, ProcessId, Time};
-use lnet_wire::{LNET_PORTAL, PING_BUFFER_MIN, PING_MATCH_BITS, PingFeatures, PingInfo};
+use lnet_wire::{LNET_PORTAL, PING_BUFFER_MIN, PING_MATCH_BITS, PingFeatures};
 
 use crate::Core;
-use crate::discovery::merge::{INFO_SIZE_MAX, NNIS_MAX};
+use crate::discovery::merge::INFO_SIZE_MAX;
 use crate::discovery::table::{Happening, PeerState};
 use crate::event::{Event, EventKind};
 use crate::io::CoreBuffer;
+use crate::ping::said::Said;
 use crate::portals::descriptor::Owner;
 use crate::portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec};
 
@@ -115,9 +116,7 @@ impl Core {
     /// A peer has pushed what it has; `needs` is its length when it was cut off.
     fn pushed(&mut self, from: Nid, data: Vec<u8>, needs: Option<u32>, now: Time) {
         let name = self.peers.primary_of(from);
-        let info = PingInfo::parse(&data).ok();
-        let info = info.filter(|info| info.validate(NNIS_MAX).is_ok());
-        let features = info.map(|info| info.features());
+        let features = Said::read(&data).map(|said| said.features);
         let Some(discovery) = self.discovery_mut(name) else {
             return;
         };

@@ -17,15 +17,18 @@
 //! A ping that fails at an interface of ours says nothing of the gateway: it is asked again from another
 //! interface, while there is one in full health.
 //!
-//! Without discovery a gateway is no Multi-Rail peer to us, so each route has a flag that the last ping
-//! information decides alone (rule 2). A ping is waited for as long as `router_ping_timeout`, which is
-//! shorter than the interval: a gateway that went is known within both together.
+//! Each route has a flag that the gateway's last information decides: the answer to a ping, or a push. Kernels have
+//! this flag (rule 2) and, for a Multi-Rail gateway, ask the same of the statuses that the same information set (rules
+//! 3 to 5). With discovery the checker's ping is also that of a discovery, and is followed by a push. A ping is waited
+//! for as long as `router_ping_timeout`, which is shorter than the interval: a gateway that went is known within both
+//! together.
 
 use std::time::Duration;
 
 use lnet_policy::Profile;
 use lnet_types::{Net, Nid, Time};
-use lnet_wire::{NiStatus, PING_BUFFER_MIN, PingFeatures, PingInfo};
+use lnet_wire::NiStatus;
+use smallvec::SmallVec;
 
 use crate::Core;
 use crate::config::Globals;
@@ -33,12 +36,10 @@ use crate::event::{Event, EventKind};
 use crate::gateways::route::RouteState;
 use crate::io::{CoreBuffer, Output};
 use crate::ni::Ni;
+use crate::ping::said::Said;
 use crate::portals::descriptor::Owner;
 use crate::portals::md::MdHandle;
 use crate::timer::Timer;
-
-/// More entries than this are taken for nonsense; the largest limit of any kernel (section 6.6).
-const NNIS_MAX: u32 = 4096;
 
 /// Pause after the first failed ping; each further failure doubles it (as recovery pings, section 9.2).
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -76,7 +77,8 @@ impl Core {
     }
 
     fn ping_gateway(&mut self, nid: Nid, now: Time) {
-        let Some(md) = self.bind_ping(PING_BUFFER_MIN, |buffer| Owner::Check(buffer, nid)) else {
+        let length = self.ping_size(self.peers.primary_of(nid));
+        let Some(md) = self.bind_ping(length, |buffer| Owner::Check(buffer, nid)) else {
             return;
         };
         if let Some(gateway) = self.routes.gateway_mut(nid) {
@@ -92,9 +94,12 @@ impl Core {
             (EventKind::Reply, Ok(())) => {
                 let length = event.mlength as usize;
                 let bytes = self.buffers.data(buffer);
-                let learned = learn(bytes.get(..length).unwrap_or(bytes));
-                match learned {
-                    Some(learned) => self.gateway_answered(gateway, &learned),
+                let data = bytes.get(..length).unwrap_or(bytes).to_vec();
+                match Said::read(&data) {
+                    Some(said) => {
+                        self.gateway_answered(gateway, &said);
+                        self.discovery_by_check(gateway, &said, data);
+                    }
                     None => self.gateway_failed(gateway),
                 }
             }
@@ -157,27 +162,56 @@ impl Core {
         }
     }
 
-    fn gateway_answered(&mut self, gateway: Nid, learned: &Learned) {
-        let globals = self.config.globals;
-        let mut all_up = true;
-        for state in self.routes.via_mut(gateway) {
-            learned.apply(state, &globals);
-            all_up &= state.up;
-        }
+    fn gateway_answered(&mut self, gateway: Nid, said: &Said) {
         self.set_gateway_nis(gateway, true, |nid| nid == gateway);
         let since = self.routes.gateway(gateway).map(|state| state.last_check);
-        for &(nid, up) in &learned.nis {
+        for &(nid, status) in &said.nis {
             let same = self.peers.primary_of(nid) == self.peers.primary_of(gateway);
             if same && let Some(since) = since {
-                self.set_peer_ni_status(nid, up, since);
+                self.set_peer_ni_status(nid, status == NiStatus::UP, since);
             }
         }
         self.set_gateway_alive(gateway, true);
-        if !all_up {
+        if !self.judge_routes(gateway, said) {
             self.ask_again_soon(gateway);
         } else if let Some(gateway) = self.routes.gateway_mut(gateway) {
             gateway.failures = 0;
         }
+    }
+
+    /// A peer has pushed what it has: routes through it follow at once, and one that counts as dead is asked.
+    pub(crate) fn gateway_pushed(&mut self, peer: Nid, said: &Said, now: Time) {
+        for gateway in self.gateways_of(peer) {
+            if self
+                .routes
+                .gateway(gateway)
+                .is_some_and(|state| state.alive)
+            {
+                self.judge_routes(gateway, said);
+            } else {
+                self.ask_now(gateway, now);
+            }
+        }
+    }
+
+    /// The gateways among the interfaces of a peer, as routes name them.
+    fn gateways_of(&self, peer: Nid) -> SmallVec<[Nid; 2]> {
+        let owner = self.peers.owner_of(peer).filter(|owner| owner.routes > 0);
+        let nids = owner.map(|owner| owner.nids.iter()).into_iter().flatten();
+        nids.copied()
+            .filter(|&nid| self.routes.gateway(nid).is_some())
+            .collect()
+    }
+
+    /// True when all routes through the gateway are up.
+    fn judge_routes(&mut self, gateway: Nid, said: &Said) -> bool {
+        let globals = self.config.globals;
+        let mut all_up = true;
+        for state in self.routes.via_mut(gateway) {
+            judge_route(state, said, &globals);
+            all_up &= state.up;
+        }
+        all_up
     }
 
     fn gateway_failed(&mut self, gateway: Nid) {
@@ -214,25 +248,36 @@ impl Core {
     /// A message came through a gateway: it lives. What that says of routes to other nets than the
     /// source's, the next ping tells, which is sent at once, but a second after the one before: the
     /// messages of a gateway that sends and cannot be reached do not set the pace.
-    pub(crate) fn revive_gateway(&mut self, gateway: Nid, source: Net, now: Time) {
-        let Some(last_check) = self
-            .routes
-            .gateway(gateway)
-            .filter(|gateway| !gateway.alive)
-            .map(|gateway| gateway.last_check)
-        else {
-            return;
-        };
-        for state in self
-            .routes
-            .via_mut(gateway)
-            .filter(|state| state.route.net == source)
-        {
-            state.up = true;
+    pub(crate) fn revive_gateway(&mut self, sender: Nid, source: Net, now: Time) {
+        for gateway in self.dead_gateways_of(sender) {
+            for state in self.routes.via_mut(gateway) {
+                state.up |= state.route.net == source;
+            }
+            let heard = |nid: Nid| nid == sender || nid == gateway || nid.net() == source;
+            self.set_gateway_nis(gateway, true, heard);
+            self.set_gateway_alive(gateway, true);
+            self.ask_now(gateway, now);
         }
-        self.set_gateway_nis(gateway, true, |nid| nid == gateway || nid.net() == source);
-        self.set_gateway_alive(gateway, true);
-        self.plan_check(gateway, now.max(last_check + FIRST_PAUSE));
+    }
+
+    /// A gateway that counts as dead has pinged this node, as it does after a restart: it is asked at once.
+    pub(crate) fn gateway_pinged(&mut self, sender: Nid, now: Time) {
+        for gateway in self.dead_gateways_of(sender) {
+            self.ask_now(gateway, now);
+        }
+    }
+
+    fn dead_gateways_of(&self, peer: Nid) -> SmallVec<[Nid; 2]> {
+        let mut gateways = self.gateways_of(peer);
+        gateways.retain(|nid| self.routes.gateway(*nid).is_some_and(|state| !state.alive));
+        gateways
+    }
+
+    /// Asks a gateway now, but a second after it was asked before.
+    fn ask_now(&mut self, nid: Nid, now: Time) {
+        if let Some(last) = self.routes.gateway(nid).map(|state| state.last_check) {
+            self.plan_check(nid, now.max(last + FIRST_PAUSE));
+        }
     }
 
     fn set_gateway_alive(&mut self, nid: Nid, alive: bool) {
@@ -246,48 +291,13 @@ impl Core {
     }
 }
 
-/// What a gateway said of itself.
-#[derive(Debug)]
-struct Learned {
-    routes: bool,
-    /// Not everything it said fitted into the ping.
-    truncated: bool,
-    nis: Vec<(Nid, bool)>,
-}
-
-/// Reads ping information; `None` when it is none that may be believed.
-fn learn(bytes: &[u8]) -> Option<Learned> {
-    let info = PingInfo::parse(bytes).ok()?;
-    info.validate(NNIS_MAX).ok()?;
-    Some(Learned {
-        routes: !info.features().contains(PingFeatures::RTE_DISABLED),
-        truncated: info.is_truncated(),
-        nis: info
-            .nis()
-            .map(|ni| (ni.nid, ni.status == NiStatus::UP))
-            .collect(),
-    })
-}
-
-impl Learned {
-    fn apply(&self, state: &mut RouteState, globals: &Globals) {
-        let net = state.route.net;
-        state.single_hop = self.nis.iter().any(|&(nid, _)| nid.net() == net);
-        let far_side_counts =
-            globals.avoid_asym_router_failure && (state.single_hop || state.route.hops == Some(1));
-        state.up = self.routes
-            && self.is_up_on(state.route.gateway.net())
-            && (!far_side_counts || self.is_up_on(net));
-    }
-
-    /// An interface on this net is up, or may be among those that were cut off.
-    fn is_up_on(&self, net: Net) -> bool {
-        let mut on_net = self
-            .nis
-            .iter()
-            .filter(|(nid, _)| nid.net() == net)
-            .peekable();
-        let cut_off = self.truncated && on_net.peek().is_none();
-        cut_off || on_net.any(|&(_, up)| up)
-    }
+/// What ping information of the gateway says of a route.
+fn judge_route(state: &mut RouteState, said: &Said, globals: &Globals) {
+    let net = state.route.net;
+    state.single_hop = said.is_on(net);
+    let far_side_counts =
+        globals.avoid_asym_router_failure && (state.single_hop || state.route.hops == Some(1));
+    state.up = said.routes()
+        && said.is_up_on(state.route.gateway.net())
+        && (!far_side_counts || said.is_up_on(net));
 }

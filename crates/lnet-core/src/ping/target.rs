@@ -20,14 +20,16 @@ use crate::timer::Timer;
 #[derive(Debug, Default)]
 pub(crate) struct PingTarget {
     md: Option<MdHandle>,
-    /// Counts the versions of the information, from 1.
+    /// The number in the information: counts what is in it, and not what is said of that, from 1.
     sequence: u32,
+    /// Counts every change of the information.
+    version: u32,
 }
 
 impl PingTarget {
-    /// The number of the present information.
-    pub(crate) fn sequence(&self) -> u32 {
-        self.sequence
+    /// The version of the present information.
+    pub(crate) fn version(&self) -> u32 {
+        self.version
     }
 }
 
@@ -64,11 +66,12 @@ impl Core {
     pub(crate) fn rebuild_ping_info(&mut self) {
         self.ping_target.sequence = self.ping_target.sequence.wrapping_add(1);
         self.rewrite_ping_info();
-        self.plan_pushes();
     }
 
-    /// Only a status has changed: the sequence number stays.
+    /// Only a status has changed: the sequence number stays. Who has been told the one before is told this one, too.
     pub(crate) fn rewrite_ping_info(&mut self) {
+        self.ping_target.version = self.ping_target.version.wrapping_add(1);
+        self.plan_pushes();
         let info = self.ping_info();
         let length = info.len() as u32;
         let fresh = self.buffers.insert(info);
@@ -137,11 +140,16 @@ impl Core {
         self.advertised().next().map(|ni| ni.nid)
     }
 
-    /// A router takes a ping by a remote node as the sign that the net it came over works.
+    /// A router takes a ping by a remote node as the sign that the net it came over works; everybody takes one by a
+    /// gateway as the sign that it lives.
     pub(crate) fn note_ping(&mut self, ni: NiId, header: &Header, now: Time) {
         let Body::Get(get) = header.body else { return };
         let foreign = self.nis.by_nid(header.src_nid).is_none();
-        if !self.config.routing || get.ptl_index != LNET_PORTAL || !foreign {
+        if get.ptl_index != LNET_PORTAL || !foreign {
+            return;
+        }
+        self.gateway_pinged(header.src_nid, now);
+        if !self.config.routing {
             return;
         }
         let Some(net) = self.nis.get(ni).map(|ni| ni.nid.net()) else {

@@ -474,6 +474,130 @@ fn a_node_discovers_on_demand_and_says_why_it_cannot() {
     net.assert_at_rest();
 }
 
+/// Client, router and server that discover their peers, as [`Net::routed`] has them; the routes are checked.
+fn routed() -> Net {
+    let mut net = Net::new();
+    net.add_discovering(&["10.0.0.1@tcp"]);
+    let router = net.add_discovering(&ROUTER);
+    let now = net.now;
+    net.core(router).set_routing(true, now);
+    net.add_discovering(&["10.1.0.2@tcp1"]);
+    net.route(0, "tcp1", ROUTER[0]);
+    net.route(2, "tcp", ROUTER[1]);
+    net.advance(Duration::from_secs(2));
+    net
+}
+
+const ROUTER: [&str; 2] = ["10.0.0.9@tcp", "10.1.0.9@tcp1"];
+
+fn is_routed(net: &mut Net) -> bool {
+    net.core(0).routes().next().unwrap().alive
+}
+
+#[test]
+fn the_checker_discovers_a_gateway_and_pushes_to_it() {
+    let mut net = routed();
+    assert_eq!(nids_of(&mut net, 0, ROUTER[0]), ROUTER.map(nid));
+    assert_eq!(nids_of(&mut net, 2, ROUTER[1]), ROUTER.map(nid));
+    let routes = PeerState::from_bits_retain(DISCOVERED) | PeerState::ROUTER_ENABLED;
+    assert_eq!(state_of(&mut net, 0, ROUTER[0]), routes);
+    // The router was told, and takes the client for Multi-Rail without having asked.
+    assert!(
+        net.core(1)
+            .peer_with(nid("10.0.0.1@tcp"))
+            .unwrap()
+            .multi_rail
+    );
+    let pushed = net.core(0).counters().pushes_sent;
+    net.advance(Duration::from_secs(60));
+    assert_eq!(
+        net.core(0).counters().pushes_sent,
+        pushed + 1,
+        "each check pushes"
+    );
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_router_that_loses_its_far_interface_says_so_and_the_route_is_down_before_the_next_check() {
+    let mut net = routed();
+    assert!(is_routed(&mut net));
+    let far = net.nodes[1].nis[1].0;
+    for fatal in [true, false] {
+        let now = net.now;
+        net.core(1).set_ni_fatal(far, fatal, now);
+        net.advance(Duration::from_millis(10));
+        assert_eq!(is_routed(&mut net), !fatal);
+    }
+    net.advance(Duration::from_secs(200));
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_change_of_a_status_is_pushed_under_the_same_number() {
+    let mut net = routed();
+    let far = net.nodes[1].nis[1].0;
+    let before = net.core(1).ping_info();
+    let now = net.now;
+    net.trace.clear();
+    net.core(1).set_ni_fatal(far, true, now);
+    net.advance(Duration::from_millis(10));
+    let after = net.core(1).ping_info();
+    let number = |data: &[u8]| lnet_wire::PingInfo::parse(data).unwrap().sequence();
+    assert_eq!(number(&before), number(&after));
+    assert_ne!(before, after);
+    let pushes = kinds_of(&mut net, 1);
+    assert!(pushes.contains(&(MessageType::Put, true)), "{pushes:?}");
+}
+
+#[test]
+fn a_gateway_that_comes_back_and_pings_is_asked_at_once() {
+    let mut net = routed();
+    net.nodes[1].alive = false;
+    net.advance(Duration::from_secs(400));
+    assert!(!is_routed(&mut net));
+    net.nodes[1].alive = true;
+    let now = net.now;
+    net.core(1).discover(nid("10.0.0.1@tcp"), now).unwrap();
+    net.advance(Duration::from_secs(1));
+    assert!(is_routed(&mut net));
+}
+
+#[test]
+fn a_message_from_another_interface_of_a_gateway_revives_it_too() {
+    let mut net = Net::new();
+    net.add_discovering(&["10.0.0.1@tcp"]);
+    let rails = ["10.0.0.9@tcp", "10.0.0.10@tcp", "10.1.0.9@tcp1"];
+    let router = net.add_discovering(&rails);
+    let now = net.now;
+    net.core(router).set_routing(true, now);
+    net.route(0, "tcp1", rails[0]);
+    net.advance(Duration::from_secs(2));
+    net.nodes[1].alive = false;
+    net.advance(Duration::from_secs(61));
+    assert!(!is_routed(&mut net));
+    let (ni, own) = net.nodes[0].nis[0];
+    let stranger = nid("10.1.0.2@tcp1");
+    let header = Header {
+        dest_nid: own,
+        src_nid: stranger,
+        dest_pid: 12345,
+        src_pid: 12345,
+        payload_length: 0,
+        body: Body::Put(Put {
+            ack_wmd: Handle::NONE,
+            match_bits: 7,
+            hdr_data: 0,
+            ptl_index: 30,
+            offset: 0,
+        }),
+    };
+    let now = net.now;
+    let from = ProcessId::lustre(nid(rails[1]));
+    net.core(0).header(ni, from, &header, now);
+    assert!(is_routed(&mut net));
+}
+
 #[test]
 fn a_copy_of_the_state_selects_as_the_node_does_and_discovers_nobody() {
     let mut net = rails();
