@@ -58,6 +58,8 @@ enum Command {
     Top(top::TopArgs),
     /// Ask LNet nodes for their interfaces; needs no daemon and no module
     Ping(ping::PingArgs),
+    /// Ask LNet nodes by which NIDs each is one Multi-Rail peer; needs no daemon and no module
+    Discover(ping::PingArgs),
     /// Print the LNet traffic in a packet capture, message by message
     Dump(dump::DumpArgs),
     /// Explain why a message takes its path, and try what would change it
@@ -111,7 +113,8 @@ fn main() -> ExitCode {
         Command::Node(args) => node::run(args),
         Command::Ctl(args) => ctl::run(args),
         Command::Top(args) => top::run(args),
-        Command::Ping(args) => ping::run(args),
+        Command::Ping(args) => ping::run(args, ping::Question::Ping),
+        Command::Discover(args) => ping::run(args, ping::Question::Discover),
         Command::Dump(args) => dump::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Lint(args) => lint::run(args),

@@ -1,4 +1,4 @@
-//! `finerail ping`: what `lnetctl ping` prints, from any machine.
+//! `finerail ping` and `finerail discover`: what `lnetctl` prints for them, from any machine.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use lnet_config::{Config, NetConfig, NiConfig};
+use lnet_config::{Config, Globals, NetConfig, NiConfig};
 use lnet_node::{AcceptMode, Node, NodeOptions, PingError, PingReply, Progress};
 use lnet_types::{LndType, Nid};
 use lnet_wire::PingFeatures;
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::common::{NOT_SO, TransportArgs, print_bytes, read_config};
 
-/// Arguments of `finerail ping`.
+/// Arguments of `finerail ping` and `finerail discover`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Without --config the ping goes from a temporary endpoint: one connection, no daemon. Nodes that
@@ -26,6 +26,9 @@ Examples
   finerail ping 10.1.0.2@tcp --privileged
   finerail ping --port 9988 --count 10 127.0.0.2@tcp
   finerail ping --config client.yaml 10.2.0.9@tcp1      through the routers of client.yaml
+  finerail discover 10.1.0.2@tcp --privileged           by which NIDs it is one Multi-Rail peer
+
+The node that is asked remembers nothing of either; `finerail ctl discover` makes a running node know it.
 ")]
 pub(crate) struct PingArgs {
     /// The nodes to ask
@@ -76,7 +79,16 @@ struct Outcome {
     failures: Vec<PingError>,
 }
 
-pub(crate) fn run(args: &PingArgs) -> anyhow::Result<ExitCode> {
+/// What is asked about a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// Does it answer, and on which interfaces?
+    Ping,
+    /// By which NIDs is it one Multi-Rail peer?
+    Discover,
+}
+
+pub(crate) fn run(args: &PingArgs, question: Question) -> anyhow::Result<ExitCode> {
     let mut outcomes = Vec::new();
     for &nid in &args.nids {
         let node = start_node(args, nid)?;
@@ -87,7 +99,7 @@ pub(crate) fn run(args: &PingArgs) -> anyhow::Result<ExitCode> {
     let text = if args.json {
         json(&outcomes)?
     } else {
-        yaml(&outcomes, args.count > 1)
+        yaml(&outcomes, args.count > 1, question)
     };
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     let all_answered = outcomes.iter().all(|outcome| outcome.failures.is_empty());
@@ -115,7 +127,7 @@ fn ask(node: &Node, nid: Nid, args: &PingArgs) -> Outcome {
                 outcome.replies.push(reply);
             }
             Err(error) => {
-                let cause = cause(node, args.transport.port);
+                let cause = cause(node, args);
                 // Nothing can be done when standard error is closed.
                 let _unprinted = writeln!(io::stderr(), "finerail: {error}{cause}");
                 outcome.failures.push(error);
@@ -126,12 +138,18 @@ fn ask(node: &Node, nid: Nid, args: &PingArgs) -> Outcome {
 }
 
 /// What the connection attempts tell beyond the errno, and what would help.
-fn cause(node: &Node, port: u16) -> String {
+fn cause(node: &Node, args: &PingArgs) -> String {
+    let port = args.transport.port;
     let failures = node.stats().socklnd.dial_failures;
     let text = match failures.keys().next().map(String::as_str) {
         Some("refused") => format!("nothing listens on port {port} there"),
         Some("source_port_privilege") => {
             "source ports below 1024 need CAP_NET_BIND_SERVICE or root".to_owned()
+        }
+        Some("disconnected") if args.privileged || args.config.is_some() => {
+            "it closed the connection during the handshake: it has no interface with this NID (another \
+             network there, or another address?), or is no LNet node"
+                .to_owned()
         }
         Some("disconnected") => {
             "it closed the connection during the handshake: it may accept only privileged source \
@@ -203,8 +221,14 @@ fn endpoint_config(target: Nid, source: Option<Nid>, port: u16) -> anyhow::Resul
         net: target.net(),
         nis: vec![ni],
     };
+    // Nobody is to push to an endpoint that is gone in a moment.
+    let globals = Globals {
+        discovery: Some(false),
+        ..Globals::default()
+    };
     Ok(Config {
         nets: vec![net],
+        globals,
         ..Config::default()
     })
 }
@@ -241,17 +265,26 @@ fn local_address(target: IpAddr, port: u16) -> anyhow::Result<IpAddr> {
         .ip())
 }
 
-/// What `lnetctl ping` prints, with the round-trip times added when several were measured.
-fn yaml(outcomes: &[Outcome], with_times: bool) -> String {
+/// What `lnetctl` prints, with the round-trip times added when several were measured.
+fn yaml(outcomes: &[Outcome], with_times: bool, question: Question) -> String {
     let mut text = String::new();
     if outcomes.iter().any(|outcome| !outcome.replies.is_empty()) {
-        text.push_str("ping:\n");
+        text.push_str(match question {
+            Question::Ping => "ping:\n",
+            Question::Discover => "discover:\n",
+        });
     }
     for outcome in outcomes {
         let Some(reply) = outcome.replies.last() else {
             continue;
         };
-        push_reply(&mut text, outcome.nid, reply);
+        match question {
+            Question::Ping => push_reply(&mut text, outcome.nid, false, reply),
+            Question::Discover if is_multi_rail(reply) => {
+                push_reply(&mut text, reply.primary_nid, true, reply);
+            }
+            Question::Discover => push_reply(&mut text, outcome.nid, false, reply),
+        }
         if with_times {
             push_times(&mut text, outcome);
         }
@@ -259,9 +292,15 @@ fn yaml(outcomes: &[Outcome], with_times: bool) -> String {
     text
 }
 
-fn push_reply(text: &mut String, nid: Nid, reply: &PingReply) {
+/// What a node says that a node with discovery takes for Multi-Rail.
+fn is_multi_rail(reply: &PingReply) -> bool {
+    let both = PingFeatures::MULTI_RAIL | PingFeatures::DISCOVERY;
+    reply.features.contains(both)
+}
+
+fn push_reply(text: &mut String, nid: Nid, multi_rail: bool, reply: &PingReply) {
     text.push_str(&format!(
-        "- primary nid: {nid}\n  Multi-Rail: false\n  peer_ni:\n  - nid: {nid}\n"
+        "- primary nid: {nid}\n  Multi-Rail: {multi_rail}\n  peer_ni:\n  - nid: {nid}\n"
     ));
     for ni in reply.nis.iter().filter(|ni| ni.nid != nid) {
         text.push_str(&format!("  - nid: {}\n", ni.nid));
@@ -311,6 +350,7 @@ struct Document {
     primary_nid: Option<String>,
     features: Option<u32>,
     router: Option<bool>,
+    multi_rail: Option<bool>,
     nids: Vec<String>,
     round_trip: Option<Times>,
     errors: Vec<String>,
@@ -328,6 +368,7 @@ fn document(outcome: &Outcome) -> Document {
         primary_nid: last.map(|reply| reply.primary_nid.to_string()),
         features: last.map(|reply| reply.features.bits()),
         router: last.map(|reply| !reply.features.contains(PingFeatures::RTE_DISABLED)),
+        multi_rail: last.map(is_multi_rail),
         nids: last
             .map(|reply| reply.nis.iter().map(|ni| ni.nid.to_string()).collect())
             .unwrap_or_default(),

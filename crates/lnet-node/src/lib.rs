@@ -55,6 +55,7 @@
 
 mod alarm;
 mod clock;
+mod discover;
 mod engine;
 mod fair;
 #[cfg(test)]

@@ -128,7 +128,7 @@ impl Node {
 impl Node {
     /// A message that did not get out fails with the class of the failure. Where the peer could not be
     /// dialled, the socket has said more.
-    fn with_cause(&self, error: PingError) -> PingError {
+    pub(crate) fn with_cause(&self, error: PingError) -> PingError {
         let PingError::Failed { target, errno } = error else {
             return error;
         };

@@ -311,7 +311,8 @@ pub(crate) fn tunables(ni: &NiConfig) -> Tunables {
     }
 }
 
-/// The parameters of a node; one that is not set is that of `base`.
+/// The parameters of a node; one that is not set is that of `base`. A document that does not mention discovery has it
+/// switched on, as kernels have.
 fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
     let sensitivity = given
         .health_sensitivity
@@ -332,6 +333,7 @@ fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
             .max_recovery_ping_interval
             .map_or(base.max_recovery_ping_interval, seconds),
         drop_asym_route: given.drop_asym_route.unwrap_or(base.drop_asym_route),
+        discovery: given.discovery.unwrap_or(true),
         ..base
     }
 }
@@ -393,7 +395,6 @@ pub(crate) fn warn_of_settings_without_effect(config: &Config) {
             "max_interfaces",
             globals.max_interfaces.is_some_and(|value| value != 200),
         ),
-        ("discovery", globals.discovery == Some(true)),
         (
             "router_sensitivity",
             globals.router_sensitivity.is_some_and(|value| value != 100),

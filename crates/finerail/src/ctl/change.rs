@@ -19,7 +19,6 @@ use super::args::{
     SetArgs,
 };
 use super::talk::{Failed, Talk};
-use crate::common::complaint;
 
 const ENOENT: i32 = 2;
 const EINVAL: i32 = 22;
@@ -45,10 +44,6 @@ const GLOBALS: [&str; 12] = [
     "max_recovery_ping_interval",
 ];
 
-/// What an administrator must know who switches discovery on.
-const NO_DISCOVERY: &str = "discovery: 1 has no effect: this node finds out what peers have when it is told to \
-                            (discover), and stays at 0";
-
 pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
     let name = args.name.as_str();
     if !BUFFERS.contains(&name) && name != "routing" && !GLOBALS.contains(&name) {
@@ -67,11 +62,7 @@ pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
         }
         _ => json!({ "global": { name: value } }),
     };
-    let set = import(talk, &document, ImportMode::Add);
-    if set.is_ok() && name == "discovery" && value != 0 {
-        complaint(NO_DISCOVERY);
-    }
-    set.map_err(|failed| match failed {
+    import(talk, &document, ImportMode::Add).map_err(|failed| match failed {
         Failed::Blocks(_) => {
             let words = name.replace('_', " ");
             cannot(format!("cannot configure {words}: Invalid argument"))
@@ -400,23 +391,17 @@ pub(super) fn import_file(args: &ImportArgs, talk: &mut Talk) -> Result<(), Fail
         ImportMode::Add
     };
     // What is wrong with the text itself is best said here, with the line.
-    let discovery = match mode {
-        ImportMode::Del => lnet_config::read(&text).map(|_| None),
-        ImportMode::Add | ImportMode::Replace => {
-            lnet_config::parse(&text).map(|config| config.globals.discovery)
-        }
+    let checked = match mode {
+        ImportMode::Del => lnet_config::read(&text).map(drop),
+        ImportMode::Add | ImportMode::Replace => lnet_config::parse(&text).map(drop),
     };
-    let discovery = discovery.map_err(|error| Failed::Place(error.render(&name)))?;
+    checked.map_err(|error| Failed::Place(error.render(&name)))?;
     talk.print(&Request::Import {
         yaml: text,
         mode,
         partial: args.partial,
         dry_run: args.dry_run,
-    })?;
-    if discovery == Some(true) {
-        complaint(NO_DISCOVERY);
-    }
-    Ok(())
+    })
 }
 
 /// `import --exec`: pings and discoveries.

@@ -56,13 +56,16 @@ impl Core {
             core.nis.by_nid(nid).is_none() && !nid.is_any() && !is_configured
         };
         let wanted = said.nis.iter().map(|&(nid, _)| nid);
-        let nids: Vec<Nid> = wanted.filter(|&nid| is_free(self, nid)).collect();
+        let mut nids: Vec<Nid> = wanted.filter(|&nid| is_free(self, nid)).collect();
         let names_itself = nids.iter().any(|&nid| self.peers.primary_of(nid) == name);
         let primary = said.primary.filter(|primary| nids.contains(primary));
         let Some(primary) = primary.filter(|_| names_itself) else {
             self.counters.discoveries_ignored += 1;
             return name;
         };
+        // What routes name stays an interface of the peer.
+        let named = self.gateways_of(name).into_iter();
+        nids.extend(named.filter(|nid| !said.nis.iter().any(|(other, _)| other == nid)));
         let created = nids.iter().all(|&nid| self.peer_ni(nid, now).is_some());
         // In a table that is full, one of the new interfaces may have taken the place of another one of this peer.
         let is_there = |nid: &Nid| self.peers.by_nid(*nid).is_some();
@@ -70,7 +73,15 @@ impl Core {
             self.counters.discoveries_ignored += 1;
             return name;
         }
+        let former = self.peers.peer(name).map(|peer| peer.nids.clone());
         self.peers.learn(name, primary, &nids);
+        for nid in former
+            .into_iter()
+            .flatten()
+            .filter(|nid| !nids.contains(nid))
+        {
+            self.peers.forget_idle(nid);
+        }
         self.apply_rules_to_peer(primary);
         primary
     }

@@ -145,15 +145,21 @@ impl Core {
         let Ok(md) = self.bind_md(spec, Owner::Push(buffer, name)) else {
             return self.release_buffer(buffer);
         };
+        let mut way = None;
         if let Some(discovery) = self.discovery_mut(name) {
             discovery.push = Some(md);
+            way = discovery.answered.take();
         }
         self.counters.pushes_sent += 1;
+        let is_known = |core: &Self, (ours, theirs)| {
+            core.nis.by_nid(ours).is_some() && core.peers.primary_of(theirs) == name
+        };
+        let way = way.filter(|&way| is_known(self, way));
         let put = PutRequest {
             md,
             ack: true,
-            source: None,
-            target: ProcessId::lustre(name),
+            source: way.map(|(ours, _)| ours),
+            target: ProcessId::lustre(way.map_or(name, |(_, theirs)| theirs)),
             portal: LNET_PORTAL,
             match_bits: PING_MATCH_BITS,
             offset: 0,
@@ -179,7 +185,10 @@ impl Core {
         let happening = match (event.kind, event.status) {
             (EventKind::Send, Ok(())) => return,
             _ if discovery.ping.take_if(|md| *md == event.md).is_none() => return,
-            (EventKind::Reply, Ok(())) => self.answered(name, buffer, event.mlength),
+            (EventKind::Reply, Ok(())) => {
+                discovery.answered = Some((event.target.nid, event.source.nid));
+                self.answered(name, buffer, event.mlength)
+            }
             (_, status) => {
                 discovery.fail(status.err().unwrap_or(Errno::ETIMEDOUT));
                 Happening::PingFailed

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use bitflags::bitflags;
-use lnet_types::Time;
+use lnet_types::{Nid, Time};
 
 use crate::event::Errno;
 use crate::io::TxId;
@@ -302,6 +302,8 @@ pub(crate) struct Discovery {
     pub(crate) ping: Option<MdHandle>,
     /// The push under way.
     pub(crate) push: Option<MdHandle>,
+    /// Where the last ping was answered: our NID and the peer's. The push that follows goes back this way (section 7.4).
+    pub(crate) answered: Option<(Nid, Nid)>,
     /// Messages that wait for the end.
     pub(crate) parked: VecDeque<TxId>,
 }

@@ -195,7 +195,7 @@ impl Core {
     }
 
     /// The gateways among the interfaces of a peer, as routes name them.
-    fn gateways_of(&self, peer: Nid) -> SmallVec<[Nid; 2]> {
+    pub(crate) fn gateways_of(&self, peer: Nid) -> SmallVec<[Nid; 2]> {
         let owner = self.peers.owner_of(peer).filter(|owner| owner.routes > 0);
         let nids = owner.map(|owner| owner.nids.iter()).into_iter().flatten();
         nids.copied()

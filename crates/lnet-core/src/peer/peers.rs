@@ -256,6 +256,15 @@ impl Peers {
             .collect()
     }
 
+    /// Forgets an interface that is no part of a kept peer, unless a message depends on it: then it goes when room is
+    /// needed.
+    pub(crate) fn forget_idle(&mut self, nid: Nid) {
+        let is_idle = |ni: &PeerNi| ni.peer.is_none() && ni.is_idle();
+        if self.by_nid(nid).is_some_and(is_idle) {
+            self.remove(nid);
+        }
+    }
+
     pub(crate) fn reset_latencies(&mut self) {
         for peer_ni in self.nis.iter_mut() {
             peer_ni.latency = None;

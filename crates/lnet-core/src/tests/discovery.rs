@@ -534,6 +534,43 @@ fn a_router_that_loses_its_far_interface_says_so_and_the_route_is_down_before_th
 }
 
 #[test]
+fn the_push_after_a_ping_takes_the_way_of_the_ping() {
+    for (asked, ours) in [(B[0], A[0]), (B[1], A[1])] {
+        let mut net = rails();
+        let now = net.now;
+        net.core(0).discover(nid(asked), now).unwrap();
+        net.run();
+        let is_push = |(from, header): &&(usize, Header)| {
+            *from == 0 && header.body.message_type() == MessageType::Put
+        };
+        let (_, push) = net.trace.iter().find(is_push).unwrap();
+        assert_eq!((push.src_nid, push.dest_nid), (nid(ours), nid(asked)));
+    }
+}
+
+#[test]
+fn an_interface_that_a_peer_gives_up_is_forgotten_but_not_one_that_a_route_names() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    push(&mut net, 0, B[0], &info(multi_rail(), 9, &[nid(B[0])]));
+    net.advance(Duration::from_secs(1));
+    let known: Vec<Nid> = net.core(0).peers().map(|peer| peer.primary).collect();
+    assert_eq!(known, [nid(B[0])]);
+
+    let mut net = routed();
+    push(
+        &mut net,
+        0,
+        ROUTER[0],
+        &info(multi_rail(), 9, &[nid(ROUTER[1]), nid("10.0.0.8@tcp")]),
+    );
+    assert!(nids_of(&mut net, 0, ROUTER[1]).contains(&nid(ROUTER[0])));
+    net.advance(Duration::from_secs(200));
+    net.assert_at_rest();
+}
+
+#[test]
 fn a_change_of_a_status_is_pushed_under_the_same_number() {
     let mut net = routed();
     let far = net.nodes[1].nis[1].0;

@@ -1,7 +1,7 @@
 //! `ping` and `discover` on behalf of a client, one peer after the other.
 //!
-//! Discovery over the wire (pings and pushes between nodes) does not exist yet: `discover` pings, and
-//! remembers the NIDs that the peer lists.
+//! `discover` carries a discovery out. On a node with discovery switched off it pings, and remembers the NIDs that the
+//! peer lists.
 
 use std::io;
 use std::time::Duration;
@@ -86,6 +86,19 @@ fn ask_one(
     source: Option<Nid>,
     how: &How<'_>,
 ) -> Result<PeerReply, i32> {
+    let is_own = nid.is_loopback() || node.node().nids().contains(&nid);
+    if how.discover && is_own {
+        return Ok(ourselves(node));
+    }
+    if how.discover && node.with_core(|core, _| core.globals().discovery) {
+        let peer = node.node().discover(nid, how.timeout);
+        let peer = peer.map_err(|error| errno(&error))?;
+        return Ok(PeerReply {
+            primary: peer.primary,
+            multi_rail: peer.multi_rail,
+            nids: peer.nis.iter().map(|ni| ni.nid).collect(),
+        });
+    }
     let answer = node
         .node()
         .ping(nid, source, how.timeout)
@@ -110,13 +123,19 @@ fn ask_one(
     })
 }
 
+/// What a peer that discovers this node finds.
+fn ourselves(node: &ManagedNode) -> PeerReply {
+    let multi_rail = node.with_core(|core, _| core.globals().discovery);
+    PeerReply {
+        primary: node.node().primary_nid(),
+        multi_rail,
+        nids: node.node().nids(),
+    }
+}
+
 /// The peer becomes one with all the NIDs that it lists. One that was configured as Multi-Rail stays so,
 /// whatever it says of itself.
 fn remember(node: &ManagedNode, answer: &PingReply) -> Result<(), i32> {
-    let own = node.node().nids();
-    if own.contains(&answer.primary_nid) {
-        return Ok(());
-    }
     let nids: Vec<Nid> = answer.nis.iter().map(|ni| ni.nid).collect();
     let says_so = answer.features.contains(PingFeatures::MULTI_RAIL);
     let added = node.changing().make(|node, _| {

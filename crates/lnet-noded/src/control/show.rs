@@ -8,8 +8,8 @@ use lnet_config::{
     Status, Traffic, Tunables, UdspEntry, UdspInfo,
 };
 use lnet_core::{
-    Core, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView,
-    TypeCounts,
+    Core, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerState, PeerView, RouteView,
+    RouterPoolView, TypeCounts,
 };
 use lnet_policy::{Effective, Preferred};
 use lnet_types::{Net, Nid, Time};
@@ -125,7 +125,7 @@ pub(super) fn globals(node: &Configured<'_>) -> Document {
         globals: Globals {
             numa_range: Some(own.numa_range),
             max_interfaces: Some(kept.max_interfaces),
-            discovery: Some(false),
+            discovery: Some(own.discovery),
             drop_asym_route: Some(own.drop_asym_route),
             retry_count: Some(own.retry_count),
             transaction_timeout: seconds(own.transaction_timeout),
@@ -300,7 +300,7 @@ fn peer(core: &Core, view: &PeerView) -> PeerShow {
     PeerShow {
         primary: view.primary,
         multi_rail: view.multi_rail,
-        state: Some(peer_state(view)),
+        state: Some(peer_state(core, view)),
         nis: view
             .nis
             .iter()
@@ -309,12 +309,14 @@ fn peer(core: &Core, view: &PeerView) -> PeerShow {
     }
 }
 
-/// The bits of a peer's state that have a meaning here (section 1.3 of lnet-selection).
-fn peer_state(view: &PeerView) -> u64 {
-    const MULTI_RAIL: u64 = 1 << 0;
-    const CONFIGURED: u64 = 1 << 3;
-    let bit = |set, bit| if set { bit } else { 0 };
-    bit(view.multi_rail, MULTI_RAIL) | bit(view.configured, CONFIGURED)
+/// The bits of a peer's state (section 1.3 of lnet-selection).
+fn peer_state(core: &Core, view: &PeerView) -> u64 {
+    let mut state = core
+        .discovery(view.primary)
+        .map_or(PeerState::empty(), |discovery| discovery.state);
+    state.set(PeerState::MULTI_RAIL, view.multi_rail);
+    state.set(PeerState::CONFIGURED, view.configured);
+    state.bits().into()
 }
 
 fn peer_ni(core: &Core, view: &PeerNiView, watched: bool) -> PeerNiShow {

@@ -1,0 +1,56 @@
+//! Discovery of a peer, now and to the end (section 7).
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lnet_core::{DiscoveryView, Errno, PeerState, PeerView};
+use lnet_types::Nid;
+
+use crate::node::Node;
+use crate::ping::PingError;
+
+/// The first pause between two looks at how far a discovery is; each further one is twice as long, up to
+/// [`LONGEST_PAUSE`]. No event says that a discovery has ended, because the core discovers peers for messages of its own.
+const FIRST_PAUSE: Duration = Duration::from_micros(200);
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+
+impl Node {
+    /// Discovers the peer with this NID and waits for the end: the peer is pinged, whatever is known of it, and told what
+    /// this node has if it is Multi-Rail. Returns what is known of the peer afterwards.
+    ///
+    /// # Errors
+    ///
+    /// [`PingError::Failed`] with `EINVAL` when discovery is switched off, and for the NIDs of this node; no answer in time,
+    /// no way there.
+    pub fn discover(&self, target: Nid, timeout: Duration) -> Result<PeerView, PingError> {
+        let failed = |errno| PingError::Failed { target, errno };
+        let begun = Instant::now();
+        let started = self.with_engine(|engine, now| engine.core_mut().discover(target, now));
+        started.map_err(failed)?;
+        let mut pause = FIRST_PAUSE;
+        while self
+            .discovery(target)
+            .is_some_and(|view| is_under_way(&view))
+        {
+            if begun.elapsed() >= timeout {
+                return Err(PingError::TimedOut { target, timeout });
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        match self.discovery(target).map(|view| view.failure) {
+            Some(Some(errno)) => Err(self.with_cause(failed(errno))),
+            _ => self
+                .with_engine(|engine, _| engine.core().peer_with(target))
+                .ok_or(failed(Errno::ENOENT)),
+        }
+    }
+
+    fn discovery(&self, target: Nid) -> Option<DiscoveryView> {
+        self.with_engine(|engine, _| engine.core().discovery(target))
+    }
+}
+
+fn is_under_way(view: &DiscoveryView) -> bool {
+    view.state.contains(PeerState::DISCOVERING)
+}
