@@ -272,6 +272,11 @@ impl Bmi {
         Ok(())
     }
 
+    /// Why an id names nothing: it never did or was collected, or another thread has just finalized the interface.
+    pub(crate) fn unknown(&self) -> Error {
+        self.check_open().err().unwrap_or(Error::Inval)
+    }
+
     pub(crate) fn addresses(&self) -> MutexGuard<'_, Addresses> {
         self.addresses
             .lock()

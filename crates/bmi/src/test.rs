@@ -36,7 +36,7 @@ impl Bmi {
     /// [`Error::NetDown`]: finalized, maybe meanwhile.
     pub fn test(&self, op: OpId, wait: Duration) -> Result<Option<Completion>, Error> {
         self.check_open()?;
-        let index = self.ops.method_of(op).ok_or(Error::Inval)?;
+        let index = self.ops.method_of(op).ok_or_else(|| self.unknown())?;
         let ids = [op];
         let met = || self.ops.any_done(&ids);
         let wanted = Wanted {
@@ -50,8 +50,8 @@ impl Bmi {
                 return Ok(Some(completion));
             }
             if self.ops.method_of(op).is_none() {
-                // Another thread's test of a whole context has collected it.
-                return Err(Error::Inval);
+                // Another thread's test of a whole context has collected it, or the interface was finalized.
+                return Err(self.unknown());
             }
             let Some(left) = turns.next() else {
                 return Ok(None);
@@ -86,7 +86,7 @@ impl Bmi {
             // Each time: another thread's test of a whole context may have collected some of them.
             let sets = self.by_method(ops);
             if sets.is_empty() {
-                return Err(Error::Inval);
+                return Err(self.unknown());
             }
             let Some(left) = turns.next() else {
                 return Ok(Vec::new());
@@ -137,7 +137,7 @@ impl Bmi {
     ) -> Result<Vec<Completion>, Error> {
         self.check_open()?;
         if !self.ops.is_open(context) {
-            return Err(Error::Inval);
+            return Err(self.unknown());
         }
         let mut done = Vec::new();
         let met = || self.ops.context_done(context) || stop();

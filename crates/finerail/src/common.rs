@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use lnet_config::Config;
 use lnet_node::{AcceptMode, Globals, Node, NodeOptions, SourcePorts};
 use lnet_noded::{ControlEndpoint, ControlOptions, ManagedNode, MetricsEndpoint, MetricsOptions};
+use lnet_policy::Profile;
 use lnet_store::Printable;
 use nix::unistd::Group;
 use tracing_subscriber::EnvFilter;
@@ -152,6 +153,27 @@ pub(crate) struct TransportArgs {
     /// Seconds between two pings of a gateway; 0 for none
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     router_check_interval: u32,
+    /// Behave as the design documents say, or as shipping kernels do; a document's `global: profile` comes first
+    #[arg(long, value_enum, value_name = "NAME", default_value = "design")]
+    profile: ProfileName,
+}
+
+/// The two behaviours of selection and health.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ProfileName {
+    /// The design documents
+    Design,
+    /// Shipping kernels
+    Lustre,
+}
+
+impl From<ProfileName> for Profile {
+    fn from(name: ProfileName) -> Self {
+        match name {
+            ProfileName::Design => Self::Design,
+            ProfileName::Lustre => Self::Lustre,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -177,6 +199,7 @@ impl TransportArgs {
             congestion: self.congestion.clone(),
             globals: Globals {
                 alive_router_check_interval: Duration::from_secs(self.router_check_interval.into()),
+                profile: self.profile.into(),
                 ..Globals::default()
             },
             ..NodeOptions::default()

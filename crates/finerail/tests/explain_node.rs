@@ -130,6 +130,61 @@ fn the_next_hundred_messages_of_a_running_node_take_the_rails_that_were_foretold
 }
 
 #[test]
+fn a_peer_is_multi_rail_since_it_said_so_and_single_rail_for_a_reason() {
+    let port = testkit::port();
+    let start = |yaml: &str| {
+        let options = NodeOptions {
+            port,
+            ..NodeOptions::default()
+        };
+        lnet_noded::start(&lnet_config::parse(yaml).unwrap(), options).unwrap()
+    };
+    let two = |a: &str, b: &str| {
+        format!("net:\n- net type: tcp\n  local NI(s): [{{nid: {a}}}, {{nid: {b}}}]\n")
+    };
+    let managed = start(&two(HERE[0], HERE[1]));
+    let _there = start(&two(THERE[0], THERE[1]));
+    let single = "127.0.0.7@tcp";
+    let off = format!("net:\n- net type: tcp\n  local NI(s): [{{nid: {single}}}]\n");
+    let _off = start(&(off + "global: {discovery: 0}\n"));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("control.sock");
+    let options = ControlOptions { path, group: None };
+    let control = ControlEndpoint::open(&managed, &options).unwrap();
+    let socket = control.path().to_str().unwrap();
+    let why = |to: &str| {
+        let ended = run(finerail([
+            "explain", "--node", socket, "--to", to, "--json",
+        ]));
+        assert_eq!(ended.status.code(), Some(0), "{}", ended.err);
+        let report: Value = serde_json::from_str(&ended.out).unwrap();
+        let kind = &report["explanation"]["case"]["kind"];
+        kind.as_str().unwrap().to_owned()
+    };
+    assert!(
+        why(THERE[0]).ends_with("it was never discovered, which the first message to it waits for")
+    );
+    managed.node().discover(nid(THERE[1]), PATIENCE).unwrap();
+    let told = why(THERE[1]);
+    assert!(
+        told.contains("Multi-Rail: 127.0.0.5@tcp belongs to peer 127.0.0.4@tcp; it "),
+        "{told}"
+    );
+    assert!(told.ends_with(" s ago with 2 interfaces"), "{told}");
+    managed.node().discover(nid(single), PATIENCE).unwrap();
+    let told = why(single);
+    assert!(
+        told.ends_with("s ago that it is not (features 0x6)"),
+        "{told}"
+    );
+    let nobody = "127.0.0.8@tcp";
+    let failed = managed.node().discover(nid(nobody), PATIENCE);
+    assert!(failed.is_err());
+    let told = why(nobody);
+    assert!(told.contains("its last discovery failed: "), "{told}");
+}
+
+#[test]
 fn something_else_than_a_node_at_the_socket_is_bad_input() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("nobody.sock");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lnet_policy::RuleList;
+use lnet_policy::{Profile, RuleList};
 use lnet_types::{Net, Nid};
 
 use crate::ip2nets::Ip2Nets;
@@ -140,6 +140,16 @@ pub struct Globals {
     pub recovery_limit: Option<u32>,
     /// Seconds between recovery pings at most; at least 1.
     pub max_recovery_ping_interval: Option<u32>,
+    /// Seconds between two pings of a gateway; 0 for none. Kernels have this and the next three as module parameters.
+    pub alive_router_check_interval: Option<u32>,
+    /// Seconds that a gateway's answer to a ping is waited for; at least 1.
+    pub router_ping_timeout: Option<u32>,
+    /// Whether a gateway counts as dead until it has answered once.
+    pub check_routers_before_use: Option<bool>,
+    /// Whether a route of one hop is down while its gateway's far side is.
+    pub avoid_asym_router_failure: Option<bool>,
+    /// Which of two behaviours. No kernel has this parameter.
+    pub profile: Option<Profile>,
 }
 
 impl Globals {
@@ -160,6 +170,17 @@ impl Globals {
             max_recovery_ping_interval: other
                 .max_recovery_ping_interval
                 .or(self.max_recovery_ping_interval),
+            alive_router_check_interval: other
+                .alive_router_check_interval
+                .or(self.alive_router_check_interval),
+            router_ping_timeout: other.router_ping_timeout.or(self.router_ping_timeout),
+            check_routers_before_use: other
+                .check_routers_before_use
+                .or(self.check_routers_before_use),
+            avoid_asym_router_failure: other
+                .avoid_asym_router_failure
+                .or(self.avoid_asym_router_failure),
+            profile: other.profile.or(self.profile),
         }
     }
 
@@ -180,6 +201,17 @@ impl Globals {
             max_recovery_ping_interval: other
                 .max_recovery_ping_interval
                 .and(self.max_recovery_ping_interval),
+            alive_router_check_interval: other
+                .alive_router_check_interval
+                .and(self.alive_router_check_interval),
+            router_ping_timeout: other.router_ping_timeout.and(self.router_ping_timeout),
+            check_routers_before_use: other
+                .check_routers_before_use
+                .and(self.check_routers_before_use),
+            avoid_asym_router_failure: other
+                .avoid_asym_router_failure
+                .and(self.avoid_asym_router_failure),
+            profile: other.profile.and(self.profile),
         }
     }
 }

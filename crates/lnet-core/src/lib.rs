@@ -69,7 +69,7 @@ pub use counts::counters::{Counters, MessageStats, TypeCounts};
 pub use counts::histogram::{LATENCY_BOUNDS, LatencyHistogram, LatencyHistograms};
 pub use counts::latency::{Latency, LatencyStats};
 pub use discovery::merge::PEER_NIDS_MAX;
-pub use discovery::table::PeerState;
+pub use discovery::table::{DiscoveryView, Heard, PeerState};
 pub use event::{Errno, Event, EventKind};
 pub use fault::{
     DelayRule, DropRule, FaultError, FaultFilter, FaultStats, FaultTypes, NidFilter, Pace,
@@ -97,9 +97,7 @@ pub use state::{
     RouteSelection, SelectionState, StateError,
 };
 pub use status::{DropReason, MessageStatus, ProtocolError};
-pub use view::{
-    DiscoveryView, NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView,
-};
+pub use view::{NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView};
 
 use crate::timer::Timer;
 

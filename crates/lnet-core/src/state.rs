@@ -24,6 +24,7 @@ use thiserror::Error;
 
 use crate::Core;
 use crate::config::{ConfigError, CoreConfig, NiConfig, NiDevice, Route, Tunables};
+use crate::discovery::table::{Discovery, DiscoveryView};
 use crate::health::recovery::{Patient, Recovery};
 use crate::health::value::{Health, NiHealthStats, PeerHealthStats};
 use crate::io::NiId;
@@ -125,6 +126,8 @@ pub struct PeerNiSelection {
     pub last_alive: Option<Time>,
     /// When it was last heard of or sent to.
     pub last_used: Time,
+    /// Of a primary NID: how far the discovery of the peer is. It decides no path.
+    pub discovery: Option<DiscoveryView>,
 }
 
 /// A peer that is configured or a gateway.
@@ -285,6 +288,7 @@ impl Core {
             pinned: peer_ni.pinned.and_then(nid_of),
             last_alive: peer_ni.last_alive,
             last_used: peer_ni.last_used,
+            discovery: peer_ni.discovery.as_ref().map(|known| known.view()),
         });
         nis.collect()
     }
@@ -399,6 +403,8 @@ impl Core {
             peer_ni.count_queued(from.queued_bytes);
             peer_ni.seq = from.sequence;
             peer_ni.last_alive = from.last_alive;
+            let discovery = from.discovery.map(Discovery::restored);
+            peer_ni.discovery = discovery.map(Box::new);
         }
         self.restore_recovery(Patient::Peer(id), &from.recovery);
         Ok(())

@@ -13,8 +13,7 @@ use crate::config::{Globals, Route, Tunables};
 use crate::counts::counters::{Counters, MessageStats};
 use crate::counts::histogram::LatencyHistograms;
 use crate::counts::latency::LatencyStats;
-use crate::discovery::table::PeerState;
-use crate::event::Errno;
+use crate::discovery::table::DiscoveryView;
 use crate::gateways::route::RouteStats;
 use crate::health::recovery::Recovery;
 use crate::health::value::{Health, HealthView, NiHealthStats, PeerHealthStats};
@@ -82,19 +81,6 @@ pub struct PeerView {
     pub silent: u32,
     /// Its interfaces, primary first.
     pub nis: Vec<PeerNiView>,
-}
-
-/// How far the discovery of a peer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiscoveryView {
-    /// The peer's primary NID.
-    pub primary: Nid,
-    /// The state, as `lnetctl peer show -v 4` prints it.
-    pub state: PeerState,
-    /// When a discovery last ended well.
-    pub finished: Option<Time>,
-    /// Why the last discovery failed, if it did.
-    pub failure: Option<Errno>,
 }
 
 /// An interface of a peer.
@@ -345,17 +331,11 @@ impl Core {
         })
     }
 
-    /// How far the discovery of a peer is; `None` for a peer that this node has never tried to discover.
+    /// How far the discovery of the peer with this NID is; `None` for a peer that this node has never tried to discover.
     #[must_use]
     pub fn discovery(&self, nid: Nid) -> Option<DiscoveryView> {
         let peer_ni = self.peers.by_nid(self.peers.primary_of(nid))?;
-        let discovery = peer_ni.discovery.as_ref()?;
-        Some(DiscoveryView {
-            primary: peer_ni.nid,
-            state: discovery.state(),
-            finished: discovery.finished(),
-            failure: discovery.failure(),
-        })
+        Some(peer_ni.discovery.as_ref()?.view())
     }
 
     /// True when no message is under way but our own pings of gateways and for recovery: a clean shutdown waits for it.

@@ -22,6 +22,7 @@
 
 mod assumed;
 mod difference;
+mod discovery;
 mod drive;
 mod explanation;
 mod finding;

@@ -90,7 +90,7 @@ impl Node {
     #[must_use]
     pub fn exact(state: SelectionState, now: Time) -> Self {
         let facts = Facts {
-            discovery: true,
+            discovery: state.config.globals.discovery,
             ..Facts::default()
         };
         Self { state, now, facts }

@@ -3,6 +3,7 @@
 use lnet_core::{Classification, Core, Criterion, Kind, Locality, SelectError};
 
 use crate::Question;
+use crate::discovery;
 use crate::explanation::{Answer, CaseFacts, LevelTable, Path, Row};
 use crate::node::Node;
 use crate::watch::{Contest, Recorder, exclusion_word, level_word, nid_of, subject_name, word};
@@ -72,7 +73,11 @@ fn case_facts(node: &Node, question: &Question, one: &Classification) -> CaseFac
         }
     };
     let kind = match one.kind {
-        Kind::MultiRail { primary } => format!("C, Multi-Rail: {to} belongs to peer {primary}"),
+        Kind::MultiRail { primary } => {
+            let since = discovery::why_multi_rail(node, to);
+            let since = since.map_or_else(String::new, |since| format!("; {since}"));
+            format!("C, Multi-Rail: {to} belongs to peer {primary}{since}")
+        }
         Kind::SingleRail => format!("D, not Multi-Rail: {}", why_single(node, question)),
         Kind::Pinned => "D: a ping is about this very NID".to_owned(),
         Kind::LastHop => "D: the last hop of a forwarded message".to_owned(),
@@ -88,10 +93,14 @@ fn case_facts(node: &Node, question: &Question, one: &Classification) -> CaseFac
 fn why_single(node: &Node, question: &Question) -> String {
     let to = question.to;
     let peer = node.state.peers.iter().find(|peer| peer.nids.contains(&to));
-    match peer.and_then(|peer| peer.nids.first()) {
+    let what = match peer.and_then(|peer| peer.nids.first()) {
         Some(primary) if *primary != to => format!("peer {primary} is known not to be"),
         Some(_) => format!("peer {to} is not known to be"),
         None => format!("{to} is not among the known peers"),
+    };
+    match discovery::why_single_rail(node, to) {
+        Some(why) => format!("{what}; {why}"),
+        None => what,
     }
 }
 

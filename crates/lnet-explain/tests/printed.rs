@@ -54,7 +54,7 @@ fn blocks(text: &str) -> Vec<(String, String)> {
 /// Explains messages to every NID that the texts name, and to one that nobody knows.
 fn explain_all(sources: &[Source<'_>], profile: Profile) -> usize {
     let settings = Settings {
-        profile,
+        profile: Some(profile),
         ..Settings::default()
     };
     let node = import(sources, &settings).unwrap().node;

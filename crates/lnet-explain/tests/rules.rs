@@ -32,7 +32,7 @@ udsp:
 fn told(rules: &str, shown: i64, profile: Profile) -> Explanation {
     let text = NODE.replace("SHOWN", &shown.to_string()) + rules;
     let settings = Settings {
-        profile,
+        profile: Some(profile),
         ..Settings::default()
     };
     let source = Source {

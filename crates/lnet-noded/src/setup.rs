@@ -9,6 +9,7 @@ use lnet_config::{
 };
 use lnet_core::{Core, Globals, NiId, Route, RouterBuffers, Tunables};
 use lnet_node::{Engine, InterfaceError, NiSettings, NodeOptions};
+use lnet_policy::Profile;
 use lnet_tcp::NiTuning;
 use lnet_types::{LndType, Net, Nid, Time};
 use sys::InterfaceAddress;
@@ -320,6 +321,7 @@ fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
     let tracking = given
         .response_tracking
         .and_then(|value| u8::try_from(value).ok());
+    let profile = given.profile.unwrap_or(base.profile);
     Globals {
         transaction_timeout: given
             .transaction_timeout
@@ -334,6 +336,21 @@ fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
             .map_or(base.max_recovery_ping_interval, seconds),
         drop_asym_route: given.drop_asym_route.unwrap_or(base.drop_asym_route),
         discovery: given.discovery.unwrap_or(true),
+        alive_router_check_interval: given
+            .alive_router_check_interval
+            .map_or(base.alive_router_check_interval, seconds),
+        router_ping_timeout: given
+            .router_ping_timeout
+            .map_or(base.router_ping_timeout, seconds),
+        check_routers_before_use: given
+            .check_routers_before_use
+            .unwrap_or(base.check_routers_before_use),
+        avoid_asym_router_failure: given
+            .avoid_asym_router_failure
+            .unwrap_or(base.avoid_asym_router_failure),
+        profile,
+        // Kernels treat their own NIDs as they treat those of peers (lnet-selection, section 2.9).
+        own_nids_by_loopback: profile == Profile::Design,
         ..base
     }
 }

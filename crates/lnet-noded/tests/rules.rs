@@ -125,7 +125,8 @@ fn start(port: u16, nids: [&str; 2], rest: &str) -> ManagedNode {
 /// A node, and one that it knows as a Multi-Rail peer.
 fn two_nodes() -> (ManagedNode, Node) {
     let port = testkit::port();
-    let peer = "peer:\n- primary nid: 127.0.0.3@tcp\n  Multi-Rail: true\n  peer ni:\n  - nid: 127.0.0.3@tcp\n  - nid: 127.0.0.4@tcp\n";
+    // A message that waits for a discovery takes its path after it was sent.
+    let peer = "global: {discovery: 0}\npeer:\n- primary nid: 127.0.0.3@tcp\n  Multi-Rail: true\n  peer ni:\n  - nid: 127.0.0.3@tcp\n  - nid: 127.0.0.4@tcp\n";
     let node = start(port, ["127.0.0.1@tcp", "127.0.0.2@tcp"], peer);
     let other = start(port, ["127.0.0.3@tcp", "127.0.0.4@tcp"], "");
     (node, other.into_node())

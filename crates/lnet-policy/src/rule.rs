@@ -15,9 +15,11 @@
 //! never matches a NID (selection 4.3); [`audit`](crate::audit) says so.
 
 use std::fmt;
+use std::str::FromStr;
 
 use lnet_types::expr::{Descriptor, NetExpr, ParseExprError};
 use lnet_types::{Net, Nid};
+use thiserror::Error;
 
 use crate::error::{Argument, PolicyError};
 use crate::priority::Priority;
@@ -35,6 +37,32 @@ pub enum Profile {
     Design,
     /// Shipping kernels.
     Lustre,
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Design => "design",
+            Self::Lustre => "lustre",
+        })
+    }
+}
+
+/// A text that is the name of no profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("profile is 'design' or 'lustre'")]
+pub struct UnknownProfile;
+
+impl FromStr for Profile {
+    type Err = UnknownProfile;
+
+    fn from_str(text: &str) -> Result<Self, UnknownProfile> {
+        match text {
+            "design" => Ok(Self::Design),
+            "lustre" => Ok(Self::Lustre),
+            _ => Err(UnknownProfile),
+        }
+    }
 }
 
 /// What a rule matches.

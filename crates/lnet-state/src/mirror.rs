@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use lnet_core::{
-    CoreConfig, Entropy, GatewaySelection, Globals, Health, NetSelection, NiDevice, NiHealthStats,
-    NiSelection, PeerHealthStats, PeerNiSelection, PeerSelection, RecoverySelection, Route,
-    RouteSelection, RouterBuffers, Tunables, UsedPaths,
+    CoreConfig, DiscoveryView, Entropy, Errno, GatewaySelection, Globals, Health, Heard,
+    NetSelection, NiDevice, NiHealthStats, NiSelection, PeerHealthStats, PeerNiSelection,
+    PeerSelection, PeerState, RecoverySelection, Route, RouteSelection, RouterBuffers, Tunables,
+    UsedPaths,
 };
 use lnet_policy::Profile;
 use lnet_types::{Net, Nid, Time};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
 use super::text;
@@ -193,7 +194,61 @@ struct PeerNiDef {
     last_alive: Option<Time>,
     #[serde(with = "text::time")]
     last_used: Time,
+    #[serde(default, with = "discovery")]
+    discovery: Option<DiscoveryView>,
 }
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "DiscoveryView", deny_unknown_fields)]
+struct DiscoveryDef {
+    #[serde(with = "text::peer_state")]
+    state: PeerState,
+    #[serde(with = "text::maybe_time")]
+    finished: Option<Time>,
+    #[serde(with = "text::maybe_errno")]
+    failure: Option<Errno>,
+    #[serde(with = "heard")]
+    heard: Option<Heard>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Heard", deny_unknown_fields)]
+struct HeardDef {
+    pushed: bool,
+    #[serde(with = "text::time")]
+    at: Time,
+    features: u32,
+    nids: u32,
+}
+
+/// A value that may be missing, by the mirror of its type.
+macro_rules! maybe_mirrored {
+    ($name:ident, $type:ty, $mirror:literal) => {
+        mod $name {
+            use super::*;
+
+            #[derive(Serialize, Deserialize)]
+            #[serde(transparent)]
+            struct Json(#[serde(with = $mirror)] $type);
+
+            pub(super) fn serialize<S: Serializer>(
+                value: &Option<$type>,
+                to: S,
+            ) -> Result<S::Ok, S::Error> {
+                value.map(Json).serialize(to)
+            }
+
+            pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+                from: D,
+            ) -> Result<Option<$type>, D::Error> {
+                Ok(Option::<Json>::deserialize(from)?.map(|Json(value)| value))
+            }
+        }
+    };
+}
+
+maybe_mirrored!(discovery, DiscoveryView, "DiscoveryDef");
+maybe_mirrored!(heard, Heard, "HeardDef");
 
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
-use lnet_core::Health;
+use lnet_core::{Errno, Health, PeerState};
 use lnet_types::Time;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
@@ -128,6 +128,18 @@ by_number!(
 by_number!(
     /// A health, 0 to 1000.
     health, Health, u16, |value| value.value(), Health::new
+);
+by_number!(
+    /// The state bits of a peer.
+    peer_state, PeerState, u32, |value| value.bits(), PeerState::from_bits
+);
+by_number!(
+    /// An errno, or null.
+    maybe_errno,
+    Option<Errno>,
+    Option<i32>,
+    |value| value.map(|errno| errno.0),
+    |value| Some(value.map(Errno))
 );
 
 fn nanoseconds(span: &Duration) -> u64 {

@@ -29,7 +29,7 @@ const ENODATA: i32 = 61;
 const BUFFERS: [&str; 3] = ["tiny_buffers", "small_buffers", "large_buffers"];
 
 /// Parameters of the `global` section.
-const GLOBALS: [&str; 12] = [
+const GLOBALS: [&str; 17] = [
     "numa_range",
     "max_interfaces",
     "discovery",
@@ -42,7 +42,15 @@ const GLOBALS: [&str; 12] = [
     "response_tracking",
     "recovery_limit",
     "max_recovery_ping_interval",
+    "alive_router_check_interval",
+    "router_ping_timeout",
+    "check_routers_before_use",
+    "avoid_asym_router_failure",
+    PROFILE,
 ];
+
+/// The parameter that is no number.
+const PROFILE: &str = "profile";
 
 pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
     let name = args.name.as_str();
@@ -50,10 +58,11 @@ pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
         return Err(Failed::unknown(name));
     }
     let cannot = |what: String| Failed::block("add", name, -ENODATA, what);
-    let value: i64 = args
-        .value
-        .parse()
-        .map_err(|_| cannot(format!("cannot parse {name} value")))?;
+    let value = match args.value.parse::<i64>() {
+        _ if name == PROFILE => json!(args.value),
+        Ok(value) => json!(value),
+        Err(_) => return Err(cannot(format!("cannot parse {name} value"))),
+    };
     let document = match name {
         "routing" => json!({ "routing": { "enable": value } }),
         _ if BUFFERS.contains(&name) => {

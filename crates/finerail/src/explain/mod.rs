@@ -26,7 +26,7 @@ use serde::Serialize;
 
 use self::changes::ChangeArgs;
 use self::page::Page;
-use crate::common::{NOT_SO, complaint, default_control_path, print_bytes, read_text};
+use crate::common::{NOT_SO, ProfileName, complaint, default_control_path, print_bytes, read_text};
 
 /// Arguments of `finerail explain`.
 #[derive(clap::Args)]
@@ -103,14 +103,6 @@ pub(crate) struct ExplainArgs {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum ProfileName {
-    /// The design documents
-    Design,
-    /// Shipping kernels
-    Lustre,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
 enum UsedPathsName {
     /// The very pair of local and peer interface
     Pair,
@@ -172,17 +164,14 @@ impl ExplainArgs {
     fn settings(&self) -> anyhow::Result<Settings> {
         let machine = self.interfaces.as_deref().map(read_machine).transpose()?;
         Ok(Settings {
-            profile: self.profile().unwrap_or_default(),
+            profile: self.profile(),
             used_paths: self.used_paths().unwrap_or_default(),
             machine,
         })
     }
 
     fn profile(&self) -> Option<Profile> {
-        self.profile.map(|name| match name {
-            ProfileName::Design => Profile::Design,
-            ProfileName::Lustre => Profile::Lustre,
-        })
+        self.profile.map(Profile::from)
     }
 
     fn used_paths(&self) -> Option<UsedPaths> {

@@ -6,7 +6,7 @@ use crate::error::{Fault, Problem};
 use crate::model::Globals;
 use crate::yaml::{Entry, Node, Value};
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 18] = [
     "numa_range",
     "max_interfaces",
     "discovery",
@@ -20,6 +20,11 @@ const KEYS: [&str; 13] = [
     "response_tracking",
     "recovery_limit",
     "max_recovery_ping_interval",
+    "alive_router_check_interval",
+    "router_ping_timeout",
+    "check_routers_before_use",
+    "avoid_asym_router_failure",
+    "profile",
 ];
 
 /// Largest value where nothing else limits it; kernels hold them as signed 32-bit numbers.
@@ -62,11 +67,7 @@ pub(super) fn parameter(document: &mut Document, entry: &Entry<'_>) -> Result<bo
     match entry.key.as_ref() {
         // Any number but 0 means 1, as kernels take it (selection, section 10.1).
         "discovery" => set(&mut globals.discovery, entry, entry.unsigned(0..=MAX)? != 0)?,
-        "drop_asym_route" => set(
-            &mut globals.drop_asym_route,
-            entry,
-            entry.unsigned(0..=1)? == 1,
-        )?,
+        "profile" => set(&mut globals.profile, entry, entry.parse()?)?,
         // Deprecated or derived, and without effect on import.
         "recovery_interval" => set(
             &mut derived.recovery_interval,
@@ -74,8 +75,19 @@ pub(super) fn parameter(document: &mut Document, entry: &Entry<'_>) -> Result<bo
             entry.unsigned(0..=MAX)?,
         )?,
         "lnd_timeout" => set(&mut derived.lnd_timeout, entry, entry.unsigned(0..=MAX)?)?,
-        _ => return number(globals, entry),
+        _ => return Ok(switch(globals, entry)? || number(globals, entry)?),
     }
+    Ok(true)
+}
+
+fn switch(globals: &mut Globals, entry: &Entry<'_>) -> Result<bool, Fault> {
+    let field = match entry.key.as_ref() {
+        "drop_asym_route" => &mut globals.drop_asym_route,
+        "check_routers_before_use" => &mut globals.check_routers_before_use,
+        "avoid_asym_router_failure" => &mut globals.avoid_asym_router_failure,
+        _ => return Ok(false),
+    };
+    set(field, entry, entry.unsigned(0..=1)? == 1)?;
     Ok(true)
 }
 
@@ -90,6 +102,8 @@ fn number(globals: &mut Globals, entry: &Entry<'_>) -> Result<bool, Fault> {
         "response_tracking" => (&mut globals.response_tracking, 0..=3),
         "recovery_limit" => (&mut globals.recovery_limit, 0..=MAX),
         "max_recovery_ping_interval" => (&mut globals.max_recovery_ping_interval, 1..=MAX),
+        "alive_router_check_interval" => (&mut globals.alive_router_check_interval, 0..=MAX),
+        "router_ping_timeout" => (&mut globals.router_ping_timeout, 1..=MAX),
         _ => return Ok(false),
     };
     set(field, entry, entry.unsigned(range)?)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use lnet_policy::{Priority, Rule, RuleList};
+use lnet_policy::{Priority, Profile, Rule, RuleList};
 use lnet_types::expr::Descriptor;
 use lnet_types::{LndType, Net, Nid};
 use proptest::collection::{btree_map, btree_set, vec};
@@ -125,7 +125,15 @@ fn any_globals() -> impl Strategy<Value = Globals> {
         tunable(),
         of(1..=900u32),
     );
-    (first, second).prop_map(|(first, second)| Globals {
+    let profile = prop_oneof![Just(Profile::Design), Just(Profile::Lustre)];
+    let unshown = (
+        of(0..=900u32),
+        of(1..=900u32),
+        of(any::<bool>()),
+        of(any::<bool>()),
+        of(profile),
+    );
+    (first, second, unshown).prop_map(|(first, second, unshown)| Globals {
         numa_range: first.0,
         max_interfaces: first.1,
         discovery: first.2,
@@ -137,6 +145,11 @@ fn any_globals() -> impl Strategy<Value = Globals> {
         response_tracking: second.2,
         recovery_limit: second.3,
         max_recovery_ping_interval: second.4,
+        alive_router_check_interval: unshown.0,
+        router_ping_timeout: unshown.1,
+        check_routers_before_use: unshown.2,
+        avoid_asym_router_failure: unshown.3,
+        profile: unshown.4,
     })
 }
 

@@ -165,28 +165,46 @@ fn buffers(out: &mut Emitter<'_>, buffers: Buffers) {
 
 fn globals(out: &mut Emitter<'_>, document: &Document) {
     let (globals, derived) = (&document.globals, &document.derived);
-    section(
-        out,
-        "global",
-        &[
-            ("numa_range", globals.numa_range),
-            ("max_interfaces", globals.max_interfaces),
-            ("discovery", globals.discovery.map(u32::from)),
-            ("drop_asym_route", globals.drop_asym_route.map(u32::from)),
-            ("retry_count", globals.retry_count),
-            ("transaction_timeout", globals.transaction_timeout),
-            ("health_sensitivity", globals.health_sensitivity),
-            ("recovery_interval", derived.recovery_interval),
-            ("router_sensitivity", globals.router_sensitivity),
-            ("lnd_timeout", derived.lnd_timeout),
-            ("response_tracking", globals.response_tracking),
-            ("recovery_limit", globals.recovery_limit),
-            (
-                "max_recovery_ping_interval",
-                globals.max_recovery_ping_interval,
-            ),
-        ],
-    );
+    let numbers = [
+        ("numa_range", globals.numa_range),
+        ("max_interfaces", globals.max_interfaces),
+        ("discovery", globals.discovery.map(u32::from)),
+        ("drop_asym_route", globals.drop_asym_route.map(u32::from)),
+        ("retry_count", globals.retry_count),
+        ("transaction_timeout", globals.transaction_timeout),
+        ("health_sensitivity", globals.health_sensitivity),
+        ("recovery_interval", derived.recovery_interval),
+        ("router_sensitivity", globals.router_sensitivity),
+        ("lnd_timeout", derived.lnd_timeout),
+        ("response_tracking", globals.response_tracking),
+        ("recovery_limit", globals.recovery_limit),
+        (
+            "max_recovery_ping_interval",
+            globals.max_recovery_ping_interval,
+        ),
+        (
+            "alive_router_check_interval",
+            globals.alive_router_check_interval,
+        ),
+        ("router_ping_timeout", globals.router_ping_timeout),
+        (
+            "check_routers_before_use",
+            globals.check_routers_before_use.map(u32::from),
+        ),
+        (
+            "avoid_asym_router_failure",
+            globals.avoid_asym_router_failure.map(u32::from),
+        ),
+    ];
+    let is_set = |(_, value): &(&str, Option<u32>)| value.is_some();
+    if numbers.iter().any(is_set) || globals.profile.is_some() {
+        out.map("global", |out| {
+            for (key, value) in numbers {
+                out.pair_if(key, value);
+            }
+            out.pair_if("profile", globals.profile);
+        });
+    }
 }
 
 /// A section of numbers, left out when none is set.

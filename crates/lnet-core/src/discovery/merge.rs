@@ -32,6 +32,7 @@ impl Core {
             known.set(PeerState::ROUTER_ENABLED, said.routes());
             known.set(PeerState::CONFIGURED, configured);
             known.set(PeerState::MULTI_RAIL, multi_rail || keeps_rails);
+            known.heard(said.features.bits(), said.nis.len() as u32, now);
         }
         let name = if multi_rail && !configured {
             self.learn_nids(name, &said, now)

@@ -235,7 +235,7 @@ impl Core {
         if said.truncated && discovery.grow(bytes_needed(&said)) {
             return Happening::CutOff;
         }
-        discovery.keep(data);
+        discovery.keep(data, false);
         Happening::Answered
     }
 
@@ -251,7 +251,7 @@ impl Core {
         let event = if said.truncated && discovery.grow(bytes_needed(said)) {
             Happening::Forced
         } else {
-            discovery.keep(data);
+            discovery.keep(data, false);
             Happening::Checked
         };
         self.discovery_event(name, event, self.latest);

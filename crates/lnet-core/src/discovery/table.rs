@@ -286,18 +286,44 @@ pub(crate) struct Ours {
     pub(crate) version: u32,
 }
 
+/// What a peer last said of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The peer said it unasked, in a push; otherwise it was the answer to a ping.
+    pub pushed: bool,
+    /// When it was believed.
+    pub at: Time,
+    /// The peer's feature bits (section 6.4).
+    pub features: u32,
+    /// Interfaces that it named, loopback excepted.
+    pub nids: u32,
+}
+
 /// How far the discovery of a peer is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiscoveryView {
+    /// The state, as `lnetctl peer show -v 4` prints it.
+    pub state: PeerState,
+    /// When a discovery last ended well.
+    pub finished: Option<Time>,
+    /// Why the last discovery failed, if it did.
+    pub failure: Option<Errno>,
+    /// What the peer last said of itself.
+    pub heard: Option<Heard>,
+}
+
+/// The discovery of a peer.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
-    state: PeerState,
+    view: DiscoveryView,
     /// The version of ours that the peer has acknowledged; none before the first.
     acknowledged: Option<u32>,
     /// What the peer said last, until that is merged.
     data: Vec<u8>,
+    /// The peer has pushed these data.
+    pushed: bool,
     /// Bytes that the peer's information needs.
     info_size: u32,
-    failure: Option<Errno>,
-    finished: Option<Time>,
     /// The ping under way. What happens to another one, of a peer that became part of this one, is of no consequence.
     pub(crate) ping: Option<MdHandle>,
     /// The push under way.
@@ -312,48 +338,48 @@ impl Discovery {
     /// An event changes the state.
     pub(crate) fn happens(&mut self, event: Happening) {
         if let Some(row) = EVENTS.iter().find(|row| row.event == event) {
-            self.state.remove(row.clear);
-            self.state.insert(row.set);
+            self.view.state.remove(row.clear);
+            self.view.state.insert(row.set);
         }
     }
 
     /// What to do next; the state says afterwards that it is being done.
     pub(crate) fn step(&mut self, ours: &Ours) -> Action {
         let applies = |step: &&Step| {
-            self.state.contains(step.all)
-                && (step.none.is_empty() || !self.state.intersects(step.none))
+            self.view.state.contains(step.all)
+                && (step.none.is_empty() || !self.view.state.intersects(step.none))
                 && (!step.needs_push || self.needs_push(ours))
         };
         let Some(step) = STEPS.iter().find(applies) else {
             return Action::Wait;
         };
-        self.state.remove(step.clear);
-        self.state.insert(step.set);
+        self.view.state.remove(step.clear);
+        self.view.state.insert(step.set);
         step.action
     }
 
     /// The end of section 7.3, without the bit MULTI_RAIL, which is the table's.
     fn needs_push(&self, ours: &Ours) -> bool {
         let is_behind = self.acknowledged != Some(ours.version);
-        let listens = !self.state.contains(PeerState::NO_DISCOVERY);
-        self.state.contains(PeerState::FORCE_PUSH) || listens && ours.enabled && is_behind
+        let listens = !self.view.state.contains(PeerState::NO_DISCOVERY);
+        self.view.state.contains(PeerState::FORCE_PUSH) || listens && ours.enabled && is_behind
     }
 
     /// A message may go to the peer at once (section 7.1).
     pub(crate) fn is_up_to_date(&self, ours: &Ours) -> bool {
         let known = bits!(DISCOVERED NIDS_UPTODATE);
         let busy = bits!(DISCOVERING FORCE_PING FORCE_PUSH REDISCOVER);
-        let owes = self.state.contains(PeerState::MULTI_RAIL) && self.needs_push(ours);
-        self.state.contains(known) && !self.state.intersects(busy) && !owes
+        let owes = self.view.state.contains(PeerState::MULTI_RAIL) && self.needs_push(ours);
+        self.view.state.contains(known) && !self.view.state.intersects(busy) && !owes
     }
 
     /// The peer has been discovered, and does not know our present information. That discovery is switched off here
     /// is pushed whatever the peer has acknowledged (section 7.7).
     pub(crate) fn owes(&mut self, ours: &Ours) -> bool {
-        let discovered = self.state.contains(bits!(DISCOVERED MULTI_RAIL));
+        let discovered = self.view.state.contains(bits!(DISCOVERED MULTI_RAIL));
         let is_owed = discovered && self.acknowledged != Some(ours.version);
         if is_owed && !ours.enabled {
-            self.state.insert(PeerState::FORCE_PUSH);
+            self.view.state.insert(PeerState::FORCE_PUSH);
         }
         is_owed
     }
@@ -364,21 +390,44 @@ impl Discovery {
     }
 
     pub(crate) fn state(&self) -> PeerState {
-        self.state
+        self.view.state
+    }
+
+    /// What is known of the discovery.
+    pub(crate) fn view(&self) -> DiscoveryView {
+        self.view
+    }
+
+    /// The discovery of a copied state.
+    pub(crate) fn restored(view: DiscoveryView) -> Self {
+        Self {
+            view,
+            ..Self::default()
+        }
     }
 
     /// What the peer's information says of it.
     pub(crate) fn set(&mut self, bits: PeerState, on: bool) {
-        self.state.set(bits, on);
+        self.view.state.set(bits, on);
     }
 
-    /// Keeps what the peer said, until it is merged; newer replaces older.
-    pub(crate) fn keep(&mut self, data: Vec<u8>) {
-        self.data = data;
+    /// Keeps what the peer said, in a push or when it was asked, until it is merged; newer replaces older.
+    pub(crate) fn keep(&mut self, data: Vec<u8>, pushed: bool) {
+        (self.data, self.pushed) = (data, pushed);
     }
 
     pub(crate) fn take_data(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.data)
+    }
+
+    /// What was kept has been read: these features and so many interfaces.
+    pub(crate) fn heard(&mut self, features: u32, nids: u32, at: Time) {
+        self.view.heard = Some(Heard {
+            pushed: self.pushed,
+            at,
+            features,
+            nids,
+        });
     }
 
     /// The peer has acknowledged this version of our information.
@@ -400,21 +449,16 @@ impl Discovery {
 
     /// Why the last ping or push failed.
     pub(crate) fn failure(&self) -> Option<Errno> {
-        self.failure
+        self.view.failure
     }
 
     pub(crate) fn fail(&mut self, errno: Errno) {
-        self.failure = Some(errno);
-    }
-
-    /// When the last discovery ended well.
-    pub(crate) fn finished(&self) -> Option<Time> {
-        self.finished
+        self.view.failure = Some(errno);
     }
 
     pub(crate) fn finish(&mut self, now: Time) {
-        self.finished = Some(now);
-        self.failure = None;
+        self.view.finished = Some(now);
+        self.view.failure = None;
     }
 }
 
@@ -534,10 +578,10 @@ mod tests {
         ];
         for bits in 0..1 << 15 {
             for event in all {
-                let mut peer = Discovery {
+                let mut peer = Discovery::restored(DiscoveryView {
                     state: PeerState::from_bits_retain(bits),
-                    ..Discovery::default()
-                };
+                    ..DiscoveryView::default()
+                });
                 peer.happens(event);
                 let steps = (0..6).map(|_| peer.step(&OURS));
                 let ended = steps.filter(|step| matches!(step, Action::Wait)).count();

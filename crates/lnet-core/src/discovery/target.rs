@@ -144,7 +144,7 @@ impl Core {
             }
             return;
         }
-        discovery.keep(data);
+        discovery.keep(data, true);
         self.discovery_event(name, Happening::Pushed, now);
     }
 }

@@ -468,8 +468,10 @@ fn a_node_discovers_on_demand_and_says_why_it_cannot() {
     net.core(0).discover(nid(B[1]), now).unwrap();
     net.run();
     let view = net.core(0).discovery(nid(B[1])).unwrap();
-    assert_eq!((view.primary, view.failure), (nid(B[0]), None));
+    assert_eq!(view.failure, None);
     assert_eq!(view.finished, Some(now));
+    let heard = view.heard.unwrap();
+    assert_eq!((heard.at, heard.features, heard.nids), (now, 0x1E, 2));
     assert_eq!(nids_of(&mut net, 0, B[1]), B.map(nid));
     net.assert_at_rest();
 }
@@ -633,6 +635,93 @@ fn a_message_from_another_interface_of_a_gateway_revives_it_too() {
     let from = ProcessId::lustre(nid(rails[1]));
     net.core(0).header(ni, from, &header, now);
     assert!(is_routed(&mut net));
+}
+
+#[test]
+fn t_h21_a_link_that_goes_down_lowers_the_health_of_its_interface_at_those_who_know_it() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.advance(Duration::from_secs(1));
+    let (now, ours) = (net.now, net.nodes[0].nis[1].0);
+    net.core(0).set_ni_fatal(ours, true, now);
+    net.advance(Duration::from_millis(10));
+    let known = net.core(1).peer_with(nid(A[0])).unwrap();
+    assert_eq!(known.primary, nid(A[0]));
+    let healths: Vec<u16> = known
+        .nis
+        .iter()
+        .map(|ni| ni.health.health.value())
+        .collect();
+    assert_eq!(healths[0], 1000);
+    assert!(healths[1] < 1000, "{healths:?}");
+    assert!(!known.nis[1].advertised_up);
+}
+
+#[test]
+fn t_h22_an_interface_without_health_is_down_at_the_router_until_it_has_recovered() {
+    let mut net = Net::new();
+    net.add_discovering(&A);
+    let router = net.add_discovering(&["10.0.0.9@tcp", "10.1.0.9@tcp1", "10.2.0.9@tcp2"]);
+    let now = net.now;
+    net.core(router).set_routing(true, now);
+    net.route(0, "tcp2", "10.0.0.9@tcp");
+    net.advance(Duration::from_secs(2));
+    let up = |net: &mut Net| -> Vec<bool> {
+        let known = net.core(1).peer_with(nid(A[0])).unwrap();
+        known.nis.iter().map(|ni| ni.advertised_up).collect()
+    };
+    assert_eq!(up(&mut net), [true, true]);
+    let (now, ours) = (net.now, net.nodes[0].nis[0].0);
+    net.core(0).set_ni_health(ours, Health::ZERO, now).unwrap();
+    net.advance(Duration::from_millis(10));
+    assert_eq!(up(&mut net), [false, true]);
+    net.advance(Duration::from_secs(3600));
+    assert_eq!(up(&mut net), [true, true]);
+    net.assert_at_rest();
+}
+
+#[test]
+fn t_h24_a_link_that_flaps_while_pushes_are_held_up_ends_in_the_last_state_told() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.advance(Duration::from_secs(1));
+    let ours = net.nodes[0].nis[1].0;
+    net.keep_answers = true;
+    for round in 0..51 {
+        let now = net.now;
+        net.core(0).set_ni_fatal(ours, round % 2 == 0, now);
+        net.advance(Duration::from_millis(1));
+    }
+    net.keep_answers = false;
+    while net.answer(0, MessageStatus::Ok).is_some() || net.answer(1, MessageStatus::Ok).is_some() {
+    }
+    net.advance(Duration::from_secs(1));
+    assert!(!net.core(1).peer_with(nid(A[0])).unwrap().nis[1].advertised_up);
+    net.advance(Duration::from_secs(400));
+    net.assert_at_rest();
+}
+
+#[test]
+fn t_h44_a_ping_that_fails_while_a_push_is_under_way_leaves_nothing_behind() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    let (now, ours) = (net.now, net.nodes[0].nis[1].0);
+    net.keep_answers = true;
+    net.core(0).set_ni_fatal(ours, true, now);
+    net.advance(Duration::from_millis(1));
+    let now = net.now;
+    net.core(0).discover(nid(B[0]), now).unwrap();
+    net.run();
+    let busy = PeerState::PING_SENT | PeerState::PUSH_SENT;
+    assert!(state_of(&mut net, 0, B[0]).contains(busy));
+    // Both are answered by failures, the ping's first.
+    net.nodes[0].kept.rotate_left(1);
+    while net.answer(0, MessageStatus::RemoteError).is_some() {}
+    net.keep_answers = false;
+    net.advance(Duration::from_secs(400));
+    assert!(!state_of(&mut net, 0, B[0]).intersects(busy));
+    net.assert_at_rest();
 }
 
 #[test]

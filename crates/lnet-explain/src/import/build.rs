@@ -23,7 +23,7 @@ const LNET_PID: u32 = 12345;
 
 /// The node that a document describes, with all that had to be assumed.
 pub(super) fn node(document: &Document, settings: &Settings) -> Node {
-    let (rules, dead) = document.rules(settings.profile);
+    let (rules, dead) = document.rules(profile_of(document, settings));
     let mut builder = Builder {
         state: SelectionState {
             config: config(document, settings),
@@ -404,6 +404,11 @@ fn tunables(config: &NiConfig) -> Tunables {
     }
 }
 
+fn profile_of(document: &Document, settings: &Settings) -> Profile {
+    let profile = settings.profile.or(document.globals.profile);
+    profile.unwrap_or_default()
+}
+
 fn config(document: &Document, settings: &Settings) -> CoreConfig {
     let given = &document.globals;
     let default = Globals::default();
@@ -413,14 +418,15 @@ fn config(document: &Document, settings: &Settings) -> CoreConfig {
     let sensitivity = given
         .health_sensitivity
         .and_then(|value| u16::try_from(value).ok());
+    let profile = profile_of(document, settings);
     let globals = Globals {
         transaction_timeout: seconds(given.transaction_timeout, default.transaction_timeout),
         retry_count: given.retry_count.unwrap_or(default.retry_count),
         drop_asym_route: given.drop_asym_route.unwrap_or(default.drop_asym_route),
-        profile: settings.profile,
+        profile,
         used_paths: settings.used_paths,
         // Kernels treat their own NIDs as they treat those of peers (section 2.9).
-        own_nids_by_loopback: settings.profile == Profile::Design,
+        own_nids_by_loopback: profile == Profile::Design,
         health_sensitivity: sensitivity.unwrap_or(default.health_sensitivity),
         recovery_limit: seconds(given.recovery_limit, default.recovery_limit),
         max_recovery_ping_interval: seconds(
@@ -428,6 +434,17 @@ fn config(document: &Document, settings: &Settings) -> CoreConfig {
             default.max_recovery_ping_interval,
         ),
         numa_range: given.numa_range.unwrap_or(default.numa_range),
+        alive_router_check_interval: seconds(
+            given.alive_router_check_interval,
+            default.alive_router_check_interval,
+        ),
+        router_ping_timeout: seconds(given.router_ping_timeout, default.router_ping_timeout),
+        check_routers_before_use: given
+            .check_routers_before_use
+            .unwrap_or(default.check_routers_before_use),
+        avoid_asym_router_failure: given
+            .avoid_asym_router_failure
+            .unwrap_or(default.avoid_asym_router_failure),
         ..default
     };
     CoreConfig {

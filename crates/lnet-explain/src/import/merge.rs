@@ -1,6 +1,6 @@
 //! Several outputs of one node put together.
 
-use lnet_config::{Buffers, Document, Globals, NetShow, NiShow, PeerNiShow, PeerShow, RouteShow};
+use lnet_config::{Buffers, Document, NetShow, NiShow, PeerNiShow, PeerShow, RouteShow};
 
 /// Adds what another output says; what was said before stays.
 pub(super) fn into(whole: &mut Document, more: Document) {
@@ -34,7 +34,7 @@ pub(super) fn into(whole: &mut Document, more: Document) {
     whole.ip2nets.extend(more.ip2nets);
     whole.routing = whole.routing.or(more.routing);
     whole.buffers = buffers(whole.buffers, more.buffers);
-    whole.globals = globals(whole.globals, more.globals);
+    whole.globals = more.globals.with(&whole.globals);
     whole.derived.lnd_timeout = whole.derived.lnd_timeout.or(more.derived.lnd_timeout);
 }
 
@@ -101,23 +101,5 @@ fn buffers(known: Buffers, more: Buffers) -> Buffers {
         tiny: known.tiny.or(more.tiny),
         small: known.small.or(more.small),
         large: known.large.or(more.large),
-    }
-}
-
-fn globals(known: Globals, more: Globals) -> Globals {
-    Globals {
-        numa_range: known.numa_range.or(more.numa_range),
-        max_interfaces: known.max_interfaces.or(more.max_interfaces),
-        discovery: known.discovery.or(more.discovery),
-        drop_asym_route: known.drop_asym_route.or(more.drop_asym_route),
-        retry_count: known.retry_count.or(more.retry_count),
-        transaction_timeout: known.transaction_timeout.or(more.transaction_timeout),
-        health_sensitivity: known.health_sensitivity.or(more.health_sensitivity),
-        router_sensitivity: known.router_sensitivity.or(more.router_sensitivity),
-        response_tracking: known.response_tracking.or(more.response_tracking),
-        recovery_limit: known.recovery_limit.or(more.recovery_limit),
-        max_recovery_ping_interval: known
-            .max_recovery_ping_interval
-            .or(more.max_recovery_ping_interval),
     }
 }

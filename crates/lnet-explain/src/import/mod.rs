@@ -27,8 +27,8 @@ pub struct Source<'a> {
 /// What outputs do not say and whoever asks decides.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// How the node selects.
-    pub profile: Profile,
+    /// How the node selects; as the outputs say if nothing is given, and by design if they do not.
+    pub profile: Option<Profile>,
     /// What resends remember.
     pub used_paths: UsedPaths,
     /// The machine's interfaces, if they are known.

@@ -187,6 +187,7 @@ pub(crate) fn new_peer_ni(nid: Nid) -> PeerNiSelection {
         pinned: None,
         last_alive: None,
         last_used: Time::ZERO,
+        discovery: None,
     }
 }
 

@@ -15,7 +15,7 @@ use lnet_policy::Profile;
 /// The node that a text describes.
 pub(crate) fn node_in(text: &str, profile: Profile, used_paths: UsedPaths) -> Node {
     let settings = Settings {
-        profile,
+        profile: Some(profile),
         used_paths,
         machine: None,
     };

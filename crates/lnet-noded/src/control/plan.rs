@@ -257,6 +257,7 @@ fn reset(named: &Globals) -> Globals {
     Globals {
         numa_range: named.numa_range.map(|_| 0),
         max_interfaces: named.max_interfaces.map(|_| default.max_interfaces),
+        discovery: named.discovery.map(|_| true),
         ..Globals::default()
     }
 }

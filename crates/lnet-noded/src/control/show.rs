@@ -121,6 +121,10 @@ pub(super) fn routing(core: &Core) -> Document {
 pub(super) fn globals(node: &Configured<'_>) -> Document {
     let (own, kept) = (node.core().globals(), node.kept.globals);
     let seconds = |time: std::time::Duration| u32::try_from(time.as_secs()).ok();
+    // What `lnetctl` does not print shows only where it is not what every kernel has.
+    let usual = lnet_core::Globals::default();
+    let unusual_time = |ours, usual| if ours == usual { None } else { seconds(ours) };
+    let unusual_switch = |ours: bool, usual: bool| (ours != usual).then_some(ours);
     Document {
         globals: Globals {
             numa_range: Some(own.numa_range),
@@ -134,6 +138,20 @@ pub(super) fn globals(node: &Configured<'_>) -> Document {
             response_tracking: Some(own.response_tracking.into()),
             recovery_limit: seconds(own.recovery_limit),
             max_recovery_ping_interval: seconds(own.max_recovery_ping_interval),
+            alive_router_check_interval: unusual_time(
+                own.alive_router_check_interval,
+                usual.alive_router_check_interval,
+            ),
+            router_ping_timeout: unusual_time(own.router_ping_timeout, usual.router_ping_timeout),
+            check_routers_before_use: unusual_switch(
+                own.check_routers_before_use,
+                usual.check_routers_before_use,
+            ),
+            avoid_asym_router_failure: unusual_switch(
+                own.avoid_asym_router_failure,
+                usual.avoid_asym_router_failure,
+            ),
+            profile: (own.profile != usual.profile).then_some(own.profile),
         },
         derived: DerivedGlobals {
             recovery_interval: Some(1),
@@ -330,7 +348,7 @@ fn peer_ni(core: &Core, view: &PeerNiView, watched: bool) -> PeerNiShow {
             ..udsp(view.net_priority, view.health.priority)
         }),
         state: Some(if watched {
-            up_or_down(view.up)
+            up_or_down(view.up && view.advertised_up)
         } else {
             Status::NotWatched
         }),

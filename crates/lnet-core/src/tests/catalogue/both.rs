@@ -144,7 +144,12 @@ in_lustre! {
         a_pair_rule_holds_for_the_first_message_to_a_stranger
     }
     routing {
+        t_r01_with_discovery_and_routes_on_both_sides_everything_is_up_and_carries_bulk
         t_r02_with_routes_on_both_sides_everything_is_up_and_carries_bulk
+        t_r03_a_router_that_nobody_pings_is_down_on_both_sides
+        t_r04_with_a_route_of_the_host_only_its_side_is_up_and_the_route_is_down
+        t_r05_with_the_route_of_the_peer_everything_is_up
+        t_r06_without_the_host_its_side_is_down_and_so_is_the_route_of_the_peer
         t_r07_a_router_without_traffic_is_down_and_a_route_with_one_dead_end_is_too
         t_r08_without_the_asymmetry_rule_a_route_needs_its_near_side_only
         t_r09_a_peer_that_lacks_a_route_via_one_router_breaks_nothing

@@ -1,4 +1,4 @@
-//! Section 7.4: routers and routes, as far as neither discovery nor the control plane is needed.
+//! Section 7.4: routers and routes, as far as the control plane is not needed.
 
 use std::time::Duration;
 
@@ -25,9 +25,10 @@ fn two_gateways() -> Bench {
 }
 
 /// Host, router, peer; nobody has a route.
-fn unrouted(avoid_asym_router_failure: bool) -> Net {
+fn unrouted(avoid_asym_router_failure: bool, discovery: bool) -> Net {
     let globals = Globals {
         avoid_asym_router_failure,
+        discovery,
         alive_router_check_interval: Duration::from_secs(5),
         router_ping_timeout: Duration::from_secs(5),
         ..net::globals()
@@ -82,9 +83,14 @@ fn seconds(net: &mut Net, seconds: u64) {
     net.advance(Duration::from_secs(seconds));
 }
 
-#[test]
-pub(super) fn t_r02_with_routes_on_both_sides_everything_is_up_and_carries_bulk() {
+fn everything_is_up_and_carries_bulk(discovery: bool) {
     let mut net = Net::routed(RouterBuffers::default());
+    let globals = Globals {
+        discovery,
+        ..net::globals()
+    };
+    let now = net.now;
+    (0..3).for_each(|node| net.core(node).set_globals(globals, now));
     seconds(&mut net, 1);
     assert!(route_alive(&mut net, 0) && route_alive(&mut net, 2));
     assert_eq!(router_up(&mut net), [true, true]);
@@ -97,33 +103,83 @@ pub(super) fn t_r02_with_routes_on_both_sides_everything_is_up_and_carries_bulk(
 }
 
 #[test]
-pub(super) fn t_r07_a_router_without_traffic_is_down_and_a_route_with_one_dead_end_is_too() {
-    let mut net = unrouted(true);
-    seconds(&mut net, 20);
-    assert_eq!(router_up(&mut net), [false, false]);
-    assert!(!ping(&mut net, 0, "10.1.0.2@tcp1"));
+pub(super) fn t_r01_with_discovery_and_routes_on_both_sides_everything_is_up_and_carries_bulk() {
+    everything_is_up_and_carries_bulk(true);
+}
 
+#[test]
+pub(super) fn t_r02_with_routes_on_both_sides_everything_is_up_and_carries_bulk() {
+    everything_is_up_and_carries_bulk(false);
+}
+
+fn without_routes(net: &mut Net) {
+    seconds(net, 20);
+    assert_eq!(router_up(net), [false, false]);
+    assert!(!ping(net, 0, "10.1.0.2@tcp1"));
+}
+
+fn with_a_route_of_the_host(net: &mut Net) {
     net.route(0, "tcp1", "10.0.0.9@tcp");
-    seconds(&mut net, 12);
-    assert_eq!(router_up(&mut net), [true, false]);
-    assert!(!route_alive(&mut net, 0), "its far side is down");
+    seconds(net, 12);
+    assert_eq!(router_up(net), [true, false]);
+    assert!(!route_alive(net, 0), "its far side is down");
+}
 
+fn with_both_routes(net: &mut Net) {
     net.route(2, "tcp", "10.1.0.9@tcp1");
-    seconds(&mut net, 12);
-    assert_eq!(router_up(&mut net), [true, true]);
-    assert!(route_alive(&mut net, 0) && route_alive(&mut net, 2));
-    assert!(ping(&mut net, 0, "10.1.0.2@tcp1"));
-    assert!(ping(&mut net, 2, "10.0.0.1@tcp"));
+    seconds(net, 12);
+    assert_eq!(router_up(net), [true, true]);
+    assert!(route_alive(net, 0) && route_alive(net, 2));
+    assert!(ping(net, 0, "10.1.0.2@tcp1"));
+    assert!(ping(net, 2, "10.0.0.1@tcp"));
+}
 
-    unconfigure_host(&mut net);
-    seconds(&mut net, 20);
-    assert_eq!(router_up(&mut net), [false, true]);
-    assert!(!route_alive(&mut net, 2));
+fn with_an_unconfigured_host(net: &mut Net) {
+    unconfigure_host(net);
+    seconds(net, 20);
+    assert_eq!(router_up(net), [false, true]);
+    assert!(!route_alive(net, 2));
+}
+
+#[test]
+pub(super) fn t_r03_a_router_that_nobody_pings_is_down_on_both_sides() {
+    without_routes(&mut unrouted(true, true));
+}
+
+#[test]
+pub(super) fn t_r04_with_a_route_of_the_host_only_its_side_is_up_and_the_route_is_down() {
+    let mut net = unrouted(true, true);
+    without_routes(&mut net);
+    with_a_route_of_the_host(&mut net);
+}
+
+#[test]
+pub(super) fn t_r05_with_the_route_of_the_peer_everything_is_up() {
+    let mut net = unrouted(true, true);
+    with_a_route_of_the_host(&mut net);
+    with_both_routes(&mut net);
+}
+
+#[test]
+pub(super) fn t_r06_without_the_host_its_side_is_down_and_so_is_the_route_of_the_peer() {
+    let mut net = unrouted(true, true);
+    with_a_route_of_the_host(&mut net);
+    with_both_routes(&mut net);
+    with_an_unconfigured_host(&mut net);
+}
+
+#[test]
+pub(super) fn t_r07_a_router_without_traffic_is_down_and_a_route_with_one_dead_end_is_too() {
+    let mut net = unrouted(true, false);
+    without_routes(&mut net);
+    with_a_route_of_the_host(&mut net);
+    with_both_routes(&mut net);
+    with_an_unconfigured_host(&mut net);
 }
 
 #[test]
 pub(super) fn t_r08_without_the_asymmetry_rule_a_route_needs_its_near_side_only() {
-    let mut net = unrouted(false);
+    let mut net = unrouted(false, false);
     seconds(&mut net, 20);
     net.route(0, "tcp1", "10.0.0.9@tcp");
     seconds(&mut net, 1);
@@ -541,7 +597,7 @@ pub(super) fn the_ping_of_a_gateway_is_sent_again_from_another_interface() {
 #[test]
 pub(super) fn t_r28_the_interfaces_of_a_dead_gateway_are_down_and_those_towards_the_source_up_again()
  {
-    let mut net = unrouted(true);
+    let mut net = unrouted(true, false);
     net.route(0, "tcp1", "10.0.0.9@tcp");
     net.route(2, "tcp", "10.1.0.9@tcp1");
     let gateway = [nid("10.0.0.9@tcp"), nid("10.1.0.9@tcp1")];

@@ -1,0 +1,74 @@
+//! What discovery knows of the peer that is asked about: why it is Multi-Rail or not, and since when.
+
+use lnet_core::{DiscoveryView, Errno, Heard, PeerState};
+use lnet_types::{Nid, Time};
+use lnet_wire::PingFeatures;
+
+use crate::node::Node;
+
+/// When a peer that is Multi-Rail said so; nothing where only an administrator has said so.
+pub(crate) fn why_multi_rail(node: &Node, to: Nid) -> Option<String> {
+    let heard = discovery_of(node, to)?.heard?;
+    let interfaces = match heard.nids {
+        1 => "one interface".to_owned(),
+        many => format!("{many} interfaces"),
+    };
+    Some(format!("{} with {interfaces}", how(&heard, node.now)))
+}
+
+/// Why a peer is not Multi-Rail. Nothing is known of it from a configuration alone.
+pub(crate) fn why_single_rail(node: &Node, to: Nid) -> Option<String> {
+    if !node.is_exact() {
+        return None;
+    }
+    if !node.facts.discovery {
+        return Some("this node has discovery switched off".to_owned());
+    }
+    let Some(known) = discovery_of(node, to) else {
+        return Some("it was never discovered, which the first message to it waits for".to_owned());
+    };
+    if known.state.contains(PeerState::DISCOVERING) {
+        return Some("its discovery is under way".to_owned());
+    }
+    if let Some(errno) = known.failure {
+        let why = describe(errno);
+        return Some(format!(
+            "its last discovery failed: {why}; the next message to it starts another"
+        ));
+    }
+    let heard = known.heard?;
+    let features = PingFeatures::from_bits_retain(heard.features);
+    let said = how(&heard, node.now);
+    Some(if !features.contains(PingFeatures::MULTI_RAIL) {
+        format!("{said} that it is not (features {:#x})", heard.features)
+    } else if !features.contains(PingFeatures::DISCOVERY) {
+        format!(
+            "{said} that its discovery is switched off (features {:#x})",
+            heard.features
+        )
+    } else {
+        format!("{said}, and an administrator has configured it otherwise")
+    })
+}
+
+fn discovery_of(node: &Node, to: Nid) -> Option<DiscoveryView> {
+    let state = &node.state;
+    let peer = state.peers.iter().find(|peer| peer.nids.contains(&to));
+    let primary = peer.and_then(|peer| peer.nids.first()).unwrap_or(&to);
+    let known = state.peer_nis.iter().find(|known| known.nid == *primary);
+    known?.discovery
+}
+
+fn how(heard: &Heard, now: Time) -> String {
+    let ago = now.saturating_since(heard.at).as_secs_f64();
+    if heard.pushed {
+        format!("it pushed {ago:.1} s ago")
+    } else {
+        format!("it answered a ping {ago:.1} s ago")
+    }
+}
+
+fn describe(errno: Errno) -> String {
+    let text = std::io::Error::from_raw_os_error(errno.0).to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
