@@ -153,9 +153,6 @@ pub(crate) struct TransportArgs {
     /// Seconds between two pings of a gateway; 0 for none
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     router_check_interval: u32,
-    /// Behave as the design documents say, or as shipping kernels do; a document's `global: profile` comes first
-    #[arg(long, value_enum, value_name = "NAME", default_value = "design")]
-    profile: ProfileName,
 }
 
 /// The two behaviours of selection and health.
@@ -199,7 +196,6 @@ impl TransportArgs {
             congestion: self.congestion.clone(),
             globals: Globals {
                 alive_router_check_interval: Duration::from_secs(self.router_check_interval.into()),
-                profile: self.profile.into(),
                 ..Globals::default()
             },
             ..NodeOptions::default()
@@ -215,9 +211,9 @@ impl TransportArgs {
     }
 }
 
-/// What a node that serves others may use of the machine.
+/// What a node that serves others may use of the machine, and how it behaves.
 #[derive(clap::Args, Clone)]
-pub(crate) struct IoArgs {
+pub(crate) struct ServiceArgs {
     /// Threads that move bytes; a router of several fast links carries more with one for each of these
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     io_threads: u16,
@@ -225,6 +221,9 @@ pub(crate) struct IoArgs {
     /// CPU is busy meanwhile
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = spin)]
     spin: Duration,
+    /// Behave as the design documents say, or as shipping kernels do; `global: profile` of the configuration comes first
+    #[arg(long, value_enum, value_name = "NAME", default_value = "design")]
+    profile: ProfileName,
 }
 
 /// The longest spin: a node looks at everything once a second.
@@ -245,10 +244,14 @@ pub(crate) fn spin(text: &str) -> Result<Duration, String> {
     span.ok_or_else(|| "write a time such as 50us, 1ms or 0, at most 1s".to_owned())
 }
 
-impl IoArgs {
+impl ServiceArgs {
     /// These options with what the arguments say.
     pub(crate) fn on(&self, options: NodeOptions) -> NodeOptions {
         NodeOptions {
+            globals: Globals {
+                profile: self.profile.into(),
+                ..options.globals
+            },
             io_threads: self.io_threads,
             spin: self.spin,
             ..options

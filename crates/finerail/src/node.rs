@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use crate::common::{
-    ConfigArgs, ControlArgs, IoArgs, MetricsArgs, StatsArgs, TransportArgs, reload,
+    ConfigArgs, ControlArgs, MetricsArgs, ServiceArgs, StatsArgs, TransportArgs, reload,
 };
 use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
@@ -33,7 +33,7 @@ pub(crate) struct NodeArgs {
     #[command(flatten)]
     transport: TransportArgs,
     #[command(flatten)]
-    io: IoArgs,
+    service: ServiceArgs,
     #[command(flatten)]
     control: ControlArgs,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     let config = args.config.read()?;
     raise_descriptor_limit();
     let signals = StopSignals::register()?;
-    let managed = lnet_noded::start(&config, args.io.on(args.transport.options()))
+    let managed = lnet_noded::start(&config, args.service.on(args.transport.options()))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let node = managed.node();
     let control = args.control.open(&managed)?;

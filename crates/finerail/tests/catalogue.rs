@@ -77,6 +77,80 @@ fn t_p10_two_peers_that_were_added_are_listed() {
     assert_eq!(bed.done("peer list"), expected);
 }
 
+/// A node with two interfaces beside the one of the bed.
+fn neighbour(site: &Site) -> Process {
+    site.write(
+        "neighbour.yaml",
+        "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.5@tcp\n  - nid: 127.0.0.6@tcp\n",
+    );
+    let node = Process::start(site.command("neighbour", &["node"]));
+    node.wait_for_output("ready");
+    node
+}
+
+/// How a discovered peer is shown.
+const NEIGHBOUR: &str = "\
+peer:
+-     primary nid: 127.0.0.5@tcp
+      Multi-Rail: true
+      peer ni:
+      -     nid: 127.0.0.5@tcp
+            state: NA
+      -     nid: 127.0.0.6@tcp
+            state: NA
+";
+
+#[test]
+fn t_p13_two_pings_and_a_discovery_make_one_peer() {
+    let bed = Bed::start();
+    let _neighbour = neighbour(&bed.site);
+    bed.done("ping 127.0.0.5@tcp");
+    bed.done("ping 127.0.0.6@tcp");
+    assert_eq!(bed.done("peer list").matches("nid: ").count(), 2);
+    bed.done("discover 127.0.0.6@tcp");
+    assert_eq!(bed.done("peer show"), NEIGHBOUR);
+}
+
+#[test]
+fn t_p17_a_document_pings_and_discovers() {
+    let bed = Bed::start();
+    let _neighbour = neighbour(&bed.site);
+    let document =
+        "ping:\n  nids:\n    0: 127.0.0.5@tcp\ndiscover:\n  nids:\n    0: 127.0.0.5@tcp\n";
+    let path = bed.site.write("asked.yaml", document);
+    let (code, printed) = bed.lnetctl(&["import", "--exec", path.to_str().unwrap()]);
+    assert_eq!(code, 0, "{printed}");
+    assert!(
+        printed.contains("ping:\n") && printed.contains("discover:\n"),
+        "{printed}"
+    );
+    assert_eq!(bed.done("peer show"), NEIGHBOUR);
+}
+
+#[test]
+fn profile_and_discovery_are_set_shown_and_exported() {
+    let bed = Bed::start();
+    assert!(!bed.done("global show").contains("profile"));
+    bed.done("set profile lustre");
+    bed.done("set router_ping_timeout 7");
+    bed.done("set discovery 0");
+    for shown in [bed.done("global show"), bed.done("export --backup")] {
+        for line in [
+            "    profile: lustre\n",
+            "    router_ping_timeout: 7\n",
+            "    discovery: 0\n",
+        ] {
+            assert!(shown.contains(line), "{line}: {shown}");
+        }
+    }
+    // Like kernels, such a node reaches itself as it reaches others.
+    bed.done("ping 127.0.0.1@tcp");
+    let (code, printed) = bed.lnetctl(&["set", "profile", "solaris"]);
+    assert_ne!(code, 0, "{printed}");
+    bed.done("set profile design");
+    assert!(!bed.done("global show").contains("profile"));
+}
+
 #[test]
 fn t_p14_a_peer_stays_by_its_other_nid_when_a_local_network_goes() {
     let bed = Bed::start();

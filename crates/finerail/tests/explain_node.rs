@@ -158,7 +158,7 @@ fn a_peer_is_multi_rail_since_it_said_so_and_single_rail_for_a_reason() {
         ]));
         assert_eq!(ended.status.code(), Some(0), "{}", ended.err);
         let report: Value = serde_json::from_str(&ended.out).unwrap();
-        let kind = &report["explanation"]["case"]["kind"];
+        let kind = &report["explanation"]["classification"]["kind"];
         kind.as_str().unwrap().to_owned()
     };
     assert!(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lnet_node::{AcceptMode, Globals, NodeOptions};
 use lnet_noded::{ManagedNode, StartError};
+use lnet_policy::Profile;
 
 const NET: &str = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n";
 const INTERVAL: Duration = Duration::from_secs(7);
@@ -47,4 +48,39 @@ fn parameters_that_no_configuration_names_are_those_of_the_start_also_after_a_ch
     let changed = globals(&node);
     assert_eq!(changed.retry_count, 2);
     assert_eq!(changed.alive_router_check_interval, INTERVAL);
+}
+
+#[test]
+fn the_profile_and_the_parameters_of_routers_come_from_the_document() {
+    let parameters = "global:
+  profile: lustre
+  alive_router_check_interval: 5
+  router_ping_timeout: 6
+  check_routers_before_use: 1
+  avoid_asym_router_failure: 0
+  discovery: 0
+";
+    let wanted = Globals {
+        profile: Profile::Lustre,
+        alive_router_check_interval: Duration::from_secs(5),
+        router_ping_timeout: Duration::from_secs(6),
+        check_routers_before_use: true,
+        avoid_asym_router_failure: false,
+        discovery: false,
+        own_nids_by_loopback: false,
+        ..Globals::default()
+    };
+    let node = start(&format!("{NET}{parameters}")).unwrap();
+    assert_eq!(globals(&node), wanted);
+    let other = format!("{NET}global:\n  profile: design\n  discovery: 1\n");
+    assert_eq!(
+        node.reconfigure(&lnet_config::parse(&other).unwrap()),
+        Ok(1)
+    );
+    let changed = globals(&node);
+    assert_eq!(
+        (changed.profile, changed.discovery),
+        (Profile::Design, true)
+    );
+    assert!(changed.own_nids_by_loopback);
 }

@@ -9,7 +9,7 @@ use lnet_rpc::{Entropy, Server, ServerOptions};
 use lnet_store::{Service, ServiceOptions, Sync};
 
 use crate::common::{
-    ConfigArgs, ControlArgs, IoArgs, MetricsArgs, StatsArgs, TransportArgs, reload,
+    ConfigArgs, ControlArgs, MetricsArgs, ServiceArgs, StatsArgs, TransportArgs, reload,
 };
 use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
@@ -42,7 +42,7 @@ pub(super) struct ServeArgs {
     #[command(flatten)]
     transport: TransportArgs,
     #[command(flatten)]
-    io: IoArgs,
+    service: ServiceArgs,
     #[command(flatten)]
     control: ControlArgs,
     #[command(flatten)]
@@ -77,7 +77,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     };
     let service = Service::open(&args.directory, entropy()?, options)
         .with_context(|| format!("cannot serve {}", args.directory.display()))?;
-    let managed = lnet_noded::start(&config, args.io.on(args.transport.options()))
+    let managed = lnet_noded::start(&config, args.service.on(args.transport.options()))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let node = managed.node();
     let options = ServerOptions {

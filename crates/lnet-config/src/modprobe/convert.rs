@@ -7,10 +7,13 @@ use lnet_types::{Net, Nid};
 use thiserror::Error;
 
 use super::{
-    GatewayOption, InterfaceOption, Ip2NetsOption, ModuleOptions, NetworkOption, RouteOption, lnd,
+    GatewayOption, InterfaceOption, Ip2NetsOption, ModuleOptions, NetworkOption, OtherOption,
+    RouteOption, lnd,
 };
 use crate::ip2nets::{Ip2Nets, IpPattern};
-use crate::model::{Config, LndTunables, NetConfig, NiConfig, PeerConfig, RouteConfig, Tunables};
+use crate::model::{
+    Config, Globals, LndTunables, NetConfig, NiConfig, PeerConfig, RouteConfig, Tunables,
+};
 
 /// Routes that one entry may make.
 const MAX_ROUTES: usize = 4096;
@@ -141,14 +144,19 @@ impl ModuleOptions {
     #[must_use]
     pub fn from_config(config: &Config) -> (Self, Vec<String>) {
         let mut notes = Vec::new();
+        let mut globals = config.globals;
+        let mut others = unnamed_options(&mut globals, &mut notes);
+        let networks = networks(config, &mut notes);
+        let ip2nets = ip2nets_options(&config.ip2nets, &mut notes);
+        others.extend(lnd::options(config, &mut notes));
         let options = Self {
-            networks: networks(config, &mut notes),
-            ip2nets: ip2nets_options(&config.ip2nets, &mut notes),
+            networks,
+            ip2nets,
             routes: config.routes.iter().filter_map(RouteOption::new).collect(),
             forwarding: config.routing,
             buffers: config.buffers,
-            globals: config.globals,
-            others: lnd::options(config, &mut notes),
+            globals,
+            others,
         };
         if !config.nets.is_empty() && !config.ip2nets.is_empty() {
             notes.push("networks and ip2nets: the module takes one of them".to_owned());
@@ -163,6 +171,37 @@ impl ModuleOptions {
         }
         (options, notes)
     }
+}
+
+/// Takes the parameters that `lnetctl` of kernels has no name for; the module has options for all but the profile.
+fn unnamed_options(globals: &mut Globals, notes: &mut Vec<String>) -> Vec<OtherOption> {
+    if globals.profile.take().is_some() {
+        notes.push("profile: no kernel has this parameter".to_owned());
+    }
+    let switch = |value: &mut Option<bool>| value.take().map(u32::from);
+    let options = [
+        (
+            "alive_router_check_interval",
+            globals.alive_router_check_interval.take(),
+        ),
+        ("router_ping_timeout", globals.router_ping_timeout.take()),
+        (
+            "check_routers_before_use",
+            switch(&mut globals.check_routers_before_use),
+        ),
+        (
+            "avoid_asym_router_failure",
+            switch(&mut globals.avoid_asym_router_failure),
+        ),
+    ];
+    let option = |(name, value): (&str, Option<u32>)| {
+        Some(OtherOption {
+            module: "lnet".to_owned(),
+            name: name.to_owned(),
+            value: value?.to_string(),
+        })
+    };
+    options.into_iter().filter_map(option).collect()
 }
 
 impl NetworkOption {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::strategies::{any_config, cases};
 use crate::modprobe::{ConvertDefaults, ConvertError, Dialect, ModuleOptions};
-use crate::{Config, Tunables, parse};
+use crate::{Config, Globals, Tunables, parse};
 
 fn options(source: &str) -> ModuleOptions {
     ModuleOptions::parse(source, Dialect::Kernel)
@@ -253,6 +253,14 @@ fn sayable(mut config: Config) -> Config {
     config.ip2nets.clear();
     config.peers.clear();
     config.rules = Default::default();
+    config.globals = Globals {
+        alive_router_check_interval: None,
+        router_ping_timeout: None,
+        check_routers_before_use: None,
+        avoid_asym_router_failure: None,
+        profile: None,
+        ..config.globals
+    };
     let local: Vec<_> = config.nets.iter().map(|net| net.net).collect();
     config
         .routes
@@ -277,6 +285,20 @@ fn interfaces(config: &Config) -> Vec<(String, Vec<u32>, Tunables)> {
         ni.interfaces.iter().map(named)
     })
     .collect()
+}
+
+#[test]
+fn parameters_that_lnetctl_does_not_name_become_options_of_the_module() {
+    let yaml =
+        "global: {alive_router_check_interval: 5, avoid_asym_router_failure: 0, profile: lustre}\n";
+    let (options, notes) = ModuleOptions::from_config(&parse(yaml).unwrap());
+    let text = options.to_modprobe().unwrap();
+    assert_eq!(
+        text,
+        "options lnet alive_router_check_interval=5\noptions lnet avoid_asym_router_failure=0\n"
+    );
+    assert_eq!(notes, ["profile: no kernel has this parameter"]);
+    assert_eq!(ModuleOptions::parse(&text, Dialect::Kernel), Ok(options));
 }
 
 proptest! {
