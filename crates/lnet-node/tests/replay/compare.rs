@@ -22,12 +22,10 @@ pub(crate) enum Allowed {
     Constant,
     /// Any, and never the same twice.
     Fresh,
-    /// Exactly this 32-bit number.
-    Exactly(u32),
 }
 
 /// All that may differ. Every other byte is equal.
-pub(crate) const MAY_DIFFER: [Difference; 5] = [
+pub(crate) const MAY_DIFFER: [Difference; 7] = [
     Difference {
         message: "HELLO",
         field: "source incarnation",
@@ -47,10 +45,22 @@ pub(crate) const MAY_DIFFER: [Difference; 5] = [
         reason: "names the initiator's descriptor, which alone reads it (section 1.6)",
     },
     Difference {
-        message: "REPLY",
-        field: "info features",
-        allowed: Allowed::Exactly(0x06),
-        reason: "multi-rail and discovery are not advertised before they exist (section 6.4)",
+        message: "PUT",
+        field: "handle interface",
+        allowed: Allowed::Constant,
+        reason: "names one life of the initiator, which alone reads it (section 1.6)",
+    },
+    Difference {
+        message: "PUT",
+        field: "handle object",
+        allowed: Allowed::Fresh,
+        reason: "names the initiator's descriptor, which alone reads it (section 1.6)",
+    },
+    Difference {
+        message: "PUT",
+        field: "info sequence",
+        allowed: Allowed::Any,
+        reason: "counts how often the sender rebuilt its information (section 6.5)",
     },
     Difference {
         message: "REPLY",
@@ -140,7 +150,6 @@ impl Comparator {
         let fits = match rule.map(|rule| rule.allowed) {
             None => kernel == ours,
             Some(Allowed::Any) => ours.len() == kernel.len(),
-            Some(Allowed::Exactly(number)) => ours == number.to_le_bytes(),
             Some(Allowed::Fresh) => self.seen.insert((message, field, ours.clone())),
             Some(Allowed::Constant) => {
                 let known = self.constants.entry((message, field));

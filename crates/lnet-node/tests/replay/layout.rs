@@ -29,7 +29,7 @@ const PAYLOAD_AT: usize = 96;
 const TYPE_AT: usize = 48;
 const PAYLOAD_LENGTH_AT: usize = 52;
 
-/// Where GET and REPLY carry the handle of the GET's initiator.
+/// Where every message carries the handle of the operation's initiator.
 const HANDLE: Range<usize> = 56..72;
 
 /// Longest payload that is read.
@@ -88,6 +88,25 @@ const REPLY: &Layout = &[
     ("unused", 24),
 ];
 
+/// Section 4.3.
+const PUT: &Layout = &[
+    ("handle interface", 8),
+    ("handle object", 8),
+    ("match bits", 8),
+    ("header data", 8),
+    ("portal", 4),
+    ("offset", 4),
+];
+
+/// Section 4.3.
+const ACK: &Layout = &[
+    ("handle interface", 8),
+    ("handle object", 8),
+    ("match bits", 8),
+    ("length", 4),
+    ("unused", 12),
+];
+
 /// Section 6.2: the header and entry 0.
 const PING_INFO: &Layout = &[
     ("info magic", 4),
@@ -125,6 +144,8 @@ impl Message {
             "NOOP" => &[FRAME],
             "GET" => &[FRAME, HEADER, GET],
             "REPLY" => &[FRAME, HEADER, REPLY, PING_INFO],
+            "PUT" => &[FRAME, HEADER, PUT, PING_INFO],
+            "ACK" => &[FRAME, HEADER, ACK],
             _ => &[],
         };
         let mut fields = Vec::new();
@@ -141,7 +162,7 @@ impl Message {
         for layout in layouts {
             end = lay(layout);
         }
-        while self.name() == "REPLY" && end < self.0.len() {
+        while matches!(self.name(), "REPLY" | "PUT") && end < self.0.len() {
             end = lay(PING_ENTRY);
         }
         if end < self.0.len() {
@@ -182,11 +203,9 @@ impl Message {
         self
     }
 
-    /// The handle in a GET or a REPLY.
+    /// The handle in an LNet message.
     pub(crate) fn handle(&self) -> Option<&[u8]> {
-        self.0
-            .get(HANDLE)
-            .filter(|_| matches!(self.name(), "GET" | "REPLY"))
+        self.0.get(HANDLE).filter(|_| self.word(0) == Some(LNET))
     }
 
     /// The same message with another handle.

@@ -6,8 +6,8 @@
 //! says so ([`script`]). Each conversation is played twice: once our node is the one that was asked, once
 //! the one that asked.
 //!
-//! The large captures are found by `FINERAIL_SHARED_DATA`, or beside the workspace; where they are absent,
-//! those tests say so and pass. The first ping is always there.
+//! The larger captures are found by `FINERAIL_SHARED_DATA`, or beside the workspace; where they are absent,
+//! those tests say so and pass. The first ping and the first discovery are always there.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "test code")]
 
@@ -27,10 +27,13 @@ use lnet_node::{Globals, NiTuning};
 
 use player::{Outcome, play};
 use script::{Captured, Party, Script, lives, shared_capture};
-use stage::{Casting, on_loopback, on_stage};
+use stage::{Asks, Casting, discovering, on_loopback, on_stage};
 
 /// The first ping between two kernel nodes.
 const FIRST_PING: &[u8] = include_bytes!("../../../lnet-capture/tests/data/ping.pcap");
+
+/// The discovery of a kernel node by another one; both are on `tcp` and `tcp1`.
+const DISCOVERY: &[u8] = include_bytes!("../../../lnet-capture/tests/data/discovery.pcap");
 
 /// The lower of the two NIDs in every capture, and the one that asks first.
 const LOWER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
@@ -86,6 +89,30 @@ fn several_pings_from_both_sides_are_exchanged_as_between_kernels() {
             &Casting::default(),
         );
     }
+}
+
+/// A ping, a push over each network, and their acknowledgements; then a second discovery, one that is forced, and a
+/// ping.
+#[test]
+fn a_kernel_that_discovers_our_node_finds_one_of_its_own_kind() {
+    let casting = Casting {
+        more_nids: &["10.2.0.2@tcp1"],
+        ..Casting::default()
+    };
+    replay(&Script::new(&only_life(DISCOVERY), HIGHER), &casting);
+}
+
+#[test]
+fn a_kernel_is_discovered_as_by_its_own_kind() {
+    let casting = Casting {
+        more_nids: &["10.2.0.1@tcp1"],
+        asks: Asks::Discover,
+        ..Casting::default()
+    };
+    let script = Script::new(&only_life(DISCOVERY), LOWER).first_request();
+    assert_eq!(script.count(Party::Node, "PUT"), 1);
+    assert_eq!(script.count(Party::Node, "ACK"), 1);
+    replay(&script, &casting);
 }
 
 /// The lives of `k-race`: no race, two races, no race twice.
@@ -154,7 +181,7 @@ fn impatient() -> Casting {
         globals: Globals {
             transaction_timeout: Duration::from_secs(5),
             retry_count: 0,
-            ..Globals::default()
+            ..discovering()
         },
         keepalive: Some(Duration::from_millis(1500)),
         ..Casting::default()

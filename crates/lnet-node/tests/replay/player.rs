@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lnet_node::{Node, PingError, PingReply};
+use lnet_node::{Node, PingError};
 use lnet_types::Nid;
 
 use crate::common::PATIENCE;
 use crate::compare::Comparator;
 use crate::layout::Message;
 use crate::script::{Party, Script, Step};
-use crate::stage::Stage;
+use crate::stage::{Asks, Stage};
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub(crate) fn play(stage: &Stage, script: &Script, node: &Node) -> Outcome {
         stage,
         script,
         node,
-        listener: stage.listen(script),
+        listeners: stage.listen(script),
         links: BTreeMap::new(),
         comparator: Comparator::default(),
         handles: Vec::new(),
@@ -52,14 +52,14 @@ struct Player<'a> {
     stage: &'a Stage,
     script: &'a Script,
     node: &'a Node,
-    listener: TcpListener,
+    listeners: BTreeMap<Ipv4Addr, TcpListener>,
     links: BTreeMap<u32, TcpStream>,
     comparator: Comparator,
     /// Handles of captured GETs, and what our node sent in their place.
     handles: Vec<(Vec<u8>, Vec<u8>)>,
-    pings: Vec<JoinHandle<Result<PingReply, PingError>>>,
+    pings: Vec<JoinHandle<Result<Nid, PingError>>>,
     /// Ports from which the kernel in our node's place has dialled so far.
-    used_ports: BTreeSet<u16>,
+    used_ports: BTreeSet<(Ipv4Addr, u16)>,
     /// GETs of our node so far.
     gets: usize,
     last_words: Instant,
@@ -78,8 +78,7 @@ impl Player<'_> {
 
     fn say(&mut self, step: &Step) -> Result<(), String> {
         if !self.links.contains_key(&step.connection) {
-            let source_port = self.script.source_ports[&step.connection];
-            let link = self.stage.dial(self.script, source_port);
+            let link = self.stage.dial(self.script.dialled[&step.connection]);
             let link = link.map_err(|error| format!("cannot dial: {error}"))?;
             self.links.insert(step.connection, link);
         }
@@ -94,11 +93,13 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// A REPLY carries the handle of the GET that was sent now, not of the captured one.
+    /// An answer carries the handle of what was sent now, not of the captured one.
     fn addressed(&self, message: &Message) -> Message {
         let known = |handle| self.handles.iter().find(|(captured, _)| captured == handle);
         match message.handle().and_then(known) {
-            Some((_, ours)) if message.name() == "REPLY" => message.clone().with_handle(ours),
+            Some((_, ours)) if matches!(message.name(), "REPLY" | "ACK") => {
+                message.clone().with_handle(ours)
+            }
             _ => message.clone(),
         }
     }
@@ -114,7 +115,7 @@ impl Player<'_> {
             self.outcome.problems.push(problem);
         }
         match step.message.name() {
-            "GET" => self.note_handle(&step.message, &ours),
+            "GET" | "PUT" => self.note_handle(&step.message, &ours),
             "NOOP" => self.outcome.silences.push(self.last_words.elapsed()),
             _ => {}
         }
@@ -128,7 +129,7 @@ impl Player<'_> {
     /// The node's program asks where the kernel's did.
     fn cue(&mut self, step: &Step) {
         let asks = match step.message.name() {
-            "CONNREQ" => self.pings.is_empty(),
+            "CONNREQ" => self.pings.is_empty() && self.script.count(Party::Node, "GET") > 0,
             "GET" => {
                 self.gets += 1;
                 self.pings.len() < self.gets
@@ -137,10 +138,11 @@ impl Player<'_> {
         };
         if asks {
             let node = self.node.clone();
-            let target = self.kernel_nid();
+            let (target, asks) = (self.kernel_nid(), self.stage.asks);
             // Started here, so that its sockets are in the same network.
-            self.pings.push(std::thread::spawn(move || {
-                node.ping(target, None, PATIENCE)
+            self.pings.push(std::thread::spawn(move || match asks {
+                Asks::Ping => Ok(node.ping(target, None, PATIENCE)?.primary_nid),
+                Asks::Discover => Ok(node.discover(target, PATIENCE)?.primary),
             }));
         }
     }
@@ -149,12 +151,13 @@ impl Player<'_> {
     /// be taken again or not, as the one or the other side closed the refused connection first: TCP keeps
     /// the port of the first for a while.
     fn take_call(&mut self, connection: u32) -> Result<(), String> {
+        let ends = self.script.dialled[&connection];
         let (link, port) = self
             .stage
-            .accept(&self.listener)
+            .accept(&self.listeners[&ends.to])
             .map_err(|error| format!("the node does not dial: {error}"))?;
-        let captured = self.script.source_ports[&connection];
-        let is_free = self.used_ports.insert(captured);
+        let captured = ends.source_port;
+        let is_free = self.used_ports.insert((ends.from, captured));
         if self.stage.has_captured_ports && is_free && port != captured {
             let problem = format!("connection {connection}: from port {port}, kernel {captured}");
             self.outcome.problems.push(problem);
@@ -186,7 +189,7 @@ impl Player<'_> {
         self.let_it_listen();
         for ping in std::mem::take(&mut self.pings) {
             match ping.join().expect("a ping does not panic") {
-                Ok(reply) if reply.primary_nid == self.kernel_nid() => {}
+                Ok(primary) if primary == self.kernel_nid() => {}
                 other => self.outcome.problems.push(format!("ping: {other:?}")),
             }
         }
@@ -207,7 +210,7 @@ impl Player<'_> {
     /// What becomes of a refusal shows when the node acts on it or at the end.
     fn let_it_listen(&self) {
         let open = self.links.len() as u64;
-        let names = ["GET", "REPLY", "NOOP"];
+        let names = ["GET", "REPLY", "PUT", "ACK", "NOOP"];
         let counts = names.map(|name| self.script.count(Party::Kernel, name) as u64);
         let frames: u64 = counts.iter().sum();
         let begun = Instant::now();
@@ -242,12 +245,12 @@ impl Player<'_> {
     }
 
     fn expect_no_call(&mut self) {
-        self.listener
-            .set_nonblocking(true)
-            .expect("a socket option");
-        if let Ok((_, from)) = self.listener.accept() {
-            let problem = format!("the node dials once more, from {from}");
-            self.outcome.problems.push(problem);
+        for listener in self.listeners.values() {
+            listener.set_nonblocking(true).expect("a socket option");
+            if let Ok((_, from)) = listener.accept() {
+                let problem = format!("the node dials once more, from {from}");
+                self.outcome.problems.push(problem);
+            }
         }
     }
 

@@ -13,7 +13,7 @@
 //! where the kernel's did before it saw the other's handshake, and before a request arrives where the
 //! kernel's request left ahead of the answer to it. The order on each connection stays as captured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use lnet_capture::{Kind, LNET_PORT, decode_capture};
@@ -38,13 +38,21 @@ pub(crate) struct Step {
     pub(crate) message: Message,
 }
 
+/// The ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dialled {
+    pub(crate) from: Ipv4Addr,
+    pub(crate) source_port: u16,
+    pub(crate) to: Ipv4Addr,
+}
+
 /// What two nodes said during one life of both.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     pub(crate) node: Ipv4Addr,
     pub(crate) kernel: Ipv4Addr,
-    /// The port that each connection was dialled from.
-    pub(crate) source_ports: BTreeMap<u32, u16>,
+    /// Who dialled each connection, and whom.
+    pub(crate) dialled: BTreeMap<u32, Dialled>,
     pub(crate) steps: Vec<Step>,
 }
 
@@ -52,7 +60,7 @@ pub(crate) struct Script {
 #[derive(Clone, Debug)]
 pub(crate) struct Captured {
     connection: u32,
-    source_port: u16,
+    dialled: Dialled,
     from: Ipv4Addr,
     to: Ipv4Addr,
     pub(crate) message: Message,
@@ -105,17 +113,28 @@ fn read(capture: &[u8]) -> Vec<Captured> {
             message.kind
         );
         assert_eq!(message.raw.len() as u64, message.length, "payload is known");
+        let (from, to) = (v4(message.from().ip()), v4(message.to().ip()));
+        let initiator = v4(message.connection.initiator.ip());
         all.push(Captured {
             connection: message.connection.id,
-            source_port: message.connection.initiator.port(),
-            from: v4(message.from().ip()),
-            to: v4(message.to().ip()),
+            dialled: Dialled {
+                from: initiator,
+                source_port: message.connection.initiator.port(),
+                to: if initiator == from { to } else { from },
+            },
+            from,
+            to,
             message: Message(message.raw.to_vec()),
         });
         Ok(())
     });
     whole.expect("the capture is whole");
     all
+}
+
+/// On each of its networks a node has an address that ends like the others.
+fn is_of(address: Ipv4Addr, node: Ipv4Addr) -> bool {
+    address.octets()[3] == node.octets()[3]
 }
 
 fn v4(address: IpAddr) -> Ipv4Addr {
@@ -128,13 +147,13 @@ fn v4(address: IpAddr) -> Ipv4Addr {
 impl Script {
     /// The script in which our node plays `node`.
     pub(crate) fn new(life: &[Captured], node: Ipv4Addr) -> Self {
-        let party = |address| match address == node {
+        let party = |address| match is_of(address, node) {
             true => Party::Node,
             false => Party::Kernel,
         };
         let others = life.iter().flat_map(|it| [it.from, it.to]);
-        let kernel = others.into_iter().find(|address| *address != node);
-        let source_ports = life.iter().map(|it| (it.connection, it.source_port));
+        let kernel = others.into_iter().find(|address| !is_of(*address, node));
+        let dialled = life.iter().map(|it| (it.connection, it.dialled));
         let steps = life.iter().map(|it| Step {
             connection: it.connection,
             party: party(it.from),
@@ -143,7 +162,7 @@ impl Script {
         let mut script = Self {
             node,
             kernel: kernel.expect("there are two"),
-            source_ports: source_ports.collect(),
+            dialled: dialled.collect(),
             steps: steps.collect(),
         };
         script.ask_before_the_other_dials();
@@ -151,8 +170,12 @@ impl Script {
         script
     }
 
-    /// The first connection that our node dials is wanted before anything is heard of the kernel.
+    /// The first connection that our node dials is wanted before anything is heard of the kernel, unless its program asks
+    /// for nothing.
     fn ask_before_the_other_dials(&mut self) {
+        if self.count(Party::Node, "GET") == 0 {
+            return;
+        }
         let dialled = |step: &Step| step.party == Party::Node && step.message.name() == "CONNREQ";
         let Some(first) = self.steps.iter().find(|step| dialled(step)) else {
             return;
@@ -205,8 +228,40 @@ impl Script {
                 }
             }
         }
+        let moved = |address| if address == self.node { node } else { kernel };
+        for ends in self.dialled.values_mut() {
+            (ends.from, ends.to) = (moved(ends.from), moved(ends.to));
+        }
         self.node = node;
         self.kernel = kernel;
+        self
+    }
+
+    /// All addresses of both nodes.
+    pub(crate) fn addresses(&self) -> BTreeSet<Ipv4Addr> {
+        let ends = self.dialled.values().flat_map(|ends| [ends.from, ends.to]);
+        ends.chain([self.node, self.kernel]).collect()
+    }
+
+    /// The addresses of the kernel node.
+    pub(crate) fn kernel_addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
+        let node = self.node;
+        self.addresses()
+            .into_iter()
+            .filter(move |address| !is_of(*address, node))
+    }
+
+    /// The same script until our node asks for the second time.
+    pub(crate) fn first_request(mut self) -> Self {
+        let is_request = |step: &Step| step.party == Party::Node && step.message.name() == "GET";
+        let requests = self
+            .steps
+            .iter()
+            .enumerate()
+            .filter(|(_, step)| is_request(step));
+        if let Some((second, _)) = requests.skip(1).next() {
+            self.steps.truncate(second);
+        }
         self
     }
 
@@ -216,10 +271,14 @@ impl Script {
         let is_handshake =
             |it: &&Step| it.connection == like && matches!(it.message.name(), "CONNREQ" | "HELLO");
         let handshake: Vec<_> = self.steps.iter().filter(is_handshake).cloned().collect();
-        let first = self.source_ports.keys().max().map_or(0, |last| last + 1);
-        let next_port = self.source_ports.values().min().map_or(0, |port| port - 1);
+        let first = self.dialled.keys().max().map_or(0, |last| last + 1);
+        let ports = self.dialled.values().map(|ends| ends.source_port);
+        let ends = Dialled {
+            source_port: ports.min().map_or(0, |port| port - 1),
+            ..self.dialled[&like]
+        };
         for connection in first..first + times {
-            self.source_ports.insert(connection, next_port);
+            self.dialled.insert(connection, ends);
             self.steps.extend(handshake.iter().map(|step| Step {
                 connection,
                 party: step.party,

@@ -1,5 +1,6 @@
 //! Where a conversation is replayed: in a network of its own with the captured addresses, or on loopback.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
@@ -11,15 +12,31 @@ use nix::sched::{CloneFlags, unshare};
 use socket2::{Domain, SockRef, Socket, Type};
 
 use crate::common::nid;
-use crate::script::Script;
+use crate::script::{Dialled, Script};
 
 /// A place for one episode.
 pub(crate) struct Stage {
     port: u16,
     /// Captured source ports can be used, and are demanded of our node.
     pub(crate) has_captured_ports: bool,
+    pub(crate) asks: Asks,
     /// How long to wait for what must come.
     pub(crate) patience: Duration,
+}
+
+/// What the program of the node does where the kernel's asked for something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asks {
+    Ping,
+    Discover,
+}
+
+/// The parameters of a kernel node.
+pub(crate) fn discovering() -> Globals {
+    Globals {
+        discovery: true,
+        ..Globals::default()
+    }
 }
 
 /// What a test decides about its node.
@@ -30,6 +47,7 @@ pub(crate) struct Casting {
     /// Further interfaces.
     pub(crate) more_nids: &'static [&'static str],
     pub(crate) globals: Globals,
+    pub(crate) asks: Asks,
     pub(crate) keepalive: Option<Duration>,
     /// How long to wait for what must come.
     pub(crate) patience: Duration,
@@ -40,7 +58,8 @@ impl Default for Casting {
         Self {
             lnd: NiTuning::default(),
             more_nids: &[],
-            globals: Globals::default(),
+            globals: discovering(),
+            asks: Asks::Ping,
             keepalive: None,
             patience: crate::common::PATIENCE,
         }
@@ -60,6 +79,7 @@ pub(crate) fn on_stage<R: Send>(
             let stage = Stage {
                 port: NodeOptions::LNET_PORT,
                 has_captured_ports: true,
+                asks: casting.asks,
                 patience: casting.patience,
             };
             let node = stage.node(script, casting);
@@ -92,6 +112,7 @@ fn act_on_loopback<R>(
     let stage = Stage {
         port: testkit::port(),
         has_captured_ports: false,
+        asks: casting.asks,
         patience: casting.patience,
     };
     let node = stage.node(&script, casting);
@@ -109,11 +130,8 @@ fn in_thread<R: Send>(act: impl FnOnce() -> R + Send) -> R {
 fn private_network(script: &Script) -> Result<(), String> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(|error| error.to_string())?;
     let address = |ip: Ipv4Addr| format!("address add {ip}/32 dev lo");
-    for line in [
-        "link set lo up".to_owned(),
-        address(script.node),
-        address(script.kernel),
-    ] {
+    let addresses = script.addresses().into_iter().map(address);
+    for line in std::iter::once("link set lo up".to_owned()).chain(addresses) {
         let ran = Command::new("ip")
             .args(line.split(' '))
             .output()
@@ -155,34 +173,37 @@ impl Stage {
         node
     }
 
-    /// Listens as the kernel node.
-    pub(crate) fn listen(&self, script: &Script) -> TcpListener {
-        let listener = TcpListener::bind((script.kernel, self.port)).expect("the port is free");
-        SockRef::from(&listener)
-            .set_read_timeout(Some(self.patience))
-            .expect("a socket option");
-        listener
+    /// Listens as the kernel node, on each of its addresses.
+    pub(crate) fn listen(&self, script: &Script) -> BTreeMap<Ipv4Addr, TcpListener> {
+        let listener = |address| {
+            let listener = TcpListener::bind((address, self.port)).expect("the port is free");
+            SockRef::from(&listener)
+                .set_read_timeout(Some(self.patience))
+                .expect("a socket option");
+            (address, listener)
+        };
+        script.kernel_addresses().map(listener).collect()
     }
 
     /// Dials the node as the kernel node, from the captured port; from the next one below where TCP has not
     /// released that yet, as kernels do; from any port on loopback.
-    pub(crate) fn dial(&self, script: &Script, source_port: u16) -> io::Result<TcpStream> {
+    pub(crate) fn dial(&self, ends: Dialled) -> io::Result<TcpStream> {
         if !self.has_captured_ports {
-            return self.dial_from(script, 0);
+            return self.dial_from(ends, 0);
         }
-        match self.dial_from(script, source_port) {
+        match self.dial_from(ends, ends.source_port) {
             Err(error) if error.kind() == ErrorKind::AddrNotAvailable => {
-                self.dial_from(script, source_port - 1)
+                self.dial_from(ends, ends.source_port - 1)
             }
             dialled => dialled,
         }
     }
 
-    fn dial_from(&self, script: &Script, source_port: u16) -> io::Result<TcpStream> {
+    fn dial_from(&self, ends: Dialled, source_port: u16) -> io::Result<TcpStream> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
-        socket.bind(&SocketAddr::from((script.kernel, source_port)).into())?;
-        socket.connect(&SocketAddr::from((script.node, self.port)).into())?;
+        socket.bind(&SocketAddr::from((ends.from, source_port)).into())?;
+        socket.connect(&SocketAddr::from((ends.to, self.port)).into())?;
         self.prepare(socket.into())
     }
 
