@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::Ipv4Addr;
 
 use crate::layout::Message;
 
@@ -101,11 +102,21 @@ impl fmt::Display for Mismatch {
 /// Compares what one node says during its life.
 #[derive(Debug, Default)]
 pub(crate) struct Comparator {
+    /// Our node: what it passes on for others is equal in every byte. Without one, nothing is passed on.
+    node: Option<Ipv4Addr>,
     constants: BTreeMap<(&'static str, &'static str), Vec<u8>>,
     seen: BTreeSet<(&'static str, &'static str, Vec<u8>)>,
 }
 
 impl Comparator {
+    /// For what this node says.
+    pub(crate) fn of(node: Ipv4Addr) -> Self {
+        Self {
+            node: Some(node),
+            ..Self::default()
+        }
+    }
+
     /// What is wrong with `ours`, where a kernel said `kernel`.
     pub(crate) fn compare(&mut self, kernel: &Message, ours: &Message) -> Vec<Mismatch> {
         let name = kernel.name();
@@ -119,6 +130,7 @@ impl Comparator {
         if name != ours.name() {
             return vec![whole("name", name.to_owned(), ours.name().to_owned())];
         }
+        let is_passed_on = self.node.is_some_and(|node| kernel.is_passed_on_by(node));
         let mut wrong = Vec::new();
         if kernel.0.len() != ours.0.len() {
             let length = |message: &Message| format!("{} bytes", message.0.len());
@@ -132,7 +144,11 @@ impl Comparator {
                     .unwrap_or_default()
                     .to_vec()
             };
-            wrong.extend(self.field(name, field.name, part(kernel), part(ours)));
+            let rule = MAY_DIFFER
+                .iter()
+                .find(|rule| rule.message == name && rule.field == field.name)
+                .filter(|_| !is_passed_on);
+            wrong.extend(self.field(name, field.name, rule, [part(kernel), part(ours)]));
         }
         wrong
     }
@@ -141,12 +157,9 @@ impl Comparator {
         &mut self,
         message: &'static str,
         field: &'static str,
-        kernel: Vec<u8>,
-        ours: Vec<u8>,
+        rule: Option<&Difference>,
+        [kernel, ours]: [Vec<u8>; 2],
     ) -> Option<Mismatch> {
-        let rule = MAY_DIFFER
-            .iter()
-            .find(|rule| rule.message == message && rule.field == field);
         let fits = match rule.map(|rule| rule.allowed) {
             None => kernel == ours,
             Some(Allowed::Any) => ours.len() == kernel.len(),

@@ -3,6 +3,7 @@
 //! Independent of the decoders on purpose: what they skip or normalise (padding, unused words, magics)
 //! is compared here like everything else.
 
+use std::net::Ipv4Addr;
 use std::ops::Range;
 
 /// One message as it stands on the stream: a connection request, a HELLO, or a whole frame.
@@ -26,8 +27,15 @@ const LNET: u32 = 0xC1;
 
 /// Offset of the payload in a frame: 24 bytes of frame header, 72 of LNet header.
 const PAYLOAD_AT: usize = 96;
+const DESTINATION_AT: usize = 24;
+const SOURCE_AT: usize = 32;
 const TYPE_AT: usize = 48;
 const PAYLOAD_LENGTH_AT: usize = 52;
+
+/// On each of its networks a node has an address that ends like the others.
+pub(crate) fn is_of(address: Ipv4Addr, node: Ipv4Addr) -> bool {
+    address.octets()[3] == node.octets()[3]
+}
 
 /// Where every message carries the handle of the operation's initiator.
 const HANDLE: Range<usize> = 56..72;
@@ -193,6 +201,20 @@ impl Message {
     /// True for a HELLO of type NONE (section 2.6).
     pub(crate) fn is_refusal(&self) -> bool {
         self.name() == "HELLO" && self.word(48) == Some(u32::MAX)
+    }
+
+    /// True for a message that a router passes on: its source is another node than this one.
+    pub(crate) fn is_passed_on_by(&self, node: Ipv4Addr) -> bool {
+        let source = self.word(SOURCE_AT).map(Ipv4Addr::from);
+        self.word(0) == Some(LNET) && source.is_some_and(|source| !is_of(source, node))
+    }
+
+    /// The address of the NID that it is for; of LNet messages.
+    pub(crate) fn destination(&self) -> Option<Ipv4Addr> {
+        let is_lnet = self.word(0) == Some(LNET);
+        self.word(DESTINATION_AT)
+            .filter(|_| is_lnet)
+            .map(Ipv4Addr::from)
     }
 
     /// The same HELLO with type NONE.

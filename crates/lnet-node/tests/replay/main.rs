@@ -46,6 +46,9 @@ fn only_life(capture: &[u8]) -> Vec<Captured> {
     lives.remove(0)
 }
 
+/// The router between the two nodes of `d-routed`.
+const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 3);
+
 /// Replays a script with the captured addresses, if that is possible here, and finds no difference.
 fn replay(script: &Script, casting: &Casting) -> Outcome {
     let outcome = on_stage(script, casting, play);
@@ -112,6 +115,26 @@ fn a_kernel_is_discovered_as_by_its_own_kind() {
     let script = Script::new(&only_life(DISCOVERY), LOWER).first_request();
     assert_eq!(script.count(Party::Node, "PUT"), 1);
     assert_eq!(script.count(Party::Node, "ACK"), 1);
+    replay(&script, &casting);
+}
+
+/// Client, router and server: both ends discover the router, ping each other through it, and one discovers the other.
+/// The capture goes on with a ping of nobody and with checks of the router.
+#[test]
+fn kernels_use_our_node_as_their_router() {
+    let Some(capture) = shared_capture("d-routed.pcap") else {
+        return;
+    };
+    let script = Script::new(&only_life(&capture), ROUTER);
+    let script = script.until_asked_for(Ipv4Addr::new(10, 1, 0, 99));
+    let passed_on = |step: &&script::Step| step.message.is_passed_on_by(ROUTER);
+    let by_node = script.steps.iter().filter(|step| step.party == Party::Node);
+    assert_eq!(by_node.filter(passed_on).count(), 10);
+    let casting = Casting {
+        more_nids: &["10.2.0.3@tcp1"],
+        routing: true,
+        ..Casting::default()
+    };
     replay(&script, &casting);
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn play(stage: &Stage, script: &Script, node: &Node) -> Outcome {
         node,
         listeners: stage.listen(script),
         links: BTreeMap::new(),
-        comparator: Comparator::default(),
+        comparator: Comparator::of(script.node),
         handles: Vec::new(),
         pings: Vec::new(),
         used_ports: BTreeSet::new(),
@@ -129,8 +129,11 @@ impl Player<'_> {
     /// The node's program asks where the kernel's did.
     fn cue(&mut self, step: &Step) {
         let asks = match step.message.name() {
-            "CONNREQ" => self.pings.is_empty() && self.script.count(Party::Node, "GET") > 0,
-            "GET" => {
+            "CONNREQ" => {
+                let mut steps = self.script.steps.iter();
+                self.pings.is_empty() && steps.any(|step| self.script.is_request(step))
+            }
+            _ if self.script.is_request(step) => {
                 self.gets += 1;
                 self.pings.len() < self.gets
             }

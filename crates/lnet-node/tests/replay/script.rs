@@ -19,7 +19,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use lnet_capture::{Kind, LNET_PORT, decode_capture};
 use lnet_types::Nid;
 
-use crate::layout::Message;
+use crate::layout::{Message, is_of};
 
 /// Who says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ fn read(capture: &[u8]) -> Vec<Captured> {
         assert_eq!(message.raw.len() as u64, message.length, "payload is known");
         let (from, to) = (v4(message.from().ip()), v4(message.to().ip()));
         let initiator = v4(message.connection.initiator.ip());
-        all.push(Captured {
+        let captured = Captured {
             connection: message.connection.id,
             dialled: Dialled {
                 from: initiator,
@@ -125,16 +125,14 @@ fn read(capture: &[u8]) -> Vec<Captured> {
             from,
             to,
             message: Message(message.raw.to_vec()),
-        });
+        };
+        all.push((message.time, captured));
         Ok(())
     });
     whole.expect("the capture is whole");
-    all
-}
-
-/// On each of its networks a node has an address that ends like the others.
-fn is_of(address: Ipv4Addr, node: Ipv4Addr) -> bool {
-    address.octets()[3] == node.octets()[3]
+    // Of several networks in one file, each is in order.
+    all.sort_by_key(|(time, _)| *time);
+    all.into_iter().map(|(_, captured)| captured).collect()
 }
 
 fn v4(address: IpAddr) -> Ipv4Addr {
@@ -173,7 +171,7 @@ impl Script {
     /// The first connection that our node dials is wanted before anything is heard of the kernel, unless its program asks
     /// for nothing.
     fn ask_before_the_other_dials(&mut self) {
-        if self.count(Party::Node, "GET") == 0 {
+        if !self.steps.iter().any(|step| self.is_request(step)) {
             return;
         }
         let dialled = |step: &Step| step.party == Party::Node && step.message.name() == "CONNREQ";
@@ -194,7 +192,7 @@ impl Script {
     fn ask_before_the_other_asks(&mut self) {
         for at in 0..self.steps.len() {
             let step = &self.steps[at];
-            if step.party != Party::Node || step.message.name() != "GET" {
+            if !self.is_request(step) {
                 continue;
             }
             let is_open = |earlier: &Step| {
@@ -249,6 +247,21 @@ impl Script {
         self.addresses()
             .into_iter()
             .filter(move |address| !is_of(*address, node))
+    }
+
+    /// True where our node asks by itself.
+    pub(crate) fn is_request(&self, step: &Step) -> bool {
+        let is_own = !step.message.is_passed_on_by(self.node);
+        step.party == Party::Node && step.message.name() == "GET" && is_own
+    }
+
+    /// The same script until somebody asks a node that is not there.
+    pub(crate) fn until_asked_for(mut self, nobody: Ipv4Addr) -> Self {
+        let is_for_nobody = |step: &Step| step.message.destination() == Some(nobody);
+        if let Some(at) = self.steps.iter().position(is_for_nobody) {
+            self.steps.truncate(at);
+        }
+        self
     }
 
     /// The same script until our node asks for the second time.

@@ -48,6 +48,7 @@ pub(crate) struct Casting {
     pub(crate) more_nids: &'static [&'static str],
     pub(crate) globals: Globals,
     pub(crate) asks: Asks,
+    pub(crate) routing: bool,
     pub(crate) keepalive: Option<Duration>,
     /// How long to wait for what must come.
     pub(crate) patience: Duration,
@@ -60,6 +61,7 @@ impl Default for Casting {
             more_nids: &[],
             globals: discovering(),
             asks: Asks::Ping,
+            routing: false,
             keepalive: None,
             patience: crate::common::PATIENCE,
         }
@@ -152,6 +154,7 @@ impl Stage {
             port: self.port,
             keepalive: casting.keepalive,
             globals: casting.globals,
+            routing: casting.routing,
             ..NodeOptions::default()
         };
         let node = Node::start(options).expect("the node starts");
