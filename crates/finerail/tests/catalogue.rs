@@ -101,6 +101,66 @@ peer:
 ";
 
 #[test]
+fn t_p09_a_locked_peer_goes_by_force_only() {
+    let bed = Bed::start();
+    let state = |nid: &str| {
+        let shown = bed.done(&format!("peer show -v 4 --nid {nid}"));
+        let line = shown
+            .lines()
+            .find(|line| line.contains("peer state: "))
+            .unwrap();
+        line.trim().to_owned()
+    };
+    bed.done("peer add --prim_nid 127.0.0.5@tcp --nid 127.0.0.6@tcp --lock_prim");
+    assert_eq!(state("127.0.0.5@tcp"), "peer state: 1048585");
+    bed.done("peer del --prim_nid 127.0.0.5@tcp");
+    let left = bed.done("peer show");
+    assert!(
+        left.contains("127.0.0.5@tcp") && !left.contains("127.0.0.6@tcp"),
+        "{left}"
+    );
+    bed.done("peer del --prim_nid 127.0.0.5@tcp --force");
+    assert_eq!(bed.done("peer show"), "");
+}
+
+#[test]
+fn t_p11_a_reachable_nid_is_merged_under_an_unreachable_locked_primary() {
+    let bed = Bed::start();
+    let _neighbour = neighbour(&bed.site);
+    bed.done("discover 127.0.0.5@tcp");
+    bed.done("peer del --prim_nid 127.0.0.5@tcp");
+    bed.done("peer add --prim_nid 127.0.0.77@tcp --nid 127.0.0.5@tcp --lock_prim");
+    let shown = bed.done("peer show");
+    assert!(shown.contains("primary nid: 127.0.0.77@tcp"), "{shown}");
+    // An administrator's list of NIDs is the list; without it discovery adds what the peer has.
+    bed.done("peer set --nid 127.0.0.77@tcp --state 1048577");
+    bed.done("discover 127.0.0.6@tcp");
+    let shown = bed.done("peer show");
+    assert_eq!(shown.matches("primary nid").count(), 1, "{shown}");
+    for nid in [
+        "primary nid: 127.0.0.77@tcp",
+        "127.0.0.5@tcp",
+        "127.0.0.6@tcp",
+    ] {
+        assert!(shown.contains(nid), "{nid}: {shown}");
+    }
+}
+
+#[test]
+fn t_p12_discovery_keeps_a_locked_primary_nid() {
+    let bed = Bed::start();
+    let _neighbour = neighbour(&bed.site);
+    bed.done("peer add --prim_nid 127.0.0.6@tcp --lock_prim");
+    bed.done("peer set --nid 127.0.0.6@tcp --state 1048577");
+    bed.done("discover 127.0.0.5@tcp");
+    let shown = bed.done("peer show -v 4");
+    assert_eq!(shown.matches("primary nid").count(), 1, "{shown}");
+    assert!(shown.contains("primary nid: 127.0.0.6@tcp\n"), "{shown}");
+    assert!(shown.contains("peer state: 1048849\n"), "{shown}");
+    assert!(shown.contains("nid: 127.0.0.5@tcp"), "{shown}");
+}
+
+#[test]
 fn t_p13_two_pings_and_a_discovery_make_one_peer() {
     let bed = Bed::start();
     let _neighbour = neighbour(&bed.site);

@@ -33,6 +33,15 @@ pub enum Request {
         /// 0 to 1000.
         health: u16,
     },
+    /// Sets and clears bits of a peer's state.
+    SetPeerState {
+        /// A NID of the peer.
+        nid: String,
+        /// Bits that are set.
+        set: u32,
+        /// Bits that are cleared.
+        clear: u32,
+    },
     /// Adds a selection rule, or removes some.
     Rule(RuleChange),
     /// Gives interfaces other settings while they are in use.

@@ -7,6 +7,7 @@ use lnet_types::{Net, Nid, Time};
 
 use crate::Core;
 use crate::config::{ConfigError, Globals, NiConfig, NiDevice, Route};
+use crate::discovery::table::PeerState;
 use crate::event::Errno;
 use crate::io::NiId;
 use crate::send::tx::{End, Stage, Tx};
@@ -203,8 +204,43 @@ impl Core {
         Ok(())
     }
 
+    /// Lets discovery change the primary NID of a peer, or not.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::UnknownPeer`] when no peer that is more than a single NID has this primary NID.
+    pub fn lock_primary(&mut self, primary: Nid, on: bool) -> Result<(), ConfigError> {
+        let known = self.peers.peer(primary).is_some();
+        self.peers.lock(primary, on);
+        known.then_some(()).ok_or(ConfigError::UnknownPeer(primary))
+    }
+
+    /// Sets the bits of a peer's state by hand. Of discovery under way nothing changes; locks are those of
+    /// [`Core::lock_primary`].
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::UnknownPeer`].
+    pub fn set_peer_state(&mut self, nid: Nid, state: PeerState) -> Result<(), ConfigError> {
+        let name = self.peers.primary_of(nid);
+        let under_way = PeerState::DISCOVERING
+            | PeerState::DATA_PRESENT
+            | PeerState::PING_SENT
+            | PeerState::PUSH_SENT;
+        let discovery = self.discovery_mut(name);
+        let discovery = discovery.ok_or(ConfigError::UnknownPeer(nid))?;
+        discovery.set(PeerState::all() - under_way, false);
+        discovery.set(state - under_way, true);
+        let configured = state.contains(PeerState::CONFIGURED);
+        let multi_rail = state.contains(PeerState::MULTI_RAIL);
+        self.peers.set_kind(name, configured, multi_rail);
+        self.lock_primary(name, state.contains(PeerState::LOCK_PRIMARY))?;
+        self.apply_rules_to_peer(name);
+        Ok(())
+    }
+
     /// Forgets a peer, one that traffic has made too. What is queued for it ends with
-    /// [`Errno::EHOSTUNREACH`].
+    /// [`Errno::EHOSTUNREACH`]. Of a peer whose primary NID is locked, that NID stays.
     ///
     /// # Errors
     ///
@@ -218,7 +254,9 @@ impl Core {
             let alone = self.peers.by_nid(primary);
             alone.is_some_and(|peer_ni| peer_ni.peer.is_none())
         };
+        let is_locked = kept.is_some_and(|peer| peer.lock.is_some());
         let nids = match kept {
+            Some(peer) if is_locked => peer.nids.iter().copied().skip(1).collect(),
             Some(peer) => peer.nids.clone(),
             None if is_alone() => std::iter::once(primary).collect(),
             None => return Err(ConfigError::UnknownPeer(primary)),
@@ -236,7 +274,11 @@ impl Core {
                 self.drop_held(id, DropReason::NoRoute);
             }
         }
-        self.peers.remove(primary);
+        if is_locked {
+            self.peers.remove_others(primary);
+        } else {
+            self.peers.remove(primary);
+        }
         Ok(())
     }
 

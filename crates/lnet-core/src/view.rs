@@ -75,6 +75,8 @@ pub struct PeerView {
     pub multi_rail: bool,
     /// Given by configuration, not found by traffic.
     pub configured: bool,
+    /// Discovery may not change its primary NID.
+    pub locked: bool,
     /// It is the gateway of a route.
     pub gateway: bool,
     /// Messages in a row that were not answered through it, as a gateway.
@@ -247,6 +249,7 @@ impl Core {
             primary,
             multi_rail: peer.multi_rail,
             configured: peer.configured,
+            locked: peer.lock.is_some(),
             gateway: peer.routes > 0,
             silent: peer.silent,
             nis: nis.map(|peer_ni| self.peer_ni_view(peer_ni)).collect(),
@@ -262,6 +265,7 @@ impl Core {
             primary: peer_ni.nid,
             multi_rail: false,
             configured: false,
+            locked: false,
             gateway: false,
             silent: 0,
             nis: vec![self.peer_ni_view(peer_ni)],

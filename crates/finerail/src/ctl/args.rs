@@ -449,8 +449,8 @@ pub(crate) struct PeerDelArgs {
     /// Only these of its NIDs
     #[arg(long, short, value_name = "NIDS")]
     pub(crate) nid: Option<String>,
-    /// Accepted: no peer is locked here
-    #[arg(long, short, hide = true)]
+    /// Also one whose primary NID is locked
+    #[arg(long, short)]
     pub(crate) force: bool,
 }
 
@@ -474,8 +474,8 @@ pub(crate) struct PeerSetArgs {
     /// Health, 0 to 1000
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) health: Option<String>,
-    /// Refused: a peer's state here is what the node knows of it
-    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, hide = true)]
+    /// The bits of its state, as `peer show -v 4` prints them
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) state: Option<String>,
 }
 

@@ -325,10 +325,6 @@ fn check_gateway(verb: &str, gateway: &str) -> Result<(), Failed> {
 }
 
 pub(super) fn peer_add(args: &PeerAddArgs, talk: &mut Talk) -> Result<(), Failed> {
-    if args.lock_prim {
-        let what = "--lock_prim is not needed: nothing but a command changes a primary NID here";
-        return Err(Failed::plain(what));
-    }
     let peer = peer(
         args.prim_nid.as_deref(),
         args.nid.as_deref(),
@@ -346,8 +342,19 @@ pub(super) fn peer_add(args: &PeerAddArgs, talk: &mut Talk) -> Result<(), Failed
         "Multi-Rail": peer.multi_rail,
         "peer ni": nids,
     });
-    import(talk, &json!({ "peer": [entry] }), ImportMode::Add)
+    import(talk, &json!({ "peer": [entry] }), ImportMode::Add)?;
+    match primary.filter(|_| args.lock_prim) {
+        Some(nid) => talk.print(&Request::SetPeerState {
+            nid,
+            set: LOCK_PRIMARY,
+            clear: 0,
+        }),
+        None => Ok(()),
+    }
 }
+
+/// The bit of a peer's state that keeps its primary NID (selection, section 1.3).
+const LOCK_PRIMARY: u32 = 1 << 20;
 
 pub(super) fn peer_del(args: &PeerDelArgs, talk: &mut Talk) -> Result<(), Failed> {
     let peer = peer(args.prim_nid.as_deref(), args.nid.as_deref(), "del", true)?;
@@ -361,6 +368,13 @@ pub(super) fn peer_del(args: &PeerDelArgs, talk: &mut Talk) -> Result<(), Failed
             .map_err(|error| bad_nids("del", &error))?;
         let nids = named.iter().map(|nid| json!({ "nid": nid.to_string() }));
         entry["peer ni"] = nids.collect();
+    }
+    if let Some(nid) = primary.filter(|_| args.force) {
+        talk.print(&Request::SetPeerState {
+            nid,
+            set: 0,
+            clear: LOCK_PRIMARY,
+        })?;
     }
     import(talk, &json!({ "peer": [entry] }), ImportMode::Del)
 }

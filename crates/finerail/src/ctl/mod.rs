@@ -386,9 +386,8 @@ where
 }
 
 fn peer_set(args: &PeerSetArgs, talk: &mut Talk) -> Result<(), Failed> {
-    if args.state.is_some() {
-        let what = "--state is refused: a peer's state here is what the node knows of it";
-        return Err(Failed::plain(what));
+    if let Some(state) = &args.state {
+        return set_state(args.nid.as_deref(), state, talk);
     }
     let target = match (&args.nid, args.all) {
         (Some(nid), _) => HealthTarget::PeerNi(nid.clone()),
@@ -396,6 +395,17 @@ fn peer_set(args: &PeerSetArgs, talk: &mut Talk) -> Result<(), Failed> {
         (None, false) => return Err(Failed::plain("--nid or --all is needed")),
     };
     set_health(target, args.health.as_deref(), talk)
+}
+
+fn set_state(nid: Option<&str>, state: &str, talk: &mut Talk) -> Result<(), Failed> {
+    let nid = nid
+        .ok_or_else(|| Failed::plain("--nid is needed"))?
+        .to_owned();
+    let set: u32 = state
+        .parse()
+        .map_err(|_| Failed::plain(&format!("Invalid state \"{state}\": a number of bits")))?;
+    let clear = !set;
+    talk.print(&Request::SetPeerState { nid, set, clear })
 }
 
 fn set_health(target: HealthTarget, health: Option<&str>, talk: &mut Talk) -> Result<(), Failed> {

@@ -130,20 +130,6 @@ pub const DIFFERENCES: &[Difference] = &[
         reason: "a setting that was not taken must not pass in silence",
     },
     Difference {
-        code: "lock-prim",
-        subject: "peer add --lock_prim, peer del --force",
-        kernel: "a locked primary NID survives discovery, and its peer goes with --force only",
-        finerail: "--lock_prim is refused, --force is taken and changes nothing",
-        reason: "nothing but a command changes a primary NID here",
-    },
-    Difference {
-        code: "peer-set-state",
-        subject: "peer set --state",
-        kernel: "it sets the bits of a peer's state",
-        finerail: "it is refused",
-        reason: "the state is what the node knows of a peer",
-    },
-    Difference {
         code: "policies-ipv6",
         subject: "the nine functions for policies, udsp add",
         kernel: "IPv6 NIDs are in no rule (Q-10)",

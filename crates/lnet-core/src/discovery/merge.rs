@@ -64,6 +64,10 @@ impl Core {
             self.counters.discoveries_ignored += 1;
             return name;
         };
+        let owned = nids.iter().copied().chain([name]);
+        let locked = self.peers.locked_first(owned);
+        let primary = locked.unwrap_or(primary);
+        nids.extend(locked.filter(|locked| !nids.contains(locked)));
         // What routes name stays an interface of the peer.
         let named = self.gateways_of(name).into_iter();
         nids.extend(named.filter(|nid| !said.nis.iter().any(|(other, _)| other == nid)));

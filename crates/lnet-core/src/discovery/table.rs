@@ -46,6 +46,8 @@ bitflags! {
         const FORCE_PING = 1 << 13;
         /// Push whatever the peer has acknowledged.
         const FORCE_PUSH = 1 << 14;
+        /// Discovery may not change the primary NID.
+        const LOCK_PRIMARY = 1 << 20;
     }
 }
 

@@ -188,6 +188,8 @@ pub(crate) struct Peer {
     pub(crate) multi_rail: bool,
     /// Given by `add_peer`.
     pub(crate) configured: bool,
+    /// Discovery may not change its primary NID: the number of the lock, of which an earlier one comes first.
+    pub(crate) lock: Option<u64>,
     /// Number of routes through it.
     pub(crate) routes: u32,
     /// Messages in a row that were sent through it and never answered.
@@ -210,6 +212,11 @@ pub(crate) struct PeerNet {
 }
 
 impl Peer {
+    /// It stays known while nothing of it is under way.
+    fn stays(&self) -> bool {
+        self.configured || self.routes > 0 || self.lock.is_some()
+    }
+
     fn new(primary: Nid) -> Self {
         Self {
             primary,
@@ -217,6 +224,7 @@ impl Peer {
             nets: SmallVec::new(),
             multi_rail: false,
             configured: false,
+            lock: None,
             routes: 0,
             silent: 0,
             send_seq: 0,

@@ -33,6 +33,8 @@ pub(crate) struct Peers {
     /// Where the search for something to forget goes on.
     hand: usize,
     capacity: usize,
+    /// Primary NIDs that were ever locked.
+    locks: u64,
 }
 
 impl Peers {
@@ -45,6 +47,7 @@ impl Peers {
             by_primary: BTreeMap::new(),
             hand: 0,
             capacity,
+            locks: 0,
         }
     }
 
@@ -165,7 +168,7 @@ impl Peers {
             return;
         };
         peer.routes = peer.routes.saturating_sub(1);
-        if peer.routes == 0 && !peer.configured {
+        if !peer.stays() {
             self.unkeep(primary);
         }
     }
@@ -190,6 +193,51 @@ impl Peers {
         }
     }
 
+    /// Lets discovery change the primary NID of a kept peer, or not. A lock that is there stays the one that it is.
+    pub(crate) fn lock(&mut self, primary: Nid, on: bool) {
+        let number = self.locks;
+        self.locks += u64::from(on);
+        if let Some(peer) = self
+            .by_primary
+            .get(&primary)
+            .and_then(|&id| self.kept.get_mut(id))
+        {
+            peer.lock = on.then(|| peer.lock.unwrap_or(number));
+        }
+    }
+
+    /// Of the peers that own these NIDs, the primary NID that was locked first.
+    pub(crate) fn locked_first(&self, nids: impl Iterator<Item = Nid>) -> Option<Nid> {
+        let owners = nids.filter_map(|nid| self.owner_of(nid));
+        let locked = owners.filter_map(|peer| Some((peer.lock?, peer.primary)));
+        locked.min().map(|(_, primary)| primary)
+    }
+
+    /// Makes a discovered or locked peer one that an administrator has configured, or not.
+    pub(crate) fn set_kind(&mut self, primary: Nid, configured: bool, multi_rail: bool) {
+        let id = self.keep(primary);
+        if let Some(peer) = self.kept.get_mut(id) {
+            (peer.configured, peer.multi_rail) = (configured, multi_rail);
+        }
+        if multi_rail {
+            self.level(id);
+        }
+    }
+
+    /// Removes all interfaces of a kept peer but the primary one, and returns them with what waits for them.
+    pub(crate) fn remove_others(&mut self, primary: Nid) -> Vec<PeerNi> {
+        let Some(peer) = self.unkeep(primary) else {
+            return Vec::new();
+        };
+        let id = self.keep(primary);
+        if let Some(kept) = self.kept.get_mut(id) {
+            (kept.multi_rail, kept.configured) = (peer.multi_rail, peer.configured);
+            (kept.lock, kept.routes) = (peer.lock, peer.routes);
+        }
+        let others = peer.nids.into_iter().filter(|&nid| nid != primary);
+        others.flat_map(|nid| self.remove(nid)).collect()
+    }
+
     /// Makes the interfaces of a discovered peer those that the peer named; each of them must have been created, and
     /// the primary one must be among them. Peers that had one of these NIDs become part of this one.
     pub(crate) fn learn(&mut self, name: Nid, primary: Nid, nids: &[Nid]) {
@@ -198,13 +246,16 @@ impl Peers {
             return;
         }
         let mut discovery = self.by_nid_mut(name).and_then(|ni| ni.discovery.take());
-        let mut routes = 0;
+        let (mut routes, mut lock) = (0, None);
         for owner in std::iter::once(name).chain(
             nids.iter()
                 .map(|&nid| self.primary_of(nid))
                 .collect::<Vec<_>>(),
         ) {
-            routes += self.unkeep(owner).map_or(0, |peer| peer.routes);
+            if let Some(peer) = self.unkeep(owner) {
+                routes += peer.routes;
+                lock = lock.into_iter().chain(peer.lock).min();
+            }
             let other = self.by_nid_mut(owner).and_then(|ni| ni.discovery.take());
             if let (Some(own), Some(mut other)) = (&mut discovery, other) {
                 own.parked.append(&mut other.parked);
@@ -215,7 +266,7 @@ impl Peers {
             self.join(nid, id, primary);
         }
         if let Some(peer) = self.kept.get_mut(id) {
-            (peer.multi_rail, peer.routes) = (true, routes);
+            (peer.multi_rail, peer.routes, peer.lock) = (true, routes, lock);
         }
         if let Some(peer_ni) = self.by_nid_mut(primary) {
             peer_ni.discovery = discovery;
@@ -361,13 +412,13 @@ impl Peers {
         Some(peer)
     }
 
-    /// Nobody configured it, no route needs it, and nothing of it is under way.
+    /// Nobody configured it or locked its primary NID, no route needs it, and nothing of it is under way.
     fn may_forget(&self, peer_ni: &PeerNi) -> bool {
         let Some(peer) = self.owner(peer_ni) else {
             return peer_ni.is_idle();
         };
         let is_idle = |nid: &Nid| self.by_nid(*nid).is_none_or(PeerNi::is_idle);
-        !peer.configured && peer.routes == 0 && peer.nids.iter().all(is_idle)
+        !peer.stays() && peer.nids.iter().all(is_idle)
     }
 
     /// Makes room: of the next few that may be forgotten, the one idle for longest goes.

@@ -267,12 +267,12 @@ impl Script {
     /// The same script until our node asks for the second time.
     pub(crate) fn first_request(mut self) -> Self {
         let is_request = |step: &Step| step.party == Party::Node && step.message.name() == "GET";
-        let requests = self
+        let mut requests = self
             .steps
             .iter()
             .enumerate()
             .filter(|(_, step)| is_request(step));
-        if let Some((second, _)) = requests.skip(1).next() {
+        if let Some((second, _)) = requests.nth(1) {
             self.steps.truncate(second);
         }
         self

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lnet_config::{Document, Verbosity};
 use lnet_control::{Failure, HealthTarget, Reply, Request, Section, Show};
-use lnet_core::{Core, Health, PeerCursor};
+use lnet_core::{Core, Health, PeerCursor, PeerState};
 use lnet_types::{Net, Nid};
 
 use super::connection::Pieces;
@@ -51,6 +51,7 @@ pub(super) fn carry_out(node: &ManagedNode, body: &[u8], send: Pieces<'_>) -> io
             Reply::Done
         }
         Request::Fault(fault) => fault::carry_out(node, &fault),
+        Request::SetPeerState { nid, set, clear } => set_peer_state(node, &nid, set, clear),
         Request::SetHealth { target, health } => set_health(node, &target, health),
         Request::Rule(change) => rules::change(node, &change),
         Request::Tune(tune) => tune::carry_out(node, &tune),
@@ -255,6 +256,23 @@ fn selection_state(node: &ManagedNode, send: Pieces<'_>) -> io::Result<Reply> {
 
 fn text(document: Document) -> Reply {
     Reply::Text(document.to_yaml())
+}
+
+fn set_peer_state(node: &ManagedNode, nid: &str, set: u32, clear: u32) -> Reply {
+    let parsed: Nid = match parsed(nid) {
+        Ok(nid) => nid,
+        Err(refused) => return refused,
+    };
+    let is_set = node.with_core(|core, _| {
+        let peer = core.peer_with(parsed)?;
+        let state = show::peer_state(core, &peer) & !PeerState::from_bits_truncate(clear);
+        let state = state | PeerState::from_bits_truncate(set);
+        core.set_peer_state(parsed, state).ok()
+    });
+    match is_set {
+        Some(()) => Reply::Done,
+        None => refusal(-ENOENT, format!("no peer has the NID {nid}")),
+    }
 }
 
 fn set_health(node: &ManagedNode, target: &HealthTarget, health: u16) -> Reply {

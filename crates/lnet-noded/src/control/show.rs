@@ -318,7 +318,7 @@ fn peer(core: &Core, view: &PeerView) -> PeerShow {
     PeerShow {
         primary: view.primary,
         multi_rail: view.multi_rail,
-        state: Some(peer_state(core, view)),
+        state: Some(peer_state(core, view).bits().into()),
         nis: view
             .nis
             .iter()
@@ -328,13 +328,14 @@ fn peer(core: &Core, view: &PeerView) -> PeerShow {
 }
 
 /// The bits of a peer's state (section 1.3 of lnet-selection).
-fn peer_state(core: &Core, view: &PeerView) -> u64 {
+pub(super) fn peer_state(core: &Core, view: &PeerView) -> PeerState {
     let mut state = core
         .discovery(view.primary)
         .map_or(PeerState::empty(), |discovery| discovery.state);
     state.set(PeerState::MULTI_RAIL, view.multi_rail);
     state.set(PeerState::CONFIGURED, view.configured);
-    state.bits().into()
+    state.set(PeerState::LOCK_PRIMARY, view.locked);
+    state
 }
 
 fn peer_ni(core: &Core, view: &PeerNiView, watched: bool) -> PeerNiShow {
