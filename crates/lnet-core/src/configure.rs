@@ -199,7 +199,9 @@ impl Core {
             self.peer_ni(nid, Time::ZERO)
                 .ok_or(ConfigError::TooManyPeers)?;
         }
-        self.peers.configure(primary, nids, multi_rail);
+        let apart = self.peers.configure(primary, nids, multi_rail);
+        self.after_merge(primary, apart);
+        self.go_on_with_discovery(primary);
         self.apply_rules_to_peer(primary);
         Ok(())
     }
@@ -304,6 +306,8 @@ impl Core {
         if globals.discovery != before.discovery {
             self.set_push_target(globals.discovery, now);
             self.rebuild_ping_info();
+            // That discovery is off now is the last that others hear (section 7.7).
+            self.plan_pushes();
         }
         let on = globals.health_sensitivity > 0;
         if on != (before.health_sensitivity > 0) {

@@ -1,5 +1,5 @@
 //! The tables of cases in `docs/selection-cases.md` and `docs/configuration-cases.md`: made from the
-//! catalogues, the waiting lists and the names of the tests of all crates. They must be what they would be
+//! catalogues and the names of the tests of all crates. They must be what they would be
 //! if they were made now; with `FINERAIL_REWRITE=1` they are made.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,6 @@ struct Catalogue {
     /// The crate that has the test of a case unless another one is named behind its ID.
     home: &'static str,
     cases: &'static str,
-    waiting: &'static str,
 }
 
 const CATALOGUES: [Catalogue; 2] = [
@@ -21,7 +20,7 @@ const CATALOGUES: [Catalogue; 2] = [
         document: "docs/selection-cases.md",
         head: "# Cases of path selection, health and rules
 
-Made from `crates/lnet-core/tests/catalogue.txt`, `catalogue_waiting.txt` and the names of the tests by
+Made from `crates/lnet-core/tests/catalogue.txt` and the names of the tests by
 `FINERAIL_REWRITE=1 cargo test -p lnet-core --test cases`; do not edit.
 
 IDs are those of the catalogue (T-S selection, T-H health, T-U rules, T-R routing) and of the design's
@@ -31,13 +30,12 @@ profile does not come into it. Every test that stands here passes, or the build 
 ",
         home: "lnet-core",
         cases: include_str!("catalogue.txt"),
-        waiting: include_str!("catalogue_waiting.txt"),
     },
     Catalogue {
         document: "docs/configuration-cases.md",
         head: "# Cases of peers, configuration and conversion
 
-Made from `crates/lnet-config/tests/catalogue.txt`, `catalogue_waiting.txt` and the names of the tests by
+Made from `crates/lnet-config/tests/catalogue.txt` and the names of the tests by
 `FINERAIL_REWRITE=1 cargo test -p lnet-core --test cases`; do not edit.
 
 IDs are those of the catalogue (T-P peers and identity, T-C configuration, T-L conversion). Every test that
@@ -46,7 +44,6 @@ stands here passes, or the build fails.
 ",
         home: "lnet-config",
         cases: include_str!("../../lnet-config/tests/catalogue.txt"),
-        waiting: include_str!("../../lnet-config/tests/catalogue_waiting.txt"),
     },
 ];
 
@@ -155,13 +152,12 @@ fn entries(text: &str) -> impl Iterator<Item = (&str, &str)> {
     lines.map(|line| line.split_once(' ').unwrap_or((line, "")))
 }
 
-/// The table, and the IDs for which there is neither a test nor a reason.
+/// The table, and the IDs without a test where the catalogue says.
 fn table(catalogue: &Catalogue) -> io::Result<(String, Vec<String>)> {
     let tests = tests()?;
-    let waiting: BTreeMap<&str, &str> = entries(catalogue.waiting).collect();
     let mut rows = String::from(catalogue.head);
-    rows.push_str("| ID | Profile | Test | State |\n|---|---|---|---|\n");
-    let (mut passing, mut missing) = (0, Vec::new());
+    rows.push_str("| ID | Profile | Test |\n|---|---|---|\n");
+    let (mut cases, mut missing) = (0, Vec::new());
     for (id, home) in entries(catalogue.cases) {
         let home = if home.is_empty() {
             catalogue.home
@@ -169,35 +165,16 @@ fn table(catalogue: &Catalogue) -> io::Result<(String, Vec<String>)> {
             home
         };
         let of_id = tests.get(id).map_or(&[][..], Vec::as_slice);
-        let at_home = of_id.iter().any(|[_, package, _]| package == home);
-        let state = match waiting.get(id) {
-            Some(reason) => format!("waiting: {reason}"),
-            None => "passes".to_owned(),
-        };
-        passing += usize::from(state == "passes");
-        if state == "passes" && !at_home {
+        cases += 1;
+        if !of_id.iter().any(|[_, package, _]| package == home) {
             missing.push(id.to_owned());
         }
-        // What waits may have a part that is tested already.
-        let parts = if of_id.is_empty() {
-            &[Default::default()][..]
-        } else {
-            of_id
-        };
-        for (at, [profile, package, name]) in parts.iter().enumerate() {
-            let test = match name.as_str() {
-                "" => String::new(),
-                name => format!("{package}: `{name}`"),
-            };
-            let (id, state) = if at == 0 {
-                (id, state.as_str())
-            } else {
-                ("", "")
-            };
-            rows.push_str(&format!("| {id} | {profile} | {test} | {state} |\n"));
+        for (at, [profile, package, name]) in of_id.iter().enumerate() {
+            let id = if at == 0 { id } else { "" };
+            rows.push_str(&format!("| {id} | {profile} | {package}: `{name}` |\n"));
         }
     }
-    rows.push_str(&format!("\n{passing} pass, {} wait.\n", waiting.len()));
+    rows.push_str(&format!("\n{cases} cases.\n"));
     Ok((rows, missing))
 }
 
@@ -220,7 +197,7 @@ fn the_tables_of_cases_are_up_to_date() {
 }
 
 #[test]
-fn every_case_has_a_test_where_the_catalogue_says_or_waits() {
+fn every_case_has_a_test_where_the_catalogue_says() {
     for catalogue in &CATALOGUES {
         let (_, missing) = table(catalogue).unwrap();
         assert_eq!(missing, [""; 0]);

@@ -1,6 +1,6 @@
 //! What a peer said of itself becomes what this node knows of it (section 7.5).
 
-use lnet_types::{Nid, Time};
+use lnet_types::{Net, Nid, Time};
 use lnet_wire::{NiStatus, PingFeatures};
 
 use crate::Core;
@@ -34,10 +34,13 @@ impl Core {
             known.set(PeerState::MULTI_RAIL, multi_rail || keeps_rails);
             known.heard(said.features.bits(), said.nis.len() as u32, now);
         }
-        let name = if multi_rail && !configured {
-            self.learn_nids(name, &said, now)
-        } else {
-            name
+        let name = match (multi_rail, configured) {
+            (true, false) => match self.learn_nids(name, &said, now) {
+                Some(learned) => learned,
+                None => return name,
+            },
+            (false, false) if enabled => self.forget_rails(name),
+            _ => name,
         };
         for &(nid, status) in &said.nis {
             if self.peers.primary_of(nid) == name {
@@ -50,11 +53,15 @@ impl Core {
 
     /// Makes the interfaces of a peer those that the peer named. NIDs that are ours, or that a configured peer has,
     /// are left out (lnet-selection, section 2.11).
-    fn learn_nids(&mut self, name: Nid, said: &Said, now: Time) -> Nid {
+    fn learn_nids(&mut self, name: Nid, said: &Said, now: Time) -> Option<Nid> {
         let is_free = |core: &Self, nid: Nid| {
             let owner = core.peers.primary_of(nid);
             let is_configured = core.peers.peer(owner).is_some_and(|peer| peer.configured);
-            core.nis.by_nid(nid).is_none() && !nid.is_any() && !is_configured
+            // Only a gateway can turn out to be the same node as another gateway.
+            let routes = |name| core.peers.peer(name).is_some_and(|peer| peer.routes > 0);
+            let is_of_gateway = owner != name && routes(owner) && !routes(name);
+            let is_usable = !nid.is_any() && nid.net() != Net::LO;
+            core.nis.by_nid(nid).is_none() && is_usable && !is_configured && !is_of_gateway
         };
         let wanted = said.nis.iter().map(|&(nid, _)| nid);
         let mut nids: Vec<Nid> = wanted.filter(|&nid| is_free(self, nid)).collect();
@@ -62,7 +69,7 @@ impl Core {
         let primary = said.primary.filter(|primary| nids.contains(primary));
         let Some(primary) = primary.filter(|_| names_itself) else {
             self.counters.discoveries_ignored += 1;
-            return name;
+            return None;
         };
         let owned = nids.iter().copied().chain([name]);
         let locked = self.peers.locked_first(owned);
@@ -76,10 +83,11 @@ impl Core {
         let is_there = |nid: &Nid| self.peers.by_nid(*nid).is_some();
         if !created || !is_there(&name) || !nids.iter().all(is_there) {
             self.counters.discoveries_ignored += 1;
-            return name;
+            return None;
         }
         let former = self.peers.peer(name).map(|peer| peer.nids.clone());
-        self.peers.learn(name, primary, &nids);
+        let apart = self.peers.learn(name, primary, &nids);
+        self.after_merge(primary, apart);
         for nid in former
             .into_iter()
             .flatten()
@@ -88,6 +96,29 @@ impl Core {
             self.peers.forget_idle(nid);
         }
         self.apply_rules_to_peer(primary);
-        primary
+        Some(primary)
+    }
+
+    /// A peer that was Multi-Rail says that it is no longer: it becomes what a peer without discovery is (section 7.7).
+    fn forget_rails(&mut self, name: Nid) -> Nid {
+        if self.peers.is_multi_rail(name) {
+            let apart = self.peers.take_apart(name);
+            self.after_merge(name, apart.clone());
+            for nid in apart.into_iter().filter(|&nid| nid != name) {
+                self.peers.forget_idle(nid);
+            }
+            self.apply_rules_to_peer(name);
+        }
+        name
+    }
+
+    /// Peers with these NIDs were taken apart, most of them to become part of the peer of this name: what is under way
+    /// goes on under that name, and gateways stay gateways.
+    pub(crate) fn after_merge(&mut self, name: Nid, apart: Vec<Nid>) {
+        self.renamed(name);
+        for nid in apart {
+            let routes = self.routes.via_mut(nid).count();
+            (0..routes).for_each(|_| self.peers.add_gateway(nid));
+        }
     }
 }

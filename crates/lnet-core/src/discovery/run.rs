@@ -1,5 +1,7 @@
 //! The discovery of peers, carried out: pings, pushes, and the messages that wait (sections 7.1, 7.3 and 7.4).
 
+use std::time::Duration;
+
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{LNET_PORTAL, PING_BUFFER_MIN, PING_MATCH_BITS};
 
@@ -19,6 +21,9 @@ use crate::timer::Timer;
 
 /// Steps that one event can lead to: merge, then ping or push or the end, with room to spare.
 const STEPS_MAX: usize = 8;
+
+/// The pause between two steps, in which messages go on.
+const PUSH_PAUSE: Duration = Duration::from_millis(1);
 
 /// Peers that are looked at in one step after a change of our own information: some 100 µs.
 const PEERS_PER_STEP: usize = 256;
@@ -119,10 +124,39 @@ impl Core {
         }
     }
 
+    /// A peer was configured while messages wait for its discovery: they go on as the state says.
+    pub(crate) fn go_on_with_discovery(&mut self, name: Nid) {
+        let waits = |known: &mut Discovery| !known.parked.is_empty();
+        if self.discovery_mut(name).is_some_and(waits) {
+            self.discovery_event(name, Happening::Wanted, self.latest);
+        }
+    }
+
+    /// A peer has this name from now on: what is under way for it, and what waits for it, finds it under that name even
+    /// if the NID that it was begun for is none of the peer's any more.
+    pub(crate) fn renamed(&mut self, name: Nid) {
+        let known = self.peers.by_nid(name);
+        let Some(known) = known.and_then(|peer_ni| peer_ni.discovery.as_ref()) else {
+            return;
+        };
+        for md in known.ping.into_iter().chain(known.push) {
+            if let Some(md) = self.mds.get_mut(md)
+                && let Owner::Discovery(_, of) | Owner::Push(_, of) = &mut md.owner
+            {
+                *of = name;
+            }
+        }
+        for &id in &known.parked {
+            if let Some(tx) = self.tx.get_mut(id) {
+                tx.waits_for(name);
+            }
+        }
+    }
+
     fn ping_peer(&mut self, name: Nid, now: Time) {
         let length = self.ping_size(name);
         let Some(md) = self.bind_ping(length, |buffer| Owner::Discovery(buffer, name)) else {
-            return;
+            return self.cannot_begin(name, Happening::PingFailed, now);
         };
         if let Some(discovery) = self.discovery_mut(name) {
             discovery.ping = Some(md);
@@ -143,7 +177,8 @@ impl Core {
         };
         let buffer = self.buffers.insert(info);
         let Ok(md) = self.bind_md(spec, Owner::Push(buffer, name)) else {
-            return self.release_buffer(buffer);
+            self.release_buffer(buffer);
+            return self.cannot_begin(name, Happening::PushFailed, now);
         };
         let mut way = None;
         if let Some(discovery) = self.discovery_mut(name) {
@@ -168,6 +203,14 @@ impl Core {
         if self.put(put, now).is_err() {
             self.retire(md, Ok(()), now);
         }
+    }
+
+    /// There is no room for a ping or a push.
+    fn cannot_begin(&mut self, name: Nid, event: Happening, now: Time) {
+        if let Some(discovery) = self.discovery_mut(name) {
+            discovery.fail(Errno::ENOMEM);
+        }
+        self.discovery_event(name, event, now);
     }
 
     /// Something happened to a discovery ping.
@@ -246,7 +289,7 @@ impl Core {
         }
         let name = self.peers.primary_of(gateway);
         let Some(discovery) = self.discovery_mut(name) else {
-            return self.broken("the peer of a gateway");
+            return;
         };
         let event = if said.truncated && discovery.grow(bytes_needed(said)) {
             Happening::Forced
@@ -337,7 +380,7 @@ impl Core {
                 self.discovery_event(name, Happening::Changed, now);
             }
         }
-        self.timers.arm(now, Timer::Push(end));
+        self.timers.arm(now + PUSH_PAUSE, Timer::Push(end));
     }
 }
 

@@ -273,7 +273,7 @@ const STEPS: [Step; 10] = [
     Step {
         section: "7.3, rule 7",
         action: Action::Finish,
-        clear: bits!(DISCOVERING REDISCOVER),
+        clear: bits!(DISCOVERING REDISCOVER FORCE_PUSH),
         set: bits!(DISCOVERED),
         ..NO_STEP
     },
@@ -460,6 +460,7 @@ impl Discovery {
 
     pub(crate) fn finish(&mut self, now: Time) {
         self.view.finished = Some(now);
+        self.answered = None;
         self.view.failure = None;
     }
 }

@@ -137,9 +137,9 @@ impl Core {
         discovery.set(PeerState::NO_DISCOVERY, !listens);
         if let Some(needs) = needs {
             let needs = needs.min(INFO_SIZE_MAX);
-            let asks = known && discovery.grow(needs);
+            discovery.grow(needs);
             self.push_target.length = self.push_target.length.max(needs);
-            if asks {
+            if known {
                 self.discovery_event(name, Happening::Forced, now);
             }
             return;

@@ -168,7 +168,7 @@ impl Core {
         for &(nid, status) in &said.nis {
             let same = self.peers.primary_of(nid) == self.peers.primary_of(gateway);
             if same && let Some(since) = since {
-                self.set_peer_ni_status(nid, status == NiStatus::UP, since);
+                self.set_peer_ni_status(nid, status != NiStatus::DOWN, since);
             }
         }
         self.set_gateway_alive(gateway, true);
@@ -182,14 +182,14 @@ impl Core {
     /// A peer has pushed what it has: routes through it follow at once, and one that counts as dead is asked.
     pub(crate) fn gateway_pushed(&mut self, peer: Nid, said: &Said, now: Time) {
         for gateway in self.gateways_of(peer) {
-            if self
+            let alive = self
                 .routes
                 .gateway(gateway)
-                .is_some_and(|state| state.alive)
-            {
-                self.judge_routes(gateway, said);
-            } else {
+                .is_some_and(|state| state.alive);
+            if !alive {
                 self.ask_now(gateway, now);
+            } else if !self.judge_routes(gateway, said) {
+                self.ask_again_soon(gateway);
             }
         }
     }

@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMapSeed, FxSeededState};
 use smallvec::SmallVec;
 
 use super::{Peer, PeerId, PeerNi, PeerNiId};
+use crate::discovery::table::Discovery;
 use crate::health::value::Health;
 use crate::io::NiId;
 use crate::table::Table;
@@ -35,6 +36,25 @@ pub(crate) struct Peers {
     capacity: usize,
     /// Primary NIDs that were ever locked.
     locks: u64,
+}
+
+/// What peers had that have become part of another one.
+#[derive(Default)]
+struct Absorbed {
+    discovery: Option<Box<Discovery>>,
+    lock: Option<u64>,
+    nids: Vec<Nid>,
+}
+
+impl Absorbed {
+    /// The first discovery goes on; what waits for the others waits for that one.
+    fn join(&mut self, other: Option<Box<Discovery>>) {
+        match (&mut self.discovery, other) {
+            (Some(own), Some(mut other)) => own.parked.append(&mut other.parked),
+            (own @ None, other) => *own = other,
+            (Some(_), None) => {}
+        }
+    }
 }
 
 impl Peers {
@@ -168,29 +188,52 @@ impl Peers {
             return;
         };
         peer.routes = peer.routes.saturating_sub(1);
-        if !peer.stays() {
+        if !peer.stays() && !peer.multi_rail {
             self.unkeep(primary);
         }
     }
 
-    /// Configures a peer; its NIDs must have been created and be free ([`Peers::owner_conflict`]).
-    pub(crate) fn configure(&mut self, primary: Nid, nids: &[Nid], multi_rail: bool) {
+    /// Configures a peer; its NIDs must have been created and be free ([`Peers::owner_conflict`]). Returns the NIDs of
+    /// the peers that were taken apart for it.
+    pub(crate) fn configure(&mut self, primary: Nid, nids: &[Nid], multi_rail: bool) -> Vec<Nid> {
+        let mut absorbed = Absorbed::default();
+        absorbed.join(self.by_nid_mut(primary).and_then(|ni| ni.discovery.take()));
+        for &nid in std::iter::once(&primary).chain(nids) {
+            let owner = self.primary_of(nid);
+            if owner != primary {
+                self.absorb(owner, &mut absorbed);
+            }
+        }
         let id = self.keep(primary);
         for &nid in nids.iter().filter(|&&nid| nid != primary) {
-            let routes = self.unkeep(nid).map_or(0, |other| other.routes);
-            if let Some(peer) = self.kept.get_mut(id) {
-                peer.routes += routes;
-            }
             self.join(nid, id, primary);
         }
-        let Some(peer) = self.kept.get_mut(id) else {
-            return;
-        };
-        peer.multi_rail = multi_rail;
-        peer.configured = true;
+        if let Some(peer_ni) = self.by_nid_mut(primary) {
+            peer_ni.discovery = absorbed.discovery;
+        }
+        if let Some(peer) = self.kept.get_mut(id) {
+            (peer.multi_rail, peer.configured) = (multi_rail, true);
+            peer.lock = peer.lock.into_iter().chain(absorbed.lock).min();
+        }
         if multi_rail {
             self.level(id);
         }
+        absorbed.nids
+    }
+
+    /// Takes a peer apart, and notes what has to go on under another name.
+    fn absorb(&mut self, owner: Nid, into: &mut Absorbed) {
+        if let Some(peer) = self.unkeep(owner) {
+            into.lock = into.lock.into_iter().chain(peer.lock).min();
+            into.nids.extend(peer.nids);
+        }
+        into.join(self.by_nid_mut(owner).and_then(|ni| ni.discovery.take()));
+    }
+
+    /// Makes a peer that nobody configured single-rail: each of its interfaces is a peer of its own. Returns their NIDs.
+    pub(crate) fn take_apart(&mut self, primary: Nid) -> Vec<Nid> {
+        let peer = self.unkeep(primary);
+        peer.map_or(Vec::new(), |peer| peer.nids.into_vec())
     }
 
     /// Lets discovery change the primary NID of a kept peer, or not. A lock that is there stays the one that it is.
@@ -239,39 +282,30 @@ impl Peers {
     }
 
     /// Makes the interfaces of a discovered peer those that the peer named; each of them must have been created, and
-    /// the primary one must be among them. Peers that had one of these NIDs become part of this one.
-    pub(crate) fn learn(&mut self, name: Nid, primary: Nid, nids: &[Nid]) {
+    /// the primary one must be among them. Peers that had one of these NIDs become part of this one. Returns the NIDs of
+    /// the peers that were taken apart for it.
+    pub(crate) fn learn(&mut self, name: Nid, primary: Nid, nids: &[Nid]) -> Vec<Nid> {
         let is_known = |peer: &Peer| peer.multi_rail && peer.nids.as_slice() == nids;
         if name == primary && self.peer(name).is_some_and(is_known) {
-            return;
+            return Vec::new();
         }
-        let mut discovery = self.by_nid_mut(name).and_then(|ni| ni.discovery.take());
-        let (mut routes, mut lock) = (0, None);
-        for owner in std::iter::once(name).chain(
-            nids.iter()
-                .map(|&nid| self.primary_of(nid))
-                .collect::<Vec<_>>(),
-        ) {
-            if let Some(peer) = self.unkeep(owner) {
-                routes += peer.routes;
-                lock = lock.into_iter().chain(peer.lock).min();
-            }
-            let other = self.by_nid_mut(owner).and_then(|ni| ni.discovery.take());
-            if let (Some(own), Some(mut other)) = (&mut discovery, other) {
-                own.parked.append(&mut other.parked);
-            }
+        let mut absorbed = Absorbed::default();
+        self.absorb(name, &mut absorbed);
+        for &nid in nids {
+            self.absorb(self.primary_of(nid), &mut absorbed);
         }
         let id = self.keep(primary);
         for &nid in nids.iter().filter(|&&nid| nid != primary) {
             self.join(nid, id, primary);
         }
         if let Some(peer) = self.kept.get_mut(id) {
-            (peer.multi_rail, peer.routes, peer.lock) = (true, routes, lock);
+            (peer.multi_rail, peer.lock) = (true, absorbed.lock);
         }
         if let Some(peer_ni) = self.by_nid_mut(primary) {
-            peer_ni.discovery = discovery;
+            peer_ni.discovery = absorbed.discovery;
         }
         self.level(id);
+        absorbed.nids
     }
 
     /// The stamps of a peer that has got interfaces go on from the latest that one of these has, so that no interface has

@@ -68,10 +68,13 @@ impl Core {
         self.rewrite_ping_info();
     }
 
-    /// Only a status has changed: the sequence number stays. Who has been told the one before is told this one, too.
+    /// Only a status has changed: the sequence number stays. Who has been told the one before is told this one, too,
+    /// while discovery is on.
     pub(crate) fn rewrite_ping_info(&mut self) {
         self.ping_target.version = self.ping_target.version.wrapping_add(1);
-        self.plan_pushes();
+        if self.config.globals.discovery {
+            self.plan_pushes();
+        }
         let info = self.ping_info();
         let length = info.len() as u32;
         let fresh = self.buffers.insert(info);

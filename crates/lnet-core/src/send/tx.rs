@@ -144,6 +144,11 @@ impl Tx {
         }
     }
 
+    /// The peer whose discovery it waits for has this name.
+    pub(crate) fn waits_for(&mut self, name: Nid) {
+        self.to.nid = name;
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         HEADER_BYTES + u64::from(self.header.payload_length)
     }

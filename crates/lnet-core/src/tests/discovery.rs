@@ -11,13 +11,13 @@ use lnet_wire::{
 use super::net::{Net, any_me, nid, open_md};
 use crate::*;
 
-const A: [&str; 2] = ["10.0.0.1@tcp", "10.1.0.1@tcp1"];
-const B: [&str; 2] = ["10.0.0.2@tcp", "10.1.0.2@tcp1"];
+pub(super) const A: [&str; 2] = ["10.0.0.1@tcp", "10.1.0.1@tcp1"];
+pub(super) const B: [&str; 2] = ["10.0.0.2@tcp", "10.1.0.2@tcp1"];
 /// What kernels print for a discovered Multi-Rail peer.
 const DISCOVERED: u32 = 273;
 
 /// Two nodes with two rails each that discover their peers; B takes messages.
-fn rails() -> Net {
+pub(super) fn rails() -> Net {
     let mut net = Net::new();
     net.add_discovering(&A);
     net.add_discovering(&B);
@@ -40,16 +40,16 @@ fn kinds_of(net: &mut Net, node: usize) -> Vec<(MessageType, bool)> {
         .collect()
 }
 
-fn nids_of(net: &mut Net, node: usize, peer: &str) -> Vec<Nid> {
+pub(super) fn nids_of(net: &mut Net, node: usize, peer: &str) -> Vec<Nid> {
     let peer = net.core(node).peer_with(nid(peer)).unwrap();
     peer.nis.iter().map(|ni| ni.nid).collect()
 }
 
-fn state_of(net: &mut Net, node: usize, peer: &str) -> PeerState {
+pub(super) fn state_of(net: &mut Net, node: usize, peer: &str) -> PeerState {
     net.core(node).discovery(nid(peer)).unwrap().state
 }
 
-fn info(features: PingFeatures, sequence: u32, nids: &[Nid]) -> Vec<u8> {
+pub(super) fn info(features: PingFeatures, sequence: u32, nids: &[Nid]) -> Vec<u8> {
     let nis: Vec<PingNi> = nids
         .iter()
         .map(|&nid| PingNi {
@@ -68,7 +68,7 @@ fn info(features: PingFeatures, sequence: u32, nids: &[Nid]) -> Vec<u8> {
     bytes
 }
 
-fn multi_rail() -> PingFeatures {
+pub(super) fn multi_rail() -> PingFeatures {
     PingFeatures::NI_STATUS
         | PingFeatures::RTE_DISABLED
         | PingFeatures::MULTI_RAIL
@@ -76,7 +76,7 @@ fn multi_rail() -> PingFeatures {
 }
 
 /// A push from a NID, as it arrives from a connection of this node.
-fn push(net: &mut Net, node: usize, from: &str, data: &[u8]) {
+pub(super) fn push(net: &mut Net, node: usize, from: &str, data: &[u8]) {
     let (ni, own) = net.nodes[node].nis[0];
     let from = ProcessId::lustre(nid(from));
     let header = Header {
@@ -477,7 +477,7 @@ fn a_node_discovers_on_demand_and_says_why_it_cannot() {
 }
 
 /// Client, router and server that discover their peers, as [`Net::routed`] has them; the routes are checked.
-fn routed() -> Net {
+pub(super) fn routed() -> Net {
     let mut net = Net::new();
     net.add_discovering(&["10.0.0.1@tcp"]);
     let router = net.add_discovering(&ROUTER);
@@ -490,9 +490,9 @@ fn routed() -> Net {
     net
 }
 
-const ROUTER: [&str; 2] = ["10.0.0.9@tcp", "10.1.0.9@tcp1"];
+pub(super) const ROUTER: [&str; 2] = ["10.0.0.9@tcp", "10.1.0.9@tcp1"];
 
-fn is_routed(net: &mut Net) -> bool {
+pub(super) fn is_routed(net: &mut Net) -> bool {
     net.core(0).routes().next().unwrap().alive
 }
 

@@ -5,6 +5,8 @@ mod checker;
 mod configuration;
 mod credits;
 mod discovery;
+mod discovery_names;
+mod discovery_random;
 mod forward;
 mod hostile;
 mod hung;

@@ -1,18 +1,12 @@
 //! No case is forgotten: every ID of `tests/catalogue.txt` is a test here, or a test of the crate named
-//! behind it, or listed with its reason in `tests/catalogue_waiting.txt`.
-
-use std::collections::BTreeSet;
+//! behind it.
 
 const CATALOGUE: &str = include_str!("../../../tests/catalogue.txt");
-const WAITING: &str = include_str!("../../../tests/catalogue_waiting.txt");
 const SOURCES: [&str; 3] = [
     include_str!("config.rs"),
     include_str!("converter.rs"),
     include_str!("peers.rs"),
 ];
-
-/// It grows no more.
-const WAITING_MAX: usize = 5;
 
 fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -25,34 +19,21 @@ fn is_tested(id: &str) -> bool {
     SOURCES.iter().any(|source| source.contains(&prefix))
 }
 
-/// The IDs that are neither tested nor listed.
-fn forgotten<'a>(catalogue: &'a str, waiting: &str) -> Vec<&'a str> {
-    let waiting: BTreeSet<&str> = lines(waiting).map(|(id, _)| id).collect();
+/// The IDs that are not tested.
+fn forgotten(catalogue: &str) -> Vec<&str> {
     lines(catalogue)
         .filter(|(_, elsewhere)| elsewhere.is_empty())
         .map(|(id, _)| id)
-        .filter(|id| !waiting.contains(id) && !is_tested(id))
+        .filter(|id| !is_tested(id))
         .collect()
 }
 
 #[test]
-fn every_case_is_a_test_or_listed_as_waiting() {
-    assert_eq!(forgotten(CATALOGUE, WAITING), [""; 0]);
+fn every_case_is_a_test() {
+    assert_eq!(forgotten(CATALOGUE), [""; 0]);
 }
 
 #[test]
-fn a_case_that_is_neither_is_found() {
-    assert_eq!(forgotten("T-C01\nT-C999", ""), ["T-C999"]);
-    assert_eq!(forgotten("T-C999", "T-C999 why"), [""; 0]);
-}
-
-#[test]
-fn every_waiting_case_exists_has_a_reason_and_is_not_tested() {
-    let known: BTreeSet<&str> = lines(CATALOGUE).map(|(id, _)| id).collect();
-    for (id, reason) in lines(WAITING) {
-        assert!(known.contains(id), "{id} is not in the catalogue");
-        assert!(!reason.is_empty(), "{id} waits for nothing");
-        assert!(!is_tested(id), "{id} is tested and need not wait");
-    }
-    assert!(lines(WAITING).count() <= WAITING_MAX);
+fn a_case_without_a_test_is_found() {
+    assert_eq!(forgotten("T-C01\nT-C999"), ["T-C999"]);
 }

@@ -1,10 +1,7 @@
 //! No case is forgotten: every ID of `tests/catalogue.txt` is a test here, or a test of the crate named
-//! behind it, or listed with its reason in `tests/catalogue_waiting.txt`.
-
-use std::collections::BTreeSet;
+//! behind it.
 
 const CATALOGUE: &str = include_str!("../../../tests/catalogue.txt");
-const WAITING: &str = include_str!("../../../tests/catalogue_waiting.txt");
 const BOTH: &str = include_str!("both.rs");
 const SOURCES: [&str; 8] = [
     include_str!("checklist.rs"),
@@ -17,9 +14,6 @@ const SOURCES: [&str; 8] = [
     include_str!("selection.rs"),
 ];
 
-/// So many wait: it only ever gets less.
-const STILL_WAITING: usize = 0;
-
 fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| line.split_once(' ').unwrap_or((line, "")))
@@ -30,20 +24,18 @@ fn prefix(id: &str) -> String {
     format!("fn {}_", id.to_lowercase().replace('-', "_"))
 }
 
-/// The IDs that are neither tested nor listed.
-fn forgotten<'a>(catalogue: &'a str, sources: &[&str], waiting: &str) -> Vec<&'a str> {
-    let waiting: BTreeSet<&str> = lines(waiting).map(|(id, _)| id).collect();
+/// The IDs that are not tested.
+fn forgotten<'a>(catalogue: &'a str, sources: &[&str]) -> Vec<&'a str> {
     lines(catalogue)
         .filter(|(_, elsewhere)| elsewhere.is_empty())
         .map(|(id, _)| id)
-        .filter(|id| !waiting.contains(id))
         .filter(|id| !sources.iter().any(|source| source.contains(&prefix(id))))
         .collect()
 }
 
 #[test]
-fn every_case_is_a_test_or_listed_as_waiting() {
-    assert_eq!(forgotten(CATALOGUE, &SOURCES, WAITING), [""; 0]);
+fn every_case_is_a_test() {
+    assert_eq!(forgotten(CATALOGUE, &SOURCES), [""; 0]);
 }
 
 /// The cases of a source that name no profile and are not in the list of those that run in both.
@@ -72,24 +64,6 @@ fn every_case_names_its_profile_or_runs_in_both() {
 }
 
 #[test]
-fn a_case_that_is_neither_is_found() {
-    assert_eq!(forgotten("T-S01\nT-S999", &SOURCES, ""), ["T-S999"]);
-    assert_eq!(forgotten("T-S999", &SOURCES, "T-S999 why"), [""; 0]);
-}
-
-#[test]
-fn every_waiting_case_exists_has_a_reason_and_is_not_tested() {
-    let known: BTreeSet<&str> = lines(CATALOGUE).map(|(id, _)| id).collect();
-    for (id, reason) in lines(WAITING) {
-        assert!(known.contains(id), "{id} is not in the catalogue");
-        assert!(!reason.is_empty(), "{id} waits for nothing");
-        let tested = SOURCES.iter().any(|source| source.contains(&prefix(id)));
-        assert!(!tested, "{id} is tested and need not wait");
-    }
-    let count = lines(WAITING).count();
-    assert!(count <= STILL_WAITING, "the list of waiting cases grows");
-    assert_eq!(
-        count, STILL_WAITING,
-        "fewer wait: lower STILL_WAITING, so that it stays so"
-    );
+fn a_case_without_a_test_is_found() {
+    assert_eq!(forgotten("T-S01\nT-S999", &SOURCES), ["T-S999"]);
 }
