@@ -359,3 +359,15 @@ fn no_push_is_owed_to_a_gateway_that_takes_none() {
     let state = state_of(&mut net, 0, ROUTER[0]);
     assert!(!state.contains(PeerState::FORCE_PUSH), "{state:?}");
 }
+
+#[test]
+fn a_gateway_that_is_configured_under_another_name_stays_a_gateway() {
+    let mut net = routed();
+    let names = [nid(ROUTER[1]), nid(ROUTER[0])];
+    net.core(0).add_peer(names[0], &names, true).unwrap();
+    assert_eq!(
+        net.core(0).remove_peer(names[0]),
+        Err(ConfigError::PeerIsGateway(names[0]))
+    );
+    assert!(is_routed(&mut net));
+}

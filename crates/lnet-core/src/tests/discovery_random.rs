@@ -1,165 +1,203 @@
-//! Two nodes that discover each other while everything changes that can change.
+//! Two nodes that discover each other while everything changes that can change: whatever happens, discovery ends, no
+//! NID is in two peers, and nobody pushes for ever.
 
 use std::time::Duration;
 
 use lnet_types::Nid;
 use lnet_wire::Body;
+use proptest::prelude::*;
 
 use super::discovery::{A, B, info, multi_rail, push, rails};
-use super::net::{any_me, nid, open_md};
+use super::net::{Net, any_me, nid, open_md};
 use crate::*;
 
-fn play(seed: u64) {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut next = move |n: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) % n
-    };
-    let mut net = rails();
-    net.attach(0, any_me(), open_md(4096));
-    let names = [A, B];
-    let extra = ["10.2.0.1@tcp2", "10.2.0.2@tcp2"];
-    for _ in 0..150 {
-        let node = next(2) as usize;
-        let other = 1 - node;
-        let (now, which) = (net.now, next(2) as usize);
-        match next(12) {
-            0 | 1 | 2 => {
-                net.put(node, b"hello", next(2) == 0, names[other][which]);
-            }
-            3 => {
-                let _ = net.core(node).discover(nid(names[other][which]), now);
-            }
-            4 => {
-                let id = net.nodes[node].nis[which % net.nodes[node].nis.len()].0;
-                let on = next(3) == 0;
-                net.core(node).set_ni_fatal(id, on, now);
-            }
-            5 => {
-                let globals = Globals {
-                    discovery: next(3) > 0,
-                    ..*net.core(node).globals()
-                };
-                net.core(node).set_globals(globals, now);
-            }
-            6 => {
-                let peers: Vec<Nid> = net.core(node).peers().map(|p| p.primary).collect();
-                if let Some(&name) = peers.get(next(2) as usize) {
-                    let _ = net.core(node).remove_peer(name);
-                }
-            }
-            7 if next(3) == 0 => {
-                let mut nids = names[other].map(nid);
-                nids.rotate_left(which);
-                let _ = net.core(node).add_peer(nids[0], &nids, true);
-            }
-            7 | 8 => {
-                // An interface goes and comes: as the first of its net, or a third one.
-                let at = next(net.nodes[node].nis.len() as u64) as usize;
-                if net.nodes[node].nis.len() > 1 {
-                    net.run();
-                    while net.answer(node, MessageStatus::NetworkTimeout).is_some() {}
-                    let (id, gone) = net.nodes[node].nis.remove(at);
-                    net.core(node).remove_ni(id, now).unwrap();
-                    let back = if next(2) == 0 { gone } else { nid(extra[node]) };
-                    if net.nodes[node].nis.iter().all(|(_, own)| *own != back) {
-                        let config = NiConfig {
-                            nid: back,
-                            tunables: Tunables::default(),
-                        };
-                        let id = net.core(node).add_ni(config, now).unwrap();
-                        net.nodes[node].nis.push((id, back));
-                    }
-                }
-            }
-            9 => {
-                let mut nids = names[other].map(nid).to_vec();
-                nids.push(nid(extra[other]));
-                nids.rotate_left(next(3) as usize);
-                nids.truncate(1 + next(3) as usize);
-                let from = names[other][which];
-                if net.core(node).globals().discovery && net.core(node).push_target.posted() > 0 {
-                    let (ni, own) = net.nodes[node].nis[0];
-                    if own.net() == nid(from).net() && net.core(node).nis().any(|x| x.id == ni) {
-                        push(&mut net, node, from, &info(multi_rail(), 9, &nids));
-                    }
-                }
-            }
-            10 => {
-                net.keep_answers = next(2) == 0;
-            }
-            _ => net.advance(Duration::from_millis(next(3000))),
+const NAMES: [[&str; 2]; 2] = [A, B];
+/// A third interface that each node may get.
+const THIRD: [&str; 2] = ["10.2.0.1@tcp2", "10.2.0.2@tcp2"];
+
+/// What happens at a node.
+#[derive(Clone, Debug)]
+enum Step {
+    Put {
+        to: usize,
+        ack: bool,
+    },
+    Discover {
+        which: usize,
+    },
+    Link {
+        which: usize,
+        down: bool,
+    },
+    Discovery(bool),
+    RemovePeer {
+        which: usize,
+    },
+    Configure {
+        first: usize,
+    },
+    /// An interface goes, and comes back or makes place for the third one.
+    Replace {
+        which: usize,
+        by_third: bool,
+    },
+    /// The other node is said to have pushed other interfaces than it has.
+    Claim {
+        from: usize,
+        first: usize,
+        count: usize,
+    },
+    KeepAnswers(bool),
+    Answer(MessageStatus),
+    Wait {
+        milliseconds: u64,
+    },
+    Settle,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let two = 0..2_usize;
+    let status = prop_oneof![
+        Just(MessageStatus::Ok),
+        Just(MessageStatus::RemoteError),
+        Just(MessageStatus::NetworkTimeout),
+    ];
+    prop_oneof![
+        3 => (two.clone(), any::<bool>()).prop_map(|(to, ack)| Step::Put { to, ack }),
+        1 => two.clone().prop_map(|which| Step::Discover { which }),
+        1 => (two.clone(), any::<bool>()).prop_map(|(which, down)| Step::Link { which, down }),
+        1 => any::<bool>().prop_map(Step::Discovery),
+        1 => two.clone().prop_map(|which| Step::RemovePeer { which }),
+        1 => two.clone().prop_map(|first| Step::Configure { first }),
+        1 => (two.clone(), any::<bool>())
+            .prop_map(|(which, by_third)| Step::Replace { which, by_third }),
+        1 => (two, 0..3_usize, 1..4_usize)
+            .prop_map(|(from, first, count)| Step::Claim { from, first, count }),
+        1 => any::<bool>().prop_map(Step::KeepAnswers),
+        6 => status.prop_map(Step::Answer),
+        1 => (0..3000_u64).prop_map(|milliseconds| Step::Wait { milliseconds }),
+        5 => Just(Step::Settle),
+    ]
+}
+
+fn play(net: &mut Net, node: usize, step: Step) {
+    let (now, other) = (net.now, 1 - node);
+    match step {
+        Step::Put { to, ack } => _ = net.put(node, b"hello", ack, NAMES[other][to]),
+        // What is refused changes nothing.
+        Step::Discover { which } => _ = net.core(node).discover(nid(NAMES[other][which]), now),
+        Step::Link { which, down } => {
+            let nis = &net.nodes[node].nis;
+            let ni = nis[which % nis.len()].0;
+            net.core(node).set_ni_fatal(ni, down, now);
         }
-        if next(2) == 0 {
-            net.run();
+        Step::Discovery(discovery) => {
+            let globals = Globals {
+                discovery,
+                ..*net.core(node).globals()
+            };
+            net.core(node).set_globals(globals, now);
         }
-        if !net.keep_answers || next(4) == 0 {
-            let node = next(2) as usize;
-            let status = [
-                MessageStatus::Ok,
-                MessageStatus::RemoteError,
-                MessageStatus::NetworkTimeout,
-            ][next(3) as usize];
-            while net.answer(node, status).is_some() {}
+        Step::RemovePeer { which } => {
+            let known = net.core(node).peers().nth(which).map(|peer| peer.primary);
+            let removed = known.map(|name| net.core(node).remove_peer(name));
+            assert!(removed.is_none_or(|removed| removed.is_ok()));
         }
-    }
-    net.keep_answers = false;
-    loop {
-        let a = net.answer(0, MessageStatus::NetworkTimeout).is_some();
-        let b = net.answer(1, MessageStatus::NetworkTimeout).is_some();
-        if !a && !b {
-            break;
+        Step::Configure { first } => {
+            let mut nids = NAMES[other].map(nid);
+            nids.rotate_left(first);
+            _ = net.core(node).add_peer(nids[0], &nids, true);
         }
-    }
-    net.advance(Duration::from_secs(3000));
-    net.trace.clear();
-    net.advance(Duration::from_secs(3000));
-    let pushes = net
-        .trace
-        .iter()
-        .filter(|(_, h)| matches!(h.body, Body::Put(_)))
-        .count();
-    assert_eq!(pushes, 0, "seed {seed}: pushes for ever");
-    for node in 0..2 {
-        assert_eq!(
-            net.core(node).counters().invariants_broken,
-            0,
-            "seed {seed}"
-        );
-        let stuck = PeerState::DISCOVERING
-            | PeerState::PING_SENT
-            | PeerState::PUSH_SENT
-            | PeerState::DATA_PRESENT;
-        let nids: Vec<Nid> = net
-            .core(node)
-            .peers()
-            .flat_map(|p| p.nis)
-            .map(|ni| ni.nid)
-            .collect();
-        let mut unique = nids.clone();
-        unique.sort();
-        unique.dedup();
-        assert_eq!(unique.len(), nids.len(), "seed {seed}: {nids:?}");
-        for ni in net.core(node).peers.iter() {
-            let Some(known) = &ni.discovery else { continue };
-            assert!(
-                !known.state().intersects(stuck),
-                "seed {seed} node {node} {}: {:?}",
-                ni.nid,
-                known.state()
-            );
-            assert!(known.is_idle(), "seed {seed} {}", ni.nid);
-            assert_eq!(
-                ni.primary, ni.nid,
-                "seed {seed}: discovery at the name only"
-            );
-        }
+        Step::Replace { which, by_third } => replace(net, node, which, by_third),
+        Step::Claim { from, first, count } => claim(net, node, from, first, count),
+        Step::KeepAnswers(keep) => net.keep_answers = keep,
+        Step::Answer(status) => while net.answer(node, status).is_some() {},
+        Step::Wait { milliseconds } => net.advance(Duration::from_millis(milliseconds)),
+        Step::Settle => net.run(),
     }
 }
 
-#[test]
-fn whatever_happens_discovery_ends_and_no_nid_is_in_two_peers() {
-    (1..200).for_each(play);
+fn replace(net: &mut Net, node: usize, which: usize, by_third: bool) {
+    if net.nodes[node].nis.len() < 2 {
+        return;
+    }
+    net.run();
+    while net.answer(node, MessageStatus::NetworkTimeout).is_some() {}
+    let now = net.now;
+    let (ni, gone) = net.nodes[node].nis.remove(which);
+    net.core(node).remove_ni(ni, now).unwrap();
+    let back = if by_third { nid(THIRD[node]) } else { gone };
+    if net.nodes[node].nis.iter().all(|(_, own)| *own != back) {
+        let config = NiConfig {
+            nid: back,
+            tunables: Tunables::default(),
+        };
+        let ni = net.core(node).add_ni(config, now).unwrap();
+        net.nodes[node].nis.push((ni, back));
+    }
+}
+
+fn claim(net: &mut Net, node: usize, from: usize, first: usize, count: usize) {
+    let other = 1 - node;
+    let mut nids = NAMES[other].map(nid).to_vec();
+    nids.push(nid(THIRD[other]));
+    nids.rotate_left(first);
+    nids.truncate(count);
+    let from = NAMES[other][from];
+    let takes = net.core(node).push_target.posted() > 0;
+    if takes && net.nodes[node].nis[0].1.net() == nid(from).net() {
+        push(net, node, from, &info(multi_rail(), 9, &nids));
+    }
+}
+
+/// Everything that was held back is lost, and a long time passes.
+fn come_to_rest(net: &mut Net) {
+    net.keep_answers = false;
+    let lost = MessageStatus::NetworkTimeout;
+    while (0..2).any(|node| net.answer(node, lost).is_some()) {}
+    net.advance(Duration::from_secs(3000));
+}
+
+fn check(net: &mut Net, node: usize) {
+    assert_eq!(net.core(node).counters().invariants_broken, 0);
+    let peers = net.core(node).peers().flat_map(|peer| peer.nis);
+    let mut nids: Vec<Nid> = peers.map(|ni| ni.nid).collect();
+    let all = nids.len();
+    nids.sort();
+    nids.dedup();
+    assert_eq!(nids.len(), all, "a NID is in two peers: {nids:?}");
+    let under_way = PeerState::DISCOVERING
+        | PeerState::PING_SENT
+        | PeerState::PUSH_SENT
+        | PeerState::DATA_PRESENT;
+    for ni in net.core(node).peers.iter() {
+        let Some(known) = &ni.discovery else { continue };
+        assert_eq!(ni.primary, ni.nid, "a discovery belongs to a name");
+        assert!(
+            known.is_idle() && !known.state().intersects(under_way),
+            "{:?}",
+            known.view()
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn whatever_happens_discovery_ends_and_no_nid_is_in_two_peers(
+        steps in prop::collection::vec((0..2_usize, step()), 1..200),
+    ) {
+        let mut net = rails();
+        net.attach(0, any_me(), open_md(4096));
+        for (node, step) in steps {
+            play(&mut net, node, step);
+        }
+        come_to_rest(&mut net);
+        net.trace.clear();
+        net.advance(Duration::from_secs(3000));
+        let is_push = |(_, header): &&(usize, lnet_wire::Header)| matches!(header.body, Body::Put(_));
+        prop_assert_eq!(net.trace.iter().filter(is_push).count(), 0, "pushes for ever");
+        (0..2).for_each(|node| check(&mut net, node));
+    }
 }
