@@ -119,12 +119,16 @@ pub(crate) fn normal(printed: &str) -> String {
     lines.map(|line| normal_line(line) + "\n").collect()
 }
 
-/// Lines of other programs: how long a command took, and the Linux routes that `net add` shows.
+/// Lines of other programs: how long a command took, and the Linux routes that `net add` shows. Besides, the nodes here
+/// ask their gateways more often than usual, and say so.
 fn is_noise(line: &str) -> bool {
     let timed = ["real\t", "user\t", "sys\t"]
         .iter()
         .any(|word| line.starts_with(word));
-    timed || line.trim().is_empty() || line.contains("proto kernel scope link")
+    let is_unusual = line
+        .trim_start()
+        .starts_with("alive_router_check_interval: ");
+    timed || is_unusual || line.trim().is_empty() || line.contains("proto kernel scope link")
 }
 
 fn normal_line(line: &str) -> String {

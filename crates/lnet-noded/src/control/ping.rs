@@ -92,7 +92,10 @@ fn ask_one(
     }
     if how.discover && node.with_core(|core, _| core.globals().discovery) {
         let peer = node.node().discover(nid, how.timeout);
-        let peer = peer.map_err(|error| errno(&error))?;
+        let peer = peer.map_err(|error| match error {
+            PingError::TimedOut { .. } => -ETIMEDOUT,
+            other => errno(&other),
+        })?;
         return Ok(PeerReply {
             primary: peer.primary,
             multi_rail: peer.multi_rail,

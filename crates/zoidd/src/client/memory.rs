@@ -382,14 +382,17 @@ impl Copying {
     fn next(&self) -> (Vec<RemotePart>, Vec<Span>) {
         let mut room = MAX_CHUNK;
         let mut parts = Vec::new();
-        for part in self.parts.iter().rev().take(PARTS_MAX - 1) {
+        // However many empty ones come first: a call that copies nothing is a fault.
+        let filled = self.parts.iter().rev().filter(|part| part.len > 0);
+        for part in filled.take(PARTS_MAX - 1) {
             let len = part.len.min(room);
             parts.push(RemotePart { len, ..*part });
             room -= len;
         }
         let mut room = parts.iter().map(|part| part.len).sum::<u64>() as usize;
         let mut spans = Vec::new();
-        for span in self.spans.iter().rev().take(PARTS_MAX - 1) {
+        let filled = self.spans.iter().rev().filter(|span| !span.is_empty());
+        for span in filled.take(PARTS_MAX - 1) {
             let len = span.len().min(room);
             spans.extend(span.part(0..len).filter(|part| !part.is_empty()));
             room -= len;

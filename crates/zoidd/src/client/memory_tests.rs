@@ -85,6 +85,24 @@ proptest! {
 }
 
 #[test]
+fn more_empty_pieces_than_one_call_takes_are_passed_over() {
+    for way in [Way::In, Way::Out] {
+        let mark = Span::from(7_u64.to_ne_bytes().to_vec());
+        let mut memory = memory(7, &mark);
+        let (filled, whole) = (cut(&[5], &[0; 2000]), cut(&[5], &[]));
+        let (client, segment) = match way {
+            Way::In => (&filled, &whole),
+            Way::Out => (&whole, &filled),
+        };
+        memory.copies.push_back(copying(way, client, segment));
+        memory.copies.push_back(copying(way, segment, client));
+        for _ in 0..2 {
+            assert_eq!(memory.step().unwrap().unwrap().bytes, 1);
+        }
+    }
+}
+
+#[test]
 fn a_step_is_a_chunk_at_most() {
     let mark = Span::from(7_u64.to_ne_bytes().to_vec());
     let mut memory = memory(7, &mark);
