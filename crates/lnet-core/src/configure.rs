@@ -200,25 +200,14 @@ impl Core {
                 .ok_or(ConfigError::TooManyPeers)?;
         }
         let apart = self.peers.configure(primary, nids, multi_rail);
-        self.after_merge(primary, apart);
+        self.after_merge(primary, &apart);
         self.go_on_with_discovery(primary);
         self.apply_rules_to_peer(primary);
         Ok(())
     }
 
-    /// Lets discovery change the primary NID of a peer, or not.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError::UnknownPeer`] when no peer that is more than a single NID has this primary NID.
-    pub fn lock_primary(&mut self, primary: Nid, on: bool) -> Result<(), ConfigError> {
-        let known = self.peers.peer(primary).is_some();
-        self.peers.lock(primary, on);
-        known.then_some(()).ok_or(ConfigError::UnknownPeer(primary))
-    }
-
-    /// Sets the bits of a peer's state by hand. Of discovery under way nothing changes; locks are those of
-    /// [`Core::lock_primary`].
+    /// Sets the state bits of the peer with this NID by hand. With [`PeerState::LOCK_PRIMARY`] discovery keeps the
+    /// peer's primary NID. Bits of a discovery that is under way stay as they are.
     ///
     /// # Errors
     ///
@@ -236,7 +225,8 @@ impl Core {
         let configured = state.contains(PeerState::CONFIGURED);
         let multi_rail = state.contains(PeerState::MULTI_RAIL);
         self.peers.set_kind(name, configured, multi_rail);
-        self.lock_primary(name, state.contains(PeerState::LOCK_PRIMARY))?;
+        let locked = state.contains(PeerState::LOCK_PRIMARY);
+        self.peers.lock(name, locked);
         self.apply_rules_to_peer(name);
         Ok(())
     }

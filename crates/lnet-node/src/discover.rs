@@ -1,13 +1,13 @@
 //! Discovery of a peer, now and to the end (section 7).
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use lnet_core::{DiscoveryView, Errno, PeerState, PeerView};
 use lnet_types::Nid;
 
-use crate::node::Node;
+use crate::node::{Node, NodeError};
 use crate::ping::PingError;
+use crate::queue::WaitError;
 
 /// The first pause between two looks at how far a discovery is; each further one is twice as long, up to
 /// [`LONGEST_PAUSE`]. No event says that a discovery has ended, because the core discovers peers for messages of its own.
@@ -25,6 +25,8 @@ impl Node {
     pub fn discover(&self, target: Nid, timeout: Duration) -> Result<PeerView, PingError> {
         let failed = |errno| PingError::Failed { target, errno };
         let begun = Instant::now();
+        // Nothing comes here: who waits at a queue drives a node that its callers drive.
+        let queue = self.event_queue();
         let started = self.with_engine(|engine, now| engine.core_mut().discover(target, now));
         started.map_err(failed)?;
         let mut pause = FIRST_PAUSE;
@@ -35,7 +37,9 @@ impl Node {
             if begun.elapsed() >= timeout {
                 return Err(PingError::TimedOut { target, timeout });
             }
-            thread::sleep(pause);
+            if let Err(WaitError::Closed) = queue.wait(Some(pause)) {
+                return Err(PingError::Node(NodeError::ShutDown));
+            }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
         match self.discovery(target).map(|view| view.failure) {

@@ -370,11 +370,12 @@ pub(super) fn peer_del(args: &PeerDelArgs, talk: &mut Talk) -> Result<(), Failed
         entry["peer ni"] = nids.collect();
     }
     if let Some(nid) = primary.filter(|_| args.force) {
-        talk.print(&Request::SetPeerState {
+        // Of a peer that is not there, the deletion itself says so.
+        let _unlocked = talk.print(&Request::SetPeerState {
             nid,
             set: 0,
             clear: LOCK_PRIMARY,
-        })?;
+        });
     }
     import(talk, &json!({ "peer": [entry] }), ImportMode::Del)
 }

@@ -87,7 +87,7 @@ impl Core {
         }
         let former = self.peers.peer(name).map(|peer| peer.nids.clone());
         let apart = self.peers.learn(name, primary, &nids);
-        self.after_merge(primary, apart);
+        self.after_merge(primary, &apart);
         for nid in former
             .into_iter()
             .flatten()
@@ -100,10 +100,17 @@ impl Core {
     }
 
     /// A peer that was Multi-Rail says that it is no longer: it becomes what a peer without discovery is (section 7.7).
+    /// One whose primary NID is locked keeps its NIDs.
     fn forget_rails(&mut self, name: Nid) -> Nid {
-        if self.peers.is_multi_rail(name) {
+        let is_locked = self
+            .peers
+            .peer(name)
+            .is_some_and(|peer| peer.lock.is_some());
+        if is_locked {
+            self.peers.set_kind(name, false, false);
+        } else if self.peers.is_multi_rail(name) {
             let apart = self.peers.take_apart(name);
-            self.after_merge(name, apart.clone());
+            self.after_merge(name, &apart);
             for nid in apart.into_iter().filter(|&nid| nid != name) {
                 self.peers.forget_idle(nid);
             }
@@ -114,9 +121,9 @@ impl Core {
 
     /// Peers with these NIDs were taken apart, most of them to become part of the peer of this name: what is under way
     /// goes on under that name, and gateways stay gateways.
-    pub(crate) fn after_merge(&mut self, name: Nid, apart: Vec<Nid>) {
+    pub(crate) fn after_merge(&mut self, name: Nid, apart: &[Nid]) {
         self.renamed(name);
-        for nid in apart {
+        for &nid in apart {
             let routes = self.routes.via_mut(nid).count();
             (0..routes).for_each(|_| self.peers.add_gateway(nid));
         }

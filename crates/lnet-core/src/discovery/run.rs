@@ -126,8 +126,9 @@ impl Core {
 
     /// A peer was configured while messages wait for its discovery: they go on as the state says.
     pub(crate) fn go_on_with_discovery(&mut self, name: Nid) {
-        let waits = |known: &mut Discovery| !known.parked.is_empty();
-        if self.discovery_mut(name).is_some_and(waits) {
+        let known = self.peers.by_nid(name);
+        let known = known.and_then(|peer_ni| peer_ni.discovery.as_ref());
+        if known.is_some_and(|known| !known.parked.is_empty()) {
             self.discovery_event(name, Happening::Wanted, self.latest);
         }
     }

@@ -267,18 +267,19 @@ impl Peers {
         }
     }
 
-    /// Removes all interfaces of a kept peer but the primary one, and returns them with what waits for them.
-    pub(crate) fn remove_others(&mut self, primary: Nid) -> Vec<PeerNi> {
+    /// Removes all interfaces of a kept peer but the primary one; nothing waits for them any more.
+    pub(crate) fn remove_others(&mut self, primary: Nid) {
         let Some(peer) = self.unkeep(primary) else {
-            return Vec::new();
+            return;
         };
         let id = self.keep(primary);
         if let Some(kept) = self.kept.get_mut(id) {
             (kept.multi_rail, kept.configured) = (peer.multi_rail, peer.configured);
             (kept.lock, kept.routes) = (peer.lock, peer.routes);
         }
-        let others = peer.nids.into_iter().filter(|&nid| nid != primary);
-        others.flat_map(|nid| self.remove(nid)).collect()
+        for nid in peer.nids.into_iter().filter(|&nid| nid != primary) {
+            self.remove(nid);
+        }
     }
 
     /// Makes the interfaces of a discovered peer those that the peer named; each of them must have been created, and

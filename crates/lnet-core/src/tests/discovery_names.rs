@@ -371,3 +371,31 @@ fn a_gateway_that_is_configured_under_another_name_stays_a_gateway() {
     );
     assert!(is_routed(&mut net));
 }
+
+#[test]
+fn a_locked_peer_that_switches_discovery_off_keeps_its_lock() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    let locked = PeerState::from_bits_retain(273) | PeerState::LOCK_PRIMARY;
+    net.core(0).set_peer_state(nid(B[0]), locked).unwrap();
+    let globals = Globals {
+        discovery: false,
+        ..*net.core(1).globals()
+    };
+    let now = net.now;
+    net.core(1).set_globals(globals, now);
+    net.advance(Duration::from_secs(1));
+    let peer = net.core(0).peer_with(nid(B[1])).unwrap();
+    assert_eq!(
+        (peer.primary, peer.locked, peer.multi_rail),
+        (nid(B[0]), true, false)
+    );
+}
+
+#[test]
+fn a_peer_that_is_only_configured_has_no_discovery() {
+    let mut net = rails();
+    net.core(0).add_peer(nid(B[0]), &B.map(nid), true).unwrap();
+    assert_eq!(net.core(0).discovery(nid(B[0])), None);
+}
