@@ -1,7 +1,5 @@
 //! `Node::discover` between nodes, by whoever drives the node.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 mod common;
 
 use std::time::Duration;
