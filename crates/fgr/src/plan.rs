@@ -128,9 +128,8 @@ impl Part<'_> {
     pub(crate) fn set(&mut self, row: usize, net: usize, routers: &[u16]) {
         let first = (row * self.nets + net) * self.choices;
         let cells = &mut self.cells[first..first + self.choices];
-        for (cell, &router) in cells.iter_mut().zip(routers) {
-            *cell = router;
-        }
+        let count = routers.len().min(cells.len());
+        cells[..count].copy_from_slice(&routers[..count]);
     }
 
     /// Gives row `to` the routers of row `from`.
@@ -246,10 +245,11 @@ impl Plan {
         &cells[..end.unwrap_or(self.choices)]
     }
 
-    /// The primary of a row for a net.
-    pub(crate) fn primary(&self, row: usize, net: usize) -> Option<u16> {
-        let first = self.cells.get((row * self.nets + net) * self.choices);
-        first.copied().filter(|&router| router != NONE)
+    /// The primaries of a row for these nets, as far as it has them.
+    pub(crate) fn primaries(&self, row: usize, nets: &[usize]) -> impl Iterator<Item = u16> {
+        let (table, choices) = (self.table(row), self.choices);
+        let routers = nets.iter().map(move |net| table[net * choices]);
+        routers.filter(|&router| router != NONE)
     }
 
     /// The routers of a row for all nets: equal for rows with equal tables.

@@ -148,6 +148,23 @@ impl Policy {
         Self::Slices { cut: Cut::Turns },
     ];
 
+    /// [`Self::FRONT`] for a machine, and on a torus or mesh `balanced` with 48 per cent of a router's clients on either
+    /// side of it at most: equal loads with cooler reads.
+    #[must_use]
+    pub fn front(machine: &Machine) -> Vec<Self> {
+        let mut front = Self::FRONT.to_vec();
+        let routers = machine
+            .data_nets()
+            .map(|net| machine.nets[net].routers.len());
+        if let (Fabric::Grid(..), Some(routers)) = (&machine.fabric, routers.min()) {
+            // Clients are below 2^24.
+            let side = machine.clients.len() * 48 / (100 * routers.max(1));
+            let (by, side) = (Metric::Cost, side as u32);
+            front.push(Self::Sided { by, side });
+        }
+        front
+    }
+
     const fn slices(cap: u32, run: u16) -> Self {
         let cut = Cut::Cost { cap, run };
         Self::Slices { cut }

@@ -160,8 +160,11 @@ pub(crate) struct TransportArgs {
 pub(crate) enum ProfileName {
     /// The design documents
     Design,
-    /// Shipping kernels
+    /// Shipping kernels, as 2.16 behaves
     Lustre,
+    /// Shipping kernels, as 2.17 behaves
+    #[value(name = "lustre-2.17")]
+    Lustre217,
 }
 
 impl From<ProfileName> for Profile {
@@ -169,6 +172,7 @@ impl From<ProfileName> for Profile {
         match name {
             ProfileName::Design => Self::Design,
             ProfileName::Lustre => Self::Lustre,
+            ProfileName::Lustre217 => Self::Lustre217,
         }
     }
 }
@@ -277,21 +281,42 @@ pub(crate) struct ControlArgs {
 impl ControlArgs {
     /// Opens the node's control endpoint. At a path that was asked for it must succeed; the default one
     /// may belong to another node, or to root.
-    pub(crate) fn open(&self, node: &ManagedNode) -> anyhow::Result<Option<ControlEndpoint>> {
+    pub(crate) fn open(&self, node: &ManagedNode) -> anyhow::Result<Control> {
         if self.no_control {
-            return Ok(None);
+            return Ok(Control::Unwanted);
         }
         let options = ControlOptions {
             path: self.control.clone().unwrap_or_else(default_control_path),
             group: self.control_group.as_deref().map(group).transpose()?,
         };
         match ControlEndpoint::open(node, &options) {
-            Ok(endpoint) => Ok(Some(endpoint)),
+            Ok(endpoint) => Ok(Control::At(endpoint)),
             Err(error) if self.control.is_none() && self.control_group.is_none() => {
-                tracing::info!(%error, "the node cannot be controlled; see --control");
-                Ok(None)
+                tracing::warn!(%error, "this node cannot be controlled; --control SOCKET names another path");
+                Ok(Control::Not(error.to_string()))
             }
             Err(error) => Err(error).context("cannot let the node be controlled"),
+        }
+    }
+}
+
+/// Where a node is controlled.
+pub(crate) enum Control {
+    /// Here, until this is dropped.
+    At(ControlEndpoint),
+    /// Nowhere, and nobody asked for it.
+    Unwanted,
+    /// Nowhere, for this reason.
+    Not(String),
+}
+
+impl fmt::Display for Control {
+    /// As the end of the line that says that the node is ready.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(endpoint) => write!(f, "controlled at {}", endpoint.path().display()),
+            Self::Unwanted => f.write_str("not controlled (--no-control)"),
+            Self::Not(why) => write!(f, "not controlled: {why} (--control SOCKET)"),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use lnet_config::ConfigError;
-use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, OptionKind};
+use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, OptionKind, Proof};
 
 use crate::common::{NOT_SO, NotSo, complaint, limited, print_bytes, read_text};
 
@@ -72,18 +72,35 @@ pub(crate) fn usage(error: &clap::Error) -> u8 {
 }
 
 pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
-    let (text, notes) = match args.to {
+    let converted = match args.to {
         Form::Yaml => to_yaml(args)?,
         Form::Modprobe => to_modprobe(args)?,
     };
-    for note in notes {
+    for note in converted.left_out {
         complaint(&format!("left out: {note}"));
     }
-    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    for warning in converted.warnings {
+        complaint(&format!("warning: {warning}"));
+    }
+    if let Some(proof) = converted.proof {
+        complaint(&format!(
+            "checked: the YAML, read back, gives what the options give, in their order: {proof}"
+        ));
+    }
+    print_bytes(converted.text.as_bytes(), &mut io::stdout())?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn to_yaml(args: &ConvertArgs) -> anyhow::Result<(String, Vec<String>)> {
+/// The result, and what is to be said of it.
+struct Converted {
+    text: String,
+    left_out: Vec<String>,
+    warnings: Vec<String>,
+    /// What the result was found to have in common with the options.
+    proof: Option<Proof>,
+}
+
+fn to_yaml(args: &ConvertArgs) -> anyhow::Result<Converted> {
     let mut options = ModuleOptions::default();
     let kinds = [
         (OptionKind::Networks, &args.networks),
@@ -113,14 +130,20 @@ fn to_yaml(args: &ConvertArgs) -> anyhow::Result<(String, Vec<String>)> {
         hop: args.default_hop,
         interface: args.interface.clone(),
     };
-    let (config, notes) = options.to_config(&defaults)?;
+    let (config, left_out) = options.to_config(&defaults)?;
     let yaml = config.to_yaml();
     // Options may contradict each other in ways that only an import looks for.
-    lnet_config::parse(&yaml).map_err(|error| anyhow!("{}", error.render("result")))?;
-    Ok((yaml, notes))
+    let read = lnet_config::parse(&yaml);
+    let read = read.map_err(|error| anyhow!("{}", error.render("result")))?;
+    Ok(Converted {
+        proof: Some(options.prove(&read, &defaults)?),
+        warnings: options.warnings(),
+        left_out,
+        text: yaml,
+    })
 }
 
-fn to_modprobe(args: &ConvertArgs) -> anyhow::Result<(String, Vec<String>)> {
+fn to_modprobe(args: &ConvertArgs) -> anyhow::Result<Converted> {
     if args.has_files() || args.default_hop.is_some() || args.interface.is_some() {
         bail!(NotSo(
             "--to modprobe takes YAML, and none of the files and defaults of module options"
@@ -129,13 +152,18 @@ fn to_modprobe(args: &ConvertArgs) -> anyhow::Result<(String, Vec<String>)> {
     }
     let source = Source::of_input(args.input.as_deref())?;
     let config = source.read(lnet_config::parse)?;
-    let (options, notes) = ModuleOptions::from_config(&config);
+    let (options, left_out) = ModuleOptions::from_config(&config);
     if options.is_empty() {
         bail!(NotSo(
             "there is nothing that options of the module could say".to_owned()
         ));
     }
-    Ok((options.to_modprobe()?, notes))
+    Ok(Converted {
+        text: options.to_modprobe()?,
+        left_out,
+        warnings: options.warnings(),
+        proof: None,
+    })
 }
 
 impl ConvertArgs {

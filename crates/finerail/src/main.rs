@@ -5,6 +5,7 @@
 
 mod bench;
 mod common;
+mod conform;
 mod convert;
 mod ctl;
 mod demo;
@@ -13,6 +14,7 @@ mod explain;
 mod fgr;
 mod generate;
 mod lint;
+mod lst;
 mod merge;
 mod node;
 mod ping;
@@ -60,6 +62,8 @@ enum Command {
     Ping(ping::PingArgs),
     /// Ask LNet nodes by which NIDs each is one Multi-Rail peer; needs no daemon and no module
     Discover(ping::PingArgs),
+    /// Check that an LNet node keeps to the protocol, from outside; needs no daemon and no module
+    Conform(conform::ConformArgs),
     /// Print the LNet traffic in a packet capture, message by message
     Dump(dump::DumpArgs),
     /// Explain why a message takes its path, and try what would change it
@@ -70,6 +74,8 @@ enum Command {
     Convert(convert::ConvertArgs),
     /// Keep files on a storage node, and reach them from others
     Store(store::StoreArgs),
+    /// Load LNet nodes and measure them: test node and console of LNet selftest
+    Lst(lst::LstArgs),
     /// Forward I/O between compute processes and a server on their I/O node
     Zoid(zoid::ZoidArgs),
     /// Plan, prove and configure fine-grained routing: which routers every client uses
@@ -100,7 +106,7 @@ fn usage(arguments: &[OsString], error: &clap::Error) -> u8 {
 }
 
 fn main() -> ExitCode {
-    let arguments = zoid::with_command(std::env::args_os().collect());
+    let arguments = lst::with_command(zoid::with_command(std::env::args_os().collect()));
     if let Some(done) = ctl::called_directly(&arguments) {
         return done.unwrap_or_else(|error| common::report(&error));
     }
@@ -115,11 +121,13 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(args),
         Command::Ping(args) => ping::run(args, ping::Question::Ping),
         Command::Discover(args) => ping::run(args, ping::Question::Discover),
+        Command::Conform(args) => conform::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Lint(args) => lint::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Store(args) => store::run(args),
+        Command::Lst(args) => lst::run(args),
         Command::Zoid(args) => zoid::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Fgr(args) => fgr::run(args),

@@ -1,8 +1,10 @@
 //! `finerail node`: run a node in the foreground.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use lnet_noded::UsersFile;
 
 use crate::common::{
     ConfigArgs, ControlArgs, MetricsArgs, ServiceArgs, StatsArgs, TransportArgs, reload,
@@ -40,6 +42,10 @@ pub(crate) struct NodeArgs {
     metrics: MetricsArgs,
     #[command(flatten)]
     stats: StatsArgs,
+    /// Remember in this file who uses this router, 4,096 peers at most, and tell them when it comes back: they use the
+    /// router again at once, and not after their next check
+    #[arg(long, value_name = "FILE")]
+    users: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
@@ -51,10 +57,19 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     let node = managed.node();
     let control = args.control.open(&managed)?;
     let metrics = args.metrics.open(node)?;
+    let users = args.users.as_deref().map(|path| {
+        let users = UsersFile::open(&managed, path);
+        users.with_context(|| format!("cannot use the file of users {}", path.display()))
+    });
+    let users = users.transpose()?;
     let nids: Vec<String> = node.nids().iter().map(ToString::to_string).collect();
-    let ready = format!("ready: {} on port {}", nids.join(", "), args.transport.port);
+    let ready = format!(
+        "ready: {} on port {}; {control}",
+        nids.join(", "),
+        args.transport.port
+    );
     signals.wait_until_stopped(&ready, || reload(&managed, &args.config));
-    drop((control, metrics));
+    drop((control, metrics, users));
     let report = node.shutdown(GRACE);
     if !report.clean {
         tracing::warn!("stopped with messages still under way");

@@ -63,7 +63,7 @@ pub(crate) struct PingArgs {
 /// A day: longer waits are typing errors.
 const SECONDS_MAX: f64 = 86_400.0;
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if (0.0..=SECONDS_MAX).contains(&value) => Ok(value),
         _ => Err(format!(
@@ -235,7 +235,7 @@ fn endpoint_config(target: Nid, source: Option<Nid>, port: u16) -> anyhow::Resul
 
 /// The local address that the system would use, but never the target's own: towards an address of this
 /// machine the system chooses that very address, and the endpoint would answer instead of the node there.
-fn endpoint_address(target: IpAddr, port: u16) -> anyhow::Result<IpAddr> {
+pub(crate) fn endpoint_address(target: IpAddr, port: u16) -> anyhow::Result<IpAddr> {
     let usual = local_address(target, port)?;
     if usual != target {
         return Ok(usual);

@@ -207,6 +207,48 @@ fn lctl_takes_its_own_commands_line_by_line() {
 }
 
 #[test]
+fn the_wildcard_can_be_neither_pinged_nor_discovered_and_leaves_no_peer() {
+    let bed = Bed::new();
+    for command in ["ping", "discover"] {
+        let ended = bed.script("lnetctl", format!("{command} '<?>'\n"));
+        assert!(ended.out.contains("errno: -22"), "{}", ended.out);
+    }
+    assert_eq!(bed.script("lnetctl", "peer show\n").expect_code(0).out, "");
+}
+
+#[test]
+fn lctl_lists_connections_by_type_and_peers_with_their_number() {
+    let bed = Bed::new();
+    let script = "set_param own=1\nping 127.0.0.1@tcp\n";
+    bed.script("lctl", script).expect_code(2);
+    // A ping of an own NID travels over TCP, so both ends of its connections are here.
+    bed.script("lnetctl", "discover 127.0.0.1@tcp\n")
+        .expect_code(0);
+    let ended = bed.script("lctl", "--net tcp conn_list\n--net tcp peer_list\n");
+    let ended = ended.expect_code(0);
+    let (lists, peers) = ended.out.rsplit_once("12345-").unwrap();
+    let letters: Vec<&str> = lists
+        .lines()
+        .filter_map(|line| line.split_once("  "))
+        .map(|(_, it)| it.trim())
+        .collect();
+    assert!(
+        letters
+            .iter()
+            .any(|row| row.starts_with("C[0]127.0.0.1->127.0.0.1:")),
+        "{lists}"
+    );
+    assert!(
+        letters.iter().all(|row| row.ends_with(" nonagle")),
+        "{lists}"
+    );
+    assert!(
+        peers.starts_with("127.0.0.1@tcp") && peers.contains("[1]127.0.0.1->127.0.0.1:"),
+        "{peers}"
+    );
+}
+
+#[test]
 fn documents_that_cannot_be_read_are_refused_here_with_the_reason() {
     let bed = Bed::new();
     bed.site

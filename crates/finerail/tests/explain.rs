@@ -32,7 +32,7 @@ fn pages_are_those_written_down() {
 #[test]
 fn no_line_of_a_page_is_longer_than_a_terminal() {
     let config = theme("gateway-as-a-peer");
-    let page = explain(&["--config", &config, "--to", "10.1.0.7@tcp1"]).stdout;
+    let page = explain(&["--config", &config, "--to", "10.1.0.7@tcp1", "-vv"]).stdout;
     let page = String::from_utf8(page).unwrap();
     let longest = page.lines().map(|line| line.chars().count()).max();
     assert!(longest <= Some(100), "{longest:?}");
@@ -75,7 +75,13 @@ fn nothing_is_assumed_of_a_state_that_a_node_sent() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("state.json");
     fs::write(&file, sent).unwrap();
-    let ended = explain(&["--state", file.to_str().unwrap(), "--to", "10.0.1.7@tcp"]);
+    let ended = explain(&[
+        "--state",
+        file.to_str().unwrap(),
+        "--to",
+        "10.0.1.7@tcp",
+        "-vv",
+    ]);
     let page = String::from_utf8(ended.stdout).unwrap();
     assert!(page.starts_with("10.0.1.1@tcp → 10.0.2.7@tcp\n"), "{page}");
     assert!(!page.contains("Assumed"), "{page}");

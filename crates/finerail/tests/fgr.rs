@@ -137,6 +137,12 @@ fn the_front_has_the_figures_of_each_policy_for_programs() {
         .collect();
     assert_eq!(labels[0], "strict");
     assert!(labels.contains(&"slices --cap 50 --run 4"), "{labels:?}");
+    assert!(
+        labels
+            .iter()
+            .any(|label| label.starts_with("balanced --side ")),
+        "{labels:?}"
+    );
     for row in rows {
         for figure in ["cost", "write", "read", "job", "tables", "config_bytes"] {
             assert!(row[figure].as_f64().unwrap() > 0.0, "{figure} in {row}");

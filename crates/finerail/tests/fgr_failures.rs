@@ -138,6 +138,24 @@ fn a_job_is_told_its_routers_and_what_is_faster_also_by_a_saved_plan() {
     );
     assert_eq!(answer["write"]["limit"], "router");
     assert!(answer["better_nodes"]["write_gb_s"].as_f64() > answer["write"]["gb_s"].as_f64());
+    // What a plan is made by says nothing of a plan that there is.
+    for words in [
+        ["--policy", "nearest"],
+        ["--failed", "nid00001"],
+        ["--backups", "1"],
+        ["--side", "9"],
+    ] {
+        fgr(
+            "job",
+            &[
+                &["--nodes", "0", "--plan", plan.to_str().unwrap()][..],
+                &words,
+            ]
+            .concat(),
+        )
+        .expect_code(2)
+        .expect_error("cannot be used with");
+    }
     let words = ["--nodes", "0-9", "--targets", "o2ib[201-202]"];
     let text = fgr("job", &words).expect_code(0).out;
     assert!(

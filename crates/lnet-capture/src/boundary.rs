@@ -7,13 +7,13 @@
 //! than 100 for a NOOP, so payload does not look like it by chance.
 
 use lnet_types::Nid;
-use lnet_wire::{Body, ByteOrder, FrameType, Header, HeaderForm, KsockHeader, PORTALS, ZcAck};
+use lnet_wire::{
+    Body, ByteOrder, DecodeError, FrameType, Header, HeaderForm, KsockHeader, PORTALS, ZcAck,
+};
 
 /// What is known of a stream's frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Framing {
-    /// The order of frame headers.
-    pub(crate) order: ByteOrder,
     /// False for HELLO version 1.
     pub(crate) frame_header: bool,
     /// The form of LNet headers, if known.
@@ -43,6 +43,13 @@ pub(crate) enum Found {
     At(usize, Option<HeaderForm>),
     /// None starts before this position, and more bytes are needed to judge it.
     NotBefore(usize),
+}
+
+/// Decodes a frame header in the order that its type shows. The HELLO shows the sender's, too (section 2.4),
+/// but a capture may lack it, and what a sender wrote is what its frames say.
+pub(crate) fn frame_header(bytes: &[u8]) -> Result<KsockHeader, DecodeError> {
+    let order = KsockHeader::order_of(bytes).unwrap_or(ByteOrder::Little);
+    KsockHeader::decode(order, bytes)
 }
 
 /// Looks for the first boundary at `from` or behind.
@@ -78,14 +85,14 @@ fn judge(bytes: &[u8], framing: Framing) -> Verdict {
     if bytes.len() < KsockHeader::LEN {
         return Verdict::Unsure;
     }
-    let Ok(frame) = KsockHeader::decode(framing.order, bytes) else {
+    let Ok(frame) = frame_header(bytes) else {
         return Verdict::No;
     };
     let behind = bytes.get(KsockHeader::LEN..).unwrap_or_default();
     match frame.frame_type {
         _ if frame.csum != 0 => Verdict::No,
         FrameType::Lnet => judge_header(behind, framing),
-        FrameType::Noop if is_plausible_noop(&frame, behind, framing) => Verdict::Boundary(None),
+        FrameType::Noop if is_plausible_noop(&frame, behind) => Verdict::Boundary(None),
         FrameType::Noop => Verdict::No,
     }
 }
@@ -106,19 +113,10 @@ fn judge_header(bytes: &[u8], framing: Framing) -> Verdict {
 /// Cookies count up from 2 on each connection's peer: one above this needs years of traffic.
 const COOKIE_MAX: u64 = 1 << 40;
 
-fn is_plausible_noop(frame: &KsockHeader, behind: &[u8], framing: Framing) -> bool {
+fn is_plausible_noop(frame: &KsockHeader, behind: &[u8]) -> bool {
     let acknowledges = frame.zc_ack().is_ok_and(|ack| ack != ZcAck::None);
-    let next_is_frame = match behind.first_chunk::<4>() {
-        None => true,
-        Some(word) => {
-            let word = match framing.order {
-                ByteOrder::Little => u32::from_le_bytes(*word),
-                ByteOrder::Big => u32::from_be_bytes(*word),
-            };
-            // NOOP or LNET (section 3.1), which a whole frame header decides later.
-            matches!(word, 0xC0 | 0xC1)
-        }
-    };
+    // A whole frame header decides later.
+    let next_is_frame = behind.len() < 4 || KsockHeader::order_of(behind).is_some();
     acknowledges && next_is_frame && frame.cookies.iter().all(|&cookie| cookie < COOKIE_MAX)
 }
 

@@ -19,8 +19,8 @@ use std::io;
 
 use lnet_types::Time;
 use lnet_wire::{
-    ACCEPTOR_MAGIC, ByteOrder, Connreq, Ctype, DecodeError, FrameType, HELLO_V1_MAGIC, Header,
-    HeaderForm, Hello, KsockHeader, LNET_MAGIC, PingInfo, Problem,
+    ACCEPTOR_MAGIC, Connreq, Ctype, DecodeError, FrameType, HELLO_V1_MAGIC, Header, HeaderForm,
+    Hello, KsockHeader, LNET_MAGIC, PingInfo, Problem,
 };
 
 use crate::boundary::{self, Found, Framing};
@@ -45,7 +45,6 @@ pub(crate) struct Context<'a, 'sink> {
 pub(crate) struct Half {
     direction: Direction,
     state: State,
-    order: ByteOrder,
     /// Bytes that were not decoded yet.
     buffer: Vec<u8>,
     /// Offset in the stream of the buffer's first byte.
@@ -105,7 +104,6 @@ impl Half {
         Self {
             direction,
             state,
-            order: ByteOrder::Little,
             buffer: Vec::new(),
             offset: 0,
         }
@@ -232,7 +230,7 @@ impl Half {
             Ok(received) => received,
             Err(error) => return self.refuse(error, cx),
         };
-        let (hello, length, order) = (received.hello, received.len, received.order);
+        let (hello, length) = (received.hello, received.len);
         self.learn(&hello, cx.connection);
         let head = self.buffer.get(..length).unwrap_or_default();
         deliver(
@@ -244,7 +242,6 @@ impl Half {
             cx,
         )?;
         self.consume(length);
-        self.order = order;
         self.state = if cx.connection.refused {
             State::Ignored
         } else {
@@ -309,7 +306,7 @@ impl Half {
             return Ok(Step::Starved);
         }
         let frame = match framing.frame_header {
-            true => Some(KsockHeader::decode(self.order, &self.buffer)),
+            true => Some(boundary::frame_header(&self.buffer)),
             false => None,
         };
         match frame.transpose() {
@@ -506,7 +503,7 @@ impl Half {
         let framing = self.framing(cx.connection);
         let mut start = self.buffer.clone();
         start.resize(available.max(KsockHeader::LEN), 0);
-        let frame = KsockHeader::decode(self.order, &start);
+        let frame = boundary::frame_header(&start);
         match frame {
             Err(error) if framing.frame_header && available >= 4 => {
                 self.damage(error, cx)?;
@@ -523,7 +520,6 @@ impl Half {
 
     fn framing(&self, connection: &Connection) -> Framing {
         Framing {
-            order: self.order,
             frame_header: connection.has_frame_header(),
             form: connection.form,
         }

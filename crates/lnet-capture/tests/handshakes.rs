@@ -162,29 +162,47 @@ fn version_1_has_no_frame_headers() {
     assert!(said.summary.is_complete());
 }
 
+/// The same bytes with consecutive integers of these widths turned into the other byte order.
+fn turned(mut bytes: Vec<u8>, widths: &[usize]) -> Vec<u8> {
+    let mut at = 0;
+    for width in widths {
+        bytes[at..at + width].reverse();
+        at += width;
+    }
+    bytes
+}
+
+const HELLO_FIELDS: [usize; 10] = [4, 4, 8, 8, 4, 4, 8, 8, 4, 4];
+const FRAME_FIELDS: [usize; 4] = [4, 4, 8, 8];
+
 #[test]
 fn a_flipped_hello_flips_the_frame_headers_behind_it() {
-    let mut flipped = hello(&dial_hello());
-    for (at, width) in [
-        (0, 4),
-        (4, 4),
-        (8, 8),
-        (16, 8),
-        (24, 4),
-        (28, 4),
-        (32, 8),
-        (40, 8),
-        (48, 4),
-        (52, 4),
-    ] {
-        flipped[at..at + width].reverse();
-    }
-    let mut frame = ping();
-    for (at, width) in [(0, 4), (4, 4), (8, 8), (16, 8)] {
-        frame[at..at + width].reverse();
-    }
+    let flipped = turned(hello(&dial_hello()), &HELLO_FIELDS);
+    let frame = turned(ping(), &FRAME_FIELDS);
     let said = listen(&[&connreq(), &flipped, &frame], &[&answer(Ctype::CONTROL)]);
     assert_eq!(said.dialler, ["CONNREQ", "HELLO", "GET"]);
+}
+
+#[test]
+fn a_frame_is_read_in_the_order_that_its_type_shows_whatever_the_hello_before_it_said() {
+    let flipped = turned(hello(&dial_hello()), &HELLO_FIELDS);
+    let frame = turned(put(10), &FRAME_FIELDS);
+    let keepalive = turned(KsockHeader::KEEPALIVE.to_bytes().to_vec(), &FRAME_FIELDS);
+    let said = listen(
+        &[&connreq(), &flipped, &ping()],
+        &[&answer(Ctype::CONTROL), &frame, &keepalive],
+    );
+    assert_eq!(said.dialler, ["CONNREQ", "HELLO", "GET"]);
+    assert_eq!(said.listener, ["HELLO", "PUT", "NOOP"]);
+    assert!(said.summary.is_complete());
+}
+
+#[test]
+fn a_flipped_connection_that_began_before_the_capture_is_read() {
+    let frames = [ping(), put(10)].map(|frame| turned(frame, &FRAME_FIELDS));
+    let said = listen_to(&pcap_of(&[Segment::from_dialler(2, ACK, &frames.concat())]));
+    assert_eq!(said.dialler, ["JOINED", "GET", "PUT"]);
+    assert_eq!(said.summary.bytes.undecoded, 0);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Rules are tried in their order. The first that covers an address of this machine configures its
 //! network, later rules for that network are passed over, and other networks are added.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -75,6 +75,52 @@ impl Ip2Nets {
             return Err(NoRuleApplies);
         }
         Ok(nets)
+    }
+
+    /// The rules that cover an address of this machine and configure nothing, because an earlier rule configures their
+    /// network without an interface that they name. Each with the rule that does.
+    #[must_use]
+    pub fn passed_over<'r>(
+        rules: &'r [Self],
+        local: &[(&str, IpAddr)],
+    ) -> Vec<(usize, &'r Self, &'r Self)> {
+        let covering = rules.iter().enumerate();
+        let covering = covering.filter_map(|(at, rule)| Some((at, rule, rule.net(local)?)));
+        let covering: Vec<_> = covering.collect();
+        let hidden = covering.iter().enumerate().filter_map(|(at, later)| {
+            let mut earlier = covering.iter().take(at);
+            let first = earlier.find(|(_, rule, _)| rule.net == later.1.net)?;
+            let has = |name: &String| first.2.nis.iter().any(|ni| ni.interfaces.contains(name));
+            let lost = later.1.interfaces.iter().any(|name| !has(name));
+            lost.then_some((later.0, later.1, first.1))
+        });
+        hidden.collect()
+    }
+
+    /// The rules that configure nothing on a machine that an earlier rule for their network covers too, and that name
+    /// another interface than it. Each with the first such rule.
+    #[must_use]
+    pub fn may_be_passed_over(rules: &[Self]) -> Vec<(usize, &Self, &Self)> {
+        let mut first: BTreeMap<Net, &Self> = BTreeMap::new();
+        let mut hidden = Vec::new();
+        for (at, rule) in rules.iter().enumerate() {
+            let earlier = *first.entry(rule.net).or_insert(rule);
+            let named = &earlier.interfaces;
+            let differs = rule.interfaces.iter().any(|name| !named.contains(name));
+            if !named.is_empty() && differs {
+                hidden.push((at, rule, earlier));
+            }
+        }
+        hidden
+    }
+
+    /// The network with its interfaces, as `networks` and `ip2nets` of the module write them.
+    #[must_use]
+    pub fn spec(&self) -> String {
+        if self.interfaces.is_empty() {
+            return self.net.to_string();
+        }
+        format!("{}({})", self.net, self.interfaces.join(","))
     }
 
     fn net(&self, local: &[(&str, IpAddr)]) -> Option<NetConfig> {

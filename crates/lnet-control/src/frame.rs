@@ -23,6 +23,9 @@ use thiserror::Error;
 pub struct Code(pub u32);
 
 impl Code {
+    /// No answer to a request: the node does not serve this connection. The status says why; the body is empty, or a
+    /// [`crate::Reply::Failed`] as JSON. The sequence is 0, and the node hangs up.
+    pub const NOT_SERVED: Self = Self(0);
     /// The body is a rule block, v1 or v2: its rules replace those of its type, if the list still has
     /// the header's generation or the header has none. The answer's body is empty, or a
     /// [`crate::Reply::Failed`] as JSON.

@@ -25,10 +25,11 @@ mod request;
 
 pub use frame::{Code, Frame, FrameError, Header};
 pub use numbers::{
-    Condition, NiNumbers, NodeNumbers, Part, PeerNiNumbers, PoolNumbers, RouteNumbers, Traffic,
+    Condition, ConnectionNumbers, NiNumbers, NodeNumbers, Part, PeerNiNumbers, PoolNumbers,
+    RouteNumbers, Traffic,
 };
 pub use path::default_socket_path;
 pub use request::{
-    Failure, Fault, FaultPace, FaultRule, HealthTarget, ImportMode, Reply, Request, RuleChange,
-    Section, Show, Tune, UdspRule,
+    Failure, Fault, FaultPace, FaultRule, HealthTarget, ImportMode, MARK_MAX, PARAMETERS, Reply,
+    Request, RuleChange, Section, Show, Tune, UdspRule,
 };

@@ -22,6 +22,34 @@ pub enum Part {
     Routes(Vec<RouteNumbers>),
     /// Some interfaces of peers.
     PeerNis(Vec<PeerNiNumbers>),
+    /// Some connections of the socket LND.
+    Connections(Vec<ConnectionNumbers>),
+}
+
+/// A connection of the socket LND. Sizes are in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConnectionNumbers {
+    /// The NID of the local interface.
+    pub ni: String,
+    /// The peer's NID.
+    pub peer: String,
+    /// The peer's process id.
+    pub pid: u32,
+    /// What the connection carries: 0 everything, 1 control, 2 bulk in, 3 bulk out.
+    pub ctype: u32,
+    /// Address and port of this end.
+    pub local: String,
+    /// Address and port of the peer's end.
+    pub remote: String,
+    /// This node dialled.
+    pub dialled: bool,
+    /// The size of the socket's send buffer.
+    pub send_buffer: u64,
+    /// The size of the socket's receive buffer.
+    pub receive_buffer: u64,
+    /// Bytes that wait to be written.
+    pub queued_bytes: u64,
 }
 
 /// The node as a whole. Counts are since its start; lengths are payload in bytes.

@@ -63,9 +63,51 @@ pub enum Request {
     Fault(Fault),
     /// Everything that the choice of a path depends on, as JSON.
     SelectionState,
+    /// The connections of the socket LND; each piece of the answer is a [`crate::Part`] as JSON.
+    Connections,
+    /// The value of one of [`crate::PARAMETERS`], as `lctl get_param` prints it on kernel nodes.
+    Parameter {
+        /// Its name there.
+        name: String,
+    },
+    /// Writes a line into the node's log.
+    Mark {
+        /// The line; longer ones than [`MARK_MAX`] are cut.
+        text: String,
+    },
     /// What the node counts; each piece of the answer is a [`crate::Part`] as JSON.
     Numbers,
 }
+
+/// What a node can be asked for by [`Request::Parameter`]: tables, then module parameters under their names in
+/// kernels.
+pub const PARAMETERS: [&str; 22] = [
+    "buffers",
+    "nis",
+    "peers",
+    "routers",
+    "routes",
+    "stats",
+    "alive_router_check_interval",
+    "avoid_asym_router_failure",
+    "check_routers_before_use",
+    "forwarding",
+    "lnet_drop_asym_route",
+    "lnet_health_sensitivity",
+    "lnet_lnd_timeout",
+    "lnet_max_recovery_ping_interval",
+    "lnet_numa_range",
+    "lnet_peer_discovery_disabled",
+    "lnet_recovery_limit",
+    "lnet_response_tracking",
+    "lnet_retry_count",
+    "lnet_transaction_timeout",
+    "local_nid_dist_zero",
+    "router_ping_timeout",
+];
+
+/// The longest mark, in bytes; kernels cut theirs at a page.
+pub const MARK_MAX: usize = 1024;
 
 /// What is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -75,6 +75,7 @@ pub use fault::{
     DelayRule, DropRule, FaultError, FaultFilter, FaultStats, FaultTypes, NidFilter, Pace,
 };
 pub use gateways::distance::Distance;
+pub use gateways::obstacle::{NoPath, RouteFault};
 pub use gateways::route::RouteStats;
 pub use health::value::{Health, HealthView, NiHealthStats, PeerHealthStats};
 pub use io::{

@@ -25,6 +25,7 @@ use thiserror::Error;
 use crate::Core;
 use crate::config::{ConfigError, CoreConfig, NiConfig, NiDevice, Route, Tunables};
 use crate::discovery::table::{Discovery, DiscoveryView};
+use crate::gateways::obstacle::RouteFault;
 use crate::health::recovery::{Patient, Recovery};
 use crate::health::value::{Health, NiHealthStats, PeerHealthStats};
 use crate::io::NiId;
@@ -315,7 +316,7 @@ impl Core {
     fn route_selections(&self) -> Vec<RouteSelection> {
         let routes = self.routes.all().map(|state| RouteSelection {
             route: state.route,
-            up: state.up,
+            up: state.is_up(),
             single_hop: state.single_hop,
             sequence: state.seq,
         });
@@ -445,7 +446,8 @@ impl Core {
         self.peers.add_gateway(gateway);
         for state in self.routes.via_mut(gateway) {
             if state.route.net == net {
-                (state.up, state.single_hop) = (from.up, from.single_hop);
+                state.fault = (!from.up).then_some(RouteFault::Silent);
+                state.single_hop = from.single_hop;
                 state.seq = from.sequence;
             }
         }

@@ -37,6 +37,8 @@ pub struct NiView {
     pub tunables: Tunables,
     /// Transmit credits left; negative by the number of messages that wait.
     pub tx_credits: i64,
+    /// The fewest there ever were.
+    pub min_tx_credits: i64,
     /// Messages by type.
     pub stats: MessageStats,
     /// Health, recovery, and what the rules say.
@@ -163,6 +165,7 @@ impl Core {
             fatal: ni.fatal,
             tunables: ni.tunables,
             tx_credits: ni.tx_credits(),
+            min_tx_credits: ni.credits.fewest_left(ni.tunables.credits),
             stats: ni.stats,
             health: health_view(ni.health, &ni.recovery, ni.priority),
             net_priority: state.map_or(Effective::NONE, |state| state.priority),

@@ -2,12 +2,14 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::num::NonZeroU32;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lnet_control::{Code, Failure, Frame, Header, Reply, Request};
 use lnet_policy::{RuleBlock, RuleType, lnet_sel_rule_deserialize};
+use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::error::DlcError;
 
@@ -17,6 +19,8 @@ pub struct Dlc {
     path: PathBuf,
     stream: UnixStream,
     sequence: u64,
+    /// How long the node may say nothing.
+    patience: Duration,
 }
 
 /// Which state of the node's rules was seen. It changes with every change of any rule, and from one life
@@ -37,12 +41,39 @@ impl Dlc {
     ///
     /// [`DlcError::Connect`].
     pub fn connect(path: impl AsRef<Path>) -> Result<Self, DlcError> {
+        Self::connect_within(path, PATIENCE)
+    }
+
+    /// The same, to a node that may say nothing for at most so long: while it is connected to, and before and within
+    /// each answer.
+    ///
+    /// # Errors
+    ///
+    /// [`DlcError::Connect`]; [`DlcError::Silent`] when the node does not take connections.
+    pub fn connect_within(path: impl AsRef<Path>, patience: Duration) -> Result<Self, DlcError> {
         let path = path.as_ref().to_owned();
         Ok(Self {
-            stream: connect(&path)?,
+            stream: connect(&path, patience)?,
             path,
             sequence: 0,
+            patience,
         })
+    }
+
+    /// Changes how long the node may say nothing from now on.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says.
+    pub fn set_patience(&mut self, patience: Duration) -> Result<(), DlcError> {
+        self.patience = patience;
+        Ok(limit(&self.stream, patience)?)
+    }
+
+    /// The process that listens at the other end, where it is known.
+    #[must_use]
+    pub fn process(&self) -> Option<u32> {
+        process(&self.stream)
     }
 
     /// Makes a request whose answer is a document, or nothing.
@@ -142,36 +173,79 @@ impl Dlc {
             body,
         };
         let bytes = frame.to_bytes().map_err(DlcError::Request)?;
-        self.stream.write_all(&bytes)?;
-        Ok(self.sequence)
+        match self.stream.write_all(&bytes) {
+            Ok(()) => Ok(self.sequence),
+            // A node that hangs up has said why, if it knew.
+            Err(error) => Err(match self.receive(code, self.sequence) {
+                Err(told @ DlcError::NotServed { .. }) => told,
+                _ => self.broken(error),
+            }),
+        }
+    }
+
+    /// What an error of the socket means.
+    fn broken(&self, error: io::Error) -> DlcError {
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => DlcError::Silent {
+                path: self.path.clone(),
+                process: self.process(),
+                after: self.patience,
+            },
+            _ => error.into(),
+        }
     }
 
     /// A node hangs up on a client that was silent for half a minute, or has been started anew meanwhile, which
     /// is nobody's mistake.
     fn revive(&mut self) -> Result<(), DlcError> {
         self.stream.set_nonblocking(true)?;
-        let hung_up = !matches!(
-            (&self.stream).read(&mut [0]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock
-        );
+        let seen = (&self.stream).read(&mut [0]);
         self.stream.set_nonblocking(false)?;
-        if hung_up {
-            self.stream = connect(&self.path)?;
+        match seen {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            _ => self.stream = connect(&self.path, self.patience)?,
         }
         Ok(())
     }
 
+    fn body(&mut self, header: &Header) -> Result<Vec<u8>, DlcError> {
+        let mut body = vec![0; header.length as usize];
+        let read = self.stream.read_exact(&mut body);
+        read.map_err(|error| self.broken(error))?;
+        Ok(body)
+    }
+
+    /// The node's reason not to serve this connection.
+    fn not_served(&mut self, header: &Header) -> DlcError {
+        let body = self.body(header).unwrap_or_default();
+        let why = match Reply::from_body(&body) {
+            Ok(Reply::Failed(failures)) => {
+                let texts: Vec<String> = failures.into_iter().map(|one| one.descr).collect();
+                texts.join("; ")
+            }
+            _ => io::Error::from_raw_os_error(header.status.saturating_neg()).to_string(),
+        };
+        DlcError::NotServed {
+            path: self.path.clone(),
+            errno: header.status,
+            why,
+        }
+    }
+
     fn receive(&mut self, code: Code, sequence: u64) -> Result<Frame, DlcError> {
         let mut bytes = [0; Header::LEN];
-        self.stream.read_exact(&mut bytes)?;
+        let read = self.stream.read_exact(&mut bytes);
+        read.map_err(|error| self.broken(error))?;
         let header = Header::parse(&bytes)?;
+        if header.code == Code::NOT_SERVED && header.status != 0 {
+            return Err(self.not_served(&header));
+        }
         if (header.code, header.sequence) != (code, sequence) {
             let (code, sequence) = (header.code, header.sequence);
             let what = format!("it is for request {sequence} with {code:?}");
             return Err(DlcError::Answer(what));
         }
-        let mut body = vec![0; header.length as usize];
-        self.stream.read_exact(&mut body)?;
+        let body = self.body(&header)?;
         Ok(Frame {
             more: header.more,
             code: header.code,
@@ -183,17 +257,38 @@ impl Dlc {
     }
 }
 
-fn connect(path: &Path) -> Result<UnixStream, DlcError> {
+/// A node that does not accept leaves connections in the queue of its socket, and the one after those waits for as long
+/// as a write may.
+fn connect(path: &Path, patience: Duration) -> Result<UnixStream, DlcError> {
     let connect = || -> io::Result<UnixStream> {
-        let stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.set_write_timeout(Some(patience))?;
+        socket.connect(&SockAddr::unix(path)?)?;
+        let stream = UnixStream::from(OwnedFd::from(socket));
+        limit(&stream, patience)?;
         Ok(stream)
     };
-    connect().map_err(|error| DlcError::Connect {
-        path: path.to_owned(),
-        error,
+    connect().map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => DlcError::Silent {
+            path: path.to_owned(),
+            process: None,
+            after: patience,
+        },
+        _ => DlcError::Connect {
+            path: path.to_owned(),
+            error,
+        },
     })
+}
+
+fn limit(stream: &UnixStream, patience: Duration) -> io::Result<()> {
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))
+}
+
+fn process(stream: &UnixStream) -> Option<u32> {
+    let credentials = sys::peer_credentials(stream).ok()?;
+    Some(credentials.process).filter(|&process| process > 0)
 }
 
 /// An answer to a rule request: refused if its status says so.

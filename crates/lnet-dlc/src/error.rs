@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use lnet_control::{Failure, FrameError};
 use lnet_policy::{BlockError, PolicyError};
@@ -18,6 +19,32 @@ pub enum DlcError {
         path: PathBuf,
         /// Why.
         error: io::Error,
+    },
+    /// The node does not serve this connection.
+    #[error("the node at {path} does not serve this connection: {why}")]
+    NotServed {
+        /// The socket's path.
+        path: PathBuf,
+        /// The node's negative errno.
+        errno: i32,
+        /// The node's reason.
+        why: String,
+    },
+    /// The node has said nothing for as long as it may take.
+    #[error(
+        "the node at {path}{process} has not answered for {seconds} s: it is stopped, overloaded, or its machine is; a \
+         longer time limit waits for it",
+        path = path.display(),
+        process = of_process(*process),
+        seconds = after.as_secs_f64()
+    )]
+    Silent {
+        /// The socket's path.
+        path: PathBuf,
+        /// The process that listens there, where it is known.
+        process: Option<u32>,
+        /// How long it was waited for.
+        after: Duration,
     },
     /// The connection to the node broke.
     #[error("the node's control connection broke: {0}")]
@@ -46,6 +73,7 @@ const EIO: i32 = 5;
 const E2BIG: i32 = 7;
 const ESTALE: i32 = 116;
 const EPROTO: i32 = 71;
+const ETIMEDOUT: i32 = 110;
 const EINVAL: i32 = 22;
 
 impl DlcError {
@@ -60,6 +88,8 @@ impl DlcError {
     pub fn errno(&self) -> i32 {
         match self {
             Self::Connect { error, .. } | Self::Io(error) => -error.raw_os_error().unwrap_or(EIO),
+            Self::NotServed { errno, .. } => *errno,
+            Self::Silent { .. } => -ETIMEDOUT,
             Self::Frame(_) | Self::Answer(_) => -EPROTO,
             Self::Request(_) => -E2BIG,
             Self::Refused(failures) => {
@@ -71,6 +101,10 @@ impl DlcError {
             Self::Block(error) => error.errno(),
         }
     }
+}
+
+fn of_process(process: Option<u32>) -> String {
+    process.map_or_else(String::new, |process| format!(" (process {process})"))
 }
 
 fn failures_text(failures: &[Failure]) -> String {

@@ -78,6 +78,14 @@ pub enum Code {
     NoPath,
     /// A priority that the node shows is not what its rules say.
     RuleNotApplied,
+    /// A local NI was printed as down or with a fatal error.
+    NiDown,
+    /// Messages to a peer NI wait for credits.
+    CreditsExhausted,
+    /// The source and the destination are in different subnets of one net with several rails.
+    SubnetsApart,
+    /// The way back leads by other gateways.
+    AsymmetricRoute,
 }
 
 impl fmt::Display for Code {
@@ -104,6 +112,10 @@ impl fmt::Display for Code {
             Self::DiscoveryFirst => "discovery-first",
             Self::NoPath => "no-path",
             Self::RuleNotApplied => "rule-not-applied",
+            Self::NiDown => "ni-down",
+            Self::CreditsExhausted => "credits-exhausted",
+            Self::SubnetsApart => "subnets-apart",
+            Self::AsymmetricRoute => "asymmetric-route",
         })
     }
 }

@@ -42,7 +42,6 @@ mod whatif;
 use std::collections::BTreeSet;
 
 use lnet_core::{StateError, UsedPaths};
-use lnet_policy::Profile;
 use lnet_types::Nid;
 
 pub use explanation::{
@@ -137,10 +136,7 @@ fn asked(node: &Node, question: &Question) -> Asked {
         to: question.to.to_string(),
         from: question.from.map(|from| from.to_string()),
         size: question.size,
-        profile: match globals.profile {
-            Profile::Design => "design",
-            Profile::Lustre => "lustre",
-        },
+        profile: globals.profile.name(),
         used_paths: match globals.used_paths {
             UsedPaths::Pair => "pair",
             UsedPaths::Literal => "literal",

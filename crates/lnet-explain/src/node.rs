@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lnet_config::Ip2Nets;
 use lnet_config::machine::Machine;
+use lnet_config::{Ip2Nets, PeerCredits};
 use lnet_core::{PeerSelection, SelectionState};
 use lnet_state::StateJsonError;
 use lnet_types::{Nid, Time};
@@ -44,6 +44,12 @@ pub struct Facts {
     pub machine: Option<Machine>,
     /// What the input says that cannot be built, each with the reason.
     pub left_out: Vec<String>,
+    /// Peers, by primary NID, that the input lists as not Multi-Rail.
+    pub single_rail: BTreeSet<Nid>,
+    /// Local NIs that the node prints as not working, with what it prints.
+    pub down: BTreeMap<Nid, &'static str>,
+    /// Credits of peer NIs, where the node prints them.
+    pub credits: BTreeMap<Nid, PeerCredits>,
 }
 
 /// An effective priority as the node printed it.

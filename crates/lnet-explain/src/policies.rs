@@ -134,9 +134,22 @@ fn rules(node: &Node, topology: &Topology) -> Vec<RuleReport> {
             index,
             text: rule.to_string(),
             live: state == RuleState::Live,
-            state: in_words(&state, rule.kind()),
+            state: in_words(&state, rule.kind()) + why_unmatched(node, &state),
         })
         .collect()
+}
+
+/// Why nothing on the remote side is what a rule matches, where that may not stay so.
+fn why_unmatched(node: &Node, state: &RuleState) -> &'static str {
+    match state {
+        RuleState::Unmatched(Side::Remote) if !node.facts.discovery => {
+            "; discovery is off, so that peers have only the NIDs that are configured"
+        }
+        RuleState::Unmatched(Side::Remote) if !node.is_exact() => {
+            "; peers that are not in the input are not looked at"
+        }
+        _ => "",
+    }
 }
 
 /// What a rule does, or why it does nothing.
@@ -167,7 +180,7 @@ pub(crate) fn in_words(state: &RuleState, kind: RuleKind) -> String {
 /// In a kernel effective values depend on what came first. What the node itself shows
 /// decides; where it shows nothing, the kinds of rule that may be affected are named.
 fn unapplied(node: &Node, topology: &Topology) -> Vec<String> {
-    if node.state.config.globals.profile != Profile::Lustre {
+    if !node.state.config.globals.profile.is_lustre() {
         return Vec::new();
     }
     let effects = evaluate(&node.state.rules, topology, Profile::Lustre);

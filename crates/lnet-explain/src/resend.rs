@@ -20,14 +20,19 @@ const TRIES_MAX: usize = 64;
 /// A failure is noticed within a day; what a core does meanwhile is done step by step.
 const NOTICED_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The trees of both profiles.
+/// The trees of the design and of kernels: as the node behaves, or as 2.16 does.
 pub(crate) fn trees(node: &Node, question: &Question) -> Result<Vec<ResendTree>, StateError> {
-    let profiles = [(Profile::Design, "design"), (Profile::Lustre, "lustre")];
-    let trees = profiles.into_iter().map(|(profile, name)| {
+    let own = node.state.config.globals.profile;
+    let kernels = if own.is_lustre() {
+        own
+    } else {
+        Profile::Lustre
+    };
+    let trees = [Profile::Design, kernels].into_iter().map(|profile| {
         let mut node = node.clone();
         node.state.config.globals.profile = profile;
         Ok(ResendTree {
-            profile: name,
+            profile: profile.name(),
             branches: branches(&node, question)?,
         })
     });

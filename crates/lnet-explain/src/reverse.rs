@@ -1,10 +1,14 @@
 //! The way back: the same analysis on the peer, when its outputs are given.
 
+use std::collections::BTreeSet;
+
 use lnet_core::StateError;
+use lnet_types::Nid;
 use serde::Serialize;
 
 use crate::Question;
 use crate::explanation::Explanation;
+use crate::finding::{Code, Finding, Severity};
 use crate::node::Node;
 
 /// The way back.
@@ -16,12 +20,14 @@ pub struct Reverse {
     pub asymmetric: Vec<String>,
 }
 
-/// Explains a message from the peer to the NID that `forward` leaves from; `None` when it has no path.
+/// Explains a message from the peer to the NID that `forward` leaves from; `None` when it has no path. `node` is the one
+/// that `forward` is about.
 ///
 /// # Errors
 ///
 /// When no node can be in the peer's state.
 pub fn reverse(
+    node: &Node,
     peer: &Node,
     forward: &Explanation,
     question: &Question,
@@ -37,15 +43,78 @@ pub fn reverse(
         from: None,
         ..*question
     };
-    let explanation = crate::explain(peer, &back)?;
+    let mut explanation = crate::explain(peer, &back)?;
     let asymmetric = match &explanation.answer.path {
         Some(back) => differences(there, back),
         None => vec!["there is no way back".to_owned()],
     };
+    let ends = [node, peer];
+    let requests = dropped(peer, ends, there);
+    let own = explanation.answer.path.as_ref();
+    let own = own.and_then(|back| dropped(node, ends, back));
+    for finding in requests.into_iter().chain(own) {
+        explanation.findings.insert(0, finding);
+    }
     Ok(Some(Reverse {
         explanation,
         asymmetric,
     }))
+}
+
+/// What a node with `drop_asym_route` does with messages that come by `path`: it drops those that come by a gateway by
+/// which it has no route back (lnet-selection, section 2.6.2).
+///
+/// The two ends name a gateway by different NIDs. Which NIDs are those of one gateway follows from the peers of either
+/// end.
+fn dropped(receiver: &Node, ends: [&Node; 2], path: &crate::Path) -> Option<Finding> {
+    let by: Nid = path.gateway.as_ref()?.parse().ok()?;
+    let source: Nid = path.source.parse().ok()?;
+    if !receiver.state.config.globals.drop_asym_route {
+        return None;
+    }
+    let peers = ends.iter().flat_map(|end| &end.state.peers);
+    let known: BTreeSet<Nid> = peers
+        .filter(|peer| peer.nids.contains(&by))
+        .flat_map(|peer| peer.nids.iter().copied())
+        .collect();
+    let routes = receiver.state.routes.iter();
+    let routes = routes.filter(|one| one.route.net == source.net());
+    let back: BTreeSet<Nid> = routes.map(|one| one.route.gateway).collect();
+    let is_sure = known.iter().any(|nid| nid.net() != by.net()) || back.is_empty();
+    if !back.is_disjoint(&known) {
+        return None;
+    }
+    let to = &path.destination;
+    let net = source.net();
+    let back: Vec<String> = back.iter().map(ToString::to_string).collect();
+    let back = if back.is_empty() {
+        format!("it has no route to {net}")
+    } else {
+        format!("its routes to {net} lead by {}", back.join(", "))
+    };
+    let (severity, text) = if is_sure {
+        (
+            Severity::Error,
+            format!("{to} drops what comes by {by}: drop_asym_route is set there, and {back}"),
+        )
+    } else {
+        (
+            Severity::Warning,
+            format!(
+                "{to} drops what comes by {by} unless one gateway has both NIDs: drop_asym_route is set there, and \
+                 {back}"
+            ),
+        )
+    };
+    Some(Finding {
+        code: Code::AsymmetricRoute,
+        severity,
+        subject: by.to_string(),
+        text,
+        advice: format!(
+            "give {to} a route to {net} by the same gateway, or lnetctl set drop_asym_route 0 there"
+        ),
+    })
 }
 
 fn differences(there: &crate::Path, back: &crate::Path) -> Vec<String> {

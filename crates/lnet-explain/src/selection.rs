@@ -94,8 +94,14 @@ fn why_single(node: &Node, question: &Question) -> String {
     let to = question.to;
     let peer = node.state.peers.iter().find(|peer| peer.nids.contains(&to));
     let what = match peer.and_then(|peer| peer.nids.first()) {
+        Some(primary) if node.facts.single_rail.contains(primary) => {
+            format!("peer {primary} is listed with Multi-Rail: False")
+        }
         Some(primary) if *primary != to => format!("peer {primary} is known not to be"),
         Some(_) => format!("peer {to} is not known to be"),
+        None if node.facts.single_rail.contains(&to) => {
+            format!("peer {to} is listed with Multi-Rail: False")
+        }
         None => format!("{to} is not among the known peers"),
     };
     match discovery::why_single_rail(node, to) {

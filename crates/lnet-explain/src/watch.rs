@@ -178,6 +178,7 @@ pub(crate) fn exclusion_word(why: Exclusion) -> &'static str {
     match why {
         Exclusion::NotOptimal => "not in full health and up, which a resend demands",
         Exclusion::Used => "an earlier try used it",
+        Exclusion::OtherAddressSize => "IPv4 and IPv6 addresses have no connection with each other",
         Exclusion::NoCounterpart => "nothing at the other end could be used with it",
         Exclusion::PeerNotOnNet => "the peer has no interface on this net",
         Exclusion::NetNotLocal => "this node has no interface on this net",

@@ -23,7 +23,7 @@ pub use capture::capture;
 pub use control::control_frame;
 pub use planning::{machine_file, site_lists, site_topologies};
 pub use policy::rule_block;
-pub use services::{rpc_message, store_body};
+pub use services::{file_message, rpc_message, selftest_message, store_body};
 pub use text::{config_shown, config_yaml, module_options, nid_expression};
 pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
 pub use zbmi::zbmi_inputs;
@@ -39,6 +39,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("config_yaml", config_yaml),
     ("connreq", connreq),
     ("control_frame", control_frame),
+    ("file_message", file_message),
     ("hello", hello),
     ("ksock_frame", ksock_frame),
     ("lnet_header", lnet_header),
@@ -48,6 +49,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("ping_info", ping_info),
     ("rpc_message", rpc_message),
     ("rule_block", rule_block),
+    ("selftest_message", selftest_message),
     ("site_lists", site_lists),
     ("site_topologies", site_topologies),
     ("store_body", store_body),

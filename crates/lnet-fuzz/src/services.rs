@@ -1,6 +1,7 @@
-//! The readers of calls, and of what the storage service finds in them.
+//! The readers of calls, of what the storage service finds in them, of file operations, and of selftest's messages.
 
 use lnet_rpc::proto::{decode_reply, decode_request, encode_reply, encode_request};
+use lnet_selftest::wire::{Message, Order, decode_destinations, encode_destinations};
 
 /// A request or a reply: refused, or the same bytes again.
 pub fn rpc_message(data: &[u8]) {
@@ -12,7 +13,27 @@ pub fn rpc_message(data: &[u8]) {
     }
 }
 
+/// A request for a file operation, or the reply to one.
+pub fn file_message(data: &[u8]) {
+    files::wire::fuzz_messages(data);
+}
+
 /// The body of a storage request or reply.
 pub fn store_body(data: &[u8]) {
     lnet_store::proto::fuzz_bodies(data);
+}
+
+/// A selftest message in either byte order, or a list of destinations.
+pub fn selftest_message(data: &[u8]) {
+    if let Ok((message, order)) = Message::decode(data) {
+        for order in [order, Order::Little, Order::Big] {
+            let encoded = message.encode_in(order);
+            assert_eq!(Message::decode(&encoded), Ok((message, order)));
+        }
+    }
+    if let Some(list) = decode_destinations(data, Order::Little)
+        && let Some(encoded) = encode_destinations(&list)
+    {
+        assert_eq!(encoded, data);
+    }
 }

@@ -104,6 +104,11 @@ pub(crate) static SHARED_DEVICE_DOWN: Lint = warning(
     "an NI counts as up and shares its device with one that is down",
     "take it out while the device is down",
 );
+pub(crate) static NI_DOWN: Lint = warning(
+    "ni-down",
+    "an NI was down, or had a fatal error, when the document was written",
+    "look at its link and its address; it comes back with them",
+);
 pub(crate) static INTERFACE_SHARED: Lint = note(
     "interface-shared",
     "several NIs share one device, and are no rails of their own",
@@ -114,10 +119,20 @@ pub(crate) static ONE_SUBNET: Lint = warning(
     "several NIs in one subnet (a note where the prefix is a guess)",
     "route by source: one table and rule per address, arp_ignore=1, arp_announce=2, rp_filter=2",
 );
+pub(crate) static SUBNETS_APART: Lint = warning(
+    "subnets-apart",
+    "rails of one net in several IP subnets (a note for a guessed prefix)",
+    "give each subnet a net number of its own, or route between the subnets",
+);
 pub(crate) static IP2NETS_HOST_MATCH: Lint = warning(
     "ip2nets-host-match",
     "a pattern matches the host, not the interface (a note if unknown)",
     "name the interface in a net section",
+);
+pub(crate) static IP2NETS_PASSED_OVER: Lint = warning(
+    "ip2nets-passed-over",
+    "an earlier rule has the network, and this one adds no rail",
+    "name all interfaces of a network in one rule, as in tcp(eth0,eth1)",
 );
 pub(crate) static MTU_DIFFERS: Lint = warning(
     "mtu-differs",
@@ -157,7 +172,7 @@ pub(crate) static ROUTE_DOWN: Lint = warning(
 pub(crate) static GATEWAY_HEALTH: Lint = note(
     "gateway-health",
     "a gateway is not in full health, which takes no route down",
-    "rank gateways by route priority",
+    "leave gateways equal in priority and hops, so that health chooses among them",
 );
 pub(crate) static DISCOVERY_OFF: Lint = note(
     "discovery-off",
@@ -188,6 +203,11 @@ pub(crate) static FAILURES_COUNTED: Lint = note(
     "failures-counted",
     "failed tries were counted",
     "look at the interface, its cable and the way to the peer",
+);
+pub(crate) static CREDITS_EXHAUSTED: Lint = warning(
+    "credits-exhausted",
+    "messages to a peer NI wait for credits (a note if they once did)",
+    "look for what slows that node down; raise peer_credits on both sides",
 );
 pub(crate) static RULE_DEAD: Lint = warning(
     "rule-dead",
@@ -276,7 +296,7 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
 );
 
 /// Every lint: first those of one file, then those of several.
-pub static LINTS: [&Lint; 41] = [
+pub static LINTS: [&Lint; 45] = [
     &UNREADABLE,
     &IMPORT_REFUSED,
     &UNKNOWN_KEY,
@@ -284,9 +304,12 @@ pub static LINTS: [&Lint; 41] = [
     &INTERFACE_MISSING,
     &INTERFACE_DOWN,
     &SHARED_DEVICE_DOWN,
+    &NI_DOWN,
     &INTERFACE_SHARED,
     &ONE_SUBNET,
+    &SUBNETS_APART,
     &IP2NETS_HOST_MATCH,
+    &IP2NETS_PASSED_OVER,
     &MTU_DIFFERS,
     &CPT_EXCLUDES_DEVICE,
     &MIXED_TUNABLES,
@@ -301,6 +324,7 @@ pub static LINTS: [&Lint; 41] = [
     &PEER_NETS_MISSING,
     &RAIL_MISMATCH,
     &FAILURES_COUNTED,
+    &CREDITS_EXHAUSTED,
     &RULE_DEAD,
     &RULE_WITHOUT_EFFECT,
     &PAIR_DOES_NOT_ATTRACT,

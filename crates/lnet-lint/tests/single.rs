@@ -7,7 +7,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
-use lnet_lint::{Finding, Input, lint};
+use lnet_lint::{Finding, Input, Severity, lint};
 
 /// What is found in a document, with the machine's interfaces where they are given.
 fn findings(text: &str, interfaces: Option<&str>) -> Vec<Finding> {
@@ -547,4 +547,164 @@ fn a_clean_document_has_no_findings() {
     let text =
         node("route: [{net: tcp1, gateway: 10.0.0.9@tcp, hop: 1}]\nglobal: {retry_count: 2}");
     assert_eq!(findings(&text, None), []);
+}
+
+#[test]
+fn a_second_rule_of_a_network_that_loses_its_rail_is_found() {
+    let both = machine(&[("eth0", "10.0.0.1", true), ("eth1", "10.0.1.1", true)]);
+    let two = "ip2nets: [{net-spec: tcp, interfaces: {0: eth0}, ip-range: {0: 10.0.0.*}}, \
+               {net-spec: tcp, interfaces: {0: eth1}, ip-range: {0: 10.0.1.*}}]\n";
+    let one =
+        "ip2nets: [{net-spec: tcp, interfaces: {0: eth0, 1: eth1}, ip-range: {0: 10.0.0.*}}]\n";
+    let found = fires_on(
+        "ip2nets-passed-over",
+        (two, Some(&both)),
+        (one, Some(&both)),
+    );
+    assert_eq!(found.severity, Severity::Warning);
+    assert!(
+        found.reason.contains("tcp(eth1) is passed over"),
+        "{found:?}"
+    );
+    let found = fires("ip2nets-passed-over", two, one);
+    assert_eq!(found.severity, Severity::Note);
+    let alone = machine(&[("eth0", "10.0.0.1", true)]);
+    let left = findings(two, Some(&alone));
+    assert!(
+        left.iter().all(|one| one.code != "ip2nets-passed-over"),
+        "{left:?}"
+    );
+}
+
+/// A node as `net show -v 2` prints it, with one NI that is well.
+fn shown(second: &str) -> String {
+    format!(
+        "net:\n- net type: tcp\n  local NI(s):\n  - nid: 10.0.0.1@tcp\n    status: up\n    interfaces: {{0: eth0}}\n  \
+         - nid: 10.0.0.2@tcp\n    interfaces: {{0: eth1}}\n    {second}\n"
+    )
+}
+
+#[test]
+fn an_ni_with_the_status_down_is_found() {
+    let found = fires("ni-down", &shown("status: down"), &shown("status: up"));
+    assert!(
+        found
+            .reason
+            .contains("10.0.0.2@tcp (eth1) has the status down"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn an_ni_with_a_fatal_error_is_found() {
+    let health = |fatal| format!("health stats: {{fatal_error: {fatal}, health value: 1000}}");
+    let found = fires("ni-down", &shown(&health(1)), &shown(&health(0)));
+    assert!(found.reason.contains("has a fatal error"), "{found:?}");
+}
+
+fn with_credits(available: i64, queued: u64, least: i64) -> String {
+    node(&format!(
+        "peer: [{{primary nid: 10.0.0.7@tcp, Multi-Rail: true, peer ni: [{{nid: 10.0.0.7@tcp, max_ni_tx_credits: 8, \
+         available_tx_credits: {available}, min_tx_credits: {least}, tx_q_num_of_buf: {queued}, \
+         available_rtr_credits: 8, min_rtr_credits: 8, refcount: 1}}]}}]"
+    ))
+}
+
+#[test]
+fn messages_that_wait_for_credits_are_found_with_the_least() {
+    let found = fires(
+        "credits-exhausted",
+        &with_credits(-310, 1_269_760, -512),
+        &with_credits(8, 0, 3),
+    );
+    assert_eq!(found.severity, Severity::Warning);
+    for part in [
+        "310 messages with 1269760 bytes",
+        "-310 of 8",
+        "least was -512",
+    ] {
+        assert!(found.reason.contains(part), "{found:?}");
+    }
+    let once = fires(
+        "credits-exhausted",
+        &with_credits(8, 0, -512),
+        &with_credits(8, 0, -8),
+    );
+    assert_eq!(once.severity, Severity::Note);
+}
+
+#[test]
+fn rails_of_one_net_in_several_subnets_are_found() {
+    let one = nets(&["10.0.0.1@tcp", "10.0.1.1@tcp"]);
+    let two = nets(&["10.0.0.1@tcp", "10.0.1.1@tcp1"]);
+    assert_eq!(fires("subnets-apart", &one, &two).severity, Severity::Note);
+    let known = machine(&[("eth0", "10.0.0.1", true), ("eth1", "10.0.1.1", true)]);
+    let found = fires_on("subnets-apart", (&one, Some(&known)), (&two, Some(&known)));
+    assert_eq!(found.severity, Severity::Warning);
+}
+
+/// Two rails in two subnets; the far end of the first is dead.
+fn rails(health_of_first: u16) -> String {
+    format!(
+        "net: [{{net type: tcp, local NI(s): [{{nid: 10.0.1.1@tcp, health stats: {{health value: {health_of_first}}}}}, \
+         {{nid: 10.0.2.1@tcp, health stats: {{health value: 1000}}}}]}}]\n\
+         peer: [{{primary nid: 10.0.1.7@tcp, Multi-Rail: true, peer ni: [{{nid: 10.0.1.7@tcp, health stats: \
+         {{health value: 0}}}}, {{nid: 10.0.2.7@tcp, health stats: {{health value: 1000}}}}]}}]\n"
+    )
+}
+
+#[test]
+fn a_rail_that_is_itself_not_well_does_not_stay_in_use() {
+    fires("rail-mismatch", &rails(1000), &rails(0));
+}
+
+fn gateways(first: u32, second: Option<u32>) -> String {
+    let route = |gateway: &str, priority| {
+        format!("{{net: o2ib, gateway: {gateway}, hop: 1, priority: {priority}, state: up}}")
+    };
+    let second = second.map(|priority| route("10.0.0.9@tcp", priority));
+    let routes: Vec<String> = [route("10.0.0.8@tcp", first)]
+        .into_iter()
+        .chain(second)
+        .collect();
+    node(&format!(
+        "route: [{}]\npeer: [{{primary nid: 10.0.0.8@tcp, Multi-Rail: true, peer ni: [{{nid: 10.0.0.8@tcp, health \
+         stats: {{health value: 0}}}}]}}]",
+        routes.join(", ")
+    ))
+}
+
+/// A rank keeps traffic on a gateway that fails, and makes its outage total.
+#[test]
+fn nobody_is_advised_to_rank_gateways_by_priority() {
+    let fix = |text: &str| {
+        let found = findings(text, None);
+        let found = found.into_iter().find(|one| one.code == "gateway-health");
+        found.unwrap().fix
+    };
+    assert!(fix(&gateways(0, Some(1))).contains("the same priority and hops"));
+    assert!(fix(&gateways(0, None)).contains("add a second one"));
+    assert!(fix(&gateways(0, Some(0))).contains("by itself"));
+}
+
+fn with_rule(peer: &str, discovery: u8) -> String {
+    node(&format!(
+        "peer: [{peer}]\nglobal: {{discovery: {discovery}}}\nudsp: [{{idx: 0, dst: 10.0.0.7@tcp, action: {{priority: 1}}}}]"
+    ))
+}
+
+#[test]
+fn a_rule_for_peers_that_are_not_multi_rail_says_so() {
+    let single = "{primary nid: 10.0.0.7@tcp, Multi-Rail: false}";
+    let multi = "{primary nid: 10.0.0.7@tcp, Multi-Rail: true, peer ni: [{nid: 10.0.0.7@tcp}, {nid: 10.0.0.8@tcp}]}";
+    let right = with_rule(multi, 1);
+    let found = fires("rule-without-effect", &with_rule(single, 1), &right);
+    assert!(
+        found
+            .reason
+            .contains("10.0.0.7@tcp, which is not Multi-Rail"),
+        "{found:?}"
+    );
+    let found = fires("rule-without-effect", &with_rule(single, 0), &right);
+    assert!(found.reason.contains("discovery is off"), "{found:?}");
 }

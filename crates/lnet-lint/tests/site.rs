@@ -270,3 +270,46 @@ fn interfaces_give_the_nids_that_a_document_does_not_name() {
         "{codes:?}"
     );
 }
+
+#[test]
+fn settings_of_the_lnd_that_differ_among_nodes_of_one_role_are_found() {
+    let node = |last, tunables: &str| {
+        format!(
+            "net: [{{net type: o2ib, local NI(s): [{{nid: 10.0.0.{last}@o2ib, lnd tunables: {{{tunables}}}}}]}}]\n"
+        )
+    };
+    let usual = "map_on_demand: 0, concurrent_sends: 16, timeout: 49";
+    for (key, other) in [
+        (
+            "map_on_demand",
+            "map_on_demand: 1, concurrent_sends: 16, timeout: 49",
+        ),
+        (
+            "concurrent_sends",
+            "map_on_demand: 0, concurrent_sends: 8, timeout: 49",
+        ),
+        (
+            "timeout",
+            "map_on_demand: 0, concurrent_sends: 16, timeout: 16",
+        ),
+    ] {
+        let texts = [node(1, usual), node(2, other), node(3, usual)];
+        let names = ["first", "second", "third"];
+        let inputs = names.iter().zip(&texts);
+        let inputs = inputs.map(|(name, text)| Input {
+            name,
+            text,
+            interfaces: None,
+        });
+        let inputs: Vec<_> = inputs.collect();
+        let found = lint(&inputs).unwrap().findings;
+        let [one] = found.as_slice() else {
+            panic!("{key}: {found:#?}")
+        };
+        assert_eq!(
+            (one.code, one.file.as_str()),
+            ("parameters-differ", "second")
+        );
+        assert!(one.reason.starts_with(key), "{one:?}");
+    }
+}

@@ -20,7 +20,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`PingError::Failed`] with `EINVAL` when discovery is switched off, and for the NIDs of this node; no answer in time,
+    /// [`PingError::Failed`] with `EINVAL` when discovery is switched off, and for loopback; no answer in time,
     /// no way there.
     pub fn discover(&self, target: Nid, timeout: Duration) -> Result<PeerView, PingError> {
         let failed = |errno| PingError::Failed { target, errno };

@@ -6,8 +6,8 @@ use std::sync::Weak;
 use lnet_core::{ConfigError, Core, CoreConfig, Entropy, Globals, NiConfig, NiId, Tunables};
 use lnet_stack::Stack;
 use lnet_tcp::{
-    AcceptMode, AddNiError, LndNi, NiTuning, Sockets, Socklnd, SocklndConfig, SocklndStats,
-    SourcePorts,
+    AcceptMode, AddNiError, ConnectionView, LndNi, NiTuning, Sockets, Socklnd, SocklndConfig,
+    SocklndStats, SourcePorts,
 };
 use lnet_types::{LndType, Net, Nid, ProcessId, Time};
 use mio::{Poll, Registry};
@@ -188,6 +188,11 @@ impl Engine {
     #[must_use]
     pub fn link(&self, ni: NiId) -> Option<&str> {
         self.links.interface(ni)
+    }
+
+    /// The established connections of the socket LND, in no particular order.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionView> {
+        self.stack.lnd.connections()
     }
 
     /// What the socket LND has counted.

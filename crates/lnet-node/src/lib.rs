@@ -61,6 +61,7 @@ mod fair;
 #[cfg(test)]
 mod fair_tests;
 mod links;
+mod news;
 mod node;
 mod options;
 mod ping;
@@ -71,12 +72,14 @@ mod sync;
 
 pub use lnet_core::{
     ConfigError, Core, Errno, Event, EventKind, GetRequest, Globals, InsertPosition, MdHandle,
-    MdOptions, NiId, PortalError, PutRequest, Route, RouterBuffers, SendHints, Tunables,
+    MdOptions, NiId, NoPath, PortalError, PutRequest, Route, RouteFault, RouterBuffers, SendHints,
+    Tunables,
 };
 pub use lnet_stack::{Md, Memory, NodeEvent};
-pub use lnet_tcp::{AcceptMode, NiTuning, SourcePorts};
+pub use lnet_tcp::{AcceptMode, ConnectionView, NiTuning, SourcePorts};
 
 pub use engine::{Engine, InterfaceError, NiSettings};
+pub use news::NewsLimit;
 pub use node::{MatchEntry, Node, NodeError, ShutdownReport, StartError};
 pub use options::{NodeOptions, Progress};
 pub use ping::{PingError, PingReply};

@@ -1,7 +1,7 @@
-//! Which NI stands on which link, and what becomes of it when the link goes down or comes back.
+//! Which NI stands on which link and address, and what becomes of it when one of them goes or comes back.
 //!
-//! A link that is down is a fatal error of its NIs (work item W4 of lnet-selection, section 3.10): they
-//! rank last, and peers are told that they are down. An address label (`eth0:1`) shares the fate of
+//! A link that is down, and an address that is removed, is a fatal error of its NIs (work item W4 of lnet-selection,
+//! section 3.10): they rank last, and peers are told that they are down. An address label (`eth0:1`) shares the fate of
 //! its interface.
 
 use std::net::IpAddr;
@@ -11,13 +11,16 @@ use lnet_types::{Nid, Time};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use sys::{InterfaceAddress, LinkWatch};
-use tracing::{info, warn};
+use tracing::warn;
+
+use crate::news::NewsLimit;
 
 /// The links under the NIs of a node.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     watch: Option<LinkWatch>,
     nis: Vec<LinkedNi>,
+    news: NewsLimit,
 }
 
 #[derive(Debug)]
@@ -25,7 +28,17 @@ struct LinkedNi {
     ni: NiId,
     nid: Nid,
     interface: String,
-    up: bool,
+    /// The interface has this very address, and does not only own its network, as `lo` does.
+    address: Option<IpAddr>,
+    state: State,
+}
+
+/// What an NI stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Up,
+    LinkDown,
+    AddressGone,
 }
 
 impl Links {
@@ -45,11 +58,13 @@ impl Links {
     /// Takes an NI under observation, if its address stands on an interface.
     pub(crate) fn add(&mut self, ni: NiId, nid: Nid, system: &[InterfaceAddress]) {
         if let Some(interface) = interface_of(nid, system) {
+            let has = |address: &IpAddr| system.iter().any(|known| known.address == *address);
             self.nis.push(LinkedNi {
                 ni,
                 nid,
                 interface: interface.to_owned(),
-                up: true,
+                address: nid.ip().filter(has),
+                state: State::Up,
             });
         }
     }
@@ -84,27 +99,57 @@ impl Links {
         }
     }
 
-    /// Asks for the state of every link and tells the core of those that changed.
+    /// Asks for the state of every link and address and tells the core of those that changed.
     pub(crate) fn refresh(&mut self, core: &mut Core, now: Time) {
         if self.watch.is_none() {
             return;
         }
-        let links = match sys::links() {
-            Ok(links) => links,
+        let found = sys::links().and_then(|links| Ok((links, sys::interface_addresses()?)));
+        let (links, system) = match found {
+            Ok(found) => found,
             Err(error) => {
-                warn!(%error, "cannot ask for the state of links");
+                warn!(%error, "cannot ask for the state of links and addresses");
                 return;
             }
         };
         for linked in &mut self.nis {
             // An interface that is gone is down.
-            let up = links.get(&linked.interface).copied().unwrap_or(false);
-            if up != linked.up {
-                linked.up = up;
-                core.set_ni_fatal(linked.ni, !up, now);
-                info!(nid = %linked.nid, interface = linked.interface, up, "link changed");
+            let carrier = links.get(&linked.interface).copied().unwrap_or(false);
+            let state = linked.state_with(carrier, &system);
+            if state == linked.state {
+                continue;
+            }
+            core.set_ni_fatal(linked.ni, state != State::Up, now);
+            linked.state = state;
+            if let Some(left_out) = self.news.admit(now) {
+                linked.tell(left_out);
             }
         }
+    }
+}
+
+impl LinkedNi {
+    fn state_with(&self, carrier: bool, system: &[InterfaceAddress]) -> State {
+        let is_here = |known: &InterfaceAddress| {
+            let device = known.name.split(':').next();
+            Some(known.address) == self.address && device == Some(self.interface.as_str())
+        };
+        if !carrier {
+            State::LinkDown
+        } else if self.address.is_some() && !system.iter().any(is_here) {
+            State::AddressGone
+        } else {
+            State::Up
+        }
+    }
+
+    fn tell(&self, left_out: u64) {
+        let what = match self.state {
+            State::Up => "an NI is up again: its link and its address are there",
+            State::LinkDown => "an NI is down: its link has no carrier or is gone",
+            State::AddressGone => "an NI is down: its address was removed from the interface",
+        };
+        warn!(nid = %self.nid, interface = self.interface, left_out, "{what}");
     }
 }
 

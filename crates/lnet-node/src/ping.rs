@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lnet_core::{Errno, EventKind, GetRequest, MdOptions};
+use lnet_core::{Errno, EventKind, GetRequest, MdOptions, NoPath};
 use lnet_stack::{Md, NodeEvent};
 use lnet_tcp::DialFailure;
 use lnet_types::{Nid, ProcessId};
@@ -55,6 +55,14 @@ pub enum PingError {
         target: Nid,
         /// Why.
         errno: Errno,
+    },
+    /// No interface and no live route leads to the target's net.
+    #[error("{target} cannot be reached: {why}")]
+    NoPath {
+        /// Who was asked.
+        target: Nid,
+        /// Which gateways there are, and what is wrong with each.
+        why: NoPath,
     },
     /// The reply is not ping information.
     #[error("{target} answered nonsense: {error}")]
@@ -132,7 +140,13 @@ impl Node {
         let PingError::Failed { target, errno } = error else {
             return error;
         };
-        let failure = self.with_engine(|engine, _| engine.stack.lnd.dial_failure(target));
+        let (failure, no_path) = self.with_engine(|engine, _| {
+            let failure = engine.stack.lnd.dial_failure(target);
+            (failure, engine.core().no_path_to(target))
+        });
+        if let Some(why) = no_path.filter(|_| errno == Errno::EHOSTUNREACH) {
+            return PingError::NoPath { target, why };
+        }
         let errno = failure.and_then(cause).unwrap_or(errno);
         PingError::Failed { target, errno }
     }

@@ -60,6 +60,26 @@ fn w4_an_interface_that_disappears_is_down() {
     });
 }
 
+/// As kernel socklnd does: an address that is removed is a fatal error, and no longer one when it is back.
+#[test]
+fn an_interface_is_down_while_its_address_is_gone() {
+    in_a_network(|| {
+        let node = node();
+        let queue = node.event_queue();
+        until(&queue, "both rails have their carrier", || {
+            up(&node) == [true, true]
+        });
+        ip("address del 10.77.0.1/24 dev rail0");
+        until(&queue, "the first rail is down", || {
+            up(&node) == [false, true]
+        });
+        ip("address add 10.77.0.1/24 dev rail0");
+        until(&queue, "the first rail is up again", || {
+            up(&node) == [true, true]
+        });
+    });
+}
+
 fn node() -> Node {
     start_so(&NIDS, &[], NodeOptions::default())
 }

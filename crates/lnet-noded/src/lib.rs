@@ -20,8 +20,10 @@ mod metrics;
 mod rules;
 mod serving;
 mod setup;
+mod users;
 
 pub use control::{ControlEndpoint, ControlError, ControlOptions, ReconfigureError};
 pub use managed::{ManagedNode, start};
 pub use metrics::{MetricsEndpoint, MetricsError, MetricsOptions, metrics};
 pub use setup::StartError;
+pub use users::UsersFile;

@@ -182,16 +182,32 @@ fn add_ni(
     };
     let id = node.engine.add_interface(nid, settings, now)?;
     // Shown as its name, it must come back as the same NID.
-    let interface = node.engine.link(id);
-    let interface = interface.filter(|name| interface_address(name, system) == nid.ip());
+    let interface = interface_name(nid, &ni.interfaces, node.engine.link(id), system);
     let configured = NiConfig {
         nid: Some(nid),
-        interfaces: interface.map(str::to_owned).into_iter().collect(),
+        interfaces: interface.into_iter().collect(),
         lnd_tunables,
         ..ni.clone()
     };
     node.kept.interfaces.insert(id, configured);
     Ok(id)
+}
+
+/// What an NI's interface is called: as in the configuration, as the link under it, or by the label of its address
+/// (`eth0:1`), whichever has the address first.
+fn interface_name(
+    nid: Nid,
+    given: &[String],
+    link: Option<&str>,
+    system: &[InterfaceAddress],
+) -> Option<String> {
+    let labels = system
+        .iter()
+        .filter(|known| Some(known.address) == nid.ip());
+    let given = given.iter().map(String::as_str).chain(link);
+    let mut names = given.chain(labels.map(|known| known.name.as_str()));
+    let name = names.find(|name| interface_address(name, system) == nid.ip());
+    name.map(str::to_owned)
 }
 
 /// Gives an interface other settings of the LND; its connections stay.
@@ -244,6 +260,15 @@ pub(crate) fn nets_by_address(rules: &[Ip2Nets]) -> Result<Vec<NetConfig>, Start
     let local: Vec<_> = local
         .map(|local| (local.name.as_str(), local.address))
         .collect();
+    for (at, rule, earlier) in Ip2Nets::passed_over(rules, &local) {
+        warn!(
+            rule = at + 1,
+            "ip2nets: {} is passed over, because an earlier rule configures {}: the first rule of a network that \
+             covers an address of this machine is the only one; name all interfaces in one rule",
+            rule.spec(),
+            earlier.spec(),
+        );
+    }
     Ok(Ip2Nets::nets(rules, &local)?)
 }
 
@@ -425,4 +450,34 @@ pub(crate) fn warn_of_settings_without_effect(config: &Config) {
 
 fn seconds(value: u32) -> Duration {
     Duration::from_secs(value.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(name: &str, address: [u8; 4]) -> InterfaceAddress {
+        InterfaceAddress {
+            name: name.to_owned(),
+            address: address.into(),
+            prefix: 24,
+            up: true,
+        }
+    }
+
+    #[test]
+    fn an_ni_on_an_alias_has_the_alias_as_its_interface() {
+        let system = [
+            address("eth0", [10, 0, 0, 1]),
+            address("eth0:1", [10, 0, 5, 1]),
+        ];
+        let name = |nid: &str, given: &[&str]| {
+            let given: Vec<String> = given.iter().map(|&name| name.to_owned()).collect();
+            interface_name(nid.parse().unwrap(), &given, Some("eth0"), &system)
+        };
+        assert_eq!(name("10.0.5.1@tcp", &["eth0:1"]).as_deref(), Some("eth0:1"));
+        assert_eq!(name("10.0.5.1@tcp", &[]).as_deref(), Some("eth0:1"));
+        assert_eq!(name("10.0.0.1@tcp", &[]).as_deref(), Some("eth0"));
+        assert_eq!(name("10.0.9.1@tcp", &[]), None);
+    }
 }

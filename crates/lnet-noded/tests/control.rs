@@ -256,7 +256,12 @@ fn connections_are_limited_and_come_free_again() {
     for stream in &mut open {
         assert_eq!(ask(stream, Code::IOC_LIBCFS_ADD_RULES, &block).status, 0);
     }
-    assert_cut_off(&mut bed.connect());
+    let mut refused = bed.connect();
+    let told = read(&mut refused);
+    assert_eq!((told.code, told.status), (Code::NOT_SERVED, -11));
+    let why = String::from_utf8(told.body).unwrap();
+    assert!(why.contains("32 connections are open already"), "{why}");
+    assert_cut_off(&mut refused);
     drop(open);
     let served = (0..1000).any(|_| {
         let mut stream = bed.connect();
@@ -269,10 +274,9 @@ fn connections_are_limited_and_come_free_again() {
             body: block.clone(),
         };
         let asked = stream.write_all(&frame.to_bytes().unwrap());
-        asked.is_ok()
-            && stream
-                .read(&mut [0; Header::LEN])
-                .is_ok_and(|count| count > 0)
+        let mut bytes = [0; Header::LEN];
+        let is_answer = |bytes| Header::parse(bytes).is_ok_and(|header| header.status == 0);
+        asked.is_ok() && stream.read_exact(&mut bytes).is_ok() && is_answer(&bytes)
     });
     assert!(served, "no connection came free");
 }

@@ -164,7 +164,7 @@ impl Policy {
         let sources = self.list(&found, RuleKind::NidPair);
         let gateways = self.list(&found, RuleKind::Router);
         self.found = found;
-        let sources = if self.profile == Profile::Lustre && !multi_rail {
+        let sources = if self.profile.is_lustre() && !multi_rail {
             sources.cut(1)
         } else {
             sources
@@ -223,7 +223,7 @@ impl Policy {
             let rule = self.rules.get(index)?;
             let rank = match self.profile {
                 Profile::Design => rule.rank(),
-                Profile::Lustre => Priority::BEST,
+                Profile::Lustre | Profile::Lustre217 => Priority::BEST,
             };
             let listed = self.listed(index);
             (!listed.is_empty()).then_some((index, rank, listed))
@@ -231,7 +231,7 @@ impl Policy {
         match self.profile {
             Profile::Design => PreferredList::merge(entries),
             // The rule of lowest index replaces the lists of the others (selection 4.4).
-            Profile::Lustre => PreferredList::merge(entries.take(1)),
+            Profile::Lustre | Profile::Lustre217 => PreferredList::merge(entries.take(1)),
         }
     }
 

@@ -28,40 +28,57 @@ use crate::priority::Priority;
 /// 0.1).
 ///
 /// For rules they differ in this: `Design` takes ranked pairs, and merges the preferred lists of all
-/// rules that match a peer NI. `Lustre` refuses a priority on a pair, lets the matching rule of lowest
-/// index give the whole list, and gives a peer that is not Multi-Rail one preferred NID at most.
+/// rules that match a peer NI. The profiles of kernels refuse a priority on a pair, let the matching rule of lowest
+/// index give the whole list, and give a peer that is not Multi-Rail one preferred NID at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// The design documents; the default.
     #[default]
     Design,
-    /// Shipping kernels.
+    /// Shipping kernels, as 2.16 behaves.
     Lustre,
+    /// Shipping kernels, as 2.17 behaves.
+    Lustre217,
+}
+
+impl Profile {
+    /// Every profile.
+    pub const ALL: [Self; 3] = [Self::Design, Self::Lustre, Self::Lustre217];
+
+    /// Whether this is the profile of some release of the kernel.
+    #[must_use]
+    pub const fn is_lustre(self) -> bool {
+        matches!(self, Self::Lustre | Self::Lustre217)
+    }
+
+    /// The name in documents and on command lines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Design => "design",
+            Self::Lustre => "lustre",
+            Self::Lustre217 => "lustre-2.17",
+        }
+    }
 }
 
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Design => "design",
-            Self::Lustre => "lustre",
-        })
+        f.write_str(self.name())
     }
 }
 
 /// A text that is the name of no profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("profile is 'design' or 'lustre'")]
+#[error("profile is 'design', 'lustre' or 'lustre-2.17'")]
 pub struct UnknownProfile;
 
 impl FromStr for Profile {
     type Err = UnknownProfile;
 
     fn from_str(text: &str) -> Result<Self, UnknownProfile> {
-        match text {
-            "design" => Ok(Self::Design),
-            "lustre" => Ok(Self::Lustre),
-            _ => Err(UnknownProfile),
-        }
+        let named = Self::ALL.into_iter().find(|profile| profile.name() == text);
+        named.ok_or(UnknownProfile)
     }
 }
 
@@ -235,7 +252,7 @@ impl Rule {
         match (src, dst, rte) {
             (Some(local), None, _) => Self::local(local, priority.unwrap_or(Priority::BEST)),
             (None, Some(remote), None) => Self::remote(remote, priority.unwrap_or(Priority::BEST)),
-            (Some(_), Some(_), _) if priority.is_some() && profile == Profile::Lustre => {
+            (Some(_), Some(_), _) if priority.is_some() && profile.is_lustre() => {
                 Err(PolicyError::PriorityOnList(Argument::Src))
             }
             (Some(local), Some(remote), _) => {

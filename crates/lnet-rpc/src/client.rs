@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use lnet_node::{EventQueue, Node, NodeError};
+use lnet_node::{EventQueue, NoPath, Node, NodeError};
 use lnet_types::{Nid, Time};
 use thiserror::Error;
 
@@ -106,6 +106,14 @@ pub enum CallError {
         within: Duration,
         /// What the network said of the last request.
         errno: i32,
+    },
+    /// The deadline came first, and no interface and no live route leads to the server.
+    #[error("no answer within {within:?}: {why}")]
+    NoPath {
+        /// The deadline.
+        within: Duration,
+        /// Which gateways there are, and what is wrong with each.
+        why: NoPath,
     },
     /// The server restarted and the call may not be repeated. Whether it was executed is not known.
     #[error("the server restarted meanwhile, and this call may not be repeated")]

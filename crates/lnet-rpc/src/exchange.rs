@@ -305,6 +305,15 @@ impl<'a> Exchange<'a> {
 
     fn no_answer(&self) -> CallError {
         let within = self.question.request.deadline;
+        let server = self.shared.server;
+        let no_path = || {
+            let node = &self.shared.node;
+            node.with_engine(|engine, _| engine.core().no_path_to(server))
+        };
+        let unreachable = self.failure == Some(Errno::EHOSTUNREACH);
+        if let Some(why) = unreachable.then(no_path).flatten() {
+            return CallError::NoPath { within, why };
+        }
         match self.failure {
             Some(Errno(errno)) => CallError::Undelivered { within, errno },
             None => CallError::Deadline(within),

@@ -661,7 +661,7 @@ impl Comparison {
     fn differences(&self, checked: &Site, seen: &BTreeSet<Question>) -> Differences {
         let Foretold { by_kernels, by_all } = foretold(checked, &self.asked);
         let certain = match self.profile {
-            Profile::Lustre => &by_kernels,
+            Profile::Lustre | Profile::Lustre217 => &by_kernels,
             Profile::Design => &by_all,
         };
         Differences {

@@ -17,6 +17,8 @@ pub(crate) enum Happening {
     Operation(u32),
     /// A fault begins.
     FaultBegins(u32),
+    /// A machine falls, because a connection request has arrived; the fault.
+    Falls(u32),
     /// A fault is over.
     FaultEnds(u32),
     /// The checkers look around.

@@ -52,6 +52,7 @@ pub fn draw(seed: u64) -> Plan {
         machines,
         operations,
         faults,
+        sound_from: None,
     }
 }
 

@@ -4,13 +4,15 @@
 //! connection requests are answered, bytes arrive and are acknowledged as long as there is room for them.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use lnet_sim::Random;
 use lnet_tcp::{DialFailure, Readiness};
 
 use crate::agenda::{Agenda, Happening};
-use crate::line::{Arrived, Line, Parcel, Stage};
+use crate::line::{Arrived, End, Line, Parcel, Stage};
+use crate::links::{self, HEAD_MAX};
+use crate::plan;
 
 /// What an address leads to.
 #[derive(Debug)]
@@ -31,6 +33,12 @@ pub(crate) struct Plug {
     pub(crate) refuses: u32,
     /// Faults that keep its power off.
     pub(crate) off: u32,
+    /// Its addresses whose links are cut, once for each fault.
+    pub(crate) cut_links: Vec<IpAddr>,
+    /// Connections that it begins or is asked for break when this end has written so many bytes.
+    pub(crate) breaks: Option<(plan::End, u32)>,
+    /// A connection request in which it has this end strikes it; and the fault.
+    pub(crate) trap: Option<(plan::End, u32)>,
     /// Times that everything takes as long.
     pub(crate) slow: u32,
     /// When its next step is planned.
@@ -49,7 +57,11 @@ pub(crate) struct Fabric {
     lines: BTreeMap<u64, Line>,
     next_line: u64,
     /// The machine at each address.
-    homes: BTreeMap<std::net::IpAddr, u32>,
+    homes: BTreeMap<IpAddr, u32>,
+    /// The first answer to a HELLO that was not the one that section 2 prescribes.
+    pub(crate) wrong_answer: Option<String>,
+    /// Connections that lost the race of two dials.
+    pub(crate) races: u64,
 }
 
 /// Connections that wait to be accepted at one address.
@@ -62,7 +74,7 @@ const AGAIN_NS: u64 = 200_000_000;
 const FIRST_PORT: u16 = 32_768;
 
 impl Fabric {
-    pub(crate) fn new(seed: u64, homes: BTreeMap<std::net::IpAddr, u32>, machines: usize) -> Self {
+    pub(crate) fn new(seed: u64, homes: BTreeMap<IpAddr, u32>, machines: usize) -> Self {
         let plug = || Plug {
             slow: 1,
             step_at: u64::MAX,
@@ -78,6 +90,8 @@ impl Fabric {
             lines: BTreeMap::new(),
             next_line: 0,
             homes,
+            wrong_answer: None,
+            races: 0,
         }
     }
 
@@ -152,7 +166,7 @@ impl Fabric {
         &mut self,
         machine: u32,
         slot: usize,
-        local: std::net::IpAddr,
+        local: IpAddr,
         remote: SocketAddr,
     ) -> u64 {
         let port = self.plugs.get_mut(machine as usize).map_or(0, |plug| {
@@ -166,6 +180,10 @@ impl Fabric {
         line.picoseconds_per_byte = self.random.within(50, 2_000);
         let capacities = [8 << 10, 64 << 10, 256 << 10, 2 << 20];
         line.capacity = self.random.of(&capacities).copied().unwrap_or(8 << 10);
+        line.breaks_at = [machine, target].into_iter().find_map(|machine| {
+            let (end, byte) = self.plugs.get(machine as usize)?.breaks?;
+            Some((end.index(), u64::from(byte)))
+        });
         self.next_line += 1;
         let delay = line.latency_ns + self.random.below(1_000_000);
         self.lines.insert(self.next_line, line);
@@ -179,7 +197,7 @@ impl Fabric {
         let Some(it) = self.lines.get(&line) else {
             return;
         };
-        let (dialler, target) = (it.ends[0].machine, it.ends[1].machine);
+        let target = it.ends[1].machine;
         if it.stage != Stage::Dialling || !it.ends[0].open {
             return;
         }
@@ -188,7 +206,7 @@ impl Fabric {
         };
         let listener = self.listeners.get(&it.ends[1].address);
         let full = listener.is_some_and(|listener| listener.waiting.len() >= BACKLOG);
-        if self.is_cut(dialler, target) || plug.off > 0 || full {
+        if self.is_cut(it) || plug.off > 0 || full {
             let again = self.now + AGAIN_NS;
             return self.agenda.plan(again, Happening::Dialled(line));
         }
@@ -214,12 +232,75 @@ impl Fabric {
 
     // --- moving ---
 
-    pub(crate) fn is_cut(&self, one: u32, other: u32) -> bool {
-        let cut = |machine: u32| {
-            let plug = self.plugs.get(machine as usize);
-            plug.is_some_and(|plug| plug.cuts > 0)
+    fn is_cut(&self, line: &Line) -> bool {
+        let cut = |end: &End| {
+            let plug = self.plugs.get(end.machine as usize);
+            let address = end.address.ip();
+            plug.is_some_and(|plug| plug.cuts > 0 || plug.cut_links.contains(&address))
         };
-        cut(one) || cut(other)
+        line.ends.iter().any(cut)
+    }
+
+    /// An end writes; what comes behind the byte at which the line breaks is cut off. True when it breaks.
+    pub(crate) fn wrote(&mut self, line: u64, at: usize, bytes: &mut Vec<u8>) -> bool {
+        let Some(it) = self.lines.get_mut(&line) else {
+            return false;
+        };
+        let end = &mut it.ends[at];
+        let is_first = end.wrote == 0;
+        if let Some(room) = HEAD_MAX.checked_sub(end.head.len()) {
+            end.head.extend(bytes.iter().take(room));
+        }
+        let limit = it.breaks_at.filter(|(breaks, _)| *breaks == at);
+        let left = limit.map(|(_, byte)| byte.saturating_sub(end.wrote));
+        end.wrote += bytes.len() as u64;
+        if at == 1 && is_first {
+            self.answered(line);
+        }
+        match left {
+            Some(left) if (bytes.len() as u64) >= left => {
+                bytes.truncate(left as usize);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Bytes have arrived; the first ones for the acceptor are the request.
+    fn begins(&mut self, line: u64, at: usize) {
+        let is_answered = |it: &Line| it.ends[1].wrote > 0 || it.ends[1].took > 0;
+        if at == 1 && self.lines.get(&line).is_some_and(|it| !is_answered(it)) {
+            self.strike(line);
+        }
+    }
+
+    fn answered(&mut self, line: u64) {
+        let Some(it) = self.lines.get(&line) else {
+            return;
+        };
+        match links::judge_answer(it, self.lines.values()) {
+            Ok(refused) => self.races += u64::from(refused),
+            Err(what) => {
+                self.wrong_answer.get_or_insert(what);
+            }
+        }
+    }
+
+    /// The request of a connection has begun to arrive: whoever waits for that falls.
+    fn strike(&mut self, line: u64) {
+        let Some(it) = self.lines.get(&line) else {
+            return;
+        };
+        let machines = [it.ends[0].machine, it.ends[1].machine];
+        for end in [plan::End::Dialler, plan::End::Acceptor] {
+            let machine = machines[end.index()] as usize;
+            let Some(plug) = self.plugs.get_mut(machine) else {
+                continue;
+            };
+            if let Some((_, fault)) = plug.trap.take_if(|(trap, _)| *trap == end) {
+                self.agenda.plan(self.now, Happening::Falls(fault));
+            }
+        }
     }
 
     /// Puts a parcel on its way.
@@ -245,8 +326,7 @@ impl Fabric {
     pub(crate) fn arrival(&mut self, line: u64, at: usize) {
         let now = self.now;
         while let Some(it) = self.lines.get(&line) {
-            let (one, other) = (it.ends[0].machine, it.ends[1].machine);
-            if self.is_cut(one, other) {
+            if self.is_cut(it) {
                 return;
             }
             let off = |machine: u32| {
@@ -263,7 +343,10 @@ impl Fabric {
                 break;
             };
             match arrived {
-                Arrived::Readable => self.tell(line, at, READABLE),
+                Arrived::Readable => {
+                    self.tell(line, at, READABLE);
+                    self.begins(line, at);
+                }
                 Arrived::Closed => self.tell(line, at, CLOSED),
                 Arrived::NobodyThere => self.send(line, at, Parcel::Reset),
                 Arrived::Ignored => {}
@@ -346,6 +429,12 @@ impl Fabric {
         }
     }
 
+    /// Resets a connection, at both ends.
+    pub(crate) fn reset(&mut self, line: u64) {
+        self.send(line, 0, Parcel::Reset);
+        self.send(line, 1, Parcel::Reset);
+    }
+
     /// Resets one of so many connections of a machine, at both ends.
     pub(crate) fn reset_some(&mut self, machine: u32, one_in: u64) {
         let of_machine = |line: &Line| {
@@ -359,8 +448,7 @@ impl Fabric {
             .collect();
         for line in lines {
             if self.random.one_in(one_in) {
-                self.send(line, 0, Parcel::Reset);
-                self.send(line, 1, Parcel::Reset);
+                self.reset(line);
             }
         }
     }

@@ -19,11 +19,14 @@
 //! same run to the byte.
 
 mod agenda;
+mod chaos;
 mod check;
 mod draw;
 mod driver;
 mod fabric;
 mod line;
+mod links;
+mod mesh;
 mod node;
 mod plan;
 mod port;
@@ -31,7 +34,9 @@ mod report;
 mod stranger;
 mod world;
 
+pub use chaos::chaos;
 pub use draw::draw;
-pub use plan::{Fault, Kind, Machine, Operation, Plan, Program, Trouble, nid};
+pub use mesh::mesh;
+pub use plan::{End, Fault, Kind, Machine, Operation, Plan, Program, Trouble, nid};
 pub use report::failure;
 pub use world::{Options, Sabotage, World};

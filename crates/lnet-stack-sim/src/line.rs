@@ -55,6 +55,11 @@ pub(crate) struct End {
     pub(crate) reset: bool,
     /// Its writer was told that the line is full.
     pub(crate) wants_room: bool,
+    /// The first bytes that it wrote: its part of the handshake.
+    pub(crate) head: Vec<u8>,
+    /// Bytes that it wrote and that it read.
+    pub(crate) wrote: u64,
+    pub(crate) took: u64,
 }
 
 impl End {
@@ -71,6 +76,9 @@ impl End {
             ended: false,
             reset: false,
             wants_room: false,
+            head: Vec::new(),
+            wrote: 0,
+            took: 0,
         }
     }
 
@@ -109,6 +117,8 @@ pub(crate) struct Line {
     pub(crate) picoseconds_per_byte: u64,
     /// Bytes each way.
     pub(crate) capacity: usize,
+    /// It breaks when the end has written so many bytes.
+    pub(crate) breaks_at: Option<(usize, u64)>,
 }
 
 /// Bytes that a line takes at once when it is empty: a handshake is written as a whole.
@@ -122,6 +132,7 @@ impl Line {
             latency_ns: 0,
             picoseconds_per_byte: 0,
             capacity: 0,
+            breaks_at: None,
         }
     }
 

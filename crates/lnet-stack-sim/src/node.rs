@@ -315,8 +315,10 @@ fn sabotage_core(core: &mut Core, sabotage: Option<Sabotage>) {
 
 #[cfg(feature = "broken")]
 fn sabotage_lnd(lnd: &mut Socklnd<Port>, sabotage: Option<Sabotage>) {
-    if sabotage == Some(Sabotage::LoseWakeups) {
-        lnd.forget_news_during_reads();
+    match sabotage {
+        Some(Sabotage::LoseWakeups) => lnd.forget_news_during_reads(),
+        Some(Sabotage::IgnoreRaces) => lnd.ignore_races(),
+        _ => {}
     }
 }
 

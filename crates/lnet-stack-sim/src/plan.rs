@@ -23,6 +23,9 @@ pub struct Plan {
     pub operations: Vec<Operation>,
     /// What goes wrong.
     pub faults: Vec<Fault>,
+    /// Operations from this time on, in nanoseconds, must succeed, and connections be as sections 2.5 to 2.8
+    /// prescribe when the run ends; the faults are over long before.
+    pub sound_from: Option<u64>,
 }
 
 /// A machine.
@@ -116,6 +119,49 @@ pub enum Trouble {
     PowerOff,
     /// Everything takes so many times as long on the machine's connections.
     Slow(u32),
+    /// The machine's link to the net of this number is cut, and nobody is told.
+    CutLink(u16),
+    /// Each connection that the machine begins or is asked for is reset when one of its ends has written so many bytes.
+    ResetAt(End, u32),
+    /// The program is killed between the arrival of a connection request, its own or another's, and the answer, and
+    /// starts anew when the fault is over.
+    KillInHandshake(End),
+    /// The machine loses power at the same moment.
+    PowerOffInHandshake(End),
+}
+
+/// An end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The one that dialled.
+    Dialler,
+    /// The one that accepts.
+    Acceptor,
+}
+
+impl End {
+    /// Its place on a line.
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::Dialler => 0,
+            Self::Acceptor => 1,
+        }
+    }
+}
+
+impl Trouble {
+    /// Nobody is told that the machine is gone.
+    pub(crate) fn cuts_power(self) -> bool {
+        matches!(self, Self::PowerOff | Self::PowerOffInHandshake(_))
+    }
+
+    /// The end that the machine has of the connection whose request strikes it.
+    pub(crate) fn strikes(self) -> Option<End> {
+        match self {
+            Self::KillInHandshake(end) | Self::PowerOffInHandshake(end) => Some(end),
+            _ => None,
+        }
+    }
 }
 
 impl Plan {
@@ -127,6 +173,23 @@ impl Plan {
             .iter()
             .all(|machine| machine.program.is_node());
         friendly && self.faults.is_empty()
+    }
+
+    /// How long everything may take to come to rest after the last fault, in nanoseconds: what is under way times out,
+    /// a gateway is asked again, and an interface from the bottom of its health needs some pings, each after the
+    /// longest pause.
+    pub(crate) fn patience(&self) -> u64 {
+        let globals = &self.globals;
+        let steps = 1000 / u32::from(globals.health_sensitivity.max(1)) + 10;
+        let pauses = globals.max_recovery_ping_interval * steps;
+        let checks = globals.alive_router_check_interval * 4;
+        let timeouts = globals.transaction_timeout * 6;
+        (pauses + checks + timeouts).as_nanos() as u64
+    }
+
+    /// What begins at that time must succeed.
+    pub(crate) fn is_sound_at(&self, at: u64) -> bool {
+        self.sound_from.is_some_and(|from| at >= from)
     }
 
     /// The operations of a machine, and those that it is the target of.
@@ -199,6 +262,14 @@ impl fmt::Display for Fault {
             Trouble::Kill => "killed".to_owned(),
             Trouble::PowerOff => "without power".to_owned(),
             Trouble::Slow(times) => format!("{times} times slower"),
+            Trouble::CutLink(net) => format!("link to net {net} cut"),
+            Trouble::ResetAt(end, byte) => {
+                format!("connections reset at byte {byte} of the {end:?}")
+            }
+            Trouble::KillInHandshake(end) => format!("killed in a handshake as {end:?}"),
+            Trouble::PowerOffInHandshake(end) => {
+                format!("without power in a handshake as {end:?}")
+            }
         };
         let (at, until, machine) = (Seconds(self.at), Seconds(self.until), self.machine);
         write!(f, "{at} to {until} s: machine {machine}: {what}")

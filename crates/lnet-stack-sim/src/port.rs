@@ -65,6 +65,7 @@ impl Stream for Handle {
         }
         let taken = room.fill_from(end.inbox.make_contiguous());
         end.inbox.drain(..taken);
+        end.took += taken as u64;
         let other = 1 - self.at;
         if it.ends[other].wants_room {
             let what = Happening::Room(self.line, other);
@@ -128,6 +129,7 @@ impl Handle {
     }
 
     fn post(&self, fabric: &mut Fabric, mut bytes: Vec<u8>) {
+        let breaks = fabric.wrote(self.line, self.at, &mut bytes);
         while bytes.len() > 1 && fabric.random.one_in(SPLIT_ONE_IN) {
             let at = 1 + fabric.random.below(bytes.len() as u64 - 1) as usize;
             let rest = bytes.split_off(at);
@@ -135,6 +137,9 @@ impl Handle {
             bytes = rest;
         }
         fabric.send(self.line, self.at, Parcel::Bytes(bytes));
+        if breaks {
+            fabric.reset(self.line);
+        }
     }
 }
 

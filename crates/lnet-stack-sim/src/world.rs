@@ -4,20 +4,23 @@
 //! no chance but [`Random`], so the same plan gives the same run to the byte. A run ends when all operations have
 //! ended, all faults are over and every node is at rest, or when an invariant is broken.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::net::IpAddr;
 
-use lnet_core::DropReason;
+use lnet_core::{Core, DropReason};
 use lnet_sim::{Outcome, Random, Summary};
 use lnet_stack::OUTPUTS_PER_TURN;
-use lnet_tcp::{CloseReason, Limits, ProtocolError};
-use lnet_types::{Nid, ProcessId, Time};
+use lnet_tcp::{CloseReason, ConnectionView, Limits, ProtocolError};
+use lnet_types::{Net, Nid, ProcessId, Time};
 
 use crate::agenda::Happening;
 use crate::check::Checker;
 use crate::driver::{Driver, Next};
 use crate::fabric::Fabric;
+use crate::links;
 use crate::node::Node;
-use crate::plan::{Operation, Plan, Seconds, Trouble};
+use crate::plan::{Fault, Operation, Plan, Seconds, Trouble};
 use crate::port::Shared;
 use crate::stranger::{Loot, Stranger};
 
@@ -43,6 +46,8 @@ pub enum Sabotage {
     DropSendEvent,
     /// A byte of received memory changes.
     SpoilPayload,
+    /// The LND accepts who loses the race of two dials.
+    IgnoreRaces,
 }
 
 /// What runs on a machine.
@@ -80,6 +85,10 @@ pub struct World {
     /// When the last fault was over.
     calm_since: u64,
     happenings: u64,
+    /// When everything was at rest for the first time after the last fault.
+    healed_at: Option<u64>,
+    /// Faults that a handshake has set off.
+    fell: BTreeSet<u32>,
 }
 
 /// The checkers look around this often.
@@ -126,6 +135,8 @@ impl World {
             faults_left: plan.faults.len(),
             calm_since: 0,
             happenings: 0,
+            healed_at: None,
+            fell: BTreeSet::new(),
             plan,
             options,
         };
@@ -181,6 +192,7 @@ impl World {
             Happening::Step(machine) => self.drive(machine),
             Happening::Operation(index) => self.operation(index),
             Happening::FaultBegins(index) => self.fault_begins(index),
+            Happening::Falls(index) => self.falls(index),
             Happening::FaultEnds(index) => self.fault_ends(index),
             Happening::Look => return self.look(),
             Happening::Arrival(..) | Happening::Room(..) | Happening::Dialled(_) => {}
@@ -273,6 +285,10 @@ impl World {
             Running::Stranger(stranger) => driver.step(&mut **stranger, &mut news, time, random),
             Running::Nothing => Next::Never,
         };
+        let wrong = self.fabric.lock().wrong_answer.take();
+        if let Some(what) = wrong {
+            self.checker.broken(now, 13, what);
+        }
         self.plan_step(number, news, next, now);
         self.listen(number);
     }
@@ -399,23 +415,14 @@ impl World {
         self.note(format_args!("begins: {fault}"));
         let at = fault.machine as usize;
         if let Trouble::Kill | Trouble::PowerOff = fault.what {
-            if fault.what == Trouble::PowerOff {
-                let mut fabric = self.fabric.lock();
-                fabric.power_off(fault.machine);
-                if let Some(plug) = fabric.plugs.get_mut(at) {
-                    plug.off += 1;
-                }
-            }
-            if let Some(machine) = self.machines.get_mut(at) {
-                machine.off += 1;
-            }
-            return self.switch_off(fault.machine);
+            return self.fall(fault);
         }
         if fault.what == Trouble::Standstill
             && let Some(machine) = self.machines.get_mut(at)
         {
             machine.stands += 1;
         }
+        let address = self.cut_address(&fault);
         let mut fabric = self.fabric.lock();
         if let Trouble::Reset(one_in) = fault.what {
             fabric.reset_some(fault.machine, one_in.into());
@@ -423,10 +430,53 @@ impl World {
         if let Some(plug) = fabric.plugs.get_mut(at) {
             plug.cuts += u32::from(fault.what == Trouble::Cut);
             plug.refuses += u32::from(fault.what == Trouble::Refuse);
-            if let Trouble::Slow(times) = fault.what {
-                plug.slow = plug.slow.max(times);
+            match fault.what {
+                Trouble::Slow(times) => plug.slow = plug.slow.max(times),
+                Trouble::CutLink(_) => plug.cut_links.extend(address),
+                Trouble::ResetAt(end, byte) => plug.breaks = Some((end, byte)),
+                _ => {}
+            }
+            if let Some(end) = fault.what.strikes() {
+                plug.trap = Some((end, index));
             }
         }
+    }
+
+    /// The address of a machine on the net whose link a fault cuts.
+    fn cut_address(&self, fault: &Fault) -> Option<IpAddr> {
+        let Trouble::CutLink(net) = fault.what else {
+            return None;
+        };
+        let machine = self.plan.machines.get(fault.machine as usize)?;
+        let on_net = |nid: &&Nid| nid.net() == Net::tcp(net);
+        machine.nids.iter().find(on_net)?.ip()
+    }
+
+    /// A handshake sets off a fault that waited for it.
+    fn falls(&mut self, index: u32) {
+        let fault = self.plan.faults.get(index as usize).copied();
+        let now = self.now();
+        if let Some(fault) = fault.filter(|fault| fault.until > now) {
+            self.note(format_args!("in a handshake: {fault}"));
+            self.fell.insert(index);
+            self.fall(fault);
+        }
+    }
+
+    /// A program is killed, or its machine loses power.
+    fn fall(&mut self, fault: Fault) {
+        let at = fault.machine as usize;
+        if fault.what.cuts_power() {
+            let mut fabric = self.fabric.lock();
+            fabric.power_off(fault.machine);
+            if let Some(plug) = fabric.plugs.get_mut(at) {
+                plug.off += 1;
+            }
+        }
+        if let Some(machine) = self.machines.get_mut(at) {
+            machine.off += 1;
+        }
+        self.switch_off(fault.machine);
     }
 
     fn fault_ends(&mut self, index: u32) {
@@ -437,17 +487,27 @@ impl World {
         self.faults_left -= 1;
         self.calm_since = self.now();
         let at = fault.machine as usize;
+        let fell =
+            matches!(fault.what, Trouble::Kill | Trouble::PowerOff) || self.fell.remove(&index);
+        let address = self.cut_address(&fault);
         {
             let mut fabric = self.fabric.lock();
             if let Some(plug) = fabric.plugs.get_mut(at) {
                 plug.cuts -= u32::from(fault.what == Trouble::Cut);
                 plug.refuses -= u32::from(fault.what == Trouble::Refuse);
-                plug.off -= u32::from(fault.what == Trouble::PowerOff);
-                if let Trouble::Slow(_) = fault.what {
-                    plug.slow = 1;
+                plug.off -= u32::from(fell && fault.what.cuts_power());
+                match fault.what {
+                    Trouble::Slow(_) => plug.slow = 1,
+                    Trouble::ResetAt(..) => plug.breaks = None,
+                    _ => {}
+                }
+                plug.trap.take_if(|(_, trap)| *trap == index);
+                let cut = plug.cut_links.iter().position(|cut| Some(*cut) == address);
+                if let Some(cut) = cut {
+                    plug.cut_links.swap_remove(cut);
                 }
             }
-            if fault.what == Trouble::Cut {
+            if let Trouble::Cut | Trouble::CutLink(_) = fault.what {
                 fabric.heal();
             }
         }
@@ -460,7 +520,7 @@ impl World {
                 let now = self.now();
                 self.fabric.lock().wake(fault.machine, now + 1);
             }
-            Trouble::Kill | Trouble::PowerOff => {
+            _ if fell => {
                 machine.off -= 1;
                 if machine.off == 0 {
                     self.boot(fault.machine);
@@ -475,6 +535,9 @@ impl World {
     /// Looks at everything; false when the run is over.
     fn look(&mut self) -> bool {
         self.look_at_limits();
+        if self.plan.sound_from.is_some() && self.faults_left == 0 && self.healed_at.is_none() {
+            self.look_for_health();
+        }
         let busy = self.operations_left > 0 || self.faults_left > 0;
         if self.checker.violation().is_some() || (!busy && self.is_over()) {
             return false;
@@ -512,6 +575,21 @@ impl World {
         }
     }
 
+    /// After the last fault everything heals by itself, and in time.
+    fn look_for_health(&mut self) {
+        let now = self.now();
+        match self.unrest() {
+            None => {
+                self.healed_at = Some(now);
+                self.note(format_args!("everything is healed"));
+            }
+            Some((invariant, what)) if now > self.calm_since + self.plan.patience() => {
+                self.checker.broken(now, invariant, what);
+            }
+            Some(_) => {}
+        }
+    }
+
     /// Everything has ended and every node is at rest, or will never be.
     fn is_over(&mut self) -> bool {
         let unrest = self.unrest();
@@ -520,12 +598,14 @@ impl World {
             self.summary.worst_recovery_ns = if self.plan.faults.is_empty() {
                 0
             } else {
-                now.saturating_sub(self.calm_since)
+                let healed = self.healed_at.unwrap_or(now);
+                healed.saturating_sub(self.calm_since)
             };
             self.take_memory_back();
             return true;
         };
-        if now < self.calm_since + self.patience() {
+        let since = self.calm_since.max(self.plan.sound_from.unwrap_or(0));
+        if now < since + self.plan.patience() {
             return false;
         }
         self.checker.broken(now, invariant, what);
@@ -551,6 +631,8 @@ impl World {
             };
             let core = &node.stack.side.core;
             let unrest = lnet_sim::unrest(core, node.sinks.len(), &judged);
+            let recovered = self.plan.sound_from.and_then(|_| recovering(core));
+            let unrest = unrest.or_else(|| recovered.map(|what| (9, what)));
             if let Some((invariant, what)) = unrest {
                 let invariant = if invariant == 8 { 8 } else { 9 };
                 return Some((invariant, format!("machine {number}: {what}")));
@@ -558,6 +640,15 @@ impl World {
             let queued = node.stack.lnd.connections();
             if queued.into_iter().any(|it| it.queued_frames > 0 || it.held) {
                 return Some((9, format!("machine {number}: a connection has frames left")));
+            }
+        }
+        if let Some(what) = self.plan.sound_from.and_then(|_| self.mismatch()) {
+            return Some((13, what));
+        }
+        if self.plan.sound_from.is_some() && self.operations_left == 0 {
+            let stranger = self.undiscovered();
+            if let Some(what) = stranger {
+                return Some((14, what));
             }
         }
         if self
@@ -576,15 +667,46 @@ impl World {
         waits.then(|| (9, "bytes that nobody reads".to_owned()))
     }
 
-    /// How long everything may take to come to rest after the last fault: what is under way times out, and an
-    /// interface from the bottom of its health needs some pings, each after the longest pause.
-    fn patience(&self) -> u64 {
-        let globals = &self.plan.globals;
-        let steps = 1000 / u32::from(globals.health_sensitivity.max(1)) + 10;
-        let pauses = globals.max_recovery_ping_interval * steps;
-        let checks = globals.alive_router_check_interval * 4;
-        let timeouts = globals.transaction_timeout * 6;
-        (pauses + checks + timeouts).as_nanos() as u64
+    /// What is wrong with the connections between the nodes.
+    fn mismatch(&self) -> Option<String> {
+        let nodes: Vec<(&[Nid], Vec<ConnectionView>)> = self
+            .plan
+            .machines
+            .iter()
+            .zip(&self.machines)
+            .filter_map(|(spec, machine)| match &machine.running {
+                Running::Node(node) => {
+                    Some((spec.nids.as_slice(), node.stack.lnd.connections().collect()))
+                }
+                _ => None,
+            })
+            .collect();
+        links::mismatch(&nodes)
+    }
+
+    /// A node that is not Multi-Rail, with all its interfaces, to one that has just sent it something, where nodes
+    /// discover each other.
+    fn undiscovered(&self) -> Option<String> {
+        let from = self
+            .plan
+            .sound_from
+            .filter(|_| self.plan.globals.discovery)?;
+        let proofs = self.plan.operations.iter().filter(|it| it.at >= from);
+        proofs.into_iter().find_map(|proof| {
+            let target = self.plan.machines.get(proof.to as usize)?;
+            let Running::Node(node) = &self.machines.get(proof.from as usize)?.running else {
+                return None;
+            };
+            let mut peers = node.stack.side.core.peers();
+            let is_whole = peers.any(|peer| {
+                let knows = |nid: &Nid| peer.nis.iter().any(|it| it.nid == *nid);
+                peer.multi_rail
+                    && peer.nis.len() == target.nids.len()
+                    && target.nids.iter().all(knows)
+            });
+            let (from, to) = (proof.from, proof.to);
+            (!is_whole).then(|| format!("machine {from} does not know machine {to} as a whole"))
+        })
     }
 
     fn take_memory_back(&mut self) {
@@ -609,6 +731,8 @@ impl World {
 
     fn outcome(mut self) -> Outcome {
         let now = self.now();
+        let races = self.fabric.lock().races;
+        self.note(format_args!("the end, after {races} races"));
         if self.checker.violation().is_none() {
             self.checker.finish(&self.plan, now);
         }
@@ -633,4 +757,14 @@ impl World {
             trace: self.trace,
         }
     }
+}
+
+/// What is in one of the recovery queues of a node, but for gateways' peers that were never heard of.
+fn recovering(core: &Core) -> Option<String> {
+    let own = core.nis().map(|ni| (ni.nid, ni.health.in_recovery));
+    let peers = core.peers().flat_map(|peer| peer.nis);
+    let heard_of = peers.filter(|it| it.last_alive.is_some());
+    let mut all = own.chain(heard_of.map(|it| (it.nid, it.health.in_recovery)));
+    let (nid, _) = all.find(|(_, in_recovery)| *in_recovery)?;
+    Some(format!("{nid} is still being recovered"))
 }

@@ -308,6 +308,8 @@ pub(super) struct GatewayJson(#[serde(with = "GatewayDef")] pub(super) GatewaySe
 enum ProfileDef {
     Design,
     Lustre,
+    #[serde(rename = "lustre-2.17")]
+    Lustre217,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -21,6 +21,7 @@
 mod client;
 pub mod digest;
 mod directory;
+pub mod files;
 mod listing;
 mod name;
 pub mod proto;

@@ -288,6 +288,7 @@ impl<S: Stream> Connection<S> {
     }
 
     pub(crate) fn view(&self) -> ConnectionView {
+        let (send_buffer, receive_buffer) = self.stream.buffer_sizes();
         ConnectionView {
             ni: self.terms.ni,
             peer: self.terms.id,
@@ -296,6 +297,8 @@ impl<S: Stream> Connection<S> {
             local: self.terms.local,
             remote: self.terms.remote,
             dialled: self.terms.dialled,
+            send_buffer,
+            receive_buffer,
             queued_frames: self.tx.frames(),
             queued_bytes: self.tx.bytes(),
             held: self.rx.is_held(),

@@ -50,6 +50,11 @@ pub trait Stream: Send + Sync {
     ///
     /// The connection is gone.
     fn local_address(&self) -> io::Result<SocketAddr>;
+
+    /// The sizes of the send and receive buffers in bytes; 0 where a stream has none that it knows.
+    fn buffer_sizes(&self) -> (usize, usize) {
+        (0, 0)
+    }
 }
 
 /// Makes and accepts streams.

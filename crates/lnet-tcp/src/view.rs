@@ -23,6 +23,10 @@ pub struct ConnectionView {
     pub remote: SocketAddr,
     /// True when we dialled it.
     pub dialled: bool,
+    /// The size of the stream's send buffer, in bytes.
+    pub send_buffer: usize,
+    /// The size of the stream's receive buffer, in bytes.
+    pub receive_buffer: usize,
     /// Frames that wait to be written, in part or in whole.
     pub queued_frames: usize,
     /// Their bytes.

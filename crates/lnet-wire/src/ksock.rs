@@ -70,6 +70,18 @@ impl KsockHeader {
         }
     }
 
+    /// The order in which the frame header at the start of `bytes` was written, as its type shows. `None`
+    /// for an unknown type and for less than four bytes.
+    ///
+    /// A receiver of a connection goes by the HELLO; this is for whoever did not see it.
+    #[must_use]
+    pub fn order_of(bytes: &[u8]) -> Option<ByteOrder> {
+        let read = Reader::new(WHAT, bytes).u32(0).ok()?;
+        [NOOP, LNET]
+            .into_iter()
+            .find_map(|known| ByteOrder::of_magic(read, known))
+    }
+
     /// Decodes the frame header at the start of `bytes`; bytes behind it are ignored.
     ///
     /// # Errors

@@ -37,6 +37,21 @@ fn every_place_is_there_once_and_every_test_exists() {
     }
 }
 
+/// Names in backquotes that are longer than any option's are those of tests.
+#[test]
+fn every_test_that_the_table_of_releases_names_exists() {
+    let root = workspace_root();
+    let table = fs::read_to_string(root.join("docs/releases.md")).unwrap();
+    let sources = sources(&root.join("crates")).unwrap();
+    let named =
+        |word: &&str| word.len() > 20 && !word.contains(|letter: char| " .-(".contains(letter));
+    let tests: Vec<&str> = table.split('`').skip(1).step_by(2).filter(named).collect();
+    assert!(tests.len() >= 20, "{tests:?}");
+    for test in tests {
+        assert!(sources.contains(&format!("fn {test}(")), "no test {test}");
+    }
+}
+
 #[test]
 fn the_core_has_at_least_25() {
     let catalogues = find(&workspace_root()).unwrap();

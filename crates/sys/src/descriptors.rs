@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 
 use nix::cmsg_space;
+use nix::libc;
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, getsockopt, recvmsg, sendmsg, sockopt,
 };
@@ -110,6 +111,37 @@ pub fn peer_credentials(socket: &impl AsFd) -> io::Result<PeerCredentials> {
     })
 }
 
+/// The supplementary groups of whoever connected a local socket, as the kernel saw them at that moment.
+///
+/// # Errors
+///
+/// What `getsockopt(2)` fails with: kernels before 4.13 do not know.
+#[expect(unsafe_code, reason = "nix does not wrap SO_PEERGROUPS")]
+pub fn peer_groups(socket: &impl AsFd) -> io::Result<Vec<u32>> {
+    let mut groups = vec![0_u32; GROUPS_MAX];
+    let mut length = libc::socklen_t::try_from(std::mem::size_of_val(groups.as_slice()))
+        .map_err(io::Error::other)?;
+    // SAFETY: `groups` has room for `length` bytes, which the kernel does not exceed; it stores how many it wrote in
+    // `length`. Both outlive the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERGROUPS,
+            groups.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    groups.truncate(length as usize / size_of::<u32>());
+    Ok(groups)
+}
+
+/// Groups that a process can be in: `NGROUPS_MAX` of Linux.
+const GROUPS_MAX: usize = 65_536;
+
 /// The effective user of this process.
 #[must_use]
 pub fn effective_user() -> u32 {
@@ -178,6 +210,20 @@ mod tests {
         let five: Vec<&dyn AsFd> = vec![&near; DESCRIPTORS_MAX + 1];
         assert!(send_descriptors(&near, b"x", &five).is_err());
         assert!(send_descriptors(&near, b"", &[&near]).is_err());
+    }
+
+    #[test]
+    fn the_groups_of_a_peer_are_those_of_this_process() {
+        let (near, _far) = UnixStream::pair().unwrap();
+        let mut own: Vec<u32> = nix::unistd::getgroups()
+            .unwrap()
+            .into_iter()
+            .map(Gid::as_raw)
+            .collect();
+        let mut seen = peer_groups(&near).unwrap();
+        own.sort_unstable();
+        seen.sort_unstable();
+        assert_eq!(seen, own);
     }
 
     #[test]

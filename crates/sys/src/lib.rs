@@ -14,7 +14,7 @@
 //! | Does that process still live, and is it still the same? | [`ProcessHandle`], [`process_start`] |
 //! | How is another process's memory read and written? | [`read_memory`], [`write_memory`], [`let_trace`] |
 //! | Is this still the process, or a child that `fork` made of it? | [`ForkMark`] |
-//! | Who is at the other end of a local socket, and how is a descriptor passed, has it gone? | [`peer_credentials`], [`send_descriptors`], [`has_hung_up`] |
+//! | Who is at the other end of a local socket, and how is a descriptor passed, has it gone? | [`peer_credentials`], [`peer_groups`], [`send_descriptors`], [`has_hung_up`] |
 //! | How is a file opened that others may have replaced by a link? | [`without_following`] |
 //! | How does one thread end another's wait? | [`Alarm`], [`Event`] |
 //! | How does a wait end when a signal comes? | [`Alarm::wait_or_signal`], [`MessageQueue::receive_or_signal`], [`Event`], [`block_signals`] |
@@ -50,8 +50,8 @@ mod wait;
 pub use alarm::{Alarm, Woken};
 pub use cpu::{allowed_cpus, pin_to_cpu, pin_to_cpus};
 pub use descriptors::{
-    DESCRIPTORS_MAX, PeerCredentials, effective_user, peer_credentials, receive_descriptors,
-    send_descriptors, share_with_group,
+    DESCRIPTORS_MAX, PeerCredentials, effective_user, peer_credentials, peer_groups,
+    receive_descriptors, send_descriptors, share_with_group,
 };
 pub use event::{Event, Waited};
 pub use file::without_following;

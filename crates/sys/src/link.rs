@@ -1,11 +1,12 @@
-//! Whether the links of this network namespace are up, and news of changes.
+//! Whether the links of this network namespace are up, and news of changes of links and addresses.
 //!
 //! ```text
-//!  kernel ──RTM_NEWLINK, RTM_DELLINK──▶ LinkWatch (readable) ──▶ the caller asks links() again
+//!  kernel ──RTM_NEWLINK, RTM_DELLINK──▶ LinkWatch (readable) ──▶ the caller asks links() and
+//!         ──RTM_NEWADDR, RTM_DELADDR──▶                          interface_addresses() again
 //! ```
 //!
 //! The messages are a signal and no more: whoever hears of one asks for the present state of all
-//! links. A lost message (the socket's buffer was full) therefore loses nothing but time.
+//! links and addresses. A lost message (the socket's buffer was full) therefore loses nothing but time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,7 +33,7 @@ pub fn links() -> io::Result<BTreeMap<String, bool>> {
         .collect())
 }
 
-/// Becomes readable when a link of this network namespace has changed.
+/// Becomes readable when a link or an address of this network namespace has changed.
 ///
 /// It belongs to the network namespace of the thread that opened it.
 #[derive(Debug)]
@@ -40,8 +41,9 @@ pub struct LinkWatch {
     socket: OwnedFd,
 }
 
-/// The multicast group of link changes (`RTMGRP_LINK` in `linux/rtnetlink.h`).
-const RTMGRP_LINK: u32 = 1;
+/// The multicast groups of changes of links and addresses: `RTMGRP_LINK`, `RTMGRP_IPV4_IFADDR` and
+/// `RTMGRP_IPV6_IFADDR` in `linux/rtnetlink.h`.
+const GROUPS: u32 = 0x1 | 0x10 | 0x100;
 
 /// Longer than any message: one read takes one of them off the queue, whatever it holds.
 const MESSAGE_MAX: usize = 32 * 1024;
@@ -59,7 +61,7 @@ impl LinkWatch {
             SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
             SockProtocol::NetlinkRoute,
         )?;
-        bind(socket.as_raw_fd(), &NetlinkAddr::new(0, RTMGRP_LINK))?;
+        bind(socket.as_raw_fd(), &NetlinkAddr::new(0, GROUPS))?;
         Ok(Self { socket })
     }
 

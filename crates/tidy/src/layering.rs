@@ -9,8 +9,11 @@ use crate::workspace::{Package, Workspace};
 
 /// The house: every crate, lowest first, with the crates of this workspace that its library may
 /// use. Tests may use more, because they ship with nothing.
-const EDGES: [(&str, &[&str]); 36] = [
+const EDGES: [(&str, &[&str]); 41] = [
     ("lnet-types", &[]),
+    ("files", &[]),
+    ("files-dir", &["files"]),
+    ("files-reftest", &["files"]),
     ("finerail-sys", &[]),
     ("lnet-testkit", &["finerail-sys"]),
     ("lnet-wire", &["lnet-types"]),
@@ -34,6 +37,7 @@ const EDGES: [(&str, &[&str]); 36] = [
         &["lnd", "lnet-wire", "lnet-types", "finerail-sys"],
     ),
     ("lnet-capture", &["lnet-wire", "lnet-types"]),
+    ("lnet-conform", &["lnet-wire", "lnet-types"]),
     (
         "lnet-stack",
         &[
@@ -73,7 +77,13 @@ const EDGES: [(&str, &[&str]); 36] = [
     ),
     (
         "lnet-dlc",
-        &["lnet-config", "lnet-control", "lnet-policy", "lnet-types"],
+        &[
+            "lnet-config",
+            "lnet-control",
+            "lnet-policy",
+            "lnet-types",
+            "finerail-sys",
+        ],
     ),
     ("lnet-dlc-ffi", &["lnet-dlc", "lnet-control", "lnet-policy"]),
     (
@@ -88,8 +98,20 @@ const EDGES: [(&str, &[&str]); 36] = [
         ],
     ),
     (
+        "lnet-selftest",
+        &[
+            "lnet-node",
+            "lnet-core",
+            "lnet-tcp",
+            "lnet-wire",
+            "lnet-types",
+            "finerail-sys",
+        ],
+    ),
+    (
         "lnet-store",
         &[
+            "files",
             "lnet-rpc",
             "lnet-node",
             "lnet-core",
@@ -158,7 +180,9 @@ const EDGES: [(&str, &[&str]); 36] = [
             "topology",
             "lnet-store",
             "lnet-capture",
+            "lnet-conform",
             "lnet-rpc",
+            "lnet-selftest",
             "lnet-noded",
             "lnet-node",
             "lnet-core",
@@ -176,9 +200,11 @@ const EDGES: [(&str, &[&str]); 36] = [
         "lnet-fuzz",
         &[
             "fgr",
+            "files",
             "topology",
             "lnet-capture",
             "lnet-rpc",
+            "lnet-selftest",
             "lnet-store",
             "lnet-config",
             "lnet-control",

@@ -28,7 +28,8 @@ const PURE: [&str; 13] = [
 ];
 
 /// Sources as pure as those, in packages that also hold sockets: the package, and the folder of the sockets.
-const PURE_BESIDE_SOCKETS: [(&str, &str); 2] = [
+const PURE_BESIDE_SOCKETS: [(&str, &str); 3] = [
+    ("lnet-selftest", "crates/lnet-selftest/src/driver/"),
     ("lnet-stack", ""),
     ("lnet-tcp", "crates/lnet-tcp/src/sockets/"),
 ];

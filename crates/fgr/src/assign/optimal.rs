@@ -40,12 +40,12 @@ pub(super) fn balanced_shares(
             .or_default()
             .push(nets);
     }
-    let vertices: Vec<Vertex> = context.sites.iter().map(|site| site.vertex).collect();
+    let places = Places::new(context);
     let groups: Vec<Vec<Vec<usize>>> = by_group.into_values().collect();
     let shares = groups.into_par_iter().flat_map_iter(|group| {
         let mut rents = Vec::new();
         let of = |nets: Vec<usize>| {
-            let slots = balanced_slots(context, nets[0], by, (&vertices, &mut rents));
+            let slots = balanced_slots(context, nets[0], by, (&places, &mut rents));
             Share { nets, slots }
         };
         group.into_iter().map(of).collect::<Vec<_>>()
@@ -79,13 +79,13 @@ fn balanced_slots(
     context: &Context<'_>,
     net: usize,
     by: Metric,
-    (vertices, rents): (&[Vertex], &mut Vec<i32>),
+    (places, rents): (&Places, &mut Vec<i32>),
 ) -> Vec<u16> {
-    let problem = equal_loads(context, net, by, vertices);
+    let problem = equal_loads(context, net, by, &places.vertices);
     // The capacities add up to the number of clients, so there is a solution.
     let pieces = solve_near(&problem, rents);
     debug_assert!(pieces.is_some(), "no way to share clients equally");
-    hand_out(context, &pieces.unwrap_or_default())
+    places.hand_out(&pieces.unwrap_or_default())
 }
 
 /// Which router each client gets, with loads that differ by one client at most.
@@ -116,18 +116,18 @@ pub(super) fn sided(context: &Context<'_>, by: Metric, side: u32) -> Result<Plan
     let Fabric::Grid(grid, tie) = &context.machine.fabric else {
         return Err(PlanError::NeedsGrid("balanced --side"));
     };
-    let vertices: Vec<Vertex> = context.sites.iter().map(|site| site.vertex).collect();
+    let places = Places::new(context);
     let nets = nets_by_places(context);
     let shares = nets.into_par_iter().map(|nets| {
         check_size(context.sites.len(), context.usable[nets[0]].len(), policy)?;
-        let mut problem = equal_loads(context, nets[0], by, &vertices);
+        let mut problem = equal_loads(context, nets[0], by, &places.vertices);
         let routers = router_vertices(context, nets[0]);
         problem.sides = Some(Sides {
-            of: sides((grid, *tie), &routers, &vertices),
+            of: sides((grid, *tie), &routers, &places.vertices),
             limit: side,
         });
         let pieces = solve(&problem).ok_or(PlanError::Side(side))?;
-        let slots = hand_out(context, &pieces);
+        let slots = places.hand_out(&pieces);
         Ok(Share { nets, slots })
     });
     let shares: Result<Vec<Share>, PlanError> = shares.collect();
@@ -162,24 +162,43 @@ fn check_size(places: usize, routers: usize, policy: Policy) -> Result<(), PlanE
     Ok(())
 }
 
-/// Gives the clients of each place, in order of number, the routers of that place in order of slot.
-fn hand_out(context: &Context<'_>, pieces: &[Piece]) -> Vec<u16> {
-    // Of each site, its piece under way and what is left of it.
-    let mut left: Vec<(usize, u32)> = vec![(0, 0); context.sites.len()];
-    for (index, piece) in pieces.iter().enumerate().rev() {
-        left[piece.site as usize] = (index, piece.units);
-    }
-    let take = |&site: &u32| {
-        let (index, units) = &mut left[site as usize];
-        if *units == 0 {
-            *index += 1;
-            *units = pieces.get(*index).map_or(0, |piece| piece.units);
+/// Places with clients.
+struct Places {
+    vertices: Vec<Vertex>,
+    /// The clients of one place after the other, those of a place in order of number.
+    clients: Vec<u32>,
+}
+
+impl Places {
+    fn new(context: &Context<'_>) -> Self {
+        let mut ends = Vec::with_capacity(context.sites.len());
+        let mut sum = 0;
+        for site in &context.sites {
+            ends.push(sum);
+            sum += site.clients;
         }
-        *units = units.saturating_sub(1);
+        let mut clients = vec![0; context.site_of.len()];
+        for (client, &site) in (0_u32..).zip(&context.site_of) {
+            let end = &mut ends[site as usize];
+            clients[*end as usize] = client;
+            *end += 1;
+        }
+        Self {
+            vertices: context.sites.iter().map(|site| site.vertex).collect(),
+            clients,
+        }
+    }
+
+    /// Gives the clients of each place, in order of number, the routers of that place in order of slot.
+    fn hand_out(&self, pieces: &[Piece]) -> Vec<u16> {
         // Routers are numbered in 16 bits.
-        pieces.get(*index).map_or(0, |piece| piece.sink as u16)
-    };
-    context.site_of.iter().map(take).collect()
+        let slot = |piece: &Piece| std::iter::repeat_n(piece.sink as u16, piece.units as usize);
+        let mut slots = vec![0; self.clients.len()];
+        for (&client, slot) in self.clients.iter().zip(pieces.iter().flat_map(slot)) {
+            slots[client as usize] = slot;
+        }
+        slots
+    }
 }
 
 /// The shortest assignment in which no router serves more of a block of consecutive clients than
@@ -266,20 +285,28 @@ fn choose(
     clients: impl Iterator<Item = usize>,
     part: &mut Part<'_>,
 ) {
+    let rows = (0..part.rows.len()).zip(clients);
+    if context.choices == 1 {
+        for (row, client) in rows {
+            let slot = usize::from(share.slots[client]);
+            for &net in &share.nets {
+                part.set(row, net, &context.usable[net][slot..=slot]);
+            }
+        }
+        return;
+    }
     let routers = &context.usable[share.nets[0]];
     let domain = |slot: u16| context.domains[usize::from(routers[usize::from(slot)])];
-    let mut best = (context.choices > 1).then(|| Best::new(context, routers, costs));
+    let mut best = Best::new(context, routers, costs);
     let (mut slots, mut chosen) = (Vec::new(), Vec::with_capacity(context.choices));
-    for (row, client) in (0..part.rows.len()).zip(clients) {
+    for (row, client) in rows {
         let slot = share.slots[client];
         slots.clear();
         slots.push(slot);
-        if let Some(best) = &mut best {
-            // One of them at most is of the domain of the assigned one.
-            let others = best.slots(part.rows[row].vertex);
-            let others = others.filter(|&other| domain(other) != domain(slot));
-            slots.extend(others.take(context.choices - 1));
-        }
+        // One of them at most is of the domain of the assigned one.
+        let others = best.slots(part.rows[row].vertex);
+        let others = others.filter(|&other| domain(other) != domain(slot));
+        slots.extend(others.take(context.choices - 1));
         for &net in &share.nets {
             let usable = &context.usable[net];
             chosen.clear();

@@ -169,6 +169,11 @@ struct Rule<'a> {
     /// By sub-group and position in the second dimension, the modules of the sub-group in order,
     /// those tied in order of index.
     orders: Vec<Vec<Vec<u16>>>,
+    /// By sub-group, position in the second dimension and net of the group, the routers of the sub-group's
+    /// own modules; nothing where rows at one position differ in them.
+    own: Vec<Vec<u16>>,
+    /// By sub-group, the other modules of the group.
+    others: Vec<Vec<u16>>,
     /// Whether the sub-group's own modules may not be enough: too few of them, or some are excluded
     /// by the options.
     must_widen: bool,
@@ -183,19 +188,61 @@ impl<'a> Rule<'a> {
             tie,
             windows: axes.windows(context.machine, group),
             orders: Vec::new(),
+            own: Vec::new(),
+            others: Vec::new(),
             must_widen: must_widen(context, group),
         };
         let orders = (0..group.sub_groups.len()).map(|sub_group| rule.orders(sub_group));
         rule.orders = orders.collect();
+        let others = group.sub_groups.iter().map(|own| {
+            let others = group.modules().filter(|module| !own.contains(module));
+            others.collect()
+        });
+        rule.others = others.collect();
+        if rule.own_is_positional() {
+            let orders = rule.orders.iter().flatten();
+            rule.own = orders.flat_map(|modules| rule.chosen(modules)).collect();
+        }
         rule
     }
 
     /// Whether the routers depend on the sub-group and the position in the second dimension alone.
     fn is_positional(&self) -> bool {
-        let mut modules = self.group.modules();
+        self.own_is_positional() && !self.must_widen
+    }
+
+    /// The same for the routers of the sub-group's own modules.
+    fn own_is_positional(&self) -> bool {
+        let takes_turns = |module: u16| {
+            let routers = &self.context.on_net[usize::from(module)];
+            let mut nets: Vec<u16> = routers.iter().map(|&(net, _)| net).collect();
+            nets.sort_unstable();
+            nets.windows(2).any(|pair| pair[0] == pair[1])
+        };
+        self.tie != TieRule::Rest && !self.group.modules().any(takes_turns)
+    }
+
+    /// By net of the group, the routers that are chosen of modules without turns.
+    fn chosen(&self, modules: &[u16]) -> Vec<Vec<u16>> {
+        let of_net = |&net: &u16| {
+            let routers = modules
+                .iter()
+                .filter_map(|&module| self.context.router_on(module, net.into(), 0));
+            let mut chosen = Vec::with_capacity(self.context.choices);
+            self.context.choose(routers, &mut chosen);
+            chosen
+        };
+        self.group.nets.iter().map(of_net).collect()
+    }
+
+    /// By net of the group, the routers of the sub-group's own modules for a position in the second dimension.
+    fn own(&self, sub_group: usize, near: u16) -> Option<&[Vec<u16>]> {
+        let positions = usize::from(self.axes.grid.dimensions()[self.axes.near].size);
         let nets = self.group.nets.len();
-        let one_each = modules.all(|m| self.context.on_net[usize::from(m)].len() <= nets);
-        one_each && !self.must_widen && self.tie != TieRule::Rest
+        let first = (sub_group * positions + usize::from(near)) * nets;
+        self.own
+            .get(first..first + nets)
+            .filter(|own| !own.is_empty())
     }
 
     /// Clients that are in no window.
@@ -264,12 +311,12 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// The modules for one row after the other: those of the sub-group, then the others of the group by
-/// cost as far as they are needed.
+/// The modules for one row after the other: those of the sub-group, unless their routers are known, then the
+/// others of the group by cost as far as they are needed.
 struct List<'a> {
     rule: &'a Rule<'a>,
     modules: Vec<u16>,
-    /// Cost and number in the group of the modules that are not in the list, once they are needed.
+    /// Cost and number of the modules that are not in the list, once they are needed.
     others: Vec<u64>,
     chosen: Vec<u16>,
 }
@@ -299,19 +346,16 @@ impl<'a> List<'a> {
         let Some(Window { sub_group, .. }) = self.rule.windows[plane] else {
             return;
         };
-        let vertex = part.rows[row].vertex;
+        let own = self.rule.own(sub_group, near);
         self.modules.clear();
-        self.modules
-            .extend(&self.rule.orders[sub_group][usize::from(near)]);
-        if self.rule.tie == TieRule::Rest {
-            let rule = self.rule;
-            self.modules
-                .sort_by_key(|&m| (rule.distance(near, m), rule.rest(vertex, m)));
+        if own.is_none() {
+            self.order(sub_group, near, part.rows[row].vertex);
         }
         self.others.clear();
-        for net in group.nets.iter().map(|&net| usize::from(net)) {
+        for (index, net) in group.nets.iter().map(|&net| usize::from(net)).enumerate() {
             let router = |&m: &u16| context.router_on(m, net, part.first + row);
             self.chosen.clear();
+            self.chosen.extend(own.map_or(&[][..], |own| &own[index]));
             context.choose(self.modules.iter().filter_map(router), &mut self.chosen);
             while self.rule.must_widen && self.chosen.len() < context.choices {
                 let Some(module) = self.next(costs, sub_group) else {
@@ -324,26 +368,30 @@ impl<'a> List<'a> {
         }
     }
 
+    /// Begins with the modules of the sub-group.
+    fn order(&mut self, sub_group: usize, near: u16, vertex: Vertex) {
+        let rule = self.rule;
+        self.modules
+            .extend(&rule.orders[sub_group][usize::from(near)]);
+        if rule.tie == TieRule::Rest {
+            self.modules
+                .sort_by_key(|&m| (rule.distance(near, m), rule.rest(vertex, m)));
+        }
+    }
+
     /// The cheapest module of the group that is not in the list; of equal ones the first.
     fn next(&mut self, costs: &[u32], sub_group: usize) -> Option<u16> {
-        let group = self.rule.group;
-        let first = group.modules().start;
         if self.others.is_empty() {
-            let range = group.modules();
-            let costs = &costs[usize::from(range.start)..usize::from(range.end)];
-            let keys = (0..)
-                .zip(costs)
-                .map(|(index, &cost): (u64, _)| u64::from(cost) << 16 | index);
-            self.others.extend(keys);
-            for module in group.sub_groups[sub_group].clone() {
-                self.others[usize::from(module - first)] = LISTED;
-            }
+            let others = self.rule.others[sub_group].iter();
+            let key =
+                |&module: &u16| u64::from(costs[usize::from(module)]) << 16 | u64::from(module);
+            self.others.extend(others.map(key));
         }
-        let least = self.others.iter().min().filter(|&&key| key != LISTED)?;
+        let least = *self.others.iter().min().filter(|&&key| key != LISTED)?;
+        let listed = self.others.iter_mut().filter(|key| **key == least);
+        listed.for_each(|key| *key = LISTED);
         // The lower 16 bits are the module's number.
-        let index = *least as u16;
-        self.others[usize::from(index)] = LISTED;
-        Some(first + index)
+        Some(least as u16)
     }
 }
 

@@ -76,47 +76,35 @@ struct Level {
     end_of: Vec<usize>,
     /// By end and position on the line.
     units: Vec<i64>,
-    used_ends: Used,
     /// By place.
     sums: Vec<i64>,
-    used: Used,
-}
-
-/// Which of some numbers are in use.
-#[derive(Default)]
-struct Used {
-    is: Vec<bool>,
-    all: Vec<usize>,
-}
-
-impl Used {
-    fn new(count: usize) -> Self {
-        Self {
-            is: vec![false; count],
-            all: Vec::with_capacity(count),
-        }
-    }
-
-    fn add(&mut self, number: usize) {
-        if !std::mem::replace(&mut self.is[number], true) {
-            self.all.push(number);
-        }
-    }
-
-    fn take(&mut self) -> impl Iterator<Item = usize> + '_ {
-        self.all
-            .drain(..)
-            .inspect(|&number| self.is[number] = false)
-    }
+    /// The places whose sum is not 0, and memory for the ends of these.
+    used: Vec<usize>,
+    used_ends: Vec<usize>,
 }
 
 impl Level {
+    /// Adds units, which are never negative, of one position on the line.
     fn add(&mut self, place: usize, position: usize, units: i64) {
-        let end = self.end_of[place];
-        self.used_ends.add(end);
-        self.units[end * self.size + position] += units;
-        self.used.add(place);
-        self.sums[place] += units;
+        if units == 0 {
+            return;
+        }
+        self.units[self.end_of[place] * self.size + position] += units;
+        let sum = &mut self.sums[place];
+        if *sum == 0 {
+            self.used.push(place);
+        }
+        *sum += units;
+    }
+
+    /// The ends of the places in use, each once.
+    fn take_ends(&mut self) -> Vec<usize> {
+        let mut ends = std::mem::take(&mut self.used_ends);
+        ends.clear();
+        ends.extend(self.used.iter().map(|&place| self.end_of[place]));
+        ends.sort_unstable();
+        ends.dedup();
+        ends
     }
 }
 
@@ -126,19 +114,28 @@ struct Line {
     size: usize,
     /// Hops of the longest way.
     reach: usize,
-    /// Halves of a stream from one position to another that go up; the others go down.
-    up: Vec<u8>,
+    /// Halves of a stream between two positions that go up, then those that go down; the position where all
+    /// streams meet stands first.
+    halves: [Vec<i64>; 2],
 }
 
 impl Line {
-    fn new((grid, tie): (&Grid, Tie), dimension: usize) -> Self {
+    fn new((grid, tie): (&Grid, Tie), dimension: usize, traffic: Traffic) -> Self {
         let size = grid.dimensions()[dimension].size;
         let pairs = (0..size).flat_map(|a| (0..size).map(move |b| (a, b)));
-        let up = pairs.map(|(from, to)| match grid.way(dimension, from, to, tie) {
-            Way::Both => 1,
-            Way::One(Direction::Plus) => 2,
-            _ => 0,
+        let up = pairs.map(|(there, end)| {
+            let (from, to) = match traffic {
+                Traffic::Write => (end, there),
+                Traffic::Read => (there, end),
+            };
+            match grid.way(dimension, from, to, tie) {
+                Way::Both => 1,
+                Way::One(Direction::Plus) => 2,
+                _ => 0,
+            }
         });
+        let up: Vec<i64> = up.collect();
+        let down = up.iter().map(|halves| 2 - halves).collect();
         let reach = if grid.dimensions()[dimension].wrap {
             size / 2
         } else {
@@ -147,7 +144,7 @@ impl Line {
         Self {
             size: size.into(),
             reach: reach.into(),
-            up: up.collect(),
+            halves: [up, down],
         }
     }
 
@@ -160,25 +157,35 @@ impl Line {
     ) {
         let is_up = direction == Direction::Plus;
         let is_below = is_up == (traffic == Traffic::Write);
-        let round = |position: usize| {
-            if position >= self.size {
-                position - self.size
-            } else {
-                position
-            }
+        let first = there * self.size;
+        let halves = &self.halves[usize::from(!is_up)][first..first + self.size];
+        let (before, behind) = (
+            |position: usize| position.checked_sub(1).unwrap_or(self.size - 1),
+            |position: usize| {
+                if position + 1 == self.size {
+                    0
+                } else {
+                    position + 1
+                }
+            },
+        );
+        let far = if is_below {
+            there + self.size - self.reach
+        } else {
+            there + self.reach
+        };
+        let mut end = if far >= self.size {
+            far - self.size
+        } else {
+            far
         };
         let mut sum = 0;
-        for hops in (1..=self.reach).rev() {
-            let end = if is_below { self.size - hops } else { hops };
-            let end = round(there + end);
-            let (from, to, link) = match traffic {
-                Traffic::Write => (end, there, end),
-                Traffic::Read if is_up => (there, end, round(end + self.size - 1)),
-                Traffic::Read => (there, end, round(end + 1)),
-            };
-            let up = i64::from(self.up[from * self.size + to]);
-            sum += units[end] * if is_up { up } else { 2 - up };
-            add(link, sum);
+        for _ in 0..self.reach {
+            sum += units[end] * halves[end];
+            let next = if is_below { behind(end) } else { before(end) };
+            // A link is counted where it is left: by writes at the end, by reads on the other side of it.
+            add(if traffic == Traffic::Write { end } else { next }, sum);
+            end = next;
         }
     }
 }
@@ -192,7 +199,7 @@ impl<'a> Gather<'a> {
         let count = streams.places.len();
         let mut bases = vec![0; count];
         let level = |&d: &usize| {
-            let line = Line::new((grid, tie), d);
+            let line = Line::new((grid, tie), d, traffic);
             let mut level = Level {
                 dimension: d,
                 size: line.size,
@@ -212,8 +219,7 @@ impl<'a> Gather<'a> {
                 *base += u32::from(position) * grid.stride(d);
             }
             level.units = vec![0; ends.len() * level.size];
-            level.used_ends = Used::new(ends.len());
-            (level.sums, level.used) = (vec![0; count], Used::new(count));
+            level.sums = vec![0; count];
             level
         };
         Self {
@@ -276,7 +282,8 @@ impl<'a> Gather<'a> {
             self.grid.stride(level.dimension) as usize,
             self.grid.vertices() as usize,
         );
-        for end in level.used_ends.take() {
+        let ends = level.take_ends();
+        for &end in &ends {
             let (there, base) = level.ends[end];
             let units = &mut level.units[end * level.size..(end + 1) * level.size];
             let start = (base + self.ahead[step]) as usize;
@@ -289,7 +296,8 @@ impl<'a> Gather<'a> {
             }
             units.fill(0);
         }
-        for place in level.used.take() {
+        level.used_ends = ends;
+        for place in level.used.drain(..) {
             let sum = std::mem::take(&mut level.sums[place]);
             if let Some(next) = self.levels.get_mut(step + 1) {
                 next.add(place, self.at[step + 1].into(), sum);

@@ -192,8 +192,9 @@ impl<'a> Streams<'a> {
         };
         if matches!(gateways, Gateways::Primary) && !plan.is_shared() {
             let parts = parts_of(plan, clients, 1);
-            let primaries = self.nets.iter().filter_map(|&net| plan.primary(row, net));
-            primaries.for_each(|router| tell(router, parts));
+            for router in plan.primaries(row, &self.nets) {
+                tell(router, parts);
+            }
         } else {
             let mut routers = Vec::new();
             for &net in &self.nets {

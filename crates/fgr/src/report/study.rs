@@ -157,6 +157,9 @@ fn compare(machine: &Machine, plan: &Plan, options: &Options, job: usize) -> Vec
             },
         ));
     }
+    if let Some(&sided @ Policy::Sided { side, .. }) = Policy::front(machine).last() {
+        rows.push(row(&format!("balanced, side {side}"), sided));
+    }
     if rows.iter().all(|row| !row.is_this) {
         rows.insert(
             0,

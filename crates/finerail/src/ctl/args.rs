@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
+use super::lctl::args::LctlArgs;
+
 #[derive(Subcommand)]
 pub(crate) enum Group {
     /// Start or stop LNet: a node runs as long as its process
@@ -58,34 +60,7 @@ pub(crate) enum Group {
     SetupSysctl,
     /// What `lctl` does: the binary is called so
     #[command(hide = true)]
-    Lctl {
-        #[command(subcommand)]
-        command: LctlCommand,
-    },
-}
-
-/// Commands of `lctl`, under its names.
-#[derive(Subcommand)]
-pub(crate) enum LctlCommand {
-    /// Print the node's NIDs
-    #[command(name = "list_nids")]
-    ListNids,
-    /// Print the node's NID from which a peer is reached
-    #[command(name = "which_nid")]
-    WhichNid {
-        /// NIDs of the peer; the first that can be reached decides
-        #[arg(required = true, value_name = "NID")]
-        nids: Vec<String>,
-    },
-    /// Print the NIDs of a peer
-    Ping {
-        /// A NID of the peer
-        nid: String,
-        /// How long it may take, in seconds
-        #[arg(value_name = "SECONDS", default_value_t = 1,
-            value_parser = clap::value_parser!(u32).range(1..=3600))]
-        timeout: u32,
-    },
+    Lctl(LctlArgs),
 }
 
 #[derive(Subcommand)]

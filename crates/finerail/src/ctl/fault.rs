@@ -2,7 +2,7 @@
 
 use lnet_control::{Fault, FaultPace, FaultRule, Request};
 
-use super::args::{FaultAddArgs, FaultCommand, FaultRuleCommand, FaultType};
+use super::args::{FaultAddArgs, FaultCommand, FaultDelArgs, FaultRuleCommand, FaultType};
 use super::talk::{Failed, Talk};
 
 pub(super) fn carry_out(command: &FaultCommand, talk: &mut Talk) -> Result<(), Failed> {
@@ -18,17 +18,25 @@ pub(super) fn carry_out(command: &FaultCommand, talk: &mut Talk) -> Result<(), F
             return talk.print(&Request::Fault(Fault::Reset { delay }));
         }
     };
-    let fault = match command {
-        FaultRuleCommand::Add(args) => Fault::Add(rule(args, delay)?),
-        FaultRuleCommand::Del(args) => Fault::Del {
-            delay,
-            source: args.source.clone(),
-            dest: args.dest.clone(),
-        },
-        FaultRuleCommand::Reset => Fault::Reset { delay },
-        FaultRuleCommand::Show => Fault::Show { delay },
-    };
-    talk.print(&Request::Fault(fault))
+    match command {
+        FaultRuleCommand::Add(args) => add(args, delay, talk),
+        FaultRuleCommand::Del(args) => del(args, delay, talk),
+        FaultRuleCommand::Reset => talk.print(&Request::Fault(Fault::Reset { delay })),
+        FaultRuleCommand::Show => talk.print(&Request::Fault(Fault::Show { delay })),
+    }
+}
+
+pub(super) fn add(args: &FaultAddArgs, delay: bool, talk: &mut Talk) -> Result<(), Failed> {
+    talk.print(&Request::Fault(Fault::Add(rule(args, delay)?)))
+}
+
+pub(super) fn del(args: &FaultDelArgs, delay: bool, talk: &mut Talk) -> Result<(), Failed> {
+    let (source, dest) = (args.source.clone(), args.dest.clone());
+    talk.print(&Request::Fault(Fault::Del {
+        delay,
+        source,
+        dest,
+    }))
 }
 
 fn rule(args: &FaultAddArgs, delay: bool) -> Result<FaultRule, Failed> {

@@ -21,15 +21,17 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use lnet_control::{HealthTarget, Request, Section, Show, Tune};
 
 use self::args::{
-    DebugCommand, ExportArgs, GlobalCommand, Group, LctlCommand, LnetCommand, NetCommand,
-    NetSetArgs, PeerCommand, PeerSetArgs, RecoveryArgs, RouteCommand, RoutingCommand, ShowArgs,
-    StatsCommand, WatchArgs,
+    DebugCommand, ExportArgs, GlobalCommand, Group, LnetCommand, NetCommand, NetSetArgs,
+    PeerCommand, PeerSetArgs, RecoveryArgs, RouteCommand, RoutingCommand, ShowArgs, StatsCommand,
+    WatchArgs,
 };
+use self::lctl::args::LctlArgs;
 use self::session::Session;
 use self::talk::{Failed, Talk, UNKNOWN};
 use crate::common::LogArgs;
@@ -58,9 +60,46 @@ pub(crate) struct CtlArgs {
         hide_env_values = true
     )]
     node: Option<PathBuf>,
+    #[command(flatten)]
+    limit: LimitArgs,
     /// Without a command: commands from standard input, line by line
     #[command(subcommand)]
     group: Option<Group>,
+}
+
+/// How long a node may say nothing.
+#[derive(clap::Args, Clone, Copy)]
+pub(crate) struct LimitArgs {
+    /// Seconds that the node may say nothing; pings and discoveries have their own time besides
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=86_400)
+    )]
+    timeout: u32,
+}
+
+impl LimitArgs {
+    /// The node at a path, or at the default one, with this limit.
+    fn partner(self, node: Option<&Path>) -> Partner<'_> {
+        Partner {
+            node,
+            patience: self.patience(),
+        }
+    }
+
+    /// The time itself.
+    pub(crate) fn patience(self) -> Duration {
+        Duration::from_secs(self.timeout.into())
+    }
+}
+
+/// Which node is meant, and how long it may say nothing.
+#[derive(Clone, Copy)]
+pub(super) struct Partner<'a> {
+    node: Option<&'a Path>,
+    patience: Duration,
 }
 
 /// What the program may be called.
@@ -94,8 +133,10 @@ struct Lctl {
         hide_env_values = true
     )]
     node: Option<PathBuf>,
-    #[command(subcommand)]
-    command: Option<LctlCommand>,
+    #[command(flatten)]
+    limit: LimitArgs,
+    #[command(flatten)]
+    lctl: LctlArgs,
 }
 
 const ABOUT: &str = "Look at a running node of Finerail and change it";
@@ -104,6 +145,7 @@ const ABOUT: &str = "Look at a running node of Finerail and change it";
 struct Called {
     log: Option<LogArgs>,
     node: Option<PathBuf>,
+    limit: LimitArgs,
     group: Option<Group>,
 }
 
@@ -154,7 +196,8 @@ impl Tool {
                 if let Some(log) = &called.log {
                     log.start();
                 }
-                run_called(self, called.group.as_ref(), called.node.as_deref())
+                let partner = called.limit.partner(called.node.as_deref());
+                run_called(self, called.group.as_ref(), partner)
             }
             Err(error) => Ok(ExitCode::from(usage(self, &error))),
         }
@@ -166,15 +209,27 @@ impl Tool {
         Ok(match self {
             Self::Lnetctl => {
                 let Lnetctl { log, ctl } = Lnetctl::try_parse_from(arguments)?;
-                let CtlArgs { node, group } = ctl;
-                let log = Some(log);
-                Called { log, node, group }
+                let CtlArgs { node, limit, group } = ctl;
+                Called {
+                    log: Some(log),
+                    node,
+                    limit,
+                    group,
+                }
             }
             Self::Lctl => {
-                let Lctl { log, node, command } = Lctl::try_parse_from(arguments)?;
-                let group = command.map(|command| Group::Lctl { command });
-                let log = Some(log);
-                Called { log, node, group }
+                let Lctl {
+                    log,
+                    node,
+                    limit,
+                    lctl,
+                } = Lctl::try_parse_from(arguments)?;
+                Called {
+                    log: Some(log),
+                    node,
+                    limit,
+                    group: lctl.command.is_some().then_some(Group::Lctl(lctl)),
+                }
             }
         })
     }
@@ -220,13 +275,14 @@ pub(crate) fn usage(tool: Tool, error: &clap::Error) -> u8 {
 
 /// `finerail ctl`.
 pub(crate) fn run(args: &CtlArgs) -> anyhow::Result<ExitCode> {
-    run_called(Tool::Lnetctl, args.group.as_ref(), args.node.as_deref())
+    let partner = args.limit.partner(args.node.as_deref());
+    run_called(Tool::Lnetctl, args.group.as_ref(), partner)
 }
 
-fn run_called(tool: Tool, group: Option<&Group>, node: Option<&Path>) -> anyhow::Result<ExitCode> {
+fn run_called(tool: Tool, group: Option<&Group>, partner: Partner<'_>) -> anyhow::Result<ExitCode> {
     let code = match group {
-        None => session::run(&Session { tool, node }),
-        Some(group) => talk::exit(carry_out(group, &mut Talk::new(node))),
+        None => session::run(&Session { tool, partner }),
+        Some(group) => talk::exit(carry_out(group, &mut Talk::new(partner))),
     };
     code.map(ExitCode::from)
 }
@@ -290,7 +346,7 @@ fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
         Group::ServiceId => local::service_id(),
         Group::SetupMrrouting => advice::mrrouting(talk),
         Group::SetupSysctl => advice::sysctl(talk),
-        Group::Lctl { command } => lctl::carry_out(command, talk),
+        Group::Lctl(args) => lctl::carry_out(args, talk),
     }
 }
 

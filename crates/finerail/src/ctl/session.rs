@@ -8,10 +8,9 @@
 //! first command that failed, so that a caller sees that something was not done, and what.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
-use std::path::Path;
 
 use super::talk::{self, Failed, Talk};
-use super::{Called, Tool, carry_out, usage};
+use super::{Called, Partner, Tool, carry_out, usage};
 
 /// Bytes of a line at most.
 const LINE_MAX: u64 = 64 << 10;
@@ -20,13 +19,13 @@ const LINE_MAX: u64 = 64 << 10;
 pub(super) struct Session<'a> {
     /// Whose commands they are.
     pub(super) tool: Tool,
-    /// The node's socket, where a line names no other.
-    pub(super) node: Option<&'a Path>,
+    /// The node, where a line names no other.
+    pub(super) partner: Partner<'a>,
 }
 
 /// Carries out the lines of standard input until it ends or says so; gives the exit code.
 pub(super) fn run(session: &Session<'_>) -> anyhow::Result<u8> {
-    let mut talk = Talk::within_session(session.node);
+    let mut talk = Talk::within_session(session.partner);
     let mut first_failure = 0;
     let at_terminal = io::stdin().is_terminal();
     loop {
@@ -73,8 +72,12 @@ impl Session<'_> {
         let done = match (group, node) {
             // Only options: there is nothing to do.
             (None, _) => Err(Failed::plain("no command is given")),
-            (Some(group), Some(other)) if self.node != Some(&other) => {
-                carry_out(&group, &mut Talk::within_session(Some(&other)))
+            (Some(group), Some(other)) if self.partner.node != Some(&other) => {
+                let partner = Partner {
+                    node: Some(&other),
+                    ..self.partner
+                };
+                carry_out(&group, &mut Talk::within_session(partner))
             }
             (Some(group), _) => carry_out(&group, talk),
         };

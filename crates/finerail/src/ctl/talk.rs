@@ -7,18 +7,22 @@ use std::thread;
 use std::time::Duration;
 
 use lnet_config::{Document, ErrorBlock, ErrorLayout, Reply};
-use lnet_control::{Failure, Request, Section, Show};
+use lnet_control::{Failure, Fault, Request, Section, Show};
 use lnet_dlc::{Dlc, DlcError};
 use lnet_store::Printable;
 
-use super::Tool;
 use super::args::WatchArgs;
+use super::{Partner, Tool};
 use crate::common::{complaint, default_control_path};
 
 /// A connection that is made when it is first needed.
 pub(super) struct Talk {
     path: PathBuf,
+    /// How long the node may say nothing.
+    patience: Duration,
     dlc: Option<Dlc>,
+    /// It was said which node is changed, or need not be.
+    is_named: bool,
     /// Standard input has the commands, and nothing else can be read from it.
     pub(super) in_session: bool,
 }
@@ -101,19 +105,24 @@ impl From<io::Error> for Failed {
 }
 
 impl Talk {
-    pub(super) fn new(path: Option<&Path>) -> Self {
+    pub(super) fn new(partner: Partner<'_>) -> Self {
         Self {
-            path: path.map_or_else(default_control_path, Path::to_owned),
+            path: partner
+                .node
+                .map_or_else(default_control_path, Path::to_owned),
+            patience: partner.patience,
             dlc: None,
+            // Whoever names the socket knows which node is meant.
+            is_named: partner.node.is_some(),
             in_session: false,
         }
     }
 
     /// For commands that come line by line.
-    pub(super) fn within_session(path: Option<&Path>) -> Self {
+    pub(super) fn within_session(partner: Partner<'_>) -> Self {
         Self {
             in_session: true,
-            ..Self::new(path)
+            ..Self::new(partner)
         }
     }
 
@@ -133,7 +142,7 @@ impl Talk {
     pub(super) fn dlc(&mut self) -> Result<&mut Dlc, Failed> {
         let dlc = match self.dlc.take() {
             Some(dlc) => dlc,
-            None => Dlc::connect(&self.path)?,
+            None => Dlc::connect_within(&self.path, self.patience)?,
         };
         Ok(self.dlc.insert(dlc))
     }
@@ -145,6 +154,12 @@ impl Talk {
 
     /// Makes a request and prints the answer as it comes.
     pub(super) fn print(&mut self, request: &Request) -> Result<(), Failed> {
+        if is_change(request) {
+            self.name_the_node()?;
+        }
+        let own_time = time_of(request);
+        let patience = self.patience.saturating_add(own_time);
+        self.dlc()?.set_patience(patience)?;
         let mut out = io::stdout().lock();
         let mut unprinted = None;
         let done = self.dlc()?.request_pieces(request, |piece| {
@@ -157,6 +172,33 @@ impl Talk {
         }
         out.flush()?;
         Ok(done?)
+    }
+
+    /// Says which node is about to be changed, when more than one runs on this machine.
+    fn name_the_node(&mut self) -> Result<(), Failed> {
+        if std::mem::replace(&mut self.is_named, true) || nodes_running() < 2 {
+            return Ok(());
+        }
+        let nets = self.shown(Section::Net)?.nets;
+        let nids = nets
+            .iter()
+            .flat_map(|net| &net.nis)
+            .filter_map(|ni| ni.config.nid);
+        let nids: Vec<String> = nids
+            .filter(|nid| !nid.is_loopback())
+            .map(|nid| nid.to_string())
+            .collect();
+        let process = self.dlc()?.process();
+        let process = process.map_or_else(String::new, |process| format!(", process {process}"));
+        let name = match nids.as_slice() {
+            [] => "a node without networks".to_owned(),
+            nids => format!("the node {}", nids.join(", ")),
+        };
+        complaint(&format!(
+            "several nodes run here; this one is changed: {name} (at {}{process})",
+            self.path.display()
+        ));
+        Ok(())
     }
 
     /// Makes a request and puts the answer into a file.
@@ -189,6 +231,55 @@ pub(super) fn read(text: &str) -> Result<Document, Failed> {
     let reading = lnet_config::read(text);
     let reading = reading.map_err(|error| Failed::Place(error.render("the node's answer")))?;
     Ok(reading.document)
+}
+
+/// Whether a request changes the node.
+const fn is_change(request: &Request) -> bool {
+    let looks = matches!(
+        request,
+        Request::Show(_)
+            | Request::Export { .. }
+            | Request::Ping {
+                discover: false,
+                ..
+            }
+            | Request::SelectionState
+            | Request::Numbers
+            | Request::Fault(Fault::Show { .. })
+            | Request::Import { dry_run: true, .. }
+    );
+    !looks
+}
+
+/// The time that a request takes by itself: peers that are asked one after the other.
+fn time_of(request: &Request) -> Duration {
+    match request {
+        Request::Ping { nids, timeout, .. } => {
+            let seconds = u64::from(*timeout).saturating_mul(nids.len() as u64);
+            Duration::from_secs(seconds)
+        }
+        _ => Duration::ZERO,
+    }
+}
+
+/// Processes that are a node of this program, as far as they can be seen.
+fn nodes_running() -> usize {
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return 0;
+    };
+    let lines = processes.filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
+    lines.filter(|line| is_node(line)).count()
+}
+
+/// Whether a command line, its words separated by zeros, runs a node.
+fn is_node(line: &[u8]) -> bool {
+    let mut words = line.split(|&byte| byte == 0);
+    let program = words.next().unwrap_or_default();
+    let name = program.rsplit(|&byte| byte == b'/').next();
+    let words: Vec<&[u8]> = words.collect();
+    let has = |word: &[u8]| words.contains(&word);
+    name == Some(b"finerail")
+        && (words.first() == Some(&b"node".as_slice()) || (has(b"store") && has(b"serve")))
 }
 
 /// Clears the terminal and puts the cursor in its corner.

@@ -93,7 +93,9 @@ impl ChangeArgs {
             &self.add_rule,
             match profile {
                 Profile::Design => |text| Change::add_rule(text, Profile::Design),
-                Profile::Lustre => |text| Change::add_rule(text, Profile::Lustre),
+                Profile::Lustre | Profile::Lustre217 => {
+                    |text| Change::add_rule(text, Profile::Lustre)
+                }
             },
         )?;
         read(&self.del_net, Change::delete_net)?;

@@ -27,6 +27,7 @@ use serde::Serialize;
 use self::changes::ChangeArgs;
 use self::page::Page;
 use crate::common::{NOT_SO, ProfileName, complaint, default_control_path, print_bytes, read_text};
+use crate::top::wants_colours;
 
 /// Arguments of `finerail explain`.
 #[derive(clap::Args)]
@@ -40,6 +41,8 @@ Examples:
   finerail explain --config node.yaml --interfaces node.json --to 10.0.0.2@tcp --fail eth0
   finerail explain --config node.yaml --to 10.0.0.2@tcp --add-rule '--src tcp1 --priority 0'
   finerail explain --node --to 10.0.0.2@tcp
+
+Without -v: the path, the reason, what is wrong, and what would change it.
 
 Exit code: 0 there is a path, 1 there is none, 2 wrong usage or bad input.
 ")]
@@ -95,7 +98,11 @@ pub(crate) struct ExplainArgs {
     /// What lnetctl printed on the destination: explains the way back, too
     #[arg(long, value_name = "FILE", num_args = 1..)]
     peer_config: Vec<PathBuf>,
-    /// Print JSON
+    /// Print the candidates of each decision, the next sends, resends, rules and health, too; twice: also the resends of
+    /// the other profile, and everything that is assumed
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Print JSON, with everything
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -144,14 +151,14 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         changes => Some(what_if(&node, &question, changes)?),
     };
     let last = difference.as_ref().map_or(&explanation, |d| &d.after);
-    let back = args.way_back(&settings, last, &question)?;
+    let back = args.way_back(&node, &settings, last, &question)?;
     let report = Report {
         explanation: &explanation,
         difference: difference.as_ref(),
         reverse: back.as_ref(),
         left_out: &node.facts.left_out,
     };
-    print(&report, args.json)?;
+    print(&report, args)?;
     let found = last.answer.path.is_some();
     Ok(if found {
         ExitCode::SUCCESS
@@ -199,6 +206,7 @@ impl ExplainArgs {
 
     fn way_back(
         &self,
+        node: &Node,
         settings: &Settings,
         forward: &Explanation,
         question: &Question,
@@ -211,7 +219,7 @@ impl ExplainArgs {
             ..settings.clone()
         };
         let peer = read_node(&self.peer_config, &settings)?.node;
-        Ok(reverse(&peer, forward, question)?)
+        Ok(reverse(node, &peer, forward, question)?)
     }
 }
 
@@ -263,13 +271,15 @@ fn read_machine(path: &Path) -> anyhow::Result<Machine> {
     Machine::parse(&text).with_context(|| name)
 }
 
-fn print(report: &Report<'_>, json: bool) -> anyhow::Result<()> {
-    let text = if json {
+fn print(report: &Report<'_>, args: &ExplainArgs) -> anyhow::Result<()> {
+    let text = if args.json {
         serde_json::to_string_pretty(report)? + "\n"
     } else {
-        let mut page = Page::new(io::stdout().is_terminal());
+        let mut page = Page::new(is_coloured(), columns());
         match report.difference {
-            None => render::explanation(&mut page, report.explanation, report.left_out),
+            None => {
+                render::explanation(&mut page, report.explanation, report.left_out, args.verbose)
+            }
             Some(difference) => render::difference(&mut page, report.explanation, difference),
         }
         if let Some(reverse) = report.reverse {
@@ -279,3 +289,27 @@ fn print(report: &Report<'_>, json: bool) -> anyhow::Result<()> {
     };
     Ok(print_bytes(text.as_bytes(), &mut io::stdout())?)
 }
+
+/// Whether whoever reads the page can see colours, and wants to.
+fn is_coloured() -> bool {
+    let variable = |name: &str| env::var_os(name).map(|value| value.into_string());
+    io::stdout().is_terminal() && wants_colours(variable)
+}
+
+/// Columns of the page: those of the terminal as far as lines stay readable; of a file or a pipe, 100.
+fn columns() -> usize {
+    if !io::stdout().is_terminal() {
+        return WIDTH;
+    }
+    match ratatui::crossterm::terminal::size() {
+        Ok((columns, _)) if columns > 0 => usize::from(columns).clamp(WIDTH_MIN, WIDTH_MAX),
+        _ => WIDTH,
+    }
+}
+
+/// Columns where there is no terminal.
+const WIDTH: usize = 100;
+/// On a narrower terminal lines are broken by the terminal: a NID and its indentation need this.
+const WIDTH_MIN: usize = 40;
+/// Longer lines are hard to read.
+const WIDTH_MAX: usize = 120;

@@ -1,12 +1,10 @@
-//! A page of text for a terminal of 100 columns: headings, wrapped paragraphs, tables without boxes.
+//! A page of text for a terminal: headings, wrapped paragraphs, tables without boxes.
 
 use std::fmt::Display;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use lnet_explain::Severity;
 
-/// Columns.
-const WIDTH: usize = 100;
 /// Of everything under a heading.
 const INDENT: usize = 2;
 
@@ -14,13 +12,18 @@ const INDENT: usize = 2;
 pub(super) struct Page {
     text: String,
     colour: bool,
+    /// Columns.
+    width: usize,
 }
 
 impl Page {
     /// An empty page.
-    pub(super) fn new(colour: bool) -> Self {
-        let text = String::new();
-        Self { text, colour }
+    pub(super) fn new(colour: bool, width: usize) -> Self {
+        Self {
+            text: String::new(),
+            colour,
+            width,
+        }
     }
 
     /// What was written.
@@ -30,7 +33,7 @@ impl Page {
 
     /// The answer, which stands out.
     pub(super) fn answer(&mut self, text: &str) {
-        for line in wrapped(0, INDENT, text) {
+        for line in wrapped(self.width, 0, INDENT, text) {
             let bold = self.styled("1", &line);
             self.line(&bold);
         }
@@ -45,7 +48,7 @@ impl Page {
 
     /// A paragraph; its lines but the first are indented by `hang` more.
     pub(super) fn paragraph(&mut self, indent: usize, hang: usize, text: &str) {
-        for line in wrapped(indent, hang, text) {
+        for line in wrapped(self.width, indent, hang, text) {
             self.line(&line);
         }
     }
@@ -71,7 +74,7 @@ impl Page {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_content_arrangement(ContentArrangement::Dynamic);
-        let width = WIDTH - INDENT - 1;
+        let width = self.width.saturating_sub(INDENT + 1);
         table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
         if !header.is_empty() {
             table.set_header(header);
@@ -113,12 +116,12 @@ impl Page {
 }
 
 /// The lines of a paragraph; a word that is longer than a line has one of its own.
-fn wrapped(indent: usize, hang: usize, text: &str) -> Vec<String> {
+fn wrapped(width: usize, indent: usize, hang: usize, text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = " ".repeat(indent);
     let mut is_empty = true;
     for word in text.split_whitespace() {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
             lines.push(std::mem::replace(&mut line, " ".repeat(indent + hang)));
             is_empty = true;
         }

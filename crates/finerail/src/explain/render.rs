@@ -12,23 +12,58 @@ const VALUES_MAX: usize = 32;
 /// A distance that nobody knows.
 const UNKNOWN_DISTANCE: i64 = u32::MAX as i64;
 
-/// The whole explanation.
-pub(super) fn explanation(page: &mut Page, one: &Explanation, left_out: &[String]) {
+/// An explanation: the path, the reason, findings and what would change it; with `verbose` 1 also the tables that lead
+/// there, with 2 everything.
+pub(super) fn explanation(page: &mut Page, one: &Explanation, left_out: &[String], verbose: u8) {
     answer(page, one);
     findings(page, "Findings", &one.findings);
+    if verbose == 0 {
+        what_changes_it(page, one);
+    } else {
+        details(page, one, verbose);
+    }
+    if !left_out.is_empty() {
+        page.heading("Left out of the input");
+        left_out.iter().for_each(|why| page.item(why));
+    }
+}
+
+fn details(page: &mut Page, one: &Explanation, verbose: u8) {
     case(page, one);
     for (at, table) in one.levels.iter().enumerate() {
         level(page, at + 1, table);
     }
     forecast(page, &one.forecast);
-    resends(page, one);
+    resends(page, one, verbose);
     policies(page, &one.policies);
     health(page, &one.health);
-    assumed(page, one);
-    if !left_out.is_empty() {
-        page.heading("Left out of the input");
-        left_out.iter().for_each(|why| page.item(why));
+    if verbose > 1 {
+        assumed(page, one);
     }
+}
+
+/// Ways that are told of each kind, where not all are asked for.
+const CHANGES_MAX: usize = 4;
+
+/// What would have to be otherwise for the next message to take another path.
+fn what_changes_it(page: &mut Page, one: &Explanation) {
+    let margins = one.levels.iter().filter_map(|table| {
+        let winner = table.winner.as_deref()?;
+        Some(format!(
+            "{} {winner}: {}",
+            table.level,
+            table.margin.as_ref()?
+        ))
+    });
+    let alternatives = one.assumed.iter().flat_map(|one| &one.alternatives);
+    let changes: Vec<String> = margins
+        .chain(alternatives.take(CHANGES_MAX).cloned())
+        .collect();
+    if changes.is_empty() {
+        return;
+    }
+    page.heading("What would change it");
+    changes.iter().for_each(|change| page.item(change));
 }
 
 /// What changes would change.
@@ -229,8 +264,11 @@ fn percent(part: u32, whole: u32) -> f64 {
     100.0 * f64::from(part) / f64::from(whole.max(1))
 }
 
-fn resends(page: &mut Page, one: &Explanation) {
-    for tree in one.resends.iter().filter(|tree| !tree.branches.is_empty()) {
+/// The resends of the node's profile, or of all.
+fn resends(page: &mut Page, one: &Explanation, verbose: u8) {
+    let is_shown = |profile| verbose > 1 || profile == one.question.profile;
+    let trees = one.resends.iter().filter(|tree| is_shown(tree.profile));
+    for tree in trees.filter(|tree| !tree.branches.is_empty()) {
         page.heading(&format!("When tries fail ({} profile)", tree.profile));
         for branch in &tree.branches {
             page.item(&format!("{}:", listed(&branch.classes, ", ")));

@@ -20,7 +20,8 @@ use crate::shard::{ShardArgs, ShardFile};
 #[derive(clap::Args)]
 #[command(after_help = "\
 The front are policies with their parameters from short paths to jobs of neighbours that find many
-routers: 'strict' and 'slices' of several caps and cuts.
+routers: 'strict' and 'slices' of several caps and cuts; and on a torus or mesh 'balanced' with a
+limit on each side of a router, which reads load less.
 
 Examples:
   finerail fgr compare --machine synthetic:6x8x4:2x3x1
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     };
     let options = args.rules.options(args.failures.dead(&machine)?);
     let policies: Vec<Policy> = if args.front {
-        Policy::FRONT.to_vec()
+        Policy::front(&machine)
     } else {
         args.rules.policies(names)?
     };

@@ -20,6 +20,25 @@ use crate::common::print_bytes;
 /// Routers that are printed; JSON has all.
 const SHOWN: usize = 12;
 
+/// What a plan is made by: it says nothing of a plan that there is.
+const PLANNING: [&str; 15] = [
+    "policy",
+    "backups",
+    "disjoint",
+    "tie",
+    "by",
+    "side",
+    "block",
+    "efficiency",
+    "cut",
+    "cap",
+    "run",
+    "limit",
+    "limit_read",
+    "failed",
+    "whole",
+];
+
 /// Arguments of `finerail fgr job`.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -34,8 +53,9 @@ Examples:
 pub(crate) struct JobArgs {
     #[command(flatten)]
     planning: PlanningArgs,
-    /// The plan that is in force: the plan.yaml of 'finerail fgr plan'; without it the plan is made anew
-    #[arg(long, value_name = "FILE")]
+    /// The plan that is in force: the plan.yaml of 'finerail fgr plan'; without it the plan is made anew, by
+    /// --policy and around what is --failed
+    #[arg(long, value_name = "FILE", conflicts_with_all = PLANNING)]
     plan: Option<PathBuf>,
     /// The job's nodes: a host list, numbers, ranges of numbers, NIDs; or @FILE with such a list
     #[arg(long, value_name = "LIST")]

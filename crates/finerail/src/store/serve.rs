@@ -91,7 +91,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let nids: Vec<String> = node.nids().iter().map(ToString::to_string).collect();
     let (nids, port) = (nids.join(", "), args.transport.port);
     let ready = format!(
-        "ready: {nids} on port {port} serves {}",
+        "ready: {nids} on port {port} serves {}; {control}",
         args.directory.display()
     );
     signals.wait_until_stopped(&ready, || reload(&managed, &args.config));

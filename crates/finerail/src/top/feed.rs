@@ -16,13 +16,16 @@ pub(super) type Look = Result<Sample, String>;
 /// A connection that is made when it is needed, and made again when the node was away.
 pub(super) struct Feed {
     path: PathBuf,
+    /// How long the node may say nothing.
+    patience: Duration,
     dlc: Option<Dlc>,
 }
 
 impl Feed {
-    pub(super) fn new(path: &Path) -> Self {
+    pub(super) fn new(path: &Path, patience: Duration) -> Self {
         Self {
             path: path.to_owned(),
+            patience,
             dlc: None,
         }
     }
@@ -32,7 +35,7 @@ impl Feed {
         // A connection that was kept may be that to a node that has ended meanwhile.
         let is_kept = self.dlc.is_some();
         match self.try_look() {
-            Err(_) if is_kept => self.try_look(),
+            Err(error) if is_kept && !matches!(error, DlcError::Silent { .. }) => self.try_look(),
             look => look,
         }
         .map_err(|error| why(&error))
@@ -41,7 +44,7 @@ impl Feed {
     fn try_look(&mut self) -> Result<Sample, DlcError> {
         let mut dlc = match self.dlc.take() {
             Some(dlc) => dlc,
-            None => Dlc::connect(&self.path)?,
+            None => Dlc::connect_within(&self.path, self.patience)?,
         };
         let mut sample = Sample::default();
         let mut malformed = None;

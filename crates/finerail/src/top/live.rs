@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use ratatui::DefaultTerminal;
@@ -37,14 +37,26 @@ impl Drop for Screen {
 }
 
 /// Shows the node until the user has seen enough.
-pub(super) fn run(path: PathBuf, interval: Duration, colours: bool) -> anyhow::Result<()> {
+pub(super) fn run(
+    feed: Feed,
+    path: PathBuf,
+    interval: Duration,
+    colours: bool,
+) -> anyhow::Result<()> {
     let stop = raise_on_signals().context("cannot take signals")?;
-    let looks = Feed::new(&path).spawn(interval)?;
+    let looks = feed.spawn(interval)?;
     let mut model = Model::new(path.display().to_string());
     let mut screen = Screen::open().context("cannot use the terminal")?;
     let mut is_changed = true;
+    let mut seen = Instant::now();
     while !stop.load(Ordering::Relaxed) {
-        is_changed |= take(&mut model, &looks);
+        if take(&mut model, &looks) {
+            is_changed = true;
+            if model.away.is_none() {
+                seen = Instant::now();
+            }
+        }
+        is_changed |= model.age(seen.elapsed(), interval);
         if std::mem::take(&mut is_changed) {
             let rows = screen::rows_in(screen.terminal.size()?.height);
             model.scroll_into(rows);

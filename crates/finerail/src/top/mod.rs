@@ -33,6 +33,7 @@ use std::time::Duration;
 use self::feed::Feed;
 use self::model::Model;
 use crate::common::{NotSo, default_control_path, print_bytes};
+use crate::ctl::LimitArgs;
 
 /// Arguments of `finerail top`.
 #[derive(clap::Args)]
@@ -57,6 +58,8 @@ pub(crate) struct TopArgs {
         hide_env_values = true
     )]
     node: Option<PathBuf>,
+    #[command(flatten)]
+    limit: LimitArgs,
     /// Seconds between two looks at the node
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = interval)]
     interval: Duration,
@@ -93,13 +96,14 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
         anyhow::bail!("standard input or output is no terminal: use --once or --json");
     }
     let colours = wants_colours(|name| std::env::var_os(name).map(|value| value.into_string()));
-    live::run(path, args.interval, colours)?;
+    let feed = Feed::new(&path, args.limit.patience());
+    live::run(feed, path, args.interval, colours)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Plain text once, or JSON.
 fn print(args: &TopArgs, path: &std::path::Path) -> anyhow::Result<()> {
-    let mut feed = Feed::new(path);
+    let mut feed = Feed::new(path, args.limit.patience());
     // What is read by a program, or goes into a file, has all columns.
     let is_read_here = io::stdout().is_terminal();
     let size = is_read_here.then(ratatui::crossterm::terminal::size);
@@ -132,7 +136,9 @@ fn print(args: &TopArgs, path: &std::path::Path) -> anyhow::Result<()> {
 
 /// Colours say nothing that a word does not say, too. They are left out where nobody wants them
 /// (`NO_COLOR`) or the terminal has none.
-fn wants_colours(variable: impl Fn(&str) -> Option<Result<String, std::ffi::OsString>>) -> bool {
+pub(crate) fn wants_colours(
+    variable: impl Fn(&str) -> Option<Result<String, std::ffi::OsString>>,
+) -> bool {
     let is_set =
         |name| variable(name).is_some_and(|value| value.is_err() || value != Ok(String::new()));
     let term = variable("TERM").and_then(Result::ok).unwrap_or_default();

@@ -11,6 +11,9 @@ use super::sample::Sample;
 /// The longest filter.
 const FILTER_MAX: usize = 64;
 
+/// A look may be so much later than planned before its figures count as stale.
+const LATE: Duration = Duration::from_secs(2);
+
 /// How many pages there are.
 const PAGES: usize = Page::ALL.len();
 
@@ -21,6 +24,8 @@ pub(super) struct Model {
     now: Option<Sample>,
     /// Why the last look gave nothing.
     pub(super) away: Option<String>,
+    /// Seconds since the node was last seen, where that is longer than it should be: the figures are stale.
+    pub(super) stale: Option<u64>,
     pub(super) page: Page,
     orders: [Order; PAGES],
     pub(super) filter: String,
@@ -70,6 +75,7 @@ impl Model {
             before: Sample::default(),
             now: None,
             away: None,
+            stale: None,
             page: Page::Interfaces,
             orders,
             filter: String::new(),
@@ -92,6 +98,13 @@ impl Model {
             }
             Err(why) => self.away = Some(why),
         }
+    }
+
+    /// Takes note of how long ago the node was last seen; says whether that changes what is shown.
+    pub(super) fn age(&mut self, since_seen: Duration, interval: Duration) -> bool {
+        let late = interval + LATE;
+        let stale = (since_seen > late).then_some(since_seen.as_secs());
+        std::mem::replace(&mut self.stale, stale) != stale
     }
 
     /// The last that was seen of the node.

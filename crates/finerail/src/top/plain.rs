@@ -22,6 +22,14 @@ pub(super) fn summary(model: &Model) -> [String; 4] {
 }
 
 fn first_line(model: &Model) -> String {
+    let line = who(model);
+    match (model.stale, model.sample()) {
+        (Some(seconds), Some(_)) => format!("STALE, {seconds} s old: {line}"),
+        _ => line,
+    }
+}
+
+fn who(model: &Model) -> String {
     if let Some(why) = &model.away {
         return format!("waiting for the node at {}: {why}", model.path);
     }

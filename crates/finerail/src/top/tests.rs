@@ -388,3 +388,29 @@ fn colours_are_left_out_where_nobody_wants_them() {
     assert!(!of(None, "dumb"));
     assert!(!of(None, "vt100-mono"));
 }
+
+#[test]
+fn figures_that_are_older_than_they_should_be_are_called_stale() {
+    let interval = Duration::from_secs(2);
+    let mut model = Model::new("/run/node".to_owned());
+    let line = |model: &Model| super::plain::summary(model)[0].clone();
+    assert!(model.age(Duration::from_secs(9), interval));
+    assert_eq!(
+        line(&model),
+        "looking at the node at /run/node",
+        "nothing is shown yet"
+    );
+    model.take(Ok(sample(1, 0)));
+    assert!(model.age(Duration::from_secs(1), interval));
+    assert!(!line(&model).contains("STALE"));
+    assert!(model.age(Duration::from_secs(7), interval));
+    assert!(
+        line(&model).starts_with("STALE, 7 s old: "),
+        "{}",
+        line(&model)
+    );
+    assert!(
+        !model.age(Duration::from_millis(7_900), interval),
+        "nothing new to draw"
+    );
+}

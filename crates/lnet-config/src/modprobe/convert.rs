@@ -82,7 +82,7 @@ impl ModuleOptions {
         nets.collect()
     }
 
-    fn ip2nets(&self, notes: &mut Vec<String>) -> Vec<Ip2Nets> {
+    pub(super) fn ip2nets(&self, notes: &mut Vec<String>) -> Vec<Ip2Nets> {
         let mut rules = Vec::new();
         for entry in &self.ip2nets {
             for network in &entry.networks {

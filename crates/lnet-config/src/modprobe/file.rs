@@ -11,6 +11,7 @@ pub(super) fn read(
     dialect: Dialect,
     mut wrong: impl FnMut(Fault) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
+    let wrong: Wrong<'_> = &mut wrong;
     let mut file = Cursor::new(source);
     while !file.at_end() {
         let length = line_length(file.rest());
@@ -21,21 +22,35 @@ pub(super) fn read(
         }
         line.blanks();
         let module = line.word(is_name).text;
-        loop {
-            match assignment(&mut line) {
-                Ok(None) => break,
-                Ok(Some((name, value))) => {
-                    option(options, module, name, value, dialect).or_else(&mut wrong)?;
-                }
-                // Where the next option of the line begins is not known.
-                Err(fault) => {
-                    wrong(fault)?;
-                    break;
-                }
-            }
-        }
+        of_module(options, module, line, dialect, wrong)?;
     }
     Ok(())
+}
+
+/// What is done with a fault: it ends the reading, or is noted.
+type Wrong<'f> = &'f mut dyn FnMut(Fault) -> Result<(), Fault>;
+
+/// Reads the options of one line, or those inside one pair of quotes.
+fn of_module(
+    options: &mut ModuleOptions,
+    module: &str,
+    mut line: Cursor<'_>,
+    dialect: Dialect,
+    wrong: Wrong<'_>,
+) -> Result<(), Fault> {
+    loop {
+        match next_word(&mut line) {
+            Ok(None) => return Ok(()),
+            Ok(Some(OptionWord::Quoted(inner))) => {
+                of_module(options, module, inner, dialect, wrong)?;
+            }
+            Ok(Some(OptionWord::Assignment(name, value))) => {
+                option(options, module, name, value, dialect).or_else(&mut *wrong)?;
+            }
+            // Where the next option of the line begins is not known.
+            Err(fault) => return wrong(fault),
+        }
+    }
 }
 
 /// Reads `NAME=VALUE` without a module, which is `lnet`. A value without quotes goes to the end.
@@ -45,6 +60,10 @@ pub(super) fn assignments(
     dialect: Dialect,
 ) -> Result<(), Fault> {
     let mut text = Cursor::new(source);
+    text.word(char::is_whitespace);
+    if let Some(inner) = quoted(&mut text)? {
+        return of_module(options, "lnet", inner, dialect, &mut Err);
+    }
     while let Some(name) = option_name(&mut text)? {
         let value = match quoted(&mut text)? {
             Some(value) => value,
@@ -74,8 +93,20 @@ fn is_name(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_' || character == '-'
 }
 
-/// The next `name=value` of a line; a value ends at a blank unless it is quoted.
-fn assignment<'a>(line: &mut Cursor<'a>) -> Result<Option<(Word<'a>, Cursor<'a>)>, Fault> {
+/// A word of a line of options.
+enum OptionWord<'a> {
+    /// `name=value`
+    Assignment(Word<'a>, Cursor<'a>),
+    /// `'name="value"'`, as shells write it: what is inside the outer quotes.
+    Quoted(Cursor<'a>),
+}
+
+/// The next word of a line; a value ends at a blank unless it is quoted.
+fn next_word<'a>(line: &mut Cursor<'a>) -> Result<Option<OptionWord<'a>>, Fault> {
+    line.blanks();
+    if let Some(inner) = quoted(line)? {
+        return Ok(Some(OptionWord::Quoted(inner)));
+    }
     let Some(name) = option_name(line)? else {
         return Ok(None);
     };
@@ -87,7 +118,7 @@ fn assignment<'a>(line: &mut Cursor<'a>) -> Result<Option<(Word<'a>, Cursor<'a>)
             line.split(length)
         }
     };
-    Ok(Some((name, value)))
+    Ok(Some(OptionWord::Assignment(name, value)))
 }
 
 /// `name=`; `None` at the end of the line or before a comment.
@@ -104,19 +135,43 @@ fn option_name<'a>(line: &mut Cursor<'a>) -> Result<Option<Word<'a>>, Fault> {
     Ok(Some(name))
 }
 
-/// A value in quotes, if one begins here.
-fn quoted<'a>(line: &mut Cursor<'a>) -> Result<Option<Cursor<'a>>, Fault> {
+/// A value in quotes, if one begins here. Quotes that stand directly inside other quotes (`'"tcp"'`), and doubled ones
+/// (`""tcp""`), count as one pair.
+pub(super) fn quoted<'a>(line: &mut Cursor<'a>) -> Result<Option<Cursor<'a>>, Fault> {
     let Some(quote @ ('"' | '\'')) = line.peek() else {
         return Ok(None);
     };
     let start = *line;
     line.take(quote);
-    let Some(length) = line.rest().find(quote) else {
+    let mut rest = line.rest().chars();
+    let is_doubled = rest.next() == Some(quote)
+        && rest
+            .next()
+            .is_some_and(|next| !next.is_whitespace() && next != quote);
+    let closing = quote.to_string().repeat(if is_doubled { 2 } else { 1 });
+    if is_doubled {
+        line.take(quote);
+    }
+    let Some(length) = line.rest().find(&closing) else {
         return Err(start.expected("a value whose quotes are closed"));
     };
     let value = line.split(length);
-    line.take(quote);
-    Ok(Some(value))
+    line.advance(closing.len());
+    Ok(Some(unwrapped(value)))
+}
+
+/// What stands inside a pair of quotes that encloses all of a value.
+fn unwrapped(value: Cursor<'_>) -> Cursor<'_> {
+    let text = value.rest();
+    let inner = ['"', '\''].into_iter().find_map(|quote| {
+        let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
+        (!inner.contains(quote)).then_some(inner)
+    });
+    let Some(inner) = inner else { return value };
+    let mut within = value;
+    // A quote is one byte.
+    within.advance(1);
+    within.split(inner.len())
 }
 
 fn option(

@@ -23,7 +23,7 @@ pub(super) fn value(
 ) -> Result<(), Fault> {
     while next_entry(&mut cursor) {
         match kind {
-            OptionKind::Networks => networks(&mut cursor, &mut options.networks)?,
+            OptionKind::Networks => networks(&mut cursor, &mut options.networks, Again::Adds)?,
             OptionKind::Ip2Nets => options.ip2nets.extend(ip2nets(&mut cursor)?),
             OptionKind::Routes => options.routes.push(route(&mut cursor, dialect)?),
         }
@@ -35,12 +35,12 @@ pub(super) fn value(
     Ok(())
 }
 
-/// Steps over blanks, separators and comments; false at the end.
+/// Steps over blanks, separators and comments, which end at a separator; false at the end.
 fn next_entry(cursor: &mut Cursor<'_>) -> bool {
     loop {
         cursor.blanks();
         if cursor.peek() == Some('#') {
-            cursor.word(|character| character != '\n');
+            cursor.word(|character| character != '\n' && character != ';');
         }
         if !cursor.take(';') && !cursor.take('\n') {
             return !cursor.at_end();
@@ -54,23 +54,61 @@ fn end_of_entry(cursor: &mut Cursor<'_>) -> bool {
     matches!(cursor.peek(), None | Some(';' | '\n' | '#'))
 }
 
-/// A list of networks, each of which may be given once.
-fn networks(cursor: &mut Cursor<'_>, nets: &mut Vec<NetworkOption>) -> Result<(), Fault> {
+/// What a network means that a list has already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// More interfaces.
+    Adds,
+    /// An error, as in one entry of `ip2nets` (selection, section 6.6).
+    Refused,
+}
+
+/// A list of networks.
+fn networks(
+    cursor: &mut Cursor<'_>,
+    nets: &mut Vec<NetworkOption>,
+    again: Again,
+) -> Result<(), Fault> {
     loop {
         cursor.blanks();
         let name = cursor.word(|character| !is_delimiter(character));
         let network = network(name, cursor)?;
-        if nets.iter().any(|other| other.net == network.net) {
-            let key = network.net.to_string();
-            return Err(Fault::new(name.place, Problem::KeyTwice { key }));
-        }
-        // Loopback is always there.
-        if network.net != Net::LO {
-            nets.push(network);
+        match nets.iter_mut().find(|other| other.net == network.net) {
+            Some(known) if again == Again::Adds && known.can_have(&network) => known.add(network),
+            Some(_) => {
+                let key = network.net.to_string();
+                return Err(Fault::new(name.place, Problem::KeyTwice { key }));
+            }
+            // Loopback is always there.
+            None if network.net == Net::LO => {}
+            None => nets.push(network),
         }
         if !cursor.take(',') {
             return Ok(());
         }
+    }
+}
+
+impl NetworkOption {
+    /// Whether the interfaces of another entry are other interfaces.
+    fn can_have(&self, more: &Self) -> bool {
+        let has = |one: &InterfaceOption| self.interfaces.iter().any(|own| own.name == one.name);
+        let named = !self.interfaces.is_empty() && !more.interfaces.is_empty();
+        named && !more.interfaces.iter().any(has)
+    }
+
+    /// Takes the interfaces of another entry, each with the CPTs that it has there.
+    fn add(&mut self, mut more: Self) {
+        if self.cpts != more.cpts {
+            for network in [&mut *self, &mut more] {
+                let cpts = std::mem::take(&mut network.cpts);
+                let without = network.interfaces.iter_mut();
+                for interface in without.filter(|interface| interface.cpts.is_empty()) {
+                    interface.cpts.clone_from(&cpts);
+                }
+            }
+        }
+        self.interfaces.append(&mut more.interfaces);
     }
 }
 
@@ -149,7 +187,7 @@ fn ip2nets(cursor: &mut Cursor<'_>) -> Result<Option<Ip2NetsOption>, Fault> {
         networks: Vec::new(),
         patterns: Vec::new(),
     };
-    networks(cursor, &mut entry.networks)?;
+    networks(cursor, &mut entry.networks, Again::Refused)?;
     while !end_of_entry(cursor) {
         let pattern = cursor.word(|character| !character.is_whitespace() && character != ';');
         let parsed = pattern
@@ -180,7 +218,8 @@ fn route(cursor: &mut Cursor<'_>, dialect: Dialect) -> Result<RouteOption, Fault
         let start = *cursor;
         let word = cursor.word(|character| !character.is_whitespace() && character != ';');
         let is_number = word.text.bytes().all(|byte| byte.is_ascii_digit());
-        if word.text.contains('@') {
+        // A gateway without a network has the dots of its address.
+        if word.text.contains(['@', '.']) {
             if dialect == Dialect::Converter && !route.gateways.is_empty() {
                 return Err(start.expected("the end of the entry: one has one gateway"));
             }
@@ -232,7 +271,7 @@ fn priority(word: Word<'_>) -> Result<u32, Fault> {
     number.ok_or_else(|| word.invalid("priority", "priority is an integer from 0 to 4294967295"))
 }
 
-/// `NID` or `NID:priority`. Colons before the `@` are those of an IPv6 address.
+/// `NID` or `NID:priority`. Colons before the `@` are those of an IPv6 address; an IPv4 address without `@` is on `tcp`.
 fn gateway(word: Word<'_>) -> Result<GatewayOption, Fault> {
     let at = word.text.find('@').unwrap_or(0);
     let colon = word
@@ -251,8 +290,8 @@ fn gateway(word: Word<'_>) -> Result<GatewayOption, Fault> {
         }
         None => (word, None),
     };
-    let parsed = nids
-        .text
+    let on_tcp = if nids.text.contains('@') { "" } else { "@tcp" };
+    let parsed = format!("{}{on_tcp}", nids.text)
         .parse()
         .map_err(|error| nids.invalid("routes", error))?;
     Ok(GatewayOption {

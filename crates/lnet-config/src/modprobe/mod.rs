@@ -12,9 +12,10 @@
 //! entry      = networks blank ip-pattern { blank ip-pattern }
 //! routes     = rentry { sep rentry }
 //! rentry     = net { blank net } [ blank hops ] blank gateway { blank gateway }
-//! gateway    = NID [ ":" priority ]               # begins a comment
+//! gateway    = NID [ ":" priority ]               "#" begins a comment, which ends at sep
 //! ```
 //!
+//! A gateway without `@` and a network is on `tcp`. A network that `networks` names twice has the interfaces of both.
 //! Networks and NIDs of routes may be expressions. [`ModuleOptions`] is what an options file says;
 //! [`ModuleOptions::to_config`] and [`ModuleOptions::from_config`] convert. A `\` at the end of a
 //! line continues it, and separates words.
@@ -26,13 +27,16 @@ mod file;
 mod grammar;
 mod lnd;
 mod print;
+mod proof;
 mod scan;
+mod warn;
 
 use lnet_types::Net;
 use lnet_types::expr::{NetExpr, NidExpr};
 
 pub use convert::{ConvertDefaults, ConvertError};
 pub use print::OptionTooLong;
+pub use proof::{Proof, Unproved};
 
 use crate::error::{ConfigError, Fault, Faults};
 use crate::ip2nets::IpPattern;
@@ -212,13 +216,22 @@ impl ModuleOptions {
         if is_file {
             return self.add_file(source, dialect);
         }
-        let name = source.trim_start().split(['=', ' ', '\n']).next();
+        let unquoted = source.trim_start_matches(|c: char| c.is_whitespace() || is_quote(c));
+        let name = unquoted.split(['=', ' ', '\n']).next();
         if matches!(name, Some("networks" | "ip2nets" | "routes")) && source.contains('=') {
             return self.checked(source, |options| {
                 file::assignments(options, source, dialect)
             });
         }
-        self.add_value(OptionKind::Ip2Nets, source, dialect)
+        if !source.trim_start().starts_with(is_quote) {
+            return self.add_value(OptionKind::Ip2Nets, source, dialect);
+        }
+        self.checked(source, |options| {
+            let mut cursor = scan::Cursor::new(source);
+            cursor.blanks();
+            let value = file::quoted(&mut cursor)?.unwrap_or(cursor);
+            grammar::value(options, OptionKind::Ip2Nets, value, dialect)
+        })
     }
 
     /// True when there is nothing that a document could say.
@@ -241,4 +254,8 @@ impl ModuleOptions {
             .and_then(|()| read(self))
             .map_err(|fault| ConfigError::new(source, fault))
     }
+}
+
+fn is_quote(character: char) -> bool {
+    matches!(character, '"' | '\'')
 }

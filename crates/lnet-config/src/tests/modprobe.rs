@@ -160,14 +160,115 @@ fn hop_count_out_of_range_is_refused() {
 }
 
 #[test]
-fn a_network_given_twice_is_refused() {
-    insta::assert_snapshot!(refusal("options lnet networks=tcp(eth0),tcp0(eth1)\n"), @r#"
+fn a_network_given_twice_has_the_interfaces_of_both() {
+    let nets = config("options lnet networks=tcp(eth0)[0],o2ib(ib0),tcp0(eth1)").nets;
+    let nis: Vec<_> = nets[0]
+        .nis
+        .iter()
+        .map(|ni| (ni.interfaces.as_slice(), ni.cpts.as_slice()))
+        .collect();
+    assert_eq!(nets.len(), 2);
+    assert_eq!(
+        nis,
+        [
+            (["eth0".to_owned()].as_slice(), [0].as_slice()),
+            (["eth1".to_owned()].as_slice(), [].as_slice())
+        ]
+    );
+}
+
+#[test]
+fn an_interface_given_twice_for_a_network_is_refused() {
+    insta::assert_snapshot!(refusal("options lnet networks=tcp(eth0),tcp0(eth0)\n"), @r#"
     error: 'tcp' is given twice
      --> lnet.conf:1:33
       |
-    1 | options lnet networks=tcp(eth0),tcp0(eth1)
+    1 | options lnet networks=tcp(eth0),tcp0(eth0)
       |                                 ^^^^ remove one of them
     "#);
+}
+
+#[test]
+fn quotes_inside_quotes_and_doubled_ones_are_read() {
+    let plain = config(
+        "options lnet ip2nets=\"tcp0(eth0) 192.168.0.[2,4]; o2ib *.*.*.*\" forwarding=enabled",
+    );
+    for source in [
+        "options lnet 'ip2nets=\"tcp0(eth0) 192.168.0.[2,4]; o2ib *.*.*.*\"' forwarding=enabled",
+        "options lnet ip2nets='\"tcp0(eth0) 192.168.0.[2,4]; o2ib *.*.*.*\"' forwarding=enabled",
+        "options lnet ip2nets=\"\"tcp0(eth0) 192.168.0.[2,4]; o2ib *.*.*.*\"\" forwarding=enabled",
+        "options lnet 'ip2nets=\"tcp0(eth0) 192.168.0.[2,4]; o2ib *.*.*.*\" forwarding=enabled'",
+    ] {
+        assert_eq!(config(source), plain, "{source}");
+    }
+    for text in [
+        "'ip2nets=\"tcp0(eth0) 192.168.0.[2,4]\"'",
+        "ip2nets='\"tcp0(eth0) 192.168.0.[2,4]\"'",
+        "\"tcp0(eth0) 192.168.0.[2,4]\"",
+    ] {
+        let mut options = ModuleOptions::default();
+        let read = options.add_text(text, Dialect::Converter);
+        read.unwrap_or_else(|error| panic!("{}", error.render(text)));
+        let (read, _) = options.to_config(&ConvertDefaults::default()).unwrap();
+        assert_eq!(read.ip2nets, plain.ip2nets[..1], "{text}");
+    }
+    let empty = options("options lnet networks=\"\" forwarding=\"\"");
+    assert!(empty.networks.is_empty() && empty.forwarding.is_none());
+}
+
+#[test]
+fn a_comment_ends_at_a_separator() {
+    let rules =
+        config("options lnet ip2nets=\"# rails; tcp(eth0) 10.0.0.* # first; o2ib(ib0) 10.1.*.*\"")
+            .ip2nets;
+    let nets: Vec<_> = rules.iter().map(crate::Ip2Nets::spec).collect();
+    assert_eq!(nets, ["tcp(eth0)", "o2ib(ib0)"]);
+}
+
+#[test]
+fn a_gateway_without_network_is_on_tcp() {
+    let routes = |value: &str| config(&format!("options lnet routes=\"{value}\"")).routes;
+    assert_eq!(
+        routes("o2ib 1 10.0.0.[1-2]:7; o2ib1 10.0.0.9"),
+        routes("o2ib 1 10.0.0.[1-2]@tcp:7; o2ib1 10.0.0.9@tcp")
+    );
+    assert_eq!(routes("o2ib 1 10.0.0.[1-2]:7").len(), 2);
+}
+
+#[test]
+fn what_options_do_not_keep_for_long_or_do_not_mean_is_warned_of() {
+    let options = options(
+        "options lnet ip2nets=\"tcp(eth0) 10.0.0.*; tcp(eth1) 10.0.1.*; o2ib 10.*.*.*\" \
+         routes=\"o2ib1 10.0.0.1@tcp:1 10.0.0.2@tcp:2\"",
+    );
+    insta::assert_snapshot!(options.warnings().join("\n"), @r#"
+    ip2nets, routes: deprecated options of the module, which kernels after 2.19 do not take; import this YAML (`lnetctl import`, /etc/lnet.conf) and remove them from modprobe.d
+    ip2nets: rule 2 (tcp(eth1)) is passed over on machines that the rule for tcp(eth0) covers too: the first rule of a network is the only one; for both interfaces write one rule with tcp(eth0,eth1)
+    routes: kernels give all gateways of 'o2ib1 10.0.0.1@tcp:1 10.0.0.2@tcp:2' the last priority in the entry; the YAML gives each its own
+    "#);
+    assert!(ModuleOptions::default().warnings().is_empty());
+}
+
+#[test]
+fn a_document_that_lacks_what_options_give_is_not_proved() {
+    let options = options(
+        "options lnet networks=tcp(eth0,eth1[1]) routes=\"o2ib 2 10.0.0.[1-2]@tcp:3; tcp 10.0.0.9@tcp1\"",
+    );
+    let defaults = ConvertDefaults::default();
+    let (config, _) = options.to_config(&defaults).unwrap();
+    let proof = options.prove(&config, &defaults).unwrap();
+    assert_eq!(proof.to_string(), "2 NIs, 2 routes");
+    let spoil: [fn(&mut Config); 4] = [
+        |config| config.nets[0].nis.truncate(1),
+        |config| config.nets[0].nis[1].cpts.clear(),
+        |config| config.routes[1].priority = 0,
+        |config| config.routes.reverse(),
+    ];
+    for (at, spoil) in spoil.iter().enumerate() {
+        let mut spoiled = config.clone();
+        spoil(&mut spoiled);
+        assert!(options.prove(&spoiled, &defaults).is_err(), "{at}");
+    }
 }
 
 #[test]
@@ -317,6 +418,7 @@ proptest! {
         prop_assert_eq!(&back.routes, &config.routes);
         prop_assert_eq!(back.globals, config.globals);
         prop_assert_eq!(back.routing, config.routing);
+        prop_assert!(options.prove(&back, &ConvertDefaults::default()).is_ok());
         prop_assert_eq!(parse(&back.to_yaml()), Ok(back));
     }
 

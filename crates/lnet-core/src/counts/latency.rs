@@ -12,8 +12,10 @@ use lnet_types::Time;
 use lnet_wire::MessageType;
 
 use crate::Core;
+use crate::counts::counters::MessageStats;
 use crate::counts::histogram::{LatencyHistogram, LatencyHistograms};
 use crate::event::{Event, EventKind};
+use crate::health::value::NiHealthStats;
 use crate::io::NiId;
 use crate::peer::PeerNiId;
 use crate::select::Send;
@@ -177,16 +179,21 @@ impl Core {
         }
     }
 
-    /// Zeroes the node's counters and all latencies, as `lnetctl stats reset` does. What counts things
-    /// that are there now keeps its value, and so do the messages by interface (section 10.1 of
-    /// lnet-selection).
+    /// Zeroes the node's counters, the counts of each local and peer interface, and all latencies, as `lnetctl stats
+    /// reset` does from the release after 2.17 on (section 12 of lnet-selection). The profiles of kernels keep the counts
+    /// of interfaces (section 10.1). What counts things that are there now keeps its value.
     pub fn reset_stats(&mut self) {
         self.counters.reset();
+        let with_counts = !self.config.globals.profile.is_lustre();
         for ni in self.nis.all_mut() {
             ni.latency = LatencyStats::default();
             ni.histograms = LatencyHistograms::default();
+            if with_counts {
+                ni.stats = MessageStats::default();
+                ni.health_stats = NiHealthStats::default();
+            }
         }
-        self.peers.reset_latencies();
+        self.peers.reset_stats(with_counts);
     }
 }
 

@@ -51,9 +51,10 @@ impl Core {
         name
     }
 
-    /// Makes the interfaces of a peer those that the peer named. NIDs that are ours, or that a configured peer has,
-    /// are left out (lnet-selection, section 2.11).
+    /// Makes the interfaces of a peer those that the peer named. NIDs that a configured peer has are left out, and so are
+    /// ours unless the peer is this node (lnet-selection, section 2.11).
     fn learn_nids(&mut self, name: Nid, said: &Said, now: Time) -> Option<Nid> {
+        let is_ours = |core: &Self, nid| core.nis.by_nid(nid).is_some();
         let is_free = |core: &Self, nid: Nid| {
             let owner = core.peers.primary_of(nid);
             let is_configured = core.peers.peer(owner).is_some_and(|peer| peer.configured);
@@ -61,7 +62,8 @@ impl Core {
             let routes = |name| core.peers.peer(name).is_some_and(|peer| peer.routes > 0);
             let is_of_gateway = owner != name && routes(owner) && !routes(name);
             let is_usable = !nid.is_any() && nid.net() != Net::LO;
-            core.nis.by_nid(nid).is_none() && is_usable && !is_configured && !is_of_gateway
+            let is_of_node = is_ours(core, nid) == is_ours(core, name);
+            is_of_node && is_usable && !is_configured && !is_of_gateway
         };
         let wanted = said.nis.iter().map(|&(nid, _)| nid);
         let mut nids: Vec<Nid> = wanted.filter(|&nid| is_free(self, nid)).collect();

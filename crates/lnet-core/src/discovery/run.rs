@@ -29,16 +29,16 @@ const PUSH_PAUSE: Duration = Duration::from_millis(1);
 const PEERS_PER_STEP: usize = 256;
 
 impl Core {
-    /// Discovers a peer now, whatever is known of it. [`Core::discovery`] says how far that is.
+    /// Discovers a peer now, whatever is known of it. [`Core::discovery`] says how far that is. A NID of this node makes
+    /// the node a peer of its own: what is sent to its NIDs is counted, and its health is kept.
     ///
     /// # Errors
     ///
-    /// [`Errno::EINVAL`] for a NID of this node, for loopback and the wildcard, and while discovery is switched off;
-    /// [`Errno::ENOMEM`] when the peer table is full.
+    /// [`Errno::EINVAL`] for loopback and the wildcard, and while discovery is switched off; [`Errno::ENOMEM`] when the
+    /// peer table is full.
     pub fn discover(&mut self, nid: Nid, now: Time) -> Result<(), Errno> {
         self.note_time(now);
-        let own = self.nis.by_nid(nid).is_some() || nid.is_loopback();
-        if own || nid.is_any() || !self.config.globals.discovery {
+        if nid.is_loopback() || nid.is_any() || !self.config.globals.discovery {
             return Err(Errno::EINVAL);
         }
         self.peer_ni(nid, now).ok_or(Errno::ENOMEM)?;

@@ -115,9 +115,15 @@ impl Core {
 
     /// A peer has pushed what it has; `needs` is its length when it was cut off.
     fn pushed(&mut self, from: Nid, data: Vec<u8>, needs: Option<u32>, now: Time) {
-        let name = self.peers.primary_of(from);
         let features = Said::read(&data).map(|said| said.features);
+        // A message that came through a router has made a peer of the router, not of its source. In a full table the
+        // source stays unknown, and the push is refused below.
+        if features.is_some_and(|features| features.contains(PingFeatures::MULTI_RAIL)) {
+            let _full = self.peer_ni(from, now);
+        }
+        let name = self.peers.primary_of(from);
         let Some(discovery) = self.discovery_mut(name) else {
+            self.counters.pushes_refused += 1;
             return;
         };
         // Only a peer that this node has discovered can make it ping.

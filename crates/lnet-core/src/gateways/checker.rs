@@ -33,6 +33,7 @@ use smallvec::SmallVec;
 use crate::Core;
 use crate::config::Globals;
 use crate::event::{Event, EventKind};
+use crate::gateways::obstacle::RouteFault;
 use crate::gateways::route::RouteState;
 use crate::io::{CoreBuffer, Output};
 use crate::ni::Ni;
@@ -209,14 +210,14 @@ impl Core {
         let mut all_up = true;
         for state in self.routes.via_mut(gateway) {
             judge_route(state, said, &globals);
-            all_up &= state.up;
+            all_up &= state.is_up();
         }
         all_up
     }
 
     fn gateway_failed(&mut self, gateway: Nid) {
         for state in self.routes.via_mut(gateway) {
-            state.up = false;
+            state.fault = Some(RouteFault::Silent);
         }
         self.set_gateway_nis(gateway, false, |_| true);
         self.set_gateway_alive(gateway, false);
@@ -251,7 +252,7 @@ impl Core {
     pub(crate) fn revive_gateway(&mut self, sender: Nid, source: Net, now: Time) {
         for gateway in self.dead_gateways_of(sender) {
             for state in self.routes.via_mut(gateway) {
-                state.up |= state.route.net == source;
+                state.fault.take_if(|_| state.route.net == source);
             }
             let heard = |nid: Nid| nid == sender || nid == gateway || nid.net() == source;
             self.set_gateway_nis(gateway, true, heard);
@@ -297,7 +298,14 @@ fn judge_route(state: &mut RouteState, said: &Said, globals: &Globals) {
     state.single_hop = said.is_on(net);
     let far_side_counts =
         globals.avoid_asym_router_failure && (state.single_hop || state.route.hops == Some(1));
-    state.up = said.routes()
-        && said.is_up_on(state.route.gateway.net())
-        && (!far_side_counts || said.is_up_on(net));
+    let near = state.route.gateway.net();
+    state.fault = if !said.routes() {
+        Some(RouteFault::NotRouting)
+    } else if !said.is_up_on(near) {
+        Some(RouteFault::NiDown(near))
+    } else if far_side_counts && !said.is_up_on(net) {
+        Some(RouteFault::NiDown(net))
+    } else {
+        None
+    };
 }

@@ -2,4 +2,5 @@
 
 pub(crate) mod checker;
 pub(crate) mod distance;
+pub(crate) mod obstacle;
 pub(crate) mod route;

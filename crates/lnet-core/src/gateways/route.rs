@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use lnet_types::{Net, Nid, Time};
 
 use crate::config::{ConfigError, Route};
+use crate::gateways::obstacle::RouteFault;
 use crate::portals::md::MdHandle;
 
 /// What went along a route. Answers to requests go back the way the request came, not along a route.
@@ -27,13 +28,20 @@ pub struct RouteStats {
 #[derive(Debug)]
 pub(crate) struct RouteState {
     pub(crate) route: Route,
-    /// What the gateway's last ping information says of this route (rule 2 of section 8.2).
-    pub(crate) up: bool,
+    /// What the gateway's last ping information says against this route (rule 2 of section 8.2).
+    pub(crate) fault: Option<RouteFault>,
     /// The gateway has an interface on the remote net.
     pub(crate) single_hop: bool,
     /// Round-robin stamp.
     pub(crate) seq: u64,
     pub(crate) stats: RouteStats,
+}
+
+impl RouteState {
+    /// Nothing speaks against the route itself.
+    pub(crate) fn is_up(&self) -> bool {
+        self.fault.is_none()
+    }
 }
 
 /// A gateway and the state of its pings.
@@ -69,7 +77,7 @@ impl Routes {
         }
         list.push(RouteState {
             route,
-            up: alive,
+            fault: (!alive).then_some(RouteFault::NotAnswered),
             single_hop: false,
             seq: 0,
             stats: RouteStats::default(),
@@ -143,7 +151,7 @@ impl Routes {
 
     /// Whether messages may be sent along this route now.
     pub(crate) fn is_alive(&self, state: &RouteState) -> bool {
-        state.up
+        state.is_up()
             && self
                 .gateway(state.route.gateway)
                 .is_some_and(|gateway| gateway.alive)

@@ -14,6 +14,7 @@
 //! the peer is a gateway or this node routes. A recovery ping is no evidence against the interface that
 //! it is about (section 10.1): only its missing answer is.
 
+use lnet_policy::Profile;
 use lnet_types::{Nid, Time};
 
 use crate::Core;
@@ -47,7 +48,7 @@ impl Core {
         if let Some(peer_ni) = self.peers.get_mut(peer) {
             peer_ni.health_stats.count(status);
         }
-        if status.blames_local() {
+        if status.blames_local() && !self.spares_only_ni(status) {
             self.lower_ni(ni, now);
         }
         if status.blames_remote() && !probe && self.may_blame(peer) {
@@ -162,17 +163,25 @@ impl Core {
 
     fn lower_ni(&mut self, id: NiId, now: Time) {
         let sensitivity = self.config.globals.health_sensitivity;
-        let Some(ni) = self.nis.get_mut(id) else {
-            return;
-        };
         if sensitivity == 0 {
             return;
         }
+        let Some(ni) = self.nis.get_mut(id) else {
+            return;
+        };
         ni.health = ni.health.lowered(sensitivity);
         if ni.health == Health::ZERO {
             self.set_ni_status(id, false);
         }
         self.enter_recovery(Patient::Ni(id), now);
+    }
+
+    /// Kernels up to 2.16 leave the health of a node's only interface beside loopback alone when a message fails at it
+    /// (section 12 of lnet-selection). A network timeout costs health in all releases (T-H08).
+    fn spares_only_ni(&self, status: MessageStatus) -> bool {
+        self.config.globals.profile == Profile::Lustre
+            && self.nis.real().len() <= 1
+            && status != MessageStatus::NetworkTimeout
     }
 
     /// The status that is advertised changes at both ends of the scale only.

@@ -8,8 +8,9 @@ use rustc_hash::{FxHashMapSeed, FxSeededState};
 use smallvec::SmallVec;
 
 use super::{Peer, PeerId, PeerNi, PeerNiId};
+use crate::counts::counters::MessageStats;
 use crate::discovery::table::Discovery;
-use crate::health::value::Health;
+use crate::health::value::{Health, PeerHealthStats};
 use crate::io::NiId;
 use crate::table::Table;
 
@@ -351,9 +352,14 @@ impl Peers {
         }
     }
 
-    pub(crate) fn reset_latencies(&mut self) {
+    /// Zeroes the latencies of all interfaces, and what they count.
+    pub(crate) fn reset_stats(&mut self, with_counts: bool) {
         for peer_ni in self.nis.iter_mut() {
             peer_ni.latency = None;
+            if with_counts {
+                peer_ni.stats = MessageStats::default();
+                peer_ni.health_stats = PeerHealthStats::default();
+            }
         }
     }
 

@@ -38,6 +38,9 @@ pub enum PortalError {
     /// The descriptor has no operations left, or is not a bound one.
     #[error("the descriptor cannot start an operation")]
     Exhausted,
+    /// The target of an operation is the wildcard NID, which no node has.
+    #[error("the wildcard is the NID of no node")]
+    WildcardTarget,
 }
 
 impl PortalError {
@@ -48,7 +51,8 @@ impl PortalError {
             Self::InvalidPortal(_)
             | Self::InvalidOptions
             | Self::TooLong(_)
-            | Self::InvalidMaxSize => Errno::EINVAL,
+            | Self::InvalidMaxSize
+            | Self::WildcardTarget => Errno::EINVAL,
             Self::PortalKind(_) => Errno::EPERM,
             Self::UnknownHandle | Self::Exhausted => Errno::ENOENT,
             Self::EntryInUse => Errno::EBUSY,

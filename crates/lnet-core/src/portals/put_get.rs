@@ -146,7 +146,7 @@ impl Core {
             hints,
             exact: false,
         };
-        let entry = self.startable(md)?;
+        let entry = self.startable(md, target)?;
         if put.ack {
             entry.responses.wait_for(target.nid, MessageType::Ack);
         }
@@ -206,7 +206,7 @@ impl Core {
             match_bits,
             offset,
         } = get;
-        let entry = self.startable(md)?;
+        let entry = self.startable(md, target)?;
         entry.responses.wait_for(target.nid, MessageType::Reply);
         let body = Body::Get(Get {
             return_wmd,
@@ -234,7 +234,10 @@ impl Core {
         Ok(())
     }
 
-    fn startable(&mut self, md: MdHandle) -> Result<&mut Md, PortalError> {
+    fn startable(&mut self, md: MdHandle, target: ProcessId) -> Result<&mut Md, PortalError> {
+        if target.nid.is_any() {
+            return Err(PortalError::WildcardTarget);
+        }
         let entry = self
             .mds
             .get_mut(md)

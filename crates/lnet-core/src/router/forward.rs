@@ -109,7 +109,7 @@ impl Core {
     fn hop_limit(&self, pool: RouterPool) -> u32 {
         let total = u64::from(self.pools.get(pool).total());
         let share = match self.config.globals.profile {
-            Profile::Lustre => 100,
+            Profile::Lustre | Profile::Lustre217 => 100,
             Profile::Design => u64::from(self.config.globals.next_hop_share.min(100)),
         };
         // A part of a 32-bit number.

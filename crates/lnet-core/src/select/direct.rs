@@ -97,23 +97,27 @@ impl<'a> View<'a> {
         quest: &Quest<'_>,
         observer: &mut O,
     ) -> Result<Path, SelectError> {
-        let net = quest.target.nid.net();
+        let target = quest.target.nid;
+        let net = target.net();
         let limits = &quest.limits;
+        let check = |ni: &Ni| limits.check_ni(ni, target);
         if limits.are_active() {
             let well = self
                 .peers
                 .by_nid(quest.target.nid)
                 .is_some_and(PeerNi::is_optimal);
             let other = well
-                .then(|| self.best_ni(quest, net, |ni| limits.check_ni(ni), observer))
+                .then(|| self.best_ni(quest, net, check, observer))
                 .flatten();
             return other
                 .map(|ni| direct(ni, quest.target))
                 .ok_or(SelectError::NothingLeft);
         }
-        let pinned = self.pinned(quest).filter(|ni| ni.nid.net() == net);
+        let pinned = self
+            .pinned(quest)
+            .filter(|ni| ni.nid.net() == net && check(ni).is_ok());
         pinned
-            .or_else(|| self.best_ni(quest, net, |_| Ok(()), observer))
+            .or_else(|| self.best_ni(quest, net, check, observer))
             .map(|ni| direct(ni, quest.target))
             .ok_or(SelectError::NoInterface(net))
     }

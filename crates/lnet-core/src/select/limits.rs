@@ -11,6 +11,7 @@
 //! always taken literally. In the `lustre` profile a resend may use anything.
 
 use lnet_policy::Profile;
+use lnet_types::Nid;
 
 use super::observe::Exclusion;
 use crate::config::{Globals, UsedPaths};
@@ -65,8 +66,9 @@ impl<'a> Limits<'a> {
         self.used.iter().any(|&(_, peer_ni)| peer_ni == id)
     }
 
-    /// Whether a local interface may be used towards a peer NI that is not chosen but given.
-    pub(super) fn check_ni(&self, ni: &Ni) -> Result<(), Exclusion> {
+    /// Whether a local interface may be used towards a NID that is not chosen but given.
+    pub(super) fn check_ni(&self, ni: &Ni, nid: Nid) -> Result<(), Exclusion> {
+        check_address(ni, nid)?;
         if !self.active {
             return Ok(());
         }
@@ -86,6 +88,9 @@ impl<'a> Limits<'a> {
         id: PeerNiId,
         peer_ni: &PeerNi,
     ) -> Result<(), Exclusion> {
+        if let Some(ni) = ni {
+            check_address(ni, peer_ni.nid)?;
+        }
         if !self.active {
             return Ok(());
         }
@@ -110,18 +115,25 @@ impl<'a> Limits<'a> {
         ni: &Ni,
         mut peer_nis: impl Iterator<Item = (PeerNiId, &'p PeerNi)>,
     ) -> Result<(), Exclusion> {
-        if !self.active {
-            return Ok(());
-        }
-        if !ni.is_optimal() {
+        if self.active && !ni.is_optimal() {
             return Err(Exclusion::NotOptimal);
         }
-        if self.literal && self.has_used_ni(ni.id) {
+        if self.active && self.literal && self.has_used_ni(ni.id) {
             return Err(Exclusion::Used);
         }
         if peer_nis.any(|(id, peer_ni)| self.check_peer_ni(Some(ni), id, peer_ni).is_ok()) {
             return Ok(());
         }
         Err(Exclusion::NoCounterpart)
+    }
+}
+
+/// An interface with a 4-byte address and one with a 16-byte address have no connection, and neither form of a
+/// header names both (sections 2.4 and 4.2).
+fn check_address(ni: &Ni, nid: Nid) -> Result<(), Exclusion> {
+    if ni.nid.is_large() == nid.is_large() {
+        Ok(())
+    } else {
+        Err(Exclusion::OtherAddressSize)
     }
 }

@@ -126,7 +126,7 @@ impl SelectError {
     /// design only says that the send fails.
     pub(crate) fn errno(self, profile: Profile) -> Errno {
         match self {
-            Self::SourceNotLocal(_) if profile == Profile::Lustre => Errno::EINVAL,
+            Self::SourceNotLocal(_) if profile.is_lustre() => Errno::EINVAL,
             Self::SourceDown(_) => Errno::ENETDOWN,
             _ => Errno::EHOSTUNREACH,
         }
@@ -186,7 +186,7 @@ impl<'a> View<'a> {
             next_hop: via,
             dest: via.nid,
             route: None,
-            again: self.globals.profile == Profile::Lustre,
+            again: self.globals.profile.is_lustre(),
         })
     }
 
@@ -313,8 +313,7 @@ impl<'a> View<'a> {
         let case = classification.case();
         let peer = peer.filter(|_| matches!(kind, Kind::MultiRail { .. }));
         self.check_source(quest, case)?;
-        let again =
-            self.globals.profile == Profile::Lustre || !matches!(case, Case::A1D | Case::A2D);
+        let again = self.globals.profile.is_lustre() || !matches!(case, Case::A1D | Case::A2D);
         let path = match (case, quest.source, peer) {
             (Case::A1C | Case::A1D, Some(source), _) => {
                 self.pick_from_source(quest, source, peer, observer)

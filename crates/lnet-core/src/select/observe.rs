@@ -247,6 +247,8 @@ pub enum Exclusion {
     NotOptimal,
     /// An earlier attempt of this message used it.
     Used,
+    /// One end has a 4-byte address and the other a 16-byte address.
+    OtherAddressSize,
     /// Nothing at the other end could be used with it.
     NoCounterpart,
     /// The peer has no interface on this net.

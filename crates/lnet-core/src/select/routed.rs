@@ -1,6 +1,6 @@
 //! Choosing a gateway (section 2.6 of lnet-selection).
 
-use lnet_policy::{PreferredList, Profile};
+use lnet_policy::PreferredList;
 use lnet_types::{Net, Nid, ProcessId};
 
 use super::contest::{Contender, Contest, Ties, by_credits, by_health};
@@ -125,9 +125,11 @@ impl<'a> View<'a> {
                 self.best_ni(quest, gateway.nid.net(), check, observer)
                     .ok_or(SelectError::NothingLeft)?
             }
-            None => self
-                .best_ni(quest, gateway.nid.net(), |ni| limits.check_ni(ni), observer)
-                .ok_or(SelectError::NothingLeft)?,
+            None => {
+                let check = |ni: &_| limits.check_ni(ni, gateway.nid);
+                self.best_ni(quest, gateway.nid.net(), check, observer)
+                    .ok_or(SelectError::NothingLeft)?
+            }
         };
         Ok(Path {
             ni: ni.id,
@@ -162,7 +164,7 @@ impl<'a> View<'a> {
                 ..unlimited
             };
             let way = self.best_way(&choice, net, dest, observer);
-            if way.is_ok() || self.globals.profile == Profile::Lustre {
+            if way.is_ok() || self.globals.profile.is_lustre() {
                 return Ok((pinned, way?));
             }
         }
@@ -249,7 +251,7 @@ impl<'a> View<'a> {
 
     /// Why another gateway is to be taken, if there is one. Kernels look at nothing of this.
     fn shunned(&self, quest: &Quest<'_>, gateway: &Peer) -> Option<Exclusion> {
-        if self.globals.profile == Profile::Lustre {
+        if self.globals.profile.is_lustre() {
             return None;
         }
         let named = |nid| gateway.nids.contains(&nid);

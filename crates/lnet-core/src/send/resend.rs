@@ -10,7 +10,6 @@
 //! The descriptor stays attached and silent meanwhile. A message that is cancelled while it waits, by
 //! its owner or by the transaction timeout, is never sent again.
 
-use lnet_policy::Profile;
 use lnet_types::Time;
 
 use crate::Core;
@@ -27,7 +26,7 @@ impl Core {
         let globals = &self.config.globals;
         let of_lnd = self.nis.get(ni).and_then(|ni| ni.lnd_timeout);
         match of_lnd {
-            Some(each) if globals.profile == Profile::Lustre => {
+            Some(each) if globals.profile.is_lustre() => {
                 let attempts = globals.retry_count.saturating_add(1);
                 now + each.saturating_mul(attempts) + std::time::Duration::from_secs(1)
             }
@@ -120,7 +119,7 @@ impl Core {
                 self.unhang(&tx, id);
                 tx.attempts.retries += 1;
                 self.counters.count_resend(tx.attempts.failed);
-                if self.config.globals.profile == Profile::Lustre {
+                if self.config.globals.profile.is_lustre() {
                     tx.deadline = self.message_deadline(path.ni, now);
                 }
                 self.launch(tx, &path, now);
@@ -129,9 +128,16 @@ impl Core {
         }
     }
 
+    /// A message for which no unused path is left ends with the errno of its last attempt: that is what is wrong.
+    /// `EHOSTUNREACH` remains for one whose routes or interfaces are gone.
     fn no_path_left(&mut self, id: TxId, error: SelectError) {
         self.counters.failed_resends += 1;
-        let errno = error.errno(self.config.globals.profile);
+        let failed = self.tx.get(id).and_then(|tx| tx.attempts.failed);
+        let failure = failed.and_then(|status| status.result().err());
+        let errno = match (error, failure) {
+            (SelectError::NothingLeft | SelectError::NoAlternative(_), Some(failure)) => failure,
+            _ => error.errno(self.config.globals.profile),
+        };
         self.give_up(id, End::Failed(errno, DropReason::NotForwarded));
     }
 }

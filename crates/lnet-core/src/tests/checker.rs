@@ -107,6 +107,37 @@ fn no_live_route_is_no_path() {
 }
 
 #[test]
+fn where_there_is_no_path_each_gateway_is_named_with_what_is_wrong() {
+    let mut net = routed();
+    let said = |net: &mut Net, to: &str| net.core(0).no_path_to(nid(to)).map(|why| why.to_string());
+    assert_eq!(said(&mut net, "10.1.0.2@tcp1"), None);
+    let now = net.now;
+    net.core(1).set_routing(false, now);
+    net.advance(SECOND * 61);
+    let why = "no live route to tcp1: gateway 10.0.0.9@tcp does not forward messages";
+    assert_eq!(said(&mut net, "10.1.0.2@tcp1").as_deref(), Some(why));
+    net.nodes[1].alive = false;
+    net.advance(SECOND * 61);
+    let why = "no live route to tcp1: gateway 10.0.0.9@tcp does not answer";
+    assert_eq!(said(&mut net, "10.1.0.2@tcp1").as_deref(), Some(why));
+    let why = "this node has no interface on tcp7 and no route to tcp7";
+    assert_eq!(said(&mut net, "10.7.0.2@tcp7").as_deref(), Some(why));
+}
+
+#[test]
+fn a_gateway_that_does_not_forward_yet_is_asked_again_within_seconds() {
+    let mut net = routed();
+    let now = net.now;
+    net.core(1).set_routing(false, now);
+    net.advance(SECOND * 61);
+    assert!(!alive(&mut net));
+    let now = net.now;
+    net.core(1).set_routing(true, now);
+    net.advance(SECOND * 5);
+    assert!(alive(&mut net));
+}
+
+#[test]
 fn a_message_through_a_dead_gateway_revives_it() {
     let mut net = routed();
     net.attach(0, any_me(), open_md(16));

@@ -462,9 +462,8 @@ fn rubbish_that_a_stranger_pushes_makes_this_node_send_nothing() {
 fn a_node_discovers_on_demand_and_says_why_it_cannot() {
     let mut net = rails();
     let now = net.now;
-    for (wrong, errno) in [(A[0], Errno::EINVAL), ("0@lo", Errno::EINVAL)] {
-        assert_eq!(net.core(0).discover(nid(wrong), now), Err(errno));
-    }
+    let loopback = net.core(0).discover(nid("0@lo"), now);
+    assert_eq!(loopback, Err(Errno::EINVAL));
     net.core(0).discover(nid(B[1]), now).unwrap();
     net.run();
     let view = net.core(0).discovery(nid(B[1])).unwrap();
@@ -474,6 +473,46 @@ fn a_node_discovers_on_demand_and_says_why_it_cannot() {
     assert_eq!((heard.at, heard.features, heard.nids), (now, 0x1E, 2));
     assert_eq!(nids_of(&mut net, 0, B[1]), B.map(nid));
     net.assert_at_rest();
+}
+
+#[test]
+fn a_node_that_discovers_a_nid_of_its_own_is_one_peer_with_all_of_them() {
+    for profile in lnet_policy::Profile::ALL {
+        super::net::in_profile(profile, || {
+            let mut net = rails();
+            let now = net.now;
+            net.core(0).discover(nid(A[1]), now).unwrap();
+            net.advance(Duration::from_secs(1));
+            let view = net.core(0).discovery(nid(A[1])).unwrap();
+            assert_eq!(view.failure, None);
+            assert_eq!(view.finished, Some(now));
+            assert_eq!(nids_of(&mut net, 0, A[1]), A.map(nid));
+            let itself = net.core(0).peer_with(nid(A[1])).unwrap();
+            assert_eq!((itself.primary, itself.multi_rail), (nid(A[0]), true));
+            // A change of its own ends, too.
+            net.core(0)
+                .set_ni_health(NiId(1), Health::ZERO, now)
+                .unwrap();
+            net.advance(Duration::from_secs(10));
+            net.assert_at_rest();
+        });
+    }
+}
+
+#[test]
+fn a_peer_that_names_our_nids_gets_none_of_them_although_we_know_ourselves() {
+    let mut net = rails();
+    let now = net.now;
+    net.core(0).discover(nid(A[0]), now).unwrap();
+    net.run();
+    let claimed = [nid(B[0]), nid(A[0]), nid(A[1])];
+    push(&mut net, 0, B[0], &info(multi_rail(), 9, &claimed));
+    assert_eq!(nids_of(&mut net, 0, A[0]), A.map(nid));
+    let of_b = nids_of(&mut net, 0, B[0]);
+    assert!(
+        of_b.iter().all(|nid| !A.map(self::nid).contains(nid)),
+        "{of_b:?}"
+    );
 }
 
 /// Client, router and server that discover their peers, as [`Net::routed`] has them; the routes are checked.
@@ -517,6 +556,18 @@ fn the_checker_discovers_a_gateway_and_pushes_to_it() {
         pushed + 1,
         "each check pushes"
     );
+    net.assert_at_rest();
+}
+
+#[test]
+fn a_node_behind_a_router_that_is_discovered_pushes_back() {
+    let mut net = routed();
+    let (now, before) = (net.now, net.core(2).counters().pushes_sent);
+    net.core(0).discover(nid("10.1.0.2@tcp1"), now).unwrap();
+    net.advance(Duration::from_secs(1));
+    assert_eq!(net.core(2).counters().pushes_sent, before + 1);
+    let known = net.core(2).peer_with(nid("10.0.0.1@tcp")).unwrap();
+    assert!(known.multi_rail);
     net.assert_at_rest();
 }
 

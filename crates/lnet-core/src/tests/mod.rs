@@ -18,6 +18,7 @@ mod ping;
 mod put_get;
 mod rails;
 mod random;
+mod releases;
 mod responders;
 mod routes;
 mod state;

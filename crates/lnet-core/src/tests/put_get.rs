@@ -362,3 +362,83 @@ fn an_exhausted_descriptor_leaves_its_retained_entry_at_once() {
     let events = net.take_events(1);
     assert_eq!((events[0].md, events[0].unlinked), (first, true));
 }
+
+/// The NIDs that four messages to this peer come from.
+fn sources(ours: &[&str], theirs: &[&str], to: &str, multi_rail: bool) -> Vec<String> {
+    let mut net = Net::new();
+    net.add(ours);
+    net.add(theirs);
+    let nids: Vec<_> = theirs.iter().map(|text| nid(text)).collect();
+    if multi_rail {
+        net.core(0).add_peer(nids[0], &nids, true).unwrap();
+    }
+    net.attach(1, any_me(), open_md(16));
+    for _ in 0..4 {
+        net.put(0, b"data", false, to);
+        net.run();
+    }
+    let events = net.take_events(1);
+    let arrived = events.iter().filter(|event| event.kind == EventKind::Put);
+    arrived.map(|event| event.source.nid.to_string()).collect()
+}
+
+const BOTH: [&str; 2] = ["fd00::1@tcp", "10.0.0.1@tcp"];
+
+#[test]
+fn a_peer_with_an_ipv4_address_hears_from_an_ipv4_address() {
+    let to = "10.0.0.2@tcp";
+    for multi_rail in [false, true] {
+        assert_eq!(sources(&BOTH, &[to], to, multi_rail), ["10.0.0.1@tcp"; 4]);
+    }
+}
+
+#[test]
+fn a_peer_with_an_ipv6_address_hears_from_an_ipv6_address() {
+    let to = "fd00::2@tcp";
+    let ours = ["10.0.0.1@tcp", "fd00::1@tcp"];
+    for multi_rail in [false, true] {
+        assert_eq!(sources(&ours, &[to], to, multi_rail), ["fd00::1@tcp"; 4]);
+    }
+}
+
+#[test]
+fn a_node_with_ipv4_reaches_a_peer_with_both_by_its_ipv4_address() {
+    let ours = ["10.0.0.1@tcp"];
+    let theirs = ["fd00::2@tcp", "10.0.0.2@tcp"];
+    assert_eq!(
+        sources(&ours, &theirs, theirs[0], true),
+        ["10.0.0.1@tcp"; 4]
+    );
+}
+
+#[test]
+fn two_nodes_with_both_use_both() {
+    let theirs = ["fd00::2@tcp", "10.0.0.2@tcp"];
+    let mut seen = sources(&BOTH, &theirs, theirs[0], true);
+    seen.sort();
+    assert_eq!(
+        seen,
+        ["10.0.0.1@tcp", "10.0.0.1@tcp", "fd00::1@tcp", "fd00::1@tcp"]
+    );
+}
+
+#[test]
+fn nothing_is_sent_to_the_wildcard_and_no_peer_is_made_of_it() {
+    let mut net = Net::new();
+    net.add(&["10.0.0.1@tcp"]);
+    let now = net.now;
+    let md = net.bind(0, b"x", 1);
+    let put = PutRequest {
+        md,
+        ack: false,
+        source: None,
+        target: ProcessId::ANY,
+        portal: 4,
+        match_bits: 0,
+        offset: 0,
+        hdr_data: 0,
+    };
+    let refused = net.core(0).put(put, now);
+    assert_eq!(refused, Err(PortalError::WildcardTarget));
+    assert_eq!(net.core(0).peers().count(), 0);
+}

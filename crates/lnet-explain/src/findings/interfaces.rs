@@ -37,6 +37,20 @@ pub(super) fn interface_missing(context: &Context<'_>) -> Vec<Finding> {
     told.collect()
 }
 
+/// What the node itself prints of a local NI that does not work.
+pub(super) fn ni_down(context: &Context<'_>) -> Vec<Finding> {
+    let down = context.node.facts.down.iter().map(|(&nid, what)| {
+        let label = context.node.label(nid);
+        let text = format!(
+            "the node prints {what} for NI {label}: it is chosen only where nothing else is left, and peers are told \
+             that it is down"
+        );
+        let advice = "look at its carrier and its address (`ip addr`); it comes back with them";
+        finding(Code::NiDown, Severity::Warning, nid, text, advice)
+    });
+    down.collect()
+}
+
 /// The interface is there and has no carrier or no address.
 pub(super) fn interface_down(context: &Context<'_>) -> Vec<Finding> {
     let Some(machine) = &context.node.facts.machine else {

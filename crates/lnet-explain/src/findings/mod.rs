@@ -28,22 +28,26 @@ pub(crate) struct Context<'a> {
 /// A search for one cause.
 type Search = fn(&Context<'_>) -> Vec<Finding>;
 
-const SEARCHES: [Search; 17] = [
+const SEARCHES: [Search; 21] = [
     paths::net_not_reached,
     paths::no_path,
     paths::primary_not_reached,
     paths::peer_nets_missing,
     paths::rail_mismatch,
+    paths::subnets_apart,
+    paths::credits_exhausted,
     paths::mixed_fabrics,
     paths::discovery_first,
     routes::route_down,
     routes::gateway_health,
+    interfaces::ni_down,
     interfaces::interface_missing,
     interfaces::interface_down,
     interfaces::shared_device_down,
     interfaces::one_subnet,
     interfaces::ip2nets_host_match,
     rules::rule_findings,
+    rules::cannot_matter,
     rules::timeouts_misaligned,
     rules::failures_counted,
 ];

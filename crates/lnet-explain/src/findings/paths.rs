@@ -196,6 +196,91 @@ fn direct_pick(context: &Context<'_>) -> Option<(Nid, Nid)> {
     direct.then_some(pair)
 }
 
+/// A rail of one subnet is paired with one of another: nothing in LNet keeps rails of one net apart.
+pub(super) fn subnets_apart(context: &Context<'_>) -> Vec<Finding> {
+    let Some((source, destination)) = direct_pick(context) else {
+        return Vec::new();
+    };
+    let (Some(ip), Some(other)) = (source.ip(), destination.ip()) else {
+        return Vec::new();
+    };
+    let machine = context.node.facts.machine.as_ref();
+    let known = machine.and_then(|machine| machine.prefix_of(ip));
+    let prefix = known.unwrap_or(USUAL_PREFIX);
+    let nis = context.state().nis.iter();
+    let mut nearer = nis.filter(|ni| {
+        let same_net = ni.nid.net() == source.net();
+        same_net
+            && ni
+                .nid
+                .ip()
+                .is_some_and(|ip| share_subnet(ip, other, prefix))
+    });
+    let Some(nearer) = nearer.next().filter(|_| !share_subnet(ip, other, prefix)) else {
+        return Vec::new();
+    };
+    let guess = if known.is_some() {
+        String::new()
+    } else {
+        format!(", taking /{prefix} for the subnets")
+    };
+    let text = format!(
+        "{} sends to {destination}, which is in the subnet of {}{guess}: LNet pairs any NI of a net with any NID of \
+         it, and where no IP route joins the subnets, every such try fails",
+        context.node.label(source),
+        context.node.label(nearer.nid)
+    );
+    let advice = "give each subnet a net number of its own (tcp1, tcp2), or route between the subnets; `ip route get \
+                  DESTINATION from SOURCE` says whether one does";
+    vec![finding(
+        Code::SubnetsApart,
+        Severity::Warning,
+        source,
+        text,
+        advice,
+    )]
+}
+
+/// Messages wait, or waited, for credits of the next hop.
+pub(super) fn credits_exhausted(context: &Context<'_>) -> Vec<Finding> {
+    let peer = context
+        .peer()
+        .into_iter()
+        .flat_map(|peer| peer.nids.iter().copied());
+    let gateways = context.state().gateways.iter().map(|gateway| gateway.nid);
+    let concerned: BTreeSet<Nid> = peer.chain(gateways).chain([context.question.to]).collect();
+    let shown = &context.node.facts.credits;
+    let told = concerned.into_iter().filter_map(|nid| {
+        let credits = shown.get(&nid)?;
+        let (max, left, least) = (credits.max_tx, credits.available_tx, credits.min_tx);
+        let (severity, text) = if left < 0 {
+            let text = format!(
+                "{} messages to {nid} with {} bytes wait for a credit (available_tx_credits {left} of {max}, the \
+                 least was {least})",
+                left.unsigned_abs(),
+                credits.tx_queued
+            );
+            (Severity::Warning, text)
+        } else if max > 0 && least < max.saturating_mul(-LONG_QUEUE) {
+            let text = format!(
+                "{} messages to {nid} once waited for a credit at the same time (min_tx_credits {least} of {max}); \
+                 none waits now",
+                least.unsigned_abs()
+            );
+            (Severity::Note, text)
+        } else {
+            return None;
+        };
+        let advice = "look at that node and the network on the way: it takes messages more slowly than they come; if \
+                      both are idle, raise peer_credits and credits on both sides";
+        Some(finding(Code::CreditsExhausted, severity, nid, text, advice))
+    });
+    told.collect()
+}
+
+/// A queue that was once this many times as long as the credits was no short burst.
+const LONG_QUEUE: i64 = 4;
+
 /// Subnets in which the local NIs of a net are.
 fn nets_on_subnets(context: &Context<'_>, net: Net, prefix: u8) -> usize {
     let nis = context.state().nis.iter().filter(|ni| ni.nid.net() == net);

@@ -1,6 +1,7 @@
 //! Causes that lie in routes and their gateways.
 
 use lnet_core::{GatewaySelection, RouteSelection};
+use lnet_types::Nid;
 
 use super::{Context, finding, listed};
 use crate::finding::{Code, Finding, Severity};
@@ -119,8 +120,30 @@ pub(super) fn gateway_health(context: &Context<'_>) -> Vec<Finding> {
             health.value(),
             globals.gateway_sensitivity
         );
-        let advice = "rank gateways by route priority; a gateway that must not be used needs its route deleted";
+        let advice = better_gateways(&routes, by);
         finding(Code::GatewayHealth, Severity::Note, by, text, advice)
     });
     told.collect()
+}
+
+/// What helps where a gateway is not well: health chooses among equals only, so that ranks keep traffic on a gateway
+/// that fails.
+fn better_gateways(routes: &[&RouteSelection], by: Nid) -> String {
+    let rank = |one: &RouteSelection| (one.route.priority, one.route.hops.unwrap_or(1));
+    let own = routes
+        .iter()
+        .find(|one| one.route.gateway == by)
+        .map(|one| rank(one));
+    let others = routes.iter().filter(|one| one.route.gateway != by);
+    let others: Vec<_> = others.collect();
+    if others.is_empty() {
+        return "look at the gateway; it is the only one, so add a second one".to_owned();
+    }
+    if own.is_some_and(|own| others.iter().all(|one| rank(one) > own)) {
+        return format!(
+            "give the gateways the same priority and hops: while {by} comes first, its health moves nothing to {}",
+            listed(others.iter().map(|one| one.route.gateway))
+        );
+    }
+    "look at the gateway; traffic moves to those of equal priority and hops by itself".to_owned()
 }

@@ -2,6 +2,8 @@
 
 use lnet_core::Level;
 use lnet_policy::Selector;
+use lnet_types::Nid;
+use lnet_types::expr::Descriptor;
 
 use super::{Context, finding, listed};
 use crate::finding::{Code, Finding, Severity};
@@ -52,6 +54,66 @@ pub(super) fn rule_findings(context: &Context<'_>) -> Vec<Finding> {
     found.extend(pairs(context));
     found.extend(health_off(context));
     found
+}
+
+/// Rules in force that decide nothing about a message to this peer, with the reason.
+pub(super) fn cannot_matter(context: &Context<'_>) -> Vec<Finding> {
+    let rules = context.policies.rules.iter().filter(|rule| rule.live);
+    let told = rules.filter_map(|report| {
+        let rule = context.state().rules.get(report.index)?;
+        let why = no_choice(context, rule.selector())?;
+        let text = format!("rule {} ({rule}) decides nothing here: {why}", report.index);
+        let advice = "expect nothing of it for this peer";
+        let subject = format!("rule {}", report.index);
+        Some(finding(
+            Code::RuleWithoutEffect,
+            Severity::Note,
+            subject,
+            text,
+            advice,
+        ))
+    });
+    told.collect()
+}
+
+/// Why what a rule ranks is nothing that a sender to this peer chooses.
+fn no_choice(context: &Context<'_>, selector: &Selector) -> Option<String> {
+    let to = context.question.to;
+    let peer = context.peer();
+    let nids: Vec<Nid> = peer.map_or_else(|| vec![to], |peer| peer.nids.clone());
+    let discovery = if context.node.facts.discovery {
+        ""
+    } else {
+        ", and discovery is off, so that it does not become it"
+    };
+    let single = || {
+        let is_multi_rail = peer.is_some_and(|peer| peer.multi_rail);
+        let listed = peer.is_some() || context.node.facts.single_rail.contains(&to);
+        (listed && !is_multi_rail).then(|| {
+            format!(
+                "peer {to} is not Multi-Rail{discovery}: it is sent to at the NID that is named"
+            )
+        })
+    };
+    match selector {
+        Selector::Local(Descriptor::Net(net)) | Selector::Remote(Descriptor::Net(net)) => {
+            let is_there = nids.iter().any(|nid| net.matches(nid.net()));
+            if is_there {
+                single()
+            } else {
+                Some(format!("the peer has no NID on {net}"))
+            }
+        }
+        Selector::Remote(Descriptor::Nid(nid)) if nids.iter().any(|one| nid.matches(*one)) => {
+            single()
+        }
+        Selector::Local(Descriptor::Nid(nid)) => {
+            let is_local = nids.iter().any(|one| context.has_net(one.net()));
+            let is_there = nids.iter().any(|one| nid.net().matches(one.net()));
+            (is_local && !is_there).then(|| format!("the peer has no NID on {}", nid.net()))
+        }
+        _ => None,
+    }
 }
 
 /// A pair rule whose source exists and is not the NI that was chosen.

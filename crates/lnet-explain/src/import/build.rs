@@ -168,6 +168,11 @@ impl Builder {
             Some(health) => {
                 ni.fatal = health.fatal_error != 0;
                 ni.health = health_value(health.health_value);
+                if ni.fatal {
+                    self.facts.down.insert(nid, "fatal_error 1");
+                } else if shown.status == Some(Status::Down) {
+                    self.facts.down.insert(nid, "status down");
+                }
                 // A router calls a quiet interface down, which its own choices do not look at.
                 ni.up = shown.status != Some(Status::Down) || ni.fatal || ni.health.is_full();
                 ni.recovery.ping_count = u32::try_from(health.ping_count).unwrap_or(u32::MAX);
@@ -184,6 +189,9 @@ impl Builder {
             None => {
                 self.assumed.insert(Assumed::NiHealth);
                 ni.fatal = shown.status == Some(Status::Down);
+                if ni.fatal {
+                    self.facts.down.insert(nid, "status down");
+                }
             }
         }
         self.state.nis.push(ni);
@@ -301,6 +309,9 @@ impl Builder {
         if let Some(bits) = shown.state {
             self.facts.peer_states.insert(shown.primary, bits);
         }
+        if !shown.multi_rail {
+            self.facts.single_rail.insert(shown.primary);
+        }
         // One that is known by its NID alone is what traffic makes of it.
         if shown.multi_rail || nids.len() > 1 {
             self.state.peers.push(new_peer(nids, shown.multi_rail));
@@ -321,6 +332,7 @@ impl Builder {
         ni.up = shown.state != Some(Status::Down);
         match &shown.credits {
             Some(credits) => {
+                self.facts.credits.insert(shown.nid, *credits);
                 let used = credits.max_tx.saturating_sub(credits.available_tx);
                 ni.in_flight = u32::try_from(used).unwrap_or(0).min(1 << 20);
                 ni.queued_bytes = credits.tx_queued.min(1 << 50);

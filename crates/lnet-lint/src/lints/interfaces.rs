@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use lnet_config::machine::{Machine, share_subnet};
-use lnet_config::{Status, Step};
+use lnet_config::{Ip2Nets, Status, Step};
+use lnet_types::{Net, Nid};
 
 use crate::catalogue::{
-    INTERFACE_DOWN, INTERFACE_MISSING, INTERFACE_SHARED, IP2NETS_HOST_MATCH, ONE_SUBNET,
-    SHARED_DEVICE_DOWN, Severity,
+    INTERFACE_DOWN, INTERFACE_MISSING, INTERFACE_SHARED, IP2NETS_HOST_MATCH, IP2NETS_PASSED_OVER,
+    NI_DOWN, ONE_SUBNET, SHARED_DEVICE_DOWN, SUBNETS_APART, Severity,
 };
 use crate::finding::Finding;
 use crate::node::{COMPARED_MAX, Ni, Node, listed};
@@ -107,6 +108,31 @@ fn on_one_device(node: &Node<'_>, device: &str, nis: &[&Ni<'_>]) -> Vec<Finding>
     told.collect()
 }
 
+/// What the node itself says of an NI that does not work.
+pub(super) fn ni_down(node: &Node<'_>) -> Vec<Finding> {
+    let down = node.nis.iter().filter_map(|ni| {
+        let show = ni.show?;
+        let fatal = show.health.is_some_and(|health| health.fatal_error != 0);
+        let (key, what) = match (fatal, show.status == Some(Status::Down)) {
+            (true, _) => (
+                "health stats",
+                "has a fatal error: its link or its address is gone, and it is chosen only where nothing else is left",
+            ),
+            (false, true) => (
+                "status",
+                "has the status down, which peers are told: they send to it only where nothing else is left",
+            ),
+            (false, false) => return None,
+        };
+        let path = [ni.path.as_slice(), &[Step::Key(key)]].concat();
+        let reason = format!("local NI {} {what}", Node::label(ni));
+        let interface = ni.interface.as_deref().unwrap_or("INTERFACE");
+        let fix = format!("ip addr show {interface}: look at its carrier and its address");
+        Some(node.finding(&NI_DOWN, &path, reason, fix))
+    });
+    down.collect()
+}
+
 fn is_down(ni: &Ni<'_>) -> bool {
     let fatal = |show: &lnet_config::NiShow| show.health.is_some_and(|one| one.fatal_error != 0);
     ni.show
@@ -167,6 +193,41 @@ pub(super) fn one_subnet(node: &Node<'_>) -> Vec<Finding> {
     found
 }
 
+/// Rails of one net that are in several subnets: LNet pairs any NI of a net with any NID of it.
+pub(super) fn subnets_apart(node: &Node<'_>) -> Vec<Finding> {
+    let mut by_net: BTreeMap<Net, Vec<(&Ni<'_>, IpAddr)>> = BTreeMap::new();
+    for ni in node.nis.iter().take(COMPARED_MAX) {
+        if let Some(ip) = ni.nid.and_then(Nid::ip) {
+            by_net.entry(ni.net).or_default().push((ni, ip));
+        }
+    }
+    let told = by_net.into_iter().filter_map(|(net, nis)| {
+        let &(first, ip) = nis.first()?;
+        let known = prefix(node, ip);
+        let apart = |other: IpAddr| !share_subnet(ip, other, known.unwrap_or(USUAL_PREFIX));
+        let &(other, _) = nis.iter().find(|(_, other)| apart(*other))?;
+        let guess = if known.is_some() {
+            ""
+        } else {
+            " if their prefix has 24 bits"
+        };
+        let reason = format!(
+            "{} and {} are rails of {net} in different subnets{guess}: LNet sends from any NI of a net to any NID of \
+             it, and between subnets that no IP route joins every such pair fails",
+            Node::label(first),
+            Node::label(other)
+        );
+        let made = node.finding(&SUBNETS_APART, &other.path, reason, SUBNETS_APART.helps.to_owned());
+        let severity = if known.is_some() {
+            made.severity
+        } else {
+            Severity::Note
+        };
+        Some(made.with_severity(severity))
+    });
+    told.collect()
+}
+
 /// A pattern is matched against all addresses of the machine, not against the interface that it names.
 pub(super) fn ip2nets_host_match(node: &Node<'_>) -> Vec<Finding> {
     let entries = node.document().ip2nets.iter().enumerate();
@@ -207,5 +268,37 @@ pub(super) fn ip2nets_host_match(node: &Node<'_>) -> Vec<Finding> {
             let made = node.finding(&IP2NETS_HOST_MATCH, &path, reason, fix.to_owned());
             Some(made.with_severity(severity))
         });
+    told.collect()
+}
+
+/// The first rule of a network that covers an address of the machine is the only one (lnet-selection, section 6.2).
+pub(super) fn ip2nets_passed_over(node: &Node<'_>) -> Vec<Finding> {
+    let rules = &node.document().ip2nets;
+    let local = node
+        .machine()
+        .map(|machine| machine.named_addresses().collect::<Vec<_>>());
+    let (passed_over, severity, when) = match &local {
+        Some(local) => (
+            Ip2Nets::passed_over(rules, local),
+            Severity::Warning,
+            "here",
+        ),
+        None => (
+            Ip2Nets::may_be_passed_over(rules),
+            Severity::Note,
+            "on a machine with addresses for both",
+        ),
+    };
+    let told = passed_over.into_iter().map(|(at, rule, earlier)| {
+        let reason = format!(
+            "{} is passed over {when}: the rule for {} comes first, and a network has the interfaces of the first rule \
+             that covers an address",
+            rule.spec(),
+            earlier.spec(),
+        );
+        let path = [Step::Key("ip2nets"), Step::Item(at)];
+        let fix = IP2NETS_PASSED_OVER.helps.to_owned();
+        node.finding(&IP2NETS_PASSED_OVER, &path, reason, fix).with_severity(severity)
+    });
     told.collect()
 }

@@ -23,7 +23,7 @@ type Search = fn(&Node<'_>) -> Vec<Finding>;
 /// A search across nodes.
 type SiteSearch = fn(&[Node<'_>]) -> Vec<Finding>;
 
-const SEARCHES: [Search; 31] = [
+const SEARCHES: [Search; 35] = [
     document::unreadable,
     document::import_refused,
     document::unknown_key,
@@ -31,8 +31,11 @@ const SEARCHES: [Search; 31] = [
     interfaces::interface_missing,
     interfaces::interface_down,
     interfaces::shared_device,
+    interfaces::ni_down,
     interfaces::one_subnet,
+    interfaces::subnets_apart,
     interfaces::ip2nets_host_match,
+    interfaces::ip2nets_passed_over,
     nets::cpt_excludes_device,
     nets::mixed_tunables,
     nets::mixed_fabrics,
@@ -46,6 +49,7 @@ const SEARCHES: [Search; 31] = [
     peers::peer_nets_missing,
     peers::rail_mismatch,
     observed::failures_counted,
+    observed::credits_exhausted,
     rules::rule_dead,
     rules::rule_without_effect,
     rules::pair_does_not_attract,

@@ -1,8 +1,8 @@
 //! What a node counted before the document was written.
 
-use lnet_config::{NiHealth, PeerNiHealth, Step};
+use lnet_config::{NiHealth, PeerCredits, PeerNiHealth, Step};
 
-use crate::catalogue::FAILURES_COUNTED;
+use crate::catalogue::{CREDITS_EXHAUSTED, FAILURES_COUNTED, Severity};
 use crate::finding::Finding;
 use crate::node::{Node, listed};
 
@@ -69,4 +69,64 @@ const fn remote(health: &PeerNiHealth) -> [(&'static str, u64); 4] {
         ("error", health.error),
         ("network timeout", health.network_timeout),
     ]
+}
+
+/// A queue that was once this many times as long as the credits was no short burst.
+const LONG_QUEUE: i64 = 4;
+
+/// Messages that wait, or waited, for credits of a peer NI.
+pub(super) fn credits_exhausted(node: &Node<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (at, peer) in node.peers() {
+        for (item, ni) in peer.nis.iter().enumerate() {
+            let Some((severity, what, key)) = ni.credits.as_ref().and_then(exhausted) else {
+                continue;
+            };
+            let steps = [Step::Key("peer"), Step::Item(at), Step::Key("peer ni")];
+            let path = [steps.as_slice(), &[Step::Item(item), Step::Key(key)]].concat();
+            let reason = format!("peer NI {}: {what}", ni.nid);
+            let fix = "look at that node and the network on the way: it takes messages more slowly than they come; \
+                       if both are idle, raise peer_credits and credits on both sides";
+            let made = node.finding(&CREDITS_EXHAUSTED, &path, reason, fix.to_owned());
+            found.push(made.with_severity(severity));
+        }
+    }
+    found
+}
+
+fn exhausted(credits: &PeerCredits) -> Option<(Severity, String, &'static str)> {
+    let PeerCredits {
+        max_tx,
+        available_tx,
+        min_tx,
+        tx_queued,
+        available_router,
+        min_router,
+        ..
+    } = *credits;
+    if available_tx < 0 {
+        let what = format!(
+            "{} messages with {tx_queued} bytes wait for a credit (available_tx_credits {available_tx} of {max_tx}, \
+             the least was {min_tx})",
+            available_tx.unsigned_abs()
+        );
+        return Some((Severity::Warning, what, "available_tx_credits"));
+    }
+    if available_router < 0 {
+        let what = format!(
+            "{} messages from it wait for a router buffer (available_rtr_credits {available_router}, the least was \
+             {min_router})",
+            available_router.unsigned_abs()
+        );
+        return Some((Severity::Warning, what, "available_rtr_credits"));
+    }
+    let was_long = max_tx > 0 && min_tx < max_tx.saturating_mul(-LONG_QUEUE);
+    was_long.then(|| {
+        let what = format!(
+            "{} messages once waited for a credit at the same time (min_tx_credits {min_tx} of {max_tx}); none waits \
+             now",
+            min_tx.unsigned_abs()
+        );
+        (Severity::Note, what, "min_tx_credits")
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lnet_config::{Globals, Step, Tunables};
+use lnet_config::{Globals, LndTunables, Step, Tunables};
 use lnet_types::{LndType, Net};
 
 use super::site::usual;
@@ -90,11 +90,11 @@ fn parameters(node: &Node<'_>) -> Vec<Parameter> {
             continue;
         }
         let Some(show) = ni.show else { continue };
-        let lnd = show.config.lnd_tunables.conns_per_peer.map(u32::from);
-        let of_lnd = ("lnd tunables", "conns_per_peer", lnd);
+        let of_lnd = lnd_tunables(&show.config.lnd_tunables);
+        let of_lnd = of_lnd.map(|(key, value)| ("lnd tunables", key, value));
         let of_ni = tunables(ni.net, &show.config.tunables);
         let of_ni = of_ni.map(|(key, value)| ("tunables", key, value));
-        for (section, key, value) in of_ni.into_iter().chain([of_lnd]) {
+        for (section, key, value) in of_ni.into_iter().chain(of_lnd) {
             // What the LND chooses is not known.
             let Some(value) = value else { continue };
             let steps = [Step::Key(section), Step::Key(key)];
@@ -133,6 +133,20 @@ fn globals(globals: &Globals) -> [(&'static str, u32); 10] {
             "max_recovery_ping_interval",
             globals.max_recovery_ping_interval.unwrap_or(900),
         ),
+    ]
+}
+
+/// Settings of the LND that both ends of a connection have to agree on, or that hide a slow node where they differ. What
+/// the LND chooses by itself is not known.
+fn lnd_tunables(lnd: &LndTunables) -> [(&'static str, Option<u32>); 6] {
+    let other = |key: &str| lnd.other.get(key).and_then(|text| text.parse().ok());
+    [
+        ("conns_per_peer", lnd.conns_per_peer.map(u32::from)),
+        ("timeout", lnd.timeout),
+        ("map_on_demand", other("map_on_demand")),
+        ("concurrent_sends", other("concurrent_sends")),
+        ("peercredits_hiw", other("peercredits_hiw")),
+        ("ntx", other("ntx")),
     ]
 }
 

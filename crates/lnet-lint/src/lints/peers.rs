@@ -100,7 +100,7 @@ pub(super) fn rail_mismatch(node: &Node<'_>) -> Vec<Finding> {
         let Some(ip) = ni.nid.and_then(Nid::ip) else {
             continue;
         };
-        if !has_other_subnet(node, ni, ip) {
+        if !has_other_subnet(node, ni, ip) || !is_in_use(node, ni) {
             continue;
         }
         let prefix = prefix(node, ip).unwrap_or(USUAL_PREFIX);
@@ -121,6 +121,20 @@ pub(super) fn rail_mismatch(node: &Node<'_>) -> Vec<Finding> {
         found.push(node.finding(&RAIL_MISMATCH, &ni.path, reason, fix.to_owned()));
     }
     found
+}
+
+/// Whether messages still leave by an NI: no other one of its net is in better health.
+fn is_in_use(node: &Node<'_>, ni: &Ni<'_>) -> bool {
+    let of = |ni: &Ni<'_>| {
+        let health = ni.show.and_then(|show| show.health);
+        let fatal = health.is_some_and(|health| health.fatal_error != 0);
+        (
+            !fatal,
+            health.map_or(HEALTH_MAX, |health| health.health_value),
+        )
+    };
+    let mut same_net = node.nis.iter().filter(|other| other.net == ni.net);
+    same_net.all(|other| of(other) <= of(ni))
 }
 
 fn has_other_subnet(node: &Node<'_>, ni: &Ni<'_>, ip: IpAddr) -> bool {

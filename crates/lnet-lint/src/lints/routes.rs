@@ -101,18 +101,41 @@ pub(super) fn gateway_health(node: &Node<'_>) -> Vec<Finding> {
                  gateways of equal priority and hops",
                 ni.nid, route.show.net
             );
-            let fix =
-                "rank gateways by route priority; delete the route of one that must not be used";
+            let fix = better_gateways(node, route);
             let path = [
                 Step::Key("peer"),
                 Step::Item(peer_at),
                 Step::Key("peer ni"),
                 Step::Item(item),
             ];
-            found.push(node.finding(&GATEWAY_HEALTH, &path, reason, fix.to_owned()));
+            found.push(node.finding(&GATEWAY_HEALTH, &path, reason, fix));
         }
     }
     found
+}
+
+/// What helps where a gateway is not well: health chooses among equals only, so that ranks keep traffic on a gateway
+/// that fails.
+fn better_gateways(node: &Node<'_>, route: &Route<'_>) -> String {
+    let rank = |one: &Route<'_>| (one.show.priority.unwrap_or(0), one.show.hop.unwrap_or(1));
+    let same_net = node
+        .routes
+        .iter()
+        .filter(|one| one.show.net == route.show.net);
+    let others = same_net.filter(|one| one.show.gateway != route.show.gateway);
+    let others: Vec<&Route<'_>> = others.collect();
+    let net = route.show.net;
+    if others.is_empty() {
+        return format!("look at the gateway; it is the only one to {net}, so add a second one");
+    }
+    if others.iter().all(|one| rank(one) > rank(route)) {
+        return format!(
+            "give the gateways to {net} the same priority and hops: while this one comes first, its health moves \
+             nothing to {}",
+            listed(others.iter().map(|one| one.show.gateway))
+        );
+    }
+    "look at the gateway; traffic moves to those of equal priority and hops by itself".to_owned()
 }
 
 /// Without discovery a gateway has the one NID that the route names.

@@ -136,7 +136,12 @@ impl Surroundings {
             return Some(format!("no local network or NI is {src}"));
         }
         if let Some(dst) = dst.filter(|dst| !self.matches_remote(dst)) {
-            return Some(format!("no network that this node reaches is in {dst}"));
+            return Some(format!(
+                "no network that this node reaches, and none that a peer has, is in {dst}"
+            ));
+        }
+        if let Some(why) = cannot_matter(node, placed.rule.selector()) {
+            return Some(why);
         }
         match rte {
             Some(Descriptor::Nid(rte)) => {
@@ -154,6 +159,41 @@ impl Surroundings {
         };
         self.nets.iter().any(|&net| expr.matches(net))
     }
+}
+
+/// Why a rule that matches decides nothing: it ranks what a sender has no choice of. A peer that is not Multi-Rail is
+/// sent to at the very NID that the sender names.
+fn cannot_matter(node: &Node<'_>, selector: &Selector) -> Option<String> {
+    let ranked: &dyn Fn(Nid) -> bool = match selector {
+        Selector::Remote(Descriptor::Nid(expr)) => &|nid| expr.matches(nid),
+        Selector::Remote(Descriptor::Net(expr)) | Selector::Local(Descriptor::Net(expr)) => {
+            &|nid| expr.matches(nid.net())
+        }
+        _ => return None,
+    };
+    let peers = &node.document().peers;
+    let is_off = node.document().globals.discovery == Some(false);
+    if is_off && !peers.is_empty() && !peers.iter().any(|peer| peer.multi_rail) {
+        return Some(
+            "no peer is Multi-Rail, and discovery is off, so that none becomes it: each is sent to at the NID that \
+             the sender names"
+                .to_owned(),
+        );
+    }
+    let matched = peers.iter().filter(|peer| {
+        let nids = peer.nis.iter().map(|ni| ni.nid).chain([peer.primary]);
+        let nids: Vec<Nid> = nids.collect();
+        nids.into_iter().any(ranked)
+    });
+    let matched: Vec<_> = matched.collect();
+    let by_dst = matches!(selector, Selector::Remote(_));
+    if by_dst && !matched.is_empty() && matched.iter().all(|peer| !peer.multi_rail) {
+        return Some(format!(
+            "what it matches belongs to {}, which is not Multi-Rail: it is sent to at the NID that the sender names",
+            listed(matched.iter().take(3).map(|peer| peer.primary))
+        ));
+    }
+    None
 }
 
 fn matches_local(node: &Node<'_>, descriptor: &Descriptor) -> bool {

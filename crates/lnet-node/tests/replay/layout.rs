@@ -6,6 +6,8 @@
 use std::net::Ipv4Addr;
 use std::ops::Range;
 
+use lnet_types::{Net, Nid};
+
 /// One message as it stands on the stream: a connection request, a HELLO, or a whole frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message(pub(crate) Vec<u8>);
@@ -215,6 +217,13 @@ impl Message {
         self.word(DESTINATION_AT)
             .filter(|_| is_lnet)
             .map(Ipv4Addr::from)
+    }
+
+    /// The NID that an LNet message is for.
+    pub(crate) fn target(&self) -> Option<Nid> {
+        // The upper half of the word is the type of the LND.
+        let number = (self.word(DESTINATION_AT + 4)? & 0xFFFF) as u16;
+        Some(Nid::from_ip(Net::tcp(number), self.destination()?.into()))
     }
 
     /// The same HELLO with type NONE.

@@ -109,7 +109,7 @@ fn a_kernel_that_discovers_our_node_finds_one_of_its_own_kind() {
 fn a_kernel_is_discovered_as_by_its_own_kind() {
     let casting = Casting {
         more_nids: &["10.2.0.1@tcp1"],
-        asks: Asks::Discover,
+        asks: &[Asks::Discover],
         ..Casting::default()
     };
     let script = Script::new(&only_life(DISCOVERY), LOWER).first_request();
@@ -133,6 +133,42 @@ fn kernels_use_our_node_as_their_router() {
     let casting = Casting {
         more_nids: &["10.2.0.3@tcp1"],
         routing: true,
+        ..Casting::default()
+    };
+    replay(&script, &casting);
+}
+
+/// The check of the router is a discovery of it, with a push; a ping by way of the router, one that is answered, and a
+/// discovery with a push by way of the router.
+const ASKED_BY_CLIENT: &[Asks] = &[Asks::Nothing, Asks::Ping, Asks::Discover];
+
+#[test]
+fn our_node_uses_a_kernel_as_its_router() {
+    let Some(capture) = shared_capture("d-routed.pcap") else {
+        return;
+    };
+    let script = Script::new(&only_life(&capture), LOWER);
+    let script = script.until_asked_for(Ipv4Addr::new(10, 1, 0, 99));
+    assert_eq!(script.count(Party::Node, "GET"), 3);
+    let casting = Casting {
+        asks: ASKED_BY_CLIENT,
+        routes: &[("tcp1", "10.1.0.3@tcp")],
+        ..Casting::default()
+    };
+    replay(&script, &casting);
+}
+
+#[test]
+fn our_node_behind_a_kernel_router_is_pinged_and_discovered_as_a_kernel_is() {
+    let Some(capture) = shared_capture("d-routed.pcap") else {
+        return;
+    };
+    let script = Script::new(&only_life(&capture), Ipv4Addr::new(10, 2, 0, 2)).until_silence();
+    assert_eq!(script.count(Party::Node, "PUT"), 2);
+    let casting = Casting {
+        net: 1,
+        asks: &[Asks::Nothing, Asks::Ping],
+        routes: &[("tcp", "10.2.0.3@tcp1")],
         ..Casting::default()
     };
     replay(&script, &casting);

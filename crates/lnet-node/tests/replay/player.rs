@@ -35,11 +35,13 @@ pub(crate) fn play(stage: &Stage, script: &Script, node: &Node) -> Outcome {
         comparator: Comparator::of(script.node),
         handles: Vec::new(),
         pings: Vec::new(),
+        cues: 0,
         used_ports: BTreeSet::new(),
         gets: 0,
         last_words: Instant::now(),
         outcome: Outcome::default(),
     };
+    stage.add_routes(node);
     let played = script.steps.iter().try_for_each(|step| player.step(step));
     match played {
         Ok(()) => player.end(),
@@ -57,7 +59,9 @@ struct Player<'a> {
     comparator: Comparator,
     /// Handles of captured GETs, and what our node sent in their place.
     handles: Vec<(Vec<u8>, Vec<u8>)>,
-    pings: Vec<JoinHandle<Result<Nid, PingError>>>,
+    pings: Vec<(Nid, JoinHandle<Result<Nid, PingError>>)>,
+    /// Requests of the program, and those that the node made by itself.
+    cues: usize,
     /// Ports from which the kernel in our node's place has dialled so far.
     used_ports: BTreeSet<(Ipv4Addr, u16)>,
     /// GETs of our node so far.
@@ -128,26 +132,31 @@ impl Player<'_> {
 
     /// The node's program asks where the kernel's did.
     fn cue(&mut self, step: &Step) {
-        let asks = match step.message.name() {
-            "CONNREQ" => {
-                let mut steps = self.script.steps.iter();
-                self.pings.is_empty() && steps.any(|step| self.script.is_request(step))
-            }
-            _ if self.script.is_request(step) => {
+        let script = self.script;
+        let request = match step.message.name() {
+            "CONNREQ" if self.cues == 0 => script.steps.iter().find(|step| script.is_request(step)),
+            _ if script.is_request(step) => {
                 self.gets += 1;
-                self.pings.len() < self.gets
+                Some(step).filter(|_| self.cues < self.gets)
             }
-            _ => false,
+            _ => None,
         };
-        if asks {
-            let node = self.node.clone();
-            let (target, asks) = (self.kernel_nid(), self.stage.asks);
-            // Started here, so that its sockets are in the same network.
-            self.pings.push(std::thread::spawn(move || match asks {
-                Asks::Ping => Ok(node.ping(target, None, PATIENCE)?.primary_nid),
-                Asks::Discover => Ok(node.discover(target, PATIENCE)?.primary),
-            }));
-        }
+        let Some(target) = request.and_then(|step| step.message.target()) else {
+            return;
+        };
+        let (node, asks) = (self.node.clone(), self.stage.asks(self.cues));
+        self.cues += 1;
+        // Started here, so that its sockets are in the same network.
+        let asked = match asks {
+            Asks::Nothing => return,
+            Asks::Ping => {
+                std::thread::spawn(move || Ok(node.ping(target, None, PATIENCE)?.primary_nid))
+            }
+            Asks::Discover => {
+                std::thread::spawn(move || Ok(node.discover(target, PATIENCE)?.primary))
+            }
+        };
+        self.pings.push((target, asked));
     }
 
     /// The node dials; from which port is compared too. A port that was used before in the same life may
@@ -181,18 +190,12 @@ impl Player<'_> {
             .ok_or_else(|| "the connection is closed".to_owned())
     }
 
-    fn kernel_nid(&self) -> Nid {
-        format!("{}@tcp", self.script.kernel)
-            .parse()
-            .expect("a NID")
-    }
-
     /// The node has heard everything, its program has its answers, and nothing else was said.
     fn end(&mut self) {
         self.let_it_listen();
-        for ping in std::mem::take(&mut self.pings) {
+        for (target, ping) in std::mem::take(&mut self.pings) {
             match ping.join().expect("a ping does not panic") {
-                Ok(primary) if primary == self.kernel_nid() => {}
+                Ok(primary) if primary == target => {}
                 other => self.outcome.problems.push(format!("ping: {other:?}")),
             }
         }

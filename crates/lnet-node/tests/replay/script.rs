@@ -149,6 +149,9 @@ impl Script {
             true => Party::Node,
             false => Party::Kernel,
         };
+        // What others say to each other is none of its business.
+        let is_its = |it: &&Captured| is_of(it.from, node) || is_of(it.to, node);
+        let life: Vec<&Captured> = life.iter().filter(is_its).collect();
         let others = life.iter().flat_map(|it| [it.from, it.to]);
         let kernel = others.into_iter().find(|address| !is_of(*address, node));
         let dialled = life.iter().map(|it| (it.connection, it.dialled));
@@ -259,6 +262,15 @@ impl Script {
     pub(crate) fn until_asked_for(mut self, nobody: Ipv4Addr) -> Self {
         let is_for_nobody = |step: &Step| step.message.destination() == Some(nobody);
         if let Some(at) = self.steps.iter().position(is_for_nobody) {
+            self.steps.truncate(at);
+        }
+        self
+    }
+
+    /// The same script until half a minute without a message has passed.
+    pub(crate) fn until_silence(mut self) -> Self {
+        let is_keepalive = |step: &Step| step.message.name() == "NOOP";
+        if let Some(at) = self.steps.iter().position(is_keepalive) {
             self.steps.truncate(at);
         }
         self

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use lnet_node::{Globals, InterfaceError, NiSettings, NiTuning, Node, NodeOptions};
+use lnet_node::{Globals, InterfaceError, NiSettings, NiTuning, Node, NodeOptions, Route};
 use lnet_types::{Net, Nid};
 use nix::sched::{CloneFlags, unshare};
 use socket2::{Domain, SockRef, Socket, Type};
@@ -19,7 +19,9 @@ pub(crate) struct Stage {
     port: u16,
     /// Captured source ports can be used, and are demanded of our node.
     pub(crate) has_captured_ports: bool,
-    pub(crate) asks: Asks,
+    pub(crate) asks: &'static [Asks],
+    /// Remote networks, each with the NID of its gateway.
+    routes: &'static [(&'static str, &'static str)],
     /// How long to wait for what must come.
     pub(crate) patience: Duration,
 }
@@ -29,6 +31,8 @@ pub(crate) struct Stage {
 pub(crate) enum Asks {
     Ping,
     Discover,
+    /// Nothing: the node asks by itself.
+    Nothing,
 }
 
 /// The parameters of a kernel node.
@@ -44,10 +48,15 @@ pub(crate) fn discovering() -> Globals {
 pub(crate) struct Casting {
     /// Settings of the node's first interface.
     pub(crate) lnd: NiTuning,
+    /// The number of the network of the node's first interface.
+    pub(crate) net: u16,
     /// Further interfaces.
     pub(crate) more_nids: &'static [&'static str],
     pub(crate) globals: Globals,
-    pub(crate) asks: Asks,
+    /// What is asked in place of each request of the kernel; the last one stands for all further requests.
+    pub(crate) asks: &'static [Asks],
+    /// Remote networks, each with the NID of its gateway. The gateways are checked when the script begins.
+    pub(crate) routes: &'static [(&'static str, &'static str)],
     pub(crate) routing: bool,
     pub(crate) keepalive: Option<Duration>,
     /// How long to wait for what must come.
@@ -58,9 +67,11 @@ impl Default for Casting {
     fn default() -> Self {
         Self {
             lnd: NiTuning::default(),
+            net: 0,
             more_nids: &[],
             globals: discovering(),
-            asks: Asks::Ping,
+            asks: &[Asks::Ping],
+            routes: &[],
             routing: false,
             keepalive: None,
             patience: crate::common::PATIENCE,
@@ -82,6 +93,7 @@ pub(crate) fn on_stage<R: Send>(
                 port: NodeOptions::LNET_PORT,
                 has_captured_ports: true,
                 asks: casting.asks,
+                routes: casting.routes,
                 patience: casting.patience,
             };
             let node = stage.node(script, casting);
@@ -115,6 +127,7 @@ fn act_on_loopback<R>(
         port: testkit::port(),
         has_captured_ports: false,
         asks: casting.asks,
+        routes: casting.routes,
         patience: casting.patience,
     };
     let node = stage.node(&script, casting);
@@ -158,7 +171,7 @@ impl Stage {
             ..NodeOptions::default()
         };
         let node = Node::start(options).expect("the node starts");
-        let first = Nid::from_ip(Net::tcp(0), script.node.into());
+        let first = Nid::from_ip(Net::tcp(casting.net), script.node.into());
         let more = casting.more_nids.iter().map(|text| nid(text));
         let settings = NiSettings {
             lnd: casting.lnd,
@@ -174,6 +187,26 @@ impl Stage {
         });
         added.expect("the node has its interfaces");
         node
+    }
+
+    /// Gives the node its routes, whose gateways it asks at once.
+    pub(crate) fn add_routes(&self, node: &Node) {
+        for (net, gateway) in self.routes {
+            let route = Route {
+                net: net.parse().expect("a network"),
+                gateway: nid(gateway),
+                hops: None,
+                priority: 0,
+            };
+            let added = node.with_engine(|engine, now| engine.core_mut().add_route(route, now));
+            added.expect("the node takes the route");
+        }
+    }
+
+    /// What is asked in place of the request of this number.
+    pub(crate) fn asks(&self, request: usize) -> Asks {
+        let asks = self.asks.get(request).or(self.asks.last());
+        asks.copied().unwrap_or(Asks::Nothing)
     }
 
     /// Listens as the kernel node, on each of its addresses.

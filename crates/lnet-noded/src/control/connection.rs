@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use lnet_control::{Code, Frame, FrameError, Header, Reply};
+use lnet_control::{Code, Failure, Frame, FrameError, Header, Reply};
 use thiserror::Error;
 use tracing::{debug, warn};
 
@@ -79,7 +79,7 @@ fn serve_frames(node: &ManagedNode, stream: &UnixStream) -> Result<(), Broken> {
 fn say_version(mut stream: &UnixStream) -> io::Result<()> {
     let header = Header {
         more: false,
-        code: Code(0),
+        code: Code::NOT_SERVED,
         length: 0,
         sequence: 0,
         status: -EPROTONOSUPPORT,
@@ -141,4 +141,31 @@ fn write(mut stream: &UnixStream, asked: Header, more: bool, answer: Answer) -> 
         body: answer.body,
     };
     stream.write_all(&frame.to_bytes().map_err(io::Error::other)?)
+}
+
+/// Tells a client why the connection is not served, as far as it still listens. The frame fits into the empty buffer of
+/// a new connection, so this never waits.
+pub(super) fn refuse(mut stream: &UnixStream, errno: i32, why: String) {
+    let reply = Reply::Failed(vec![Failure {
+        verb: "connect".to_owned(),
+        entity: "node".to_owned(),
+        errno: -errno,
+        descr: why,
+        seq_no: None,
+    }]);
+    let told = reply.to_body().map_err(io::Error::from).and_then(|body| {
+        let frame = Frame {
+            more: false,
+            code: Code::NOT_SERVED,
+            sequence: 0,
+            status: -errno,
+            generation: 0,
+            body,
+        };
+        stream.set_nonblocking(true)?;
+        stream.write_all(&frame.to_bytes().map_err(io::Error::other)?)
+    });
+    if let Err(error) = told {
+        debug!(%error, "a client was not told why it is not served");
+    }
 }

@@ -16,6 +16,7 @@ mod failure;
 mod fault;
 mod import;
 mod numbers;
+mod parameters;
 mod ping;
 mod plan;
 mod request;
@@ -86,7 +87,7 @@ pub struct ControlEndpoint {
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 16;
 
-/// Connections at once; one more is closed at once.
+/// Connections at once; one more is told so and closed.
 const CLIENTS_MAX: usize = 32;
 
 impl ControlEndpoint {
@@ -207,6 +208,9 @@ fn clear_the_way(path: &Path) -> Result<(), ControlError> {
     }
 }
 
+const EACCES: i32 = 13;
+const EAGAIN: i32 = 11;
+
 /// The listener's thread.
 struct Accepting {
     node: ManagedNode,
@@ -224,26 +228,42 @@ impl Accepting {
     fn admit(&self, stream: UnixStream) {
         if let Err(why) = self.may_connect(&stream) {
             warn!(why, "control connection refused");
-            return;
+            return connection::refuse(&stream, EACCES, why);
         }
         let node = self.node.clone();
+        let to_refuse = stream.try_clone();
         let served = self
             .clients
             .serve(stream, move |stream| connection::serve(&node, stream));
         if let Err(error) = served {
             warn!(%error, "control connection not served");
+            if let Ok(stream) = to_refuse {
+                connection::refuse(&stream, EAGAIN, format!("the node is busy: {error}"));
+            }
         }
     }
 
-    /// A group's members need no look at their groups: the socket's mode has let them in.
+    /// The mode of the socket keeps others out, too; whoever changes it does not change who may connect.
     fn may_connect(&self, stream: &UnixStream) -> Result<(), String> {
         let peer = sys::peer_credentials(stream).map_err(|error| error.to_string())?;
-        let allowed = peer.user == 0 || peer.user == sys::effective_user() || self.group.is_some();
-        if allowed {
-            Ok(())
-        } else {
-            let (user, process) = (peer.user, peer.process);
-            Err(format!("user {user} (process {process}) may not"))
+        if peer.user == 0 || peer.user == sys::effective_user() {
+            return Ok(());
+        }
+        let in_group = |group| {
+            let others = || sys::peer_groups(stream).unwrap_or_default();
+            peer.group == group || others().contains(&group)
+        };
+        let (user, process) = (peer.user, peer.process);
+        match self.group {
+            Some(group) if in_group(group) => Ok(()),
+            Some(group) => Err(format!(
+                "user {user} (process {process}) may not control this node: only its own user, root and the members \
+                 of group {group} may (--control-group)"
+            )),
+            None => Err(format!(
+                "user {user} (process {process}) may not control this node: only its own user and root may; \
+                 --control-group GROUP lets a group"
+            )),
         }
     }
 }

@@ -5,13 +5,13 @@
 use std::io;
 
 use lnet_control::{
-    Condition, NiNumbers, NodeNumbers, Part, PeerNiNumbers, PoolNumbers, Reply, RouteNumbers,
-    Traffic,
+    Condition, ConnectionNumbers, NiNumbers, NodeNumbers, Part, PeerNiNumbers, PoolNumbers, Reply,
+    RouteNumbers, Traffic,
 };
 use lnet_core::{
     MessageStats, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerView, RouteView,
 };
-use lnet_node::Engine;
+use lnet_node::{ConnectionView, Engine};
 use lnet_types::{Nid, Time};
 
 use super::connection::Pieces;
@@ -19,6 +19,9 @@ use crate::managed::ManagedNode;
 
 /// Peers that are looked at under one lock: some 100 µs.
 const PEERS_PER_PAGE: usize = 64;
+
+/// Connections that are looked at under one lock; two system calls each, some 100 µs.
+const CONNECTIONS_PER_PAGE: usize = 256;
 
 /// Interfaces of peers in one piece.
 const PEER_NIS_PER_PIECE: usize = 4096;
@@ -55,6 +58,39 @@ fn peers(node: &ManagedNode, send: Pieces<'_>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Sends the connections of the socket LND.
+pub(super) fn connections(node: &ManagedNode, send: Pieces<'_>) -> io::Result<Reply> {
+    let mut told = 0;
+    loop {
+        let page: Vec<ConnectionNumbers> = node.node().with_engine(|engine, _| {
+            let nid = |id: NiId| engine.core().nis().find(|ni| ni.id == id).map(|ni| ni.nid);
+            let page = engine.connections().skip(told).take(CONNECTIONS_PER_PAGE);
+            page.map(|open| of_connection(&open, nid(open.ni)))
+                .collect()
+        });
+        if page.is_empty() {
+            return Ok(Reply::Done);
+        }
+        told += page.len();
+        send(piece(&Part::Connections(page))?)?;
+    }
+}
+
+fn of_connection(open: &ConnectionView, ni: Option<Nid>) -> ConnectionNumbers {
+    ConnectionNumbers {
+        ni: ni.map(|nid| nid.to_string()).unwrap_or_default(),
+        peer: open.peer.nid.to_string(),
+        pid: open.peer.pid,
+        ctype: open.ctype.0,
+        local: open.local.to_string(),
+        remote: open.remote.to_string(),
+        dialled: open.dialled,
+        send_buffer: open.send_buffer as u64,
+        receive_buffer: open.receive_buffer as u64,
+        queued_bytes: open.queued_bytes,
+    }
 }
 
 fn piece(part: &Part) -> io::Result<Reply> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lnet_config::{Document, PeerReply};
 use lnet_control::{Failure, Reply};
-use lnet_node::{NodeError, PingError, PingReply};
+use lnet_node::{NoPath, NodeError, PingError, PingReply};
 use lnet_types::Nid;
 use lnet_wire::PingFeatures;
 
@@ -29,6 +29,7 @@ pub(super) struct How<'a> {
 const EIO: i32 = 5;
 const EINVAL: i32 = 22;
 const ESHUTDOWN: i32 = 108;
+const EHOSTUNREACH: i32 = 113;
 const ETIMEDOUT: i32 = 110;
 
 /// Peers that one request may name.
@@ -56,9 +57,9 @@ pub(super) fn ask(
         match text.parse::<Nid>() {
             Ok(nid) => match ask_one(node, nid, source, how) {
                 Ok(answer) => answers.push(answer),
-                Err(errno) => failures.push(unanswered(entity, text, errno)),
+                Err(why) => failures.push(unanswered(entity, text, &why)),
             },
-            Err(_) => failures.push(unanswered(entity, text, -EINVAL)),
+            Err(_) => failures.push(unanswered(entity, text, &Unanswered::from(-EINVAL))),
         }
     }
     if !answers.is_empty() {
@@ -85,16 +86,23 @@ fn ask_one(
     nid: Nid,
     source: Option<Nid>,
     how: &How<'_>,
-) -> Result<PeerReply, i32> {
-    let is_own = nid.is_loopback() || node.node().nids().contains(&nid);
-    if how.discover && is_own {
-        return Ok(ourselves(node));
+) -> Result<PeerReply, Unanswered> {
+    if nid.is_any() {
+        return Err(Unanswered::from(-EINVAL));
     }
-    if how.discover && node.with_core(|core, _| core.globals().discovery) {
-        let peer = node.node().discover(nid, how.timeout);
+    let discovers = how.discover && node.with_core(|core, _| core.globals().discovery);
+    // A node is discovered by its first NID where loopback is named (section 11.10).
+    let first = node.node().primary_nid();
+    let target = if nid.is_loopback() { first } else { nid };
+    let is_own = target.is_loopback() || node.node().nids().contains(&target);
+    if how.discover && is_own && (!discovers || target.is_loopback()) {
+        return Ok(ourselves(node, discovers));
+    }
+    if discovers {
+        let peer = node.node().discover(target, how.timeout);
         let peer = peer.map_err(|error| match error {
-            PingError::TimedOut { .. } => -ETIMEDOUT,
-            other => errno(&other),
+            PingError::TimedOut { .. } => Unanswered::from(-ETIMEDOUT),
+            other => Unanswered::from(other),
         })?;
         return Ok(PeerReply {
             primary: peer.primary,
@@ -105,7 +113,7 @@ fn ask_one(
     let answer = node
         .node()
         .ping(nid, source, how.timeout)
-        .map_err(|error| errno(&error))?;
+        .map_err(Unanswered::from)?;
     if how.discover {
         remember(node, &answer)?;
     }
@@ -126,9 +134,8 @@ fn ask_one(
     })
 }
 
-/// What a peer that discovers this node finds.
-fn ourselves(node: &ManagedNode) -> PeerReply {
-    let multi_rail = node.with_core(|core, _| core.globals().discovery);
+/// What a peer that discovers this node finds, where nothing needs to be sent.
+fn ourselves(node: &ManagedNode, multi_rail: bool) -> PeerReply {
     PeerReply {
         primary: node.node().primary_nid(),
         multi_rail,
@@ -150,15 +157,50 @@ fn remember(node: &ManagedNode, answer: &PingReply) -> Result<(), i32> {
     added.map_err(|error| -error.errno().0)
 }
 
-fn unanswered(entity: &str, nid: &str, errno: i32) -> Failure {
+/// Why a peer has not answered.
+struct Unanswered {
+    /// The negative errno.
+    errno: i32,
+    /// The gateways that lead to the peer, where all are down.
+    no_path: Option<NoPath>,
+}
+
+impl From<i32> for Unanswered {
+    fn from(errno: i32) -> Self {
+        Self {
+            errno,
+            no_path: None,
+        }
+    }
+}
+
+impl From<PingError> for Unanswered {
+    fn from(error: PingError) -> Self {
+        let errno = errno(&error);
+        let no_path = match error {
+            PingError::NoPath { why, .. } => Some(why),
+            _ => None,
+        };
+        Self { errno, no_path }
+    }
+}
+
+/// The text of kernel nodes, and the gateways that are down where that is why.
+fn unanswered(entity: &str, nid: &str, failed: &Unanswered) -> Failure {
+    let errno = failed.errno;
     let why = io::Error::from_raw_os_error(-errno).to_string();
     // The library's text without the number that Rust puts behind it.
     let why = why.split(" (os error").next().unwrap_or(&why);
+    let gateways = failed
+        .no_path
+        .as_ref()
+        .filter(|why| !why.gateways.is_empty());
+    let because = gateways.map(|why| format!(" ({why})")).unwrap_or_default();
     Failure {
         verb: "manage".to_owned(),
         entity: entity.to_owned(),
         errno,
-        descr: format!("failed to {entity} {nid}: {why}"),
+        descr: format!("failed to {entity} {nid}: {why}{because}"),
         seq_no: None,
     }
 }
@@ -168,6 +210,7 @@ fn unanswered(entity: &str, nid: &str, errno: i32) -> Failure {
 fn errno(error: &PingError) -> i32 {
     match error {
         PingError::Failed { errno, .. } => -errno.0.abs(),
+        PingError::NoPath { .. } => -EHOSTUNREACH,
         PingError::NotSent { .. } => -ETIMEDOUT,
         PingError::Node(NodeError::ShutDown) => -ESHUTDOWN,
         _ => -EIO,

@@ -4,13 +4,13 @@ use std::io;
 use std::time::Duration;
 
 use lnet_config::{Document, Verbosity};
-use lnet_control::{Failure, HealthTarget, Reply, Request, Section, Show};
+use lnet_control::{Failure, HealthTarget, MARK_MAX, Reply, Request, Section, Show};
 use lnet_core::{Core, Health, PeerCursor, PeerState};
 use lnet_types::{Net, Nid};
 
 use super::connection::Pieces;
 use super::show::RouteFilter;
-use super::{fault, import, numbers, ping, rules, show, tune};
+use super::{fault, import, numbers, parameters, ping, rules, show, tune};
 use crate::managed::ManagedNode;
 
 const ENOENT: i32 = 2;
@@ -71,7 +71,17 @@ pub(super) fn carry_out(node: &ManagedNode, body: &[u8], send: Pieces<'_>) -> io
         Request::Unconfigure => import::unconfigure(node),
         Request::SelectionState => return selection_state(node, send),
         Request::Numbers => return numbers::tell(node, send),
+        Request::Connections => return numbers::connections(node, send),
+        Request::Parameter { name } => return parameters::tell(node, &name, send),
+        Request::Mark { text } => mark(&text),
     })
+}
+
+/// Writes a line of a client into the log, as `lctl mark` does. What cannot be printed is escaped.
+fn mark(text: &str) -> Reply {
+    let text: String = text.chars().take(MARK_MAX).collect();
+    tracing::warn!("mark: {}", text.escape_default());
+    Reply::Done
 }
 
 /// The status of the frame that carries this answer.

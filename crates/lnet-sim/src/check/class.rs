@@ -228,11 +228,11 @@ impl Node<'_> {
             }
             let rank = match self.profile {
                 Profile::Design => rule.rank().value(),
-                Profile::Lustre => 0,
+                Profile::Lustre | Profile::Lustre217 => 0,
             };
             let own = self.own.iter().filter(|ni| covers_nid(local, ni.nid));
             listed.extend(own.map(|ni| (ni.nid, rank, index)));
-            if self.profile == Profile::Lustre && !listed.is_empty() {
+            if self.profile.is_lustre() && !listed.is_empty() {
                 break;
             }
         }
@@ -256,7 +256,7 @@ impl Node<'_> {
             let fitting =
                 peers.filter(|peer| peer.nis.iter().any(|ni| covers_nid(gateway, ni.nid)));
             listed.extend(fitting.map(|peer| peer.primary));
-            if self.profile == Profile::Lustre && !listed.is_empty() {
+            if self.profile.is_lustre() && !listed.is_empty() {
                 break;
             }
         }

@@ -141,6 +141,7 @@ fn globals(text: &GlobalsText) -> Result<Globals, ScenarioError> {
         .map_or(globals.router_ping_timeout, seconds);
     globals.profile = match text.profile {
         Some(ProfileText::Lustre) => Profile::Lustre,
+        Some(ProfileText::Lustre217) => Profile::Lustre217,
         Some(ProfileText::Design) | None => Profile::Design,
     };
     if let Some(timeout) = timeout.filter(|timeout| timeout.value <= globals.retry_count) {

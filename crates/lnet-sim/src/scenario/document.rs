@@ -47,6 +47,8 @@ pub(super) struct GlobalsText {
 pub(super) enum ProfileText {
     Design,
     Lustre,
+    #[serde(rename = "lustre-2.17")]
+    Lustre217,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]

@@ -156,6 +156,13 @@ impl Stream for TcpStream {
     fn local_address(&self) -> io::Result<SocketAddr> {
         self.local_addr()
     }
+
+    fn buffer_sizes(&self) -> (usize, usize) {
+        // A socket that cannot tell is one whose failure reading and writing will show.
+        let socket = SockRef::from(self);
+        let send = socket.send_buffer_size().unwrap_or(0);
+        (send, socket.recv_buffer_size().unwrap_or(0))
+    }
 }
 
 /// Listens on `address`, which shows too that the address is one of this machine.

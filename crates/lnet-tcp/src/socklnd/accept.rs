@@ -304,6 +304,10 @@ impl<N: Network> Socklnd<N> {
             Some(Slot::Handshake(handshake)) => Some(handshake.remote.ip()),
             _ => None,
         };
+        #[cfg(feature = "broken")]
+        let peer_in_race = peer.filter(|_| !self.ignores_races);
+        #[cfg(not(feature = "broken"))]
+        let peer_in_race = peer;
         let links = peer.map(|it| it.links.as_slice()).unwrap_or_default();
         let same_type = links
             .iter()
@@ -313,7 +317,7 @@ impl<N: Network> Socklnd<N> {
             our_nid,
             peer_nid: key.id.nid,
             remote: remote.filter(|_| self.config.match_addresses),
-            is_dialling: peer.is_some_and(|it| {
+            is_dialling: peer_in_race.is_some_and(|it| {
                 it.dialler.is_connecting() && it.address.map(|address| address.ip()) == remote
             }),
             incarnation: hello.src_incarnation,

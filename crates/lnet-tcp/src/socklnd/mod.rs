@@ -93,6 +93,8 @@ pub struct Socklnd<N: Network = Sockets> {
     /// A defect that was ordered, for the connections made from now on.
     #[cfg(feature = "broken")]
     deaf: bool,
+    #[cfg(feature = "broken")]
+    ignores_races: bool,
 }
 
 /// What is ready under this number. Boxes keep the table small when most slots are idle connections.
@@ -141,6 +143,8 @@ impl<N: Network> Socklnd<N> {
             stats: SocklndStats::default(),
             #[cfg(feature = "broken")]
             deaf: false,
+            #[cfg(feature = "broken")]
+            ignores_races: false,
         }
     }
 
@@ -148,6 +152,12 @@ impl<N: Network> Socklnd<N> {
     #[cfg(feature = "broken")]
     pub fn forget_news_during_reads(&mut self) {
         self.deaf = true;
+    }
+
+    /// Accepts a peer with a lower NID while that peer is being dialled, against section 2.7.
+    #[cfg(feature = "broken")]
+    pub fn ignore_races(&mut self) {
+        self.ignores_races = true;
     }
 
     /// Adds an interface and listens on its address, unless the configuration says to accept nobody.

@@ -11,8 +11,10 @@ use crate::*;
 
 /// The design.
 pub(super) const DESIGN: fn(&mut Globals) = |globals| globals.profile = Profile::Design;
-/// Shipping kernels.
+/// Kernels of 2.16.
 pub(super) const LUSTRE: fn(&mut Globals) = |globals| globals.profile = Profile::Lustre;
+/// Kernels of 2.17.
+pub(super) const LUSTRE_217: fn(&mut Globals) = |globals| globals.profile = Profile::Lustre217;
 /// The design, which never takes the same pair twice.
 pub(super) const PAIR: fn(&mut Globals) = |globals| globals.used_paths = UsedPaths::Pair;
 /// The design, which never takes the same interface twice.

@@ -1,4 +1,4 @@
-//! The cases that hold in both profiles, a second time: in the `lustre` one. A node of a test is in the
+//! The cases that hold in all profiles, again in those of kernels. A node of a test is in the
 //! profile of its thread, unless the test itself says which.
 
 use lnet_policy::Profile;
@@ -11,7 +11,9 @@ macro_rules! in_lustre {
             $(
                 #[test]
                 fn $case() {
-                    super::net::in_profile(super::Profile::Lustre, super::super::$module::$case);
+                    for profile in [super::Profile::Lustre, super::Profile::Lustre217] {
+                        super::net::in_profile(profile, super::super::$module::$case);
+                    }
                 }
             )*
         })*
@@ -53,7 +55,6 @@ in_lustre! {
     }
     health {
         t_h01_everything_begins_in_full_health_and_up
-        t_h02_with_one_rail_a_local_failure_costs_health_and_is_not_sent_again
         t_h04_an_unspecified_local_failure_costs_health_and_is_not_sent_again
         t_h05_the_only_interface_of_a_peer_is_not_blamed
         t_h07_what_the_peer_may_have_got_is_not_sent_again

@@ -21,7 +21,7 @@ mod routing;
 mod selection;
 mod triggers;
 
-use self::bench::{Bench, DESIGN, LITERAL, LUSTRE, PAIR, rule};
+use self::bench::{Bench, DESIGN, LITERAL, LUSTRE, LUSTRE_217, PAIR, rule};
 use super::net::{self, any_me, open_md};
 use super::{Net, nid};
 use crate::*;

@@ -2,17 +2,25 @@
 //!
 //! They print NIDs one a line, as scripts expect them, and end with the number of the error.
 
+pub(crate) mod args;
+mod lists;
+mod params;
+
 use std::io::{self, Write};
 
 use lnet_config::Reply;
-use lnet_control::{Request, Section};
+use lnet_control::{Fault, Request, Section};
 use lnet_dlc::DlcError;
 use lnet_types::{Net, Nid};
 
-use super::args::LctlCommand;
+use self::args::{LctlArgs, LctlCommand};
+use super::fault;
 use super::talk::{Failed, Talk, read};
 
-pub(super) fn carry_out(command: &LctlCommand, talk: &mut Talk) -> Result<(), Failed> {
+pub(super) fn carry_out(args: &LctlArgs, talk: &mut Talk) -> Result<(), Failed> {
+    let Some(command) = &args.command else {
+        return Err(Failed::plain("no command is given"));
+    };
     match command {
         LctlCommand::ListNids => {
             let own = own_nids(talk)?;
@@ -20,7 +28,47 @@ pub(super) fn carry_out(command: &LctlCommand, talk: &mut Talk) -> Result<(), Fa
         }
         LctlCommand::WhichNid { nids } => which_nid(nids, talk),
         LctlCommand::Ping { nid, timeout } => ping(nid, *timeout, talk),
+        LctlCommand::Network { what } => network(what, talk),
+        LctlCommand::ConnList => lists::connections(args.net, talk),
+        LctlCommand::PeerList => lists::peers(args.net, talk),
+        LctlCommand::ShowRoute => lists::routes(talk),
+        LctlCommand::Mark { text } => mark(text, talk),
+        LctlCommand::NetDropAdd(rule) => fault::add(rule, false, talk),
+        LctlCommand::NetDelayAdd(rule) => fault::add(rule, true, talk),
+        LctlCommand::NetDropDel(which) => fault::del(which, false, talk),
+        LctlCommand::NetDelayDel(which) => fault::del(which, true, talk),
+        LctlCommand::NetDropReset => talk.print(&Request::Fault(Fault::Reset { delay: false })),
+        LctlCommand::NetDelayReset => talk.print(&Request::Fault(Fault::Reset { delay: true })),
+        LctlCommand::NetDropList => talk.print(&Request::Fault(Fault::Show { delay: false })),
+        LctlCommand::NetDelayList => talk.print(&Request::Fault(Fault::Show { delay: true })),
+        LctlCommand::ListParam(args) => params::list(args),
+        LctlCommand::GetParam(args) => params::get(args, talk),
+        LctlCommand::SetParam { quiet, settings } => params::set(settings, *quiet, talk),
     }
+}
+
+/// A node is configured as long as its process runs, so there is nothing to do for `up`.
+fn network(what: &str, talk: &mut Talk) -> Result<(), Failed> {
+    match what {
+        "up" | "configure" => talk.reach(),
+        "down" | "unconfigure" => talk.print(&Request::Unconfigure),
+        net if net.parse::<Net>().is_ok() => Ok(()),
+        _ => Err(line(format!("Can't parse network \"{what}\""), INVALID)),
+    }
+}
+
+fn mark(words: &[String], talk: &mut Talk) -> Result<(), Failed> {
+    let text = if words.is_empty() {
+        jiff::Timestamp::now().to_string()
+    } else {
+        words.join(" ")
+    };
+    talk.print(&Request::Mark { text })
+}
+
+/// An error of one line, with its exit code.
+fn line(text: String, code: u8) -> Failed {
+    Failed::Line { text, code }
 }
 
 /// The node's NID from which the first of these that it can reach is reached.

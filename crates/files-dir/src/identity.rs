@@ -1,0 +1,187 @@
+//! As whom an operation is carried out.
+//!
+//! The identity that Linux checks when files are used belongs to the thread. Where operations run as the
+//! caller, the thread takes the caller's user, group and supplementary groups for the system calls of one
+//! operation, and gives them back.
+
+use std::sync::Arc;
+
+use files::{Caller, Errno};
+use nix::unistd::{Gid, Uid, getegid, geteuid, setfsgid, setfsuid};
+use rustix::thread::set_thread_groups;
+
+/// As whom operations are carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Identity {
+    /// As this process, whoever calls.
+    #[default]
+    Server,
+    /// As the caller. Needs `CAP_SETUID` and `CAP_SETGID`.
+    Caller {
+        /// Which callers count as anonymous.
+        squash: Squash,
+        /// The user of anonymous callers.
+        uid: u32,
+        /// The group of anonymous callers.
+        gid: u32,
+    },
+}
+
+/// Which callers count as anonymous, as in the options of NFS exports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Squash {
+    /// Root, and group root of the others: `root_squash`.
+    #[default]
+    Root,
+    /// None: `no_root_squash`.
+    None,
+    /// Everybody: `all_squash`.
+    All,
+}
+
+/// As whom one operation is carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Acting {
+    /// As this process.
+    Server,
+    /// As somebody else.
+    As(Arc<Caller>),
+}
+
+impl Identity {
+    /// As whom operations of `caller` are carried out.
+    pub(crate) fn of(&self, caller: &Caller) -> Acting {
+        let Self::Caller { squash, uid, gid } = *self else {
+            return Acting::Server;
+        };
+        let is_anonymous = match squash {
+            Squash::None => return Acting::As(Arc::new(caller.clone())),
+            Squash::Root => caller.uid == 0,
+            Squash::All => true,
+        };
+        let (uid, groups) = if is_anonymous {
+            (uid, &[][..])
+        } else {
+            (caller.uid, &caller.groups[..])
+        };
+        let squashed = |group: u32| if group == 0 { gid } else { group };
+        Acting::As(Arc::new(Caller {
+            uid,
+            gid: if is_anonymous {
+                gid
+            } else {
+                squashed(caller.gid)
+            },
+            groups: groups.iter().copied().map(squashed).collect(),
+        }))
+    }
+}
+
+impl Acting {
+    /// Makes system calls under this identity.
+    pub(crate) fn run<T>(&self, call: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+        match self {
+            Self::Server => call(),
+            Self::As(caller) => {
+                let _restored_when_dropped = Assumed::new(caller)?;
+                call()
+            }
+        }
+    }
+
+    /// The user; `None` for this process.
+    pub(crate) fn uid(&self) -> Option<u32> {
+        match self {
+            Self::Server => None,
+            Self::As(caller) => Some(caller.uid),
+        }
+    }
+}
+
+/// The identity of this thread is another one than the process's as long as this lives.
+struct Assumed {
+    groups: Vec<rustix::process::Gid>,
+}
+
+impl Assumed {
+    fn new(caller: &Caller) -> Result<Self, Errno> {
+        // The thread has the process's groups: only this type changes them, and restores them.
+        let groups = rustix::process::getgroups().map_err(errno)?;
+        let wanted: Vec<_> = caller.groups.iter().copied().map(gid).collect();
+        set_thread_groups(&wanted).map_err(errno)?;
+        let assumed = Self { groups };
+        let (uid, gid) = (Uid::from_raw(caller.uid), Gid::from_raw(caller.gid));
+        setfsgid(gid);
+        setfsuid(uid);
+        // Both answer with the id before the call, and say nothing when they refuse.
+        if setfsgid(gid) == gid && setfsuid(uid) == uid {
+            Ok(assumed)
+        } else {
+            Err(Errno::EPERM)
+        }
+    }
+}
+
+impl Drop for Assumed {
+    fn drop(&mut self) {
+        // A process may always go back to its own ids; the capability that changed the groups restores them.
+        setfsuid(geteuid());
+        setfsgid(getegid());
+        let _restored = set_thread_groups(&self.groups);
+    }
+}
+
+fn gid(raw: u32) -> rustix::process::Gid {
+    rustix::process::Gid::from_raw(raw)
+}
+
+/// The same error by the name that the interface uses.
+pub(crate) fn errno(error: rustix::io::Errno) -> Errno {
+    Errno::from_raw(error.raw_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(uid: u32, gid: u32, groups: &[u32]) -> Caller {
+        let groups = groups.to_vec();
+        Caller { uid, gid, groups }
+    }
+
+    fn acting(squash: Squash, who: &Caller) -> Caller {
+        let identity = Identity::Caller {
+            squash,
+            uid: 65534,
+            gid: 65533,
+        };
+        match identity.of(who) {
+            Acting::As(caller) => (*caller).clone(),
+            Acting::Server => unreachable!("operations run as the caller"),
+        }
+    }
+
+    #[test]
+    fn root_is_anonymous_by_default_and_takes_no_groups_along() {
+        let root = caller(0, 0, &[0, 4]);
+        assert_eq!(acting(Squash::Root, &root), caller(65534, 65533, &[]));
+        let user = caller(1000, 0, &[0, 4]);
+        assert_eq!(
+            acting(Squash::Root, &user),
+            caller(1000, 65533, &[65533, 4])
+        );
+    }
+
+    #[test]
+    fn everybody_or_nobody_is_anonymous_where_configured() {
+        let user = caller(1000, 100, &[4]);
+        assert_eq!(acting(Squash::All, &user), caller(65534, 65533, &[]));
+        let root = caller(0, 0, &[0]);
+        assert_eq!(acting(Squash::None, &root), root);
+    }
+
+    #[test]
+    fn the_process_acts_as_itself_where_configured() {
+        assert_eq!(Identity::Server.of(&caller(5, 5, &[])), Acting::Server);
+    }
+}

@@ -1,0 +1,377 @@
+//! The bytes of requests and replies.
+//!
+//! ```text
+//! request   version 1, operation 1, caller, fields          reply   errno 2 (0: done), what 1, fields
+//! ```
+//!
+//! Numbers are little-endian. A list is its length (4 bytes) and its elements; a string of bytes is a list of
+//! bytes; what may be missing is 0, or 1 and the thing itself; a truth value is 0 or 1. The tables in this
+//! file say which fields there are, in their order; both directions are made from them. A value has one
+//! encoding only, so that what was decoded encodes to the same bytes. The bytes of files are no part of
+//! it: the carrier moves them beside the message.
+//!
+//! Decoding cannot panic and takes memory in proportion to the message, whose length the carrier
+//! limits to [`REQUEST_MAX`] and [`REPLY_MAX`].
+
+use thiserror::Error;
+
+use crate::{
+    AllocateMode, Attributes, Caller, DirectoryEntry, Entry, Errno, Handle, Kind, Listing, Node,
+    Path, Place, RenameMode, Reply, Request, SeekTarget, Segment, SetAttributes, SetTime, Space,
+    Timestamp, XattrMode,
+};
+
+/// The version of the protocol. A server that has another one answers `EPROTONOSUPPORT`.
+pub const VERSION: u8 = 1;
+/// Longest request in bytes: the longest value of an extended attribute and everything around it, and less
+/// than two paths take.
+pub const REQUEST_MAX: usize = 72 << 10;
+/// Longest reply in bytes: a listing of [`ENTRIES_MAX`](crate::ENTRIES_MAX) objects with the longest names.
+pub const REPLY_MAX: usize = 512 << 10;
+
+/// Why a message is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Malformed {
+    /// It ends too early.
+    #[error("the message ends within a field")]
+    Short,
+    /// It goes on behind its last field.
+    #[error("the message has bytes behind its last field")]
+    Long,
+    /// A field holds what it may not.
+    #[error("a field holds what it may not")]
+    Field,
+    /// It is of another version of the protocol.
+    #[error("the message is of version {0} of the protocol, not of version {VERSION}")]
+    Version(u8),
+    /// A value breaks a rule that has an error of its own.
+    #[error("{}", .0.desc())]
+    Rule(Errno),
+}
+
+impl Malformed {
+    /// What a server answers.
+    #[must_use]
+    pub fn errno(self) -> Errno {
+        match self {
+            Self::Short | Self::Long | Self::Field => Errno::EPROTO,
+            Self::Version(_) => Errno::EPROTONOSUPPORT,
+            Self::Rule(errno) => errno,
+        }
+    }
+}
+
+/// Encodes a request.
+#[must_use]
+pub fn encode_request(caller: &Caller, request: &Request) -> Vec<u8> {
+    let mut bytes = vec![VERSION];
+    request.put(&mut bytes);
+    caller.put(&mut bytes);
+    bytes
+}
+
+/// Decodes a request and checks whatever can be checked without a file system.
+///
+/// # Errors
+///
+/// What is wrong with it; [`Malformed::errno`] is what the caller gets.
+pub fn decode_request(bytes: &[u8]) -> Result<(Caller, Request), Malformed> {
+    let mut rest = bytes;
+    match u8::take(&mut rest)? {
+        VERSION => {}
+        other => return Err(Malformed::Version(other)),
+    }
+    let request = Request::take(&mut rest)?;
+    let caller = Caller::take(&mut rest)?;
+    end(rest)?;
+    request.check().map_err(Malformed::Rule)?;
+    caller.check().map_err(Malformed::Rule)?;
+    Ok((caller, request))
+}
+
+/// Encodes a reply.
+#[must_use]
+pub fn encode_reply(reply: &Result<Reply, Errno>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match reply {
+        Ok(reply) => {
+            0_u16.put(&mut bytes);
+            reply.put(&mut bytes);
+        }
+        // The errors of Linux have at most 12 bits.
+        Err(errno) => (*errno as i32 as u16).put(&mut bytes),
+    }
+    bytes
+}
+
+/// Decodes a reply.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn decode_reply(bytes: &[u8]) -> Result<Result<Reply, Errno>, Malformed> {
+    let mut rest = bytes;
+    let reply = match u16::take(&mut rest)? {
+        0 => Ok(Reply::take(&mut rest)?),
+        // An error that this system does not know is one all the same.
+        number => match Errno::from_raw(i32::from(number)) {
+            Errno::UnknownErrno => Err(Errno::EIO),
+            errno => Err(errno),
+        },
+    };
+    end(rest)?;
+    Ok(reply)
+}
+
+/// What must hold for any bytes: no decoder panics, and what is decoded encodes to the same bytes.
+#[doc(hidden)]
+pub fn fuzz_messages(bytes: &[u8]) {
+    if let Ok((caller, request)) = decode_request(bytes) {
+        assert_eq!(encode_request(&caller, &request), bytes);
+    }
+    if let Ok(reply) = decode_reply(bytes)
+        && reply != Err(Errno::EIO)
+    {
+        assert_eq!(encode_reply(&reply), bytes);
+    }
+}
+
+fn end(rest: &[u8]) -> Result<(), Malformed> {
+    if rest.is_empty() {
+        Ok(())
+    } else {
+        Err(Malformed::Long)
+    }
+}
+
+/// What has an encoding.
+trait Wire: Sized {
+    fn put(&self, bytes: &mut Vec<u8>);
+    fn take(rest: &mut &[u8]) -> Result<Self, Malformed>;
+}
+
+macro_rules! numbers {
+    ($($number:ty),*) => {$(
+        impl Wire for $number {
+            fn put(&self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
+            }
+            fn take(rest: &mut &[u8]) -> Result<Self, Malformed> {
+                Ok(Self::from_le_bytes(take_array(rest)?))
+            }
+        }
+    )*};
+}
+numbers!(u8, u16, u32, u64, i64);
+
+fn take_array<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Malformed> {
+    let (array, behind) = rest.split_first_chunk().ok_or(Malformed::Short)?;
+    *rest = behind;
+    Ok(*array)
+}
+
+impl Wire for bool {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        u8::from(*self).put(bytes);
+    }
+    fn take(rest: &mut &[u8]) -> Result<Self, Malformed> {
+        match u8::take(rest)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Malformed::Field),
+        }
+    }
+}
+
+impl<T: Wire> Wire for Option<T> {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.is_some().put(bytes);
+        if let Some(value) = self {
+            value.put(bytes);
+        }
+    }
+    fn take(rest: &mut &[u8]) -> Result<Self, Malformed> {
+        Ok(if bool::take(rest)? {
+            Some(T::take(rest)?)
+        } else {
+            None
+        })
+    }
+}
+
+impl<T: Wire> Wire for Vec<T> {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        // What has more elements than 32 bits can count is longer than any message.
+        u32::try_from(self.len()).unwrap_or(u32::MAX).put(bytes);
+        self.iter().for_each(|element| element.put(bytes));
+    }
+    fn take(rest: &mut &[u8]) -> Result<Self, Malformed> {
+        let length = u32::take(rest)? as usize;
+        // Each element takes a byte at least.
+        if length > rest.len() {
+            return Err(Malformed::Short);
+        }
+        (0..length).map(|_| T::take(rest)).collect()
+    }
+}
+
+impl Wire for Handle {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.0);
+    }
+    fn take(rest: &mut &[u8]) -> Result<Self, Malformed> {
+        Ok(Self(take_array(rest)?))
+    }
+}
+
+impl Wire for Path {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.as_bytes().to_vec().put(bytes);
+    }
+    fn take(rest: &mut &[u8]) -> Result<Self, Malformed> {
+        Path::new(&Vec::take(rest)?).map_err(Malformed::Rule)
+    }
+}
+
+/// Structures: their fields, in the order on the wire.
+macro_rules! structures {
+    ($($name:ident { $($field:ident),* })*) => {$(
+        impl Wire for $name {
+            fn put(&self, bytes: &mut Vec<u8>) {
+                let Self { $($field),* } = self;
+                $($field.put(bytes);)*
+            }
+            fn take(rest: &mut &[u8]) -> Result<Self, Malformed> {
+                $(let $field = Wire::take(rest)?;)*
+                Ok(Self { $($field),* })
+            }
+        }
+    )*};
+}
+
+/// Choices: the number of each on the wire, and its fields in their order.
+macro_rules! choices {
+    ($($name:ident { $($number:literal $variant:ident $({ $($field:ident),* })? $(( $($value:ident),* ))?)* })*) => {$(
+        impl Wire for $name {
+            fn put(&self, bytes: &mut Vec<u8>) {
+                match self {
+                    $(Self::$variant $({ $($field),* })? $(( $($value),* ))? => {
+                        ($number as u8).put(bytes);
+                        $($($field.put(bytes);)*)?
+                        $($($value.put(bytes);)*)?
+                    })*
+                }
+            }
+            fn take(rest: &mut &[u8]) -> Result<Self, Malformed> {
+                match u8::take(rest)? {
+                    $($number => {
+                        $($(let $field = Wire::take(rest)?;)*)?
+                        $($(let $value = Wire::take(rest)?;)*)?
+                        Ok(Self::$variant $({ $($field),* })? $(( $($value),* ))?)
+                    })*
+                    _ => Err(Malformed::Field),
+                }
+            }
+        }
+    )*};
+}
+
+structures! {
+    Caller { uid, gid, groups }
+    Place { directory, path }
+    Timestamp { seconds, nanoseconds }
+    Attributes {
+        kind, mode, links, uid, gid, size, blocks, block_size, device, filesystem, file, accessed, modified, changed
+    }
+    SetAttributes { mode, uid, gid, size, accessed, modified }
+    Entry { handle, attributes }
+    DirectoryEntry { name, cookie, file, kind, entry }
+    Listing { entries, is_end }
+    Segment { offset, length }
+    Space { block_size, blocks, blocks_free, blocks_available, files, files_free, name_max }
+}
+
+choices! {
+    // The numbers 0 to 15 are those of the bmi-zoid specification, section 6.1; 12 is resize, which setattr does.
+    Request {
+        0 Null
+        1 GetAttr { handle }
+        2 SetAttr { handle, set }
+        3 Lookup { place }
+        4 ReadLink { handle }
+        5 Commit { handle, data_only }
+        6 Create { place, mode, exclusive }
+        7 Remove { place, directory }
+        8 Rename { from, to, mode }
+        9 Symlink { place, target }
+        10 Mkdir { place, mode }
+        11 ReadDir { handle, cookie, entries, objects }
+        13 Write { handle, segments }
+        14 Read { handle, segments }
+        15 Link { handle, place }
+        16 StatFs { handle }
+        17 GetXattr { handle, name }
+        18 ListXattr { handle }
+        19 SetXattr { handle, name, value, mode }
+        20 RemoveXattr { handle, name }
+        21 Allocate { handle, mode, segment }
+        22 Seek { handle, offset, target }
+        23 Append { handle, length }
+        24 MakeNode { place, node, mode }
+    }
+    Reply {
+        0 Done
+        1 Attributes(attributes)
+        2 Entry(entry)
+        3 Created(entry, is_new)
+        4 Bytes(bytes)
+        5 Names(names)
+        6 Listing(listing)
+        7 Counts(counts)
+        8 Appended(offset, length)
+        9 Space(space)
+        10 Offset(offset)
+    }
+    // The numbers are those of the specification, section 6.1.
+    Kind {
+        1 File
+        2 Directory
+        3 Symlink
+        4 CharacterDevice
+        5 BlockDevice
+        6 Fifo
+        7 Socket
+    }
+    SetTime {
+        0 Now
+        1 To(time)
+    }
+    RenameMode {
+        0 Replace
+        1 Keep
+        2 Exchange
+    }
+    XattrMode {
+        0 Any
+        1 Create
+        2 Replace
+    }
+    AllocateMode {
+        0 Extend
+        1 KeepSize
+        2 PunchHole
+        3 Zero
+        4 ZeroKeepSize
+    }
+    SeekTarget {
+        0 Data
+        1 Hole
+    }
+    Node {
+        0 Fifo
+        1 Socket
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,364 @@
+//! `finerail conform`: does a node keep to the protocol?
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::bail;
+use lnet_conform::{
+    CHECKS, Check, Exchange, MeetError, Meeting, Outcome, Risk, Subject, Verdict, Way,
+};
+use lnet_node::NodeOptions;
+use lnet_types::Nid;
+use serde::Serialize;
+
+use crate::common::{NOT_SO, NotSo, print_bytes};
+use crate::ping::{endpoint_address, seconds};
+
+/// Arguments of `finerail conform`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Each check has a name and the section of the wire description with its rule. Without --intrusive only
+checks are made that send what nodes in good order send, and that leave nothing behind: these may be
+made of a server in production. The others send malformed input, which a kernel logs, and make the
+node close connections.
+
+A node that accepts only privileged source ports (the default of kernel nodes) needs --privileged,
+which needs CAP_NET_BIND_SERVICE or root.
+
+Examples
+  finerail conform --privileged 10.1.0.2@tcp
+  finerail conform --intrusive --port 9988 127.0.0.2@tcp
+  finerail conform --only ping-valid,push-ack --intrusive --json 10.1.0.2@tcp
+  finerail conform --list
+
+Exit code: 0 no check failed, 1 a check failed or the node did not answer, 2 wrong usage.
+")]
+pub(crate) struct ConformArgs {
+    /// The node to check
+    #[arg(required_unless_present = "list")]
+    nid: Option<Nid>,
+    /// Make the checks too that a kernel logs, that make the node close connections, or that leave a peer behind
+    #[arg(long)]
+    intrusive: bool,
+    /// Make only these checks
+    #[arg(long, value_name = "CHECK", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Connect from source ports below 1024, as kernel nodes do: rather not from the address of a running node
+    #[arg(long)]
+    privileged: bool,
+    /// Connect from the address of this local NID
+    #[arg(long, short, value_name = "NID")]
+    source: Option<Nid>,
+    /// TCP port of the node
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = NodeOptions::LNET_PORT,
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    port: u16,
+    /// Seconds that each check may take; nodes give a silent client five
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
+    timeout: f64,
+    /// Print the bytes of every check, not only of those that fail
+    #[arg(long, short, conflicts_with = "json")]
+    verbose: bool,
+    /// Print JSON, one document
+    #[arg(long)]
+    json: bool,
+    /// Print all checks, one a line, and end
+    #[arg(long, conflicts_with_all = ["nid", "only"])]
+    list: bool,
+}
+
+/// Runs `finerail conform`.
+pub(crate) fn run(args: &ConformArgs) -> anyhow::Result<ExitCode> {
+    let Some(nid) = args.nid else {
+        print_bytes(list(args.json)?.as_bytes(), &mut io::stdout())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let chosen = args.chosen()?;
+    let meeting = Meeting::new(args.subject(nid)?).map_err(|error| match error {
+        MeetError::NotTcp(_) => error.into(),
+        _ => anyhow::Error::new(NotSo(error.to_string())),
+    })?;
+    let mut results = Vec::new();
+    let count = chosen.len();
+    for (index, check) in chosen.into_iter().enumerate() {
+        args.announce(index, count, check);
+        let result = Made {
+            check,
+            outcome: args.make(&meeting, check),
+        };
+        if !args.json {
+            print_bytes(result.text(args.verbose).as_bytes(), &mut io::stdout())?;
+        }
+        results.push(result);
+    }
+    let report = Report::new(&meeting, &results);
+    let text = if args.json {
+        serde_json::to_string_pretty(&report)? + "\n"
+    } else {
+        report.summary()
+    };
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(match report.failed {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(NOT_SO),
+    })
+}
+
+impl ConformArgs {
+    fn chosen(&self) -> anyhow::Result<Vec<&'static Check>> {
+        for name in &self.only {
+            if !CHECKS.iter().any(|check| check.id == name) {
+                bail!("no check is called '{name}'; --list prints all");
+            }
+        }
+        let is_chosen =
+            |check: &&Check| self.only.is_empty() || self.only.iter().any(|name| name == check.id);
+        Ok(CHECKS.iter().filter(is_chosen).collect())
+    }
+
+    fn subject(&self, nid: Nid) -> anyhow::Result<Subject> {
+        let Some(address) = nid.ip() else {
+            return Err(MeetError::NotTcp(nid).into());
+        };
+        let source = match self.source.map(|source| (source, source.ip())) {
+            Some((source, _)) if source == nid => {
+                bail!("--source {source} is the node to check");
+            }
+            Some((_, Some(source))) => source,
+            Some((source, None)) => bail!("--source {source} has no IP address"),
+            None => endpoint_address(address, self.port)?,
+        };
+        Ok(Subject {
+            nid,
+            address: SocketAddr::new(address, self.port),
+            source,
+            privileged: self.privileged,
+            timeout: Duration::from_secs_f64(self.timeout),
+        })
+    }
+
+    fn make(&self, meeting: &Meeting, check: &Check) -> Option<Outcome> {
+        let may = self.intrusive || check.risk == Risk::Safe;
+        may.then(|| meeting.run(check))
+    }
+
+    /// Says on a terminal what is going on while a document is made.
+    fn announce(&self, index: usize, count: usize, check: &Check) {
+        let mut terminal = io::stderr();
+        if self.json && terminal.is_terminal() {
+            // Nothing can be done when standard error is closed.
+            let _unprinted = writeln!(terminal, "{}/{count} {}", index + 1, check.id);
+        }
+    }
+}
+
+/// A check, and what came of it; `None` where it was not allowed.
+struct Made {
+    check: &'static Check,
+    outcome: Option<Outcome>,
+}
+
+/// Why an intrusive check was not made.
+const NOT_ALLOWED: &str = "intrusive: --intrusive";
+
+impl Made {
+    /// The result in a word or two, and the reason where there is one.
+    fn result(&self) -> (&'static str, Option<&str>) {
+        match self.outcome.as_ref().map(|outcome| &outcome.verdict) {
+            Some(Verdict::Passed) => ("passed", None),
+            Some(Verdict::Failed(why)) => ("failed", Some(why)),
+            Some(Verdict::NotApplicable(why)) => ("not applicable", Some(why)),
+            None => ("not applicable", Some(NOT_ALLOWED)),
+        }
+    }
+
+    /// A line, the reason, and the bytes.
+    fn text(&self, verbose: bool) -> String {
+        let Some(outcome) = &self.outcome else {
+            return String::new();
+        };
+        let (result, why) = self.result();
+        let Check {
+            id, section, title, ..
+        } = self.check;
+        let mut text = format!("{result:<15} {id:<24} section {section:<5} {title}\n");
+        if let Some(why) = why {
+            text.push_str(&format!("    {why}\n"));
+        }
+        if verbose || matches!(outcome.verdict, Verdict::Failed(_)) {
+            outcome.observed.iter().for_each(|it| dump(it, &mut text));
+        }
+        text
+    }
+}
+
+/// The bytes of an exchange, sixteen a line.
+fn dump(exchange: &Exchange, text: &mut String) {
+    let Exchange {
+        connection,
+        way,
+        bytes,
+        length,
+    } = exchange;
+    let what = match way {
+        Way::Sent => format!("sent {length} bytes"),
+        Way::Received => format!("received {length} bytes"),
+        Way::Closed => "closed by the node".to_owned(),
+    };
+    // Writing to a string cannot fail.
+    let _ok = writeln!(text, "    connection {connection}: {what}");
+    for (index, line) in bytes.chunks(16).enumerate() {
+        let _ok = writeln!(text, "      {:04x}  {}", 16 * index, hex(line, " "));
+    }
+    if bytes.len() < *length {
+        let _ok = writeln!(text, "      and {} more", length - bytes.len());
+    }
+}
+
+fn hex(bytes: &[u8], between: &str) -> String {
+    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.join(between)
+}
+
+#[derive(Serialize)]
+struct Report {
+    nid: String,
+    address: SocketAddr,
+    source: String,
+    privileged: bool,
+    passed: usize,
+    failed: usize,
+    not_applicable: usize,
+    checks: Vec<CheckRow>,
+    #[serde(skip)]
+    not_allowed: usize,
+}
+
+#[derive(Serialize)]
+struct CheckRow {
+    id: &'static str,
+    section: &'static str,
+    title: &'static str,
+    intrusive: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    milliseconds: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    observed: Vec<ExchangeRow>,
+}
+
+#[derive(Serialize)]
+struct ExchangeRow {
+    connection: usize,
+    way: &'static str,
+    length: usize,
+    /// The first bytes, in hexadecimal.
+    bytes: String,
+}
+
+impl Report {
+    fn new(meeting: &Meeting, results: &[Made]) -> Self {
+        let count = |result| results.iter().filter(|it| it.result().0 == result).count();
+        let subject = meeting.subject();
+        Self {
+            nid: subject.nid.to_string(),
+            address: subject.address,
+            source: meeting.source_nid().to_string(),
+            privileged: subject.privileged,
+            passed: count("passed"),
+            failed: count("failed"),
+            not_applicable: count("not applicable"),
+            checks: results.iter().map(CheckRow::made).collect(),
+            not_allowed: results.iter().filter(|it| it.outcome.is_none()).count(),
+        }
+    }
+
+    fn summary(&self) -> String {
+        let Self {
+            nid,
+            passed,
+            failed,
+            not_allowed,
+            ..
+        } = self;
+        let not_applicable = self.not_applicable - not_allowed;
+        let mut text =
+            format!("{nid}: {passed} passed, {failed} failed, {not_applicable} not applicable");
+        if *not_allowed > 0 {
+            text.push_str(&format!(
+                "; {not_allowed} intrusive ones not made (--intrusive)"
+            ));
+        }
+        text + "\n"
+    }
+}
+
+impl CheckRow {
+    fn of(check: &Check) -> Self {
+        Self {
+            id: check.id,
+            section: check.section,
+            title: check.title,
+            intrusive: check.risk == Risk::Intrusive,
+            result: None,
+            reason: None,
+            milliseconds: None,
+            observed: Vec::new(),
+        }
+    }
+
+    fn made(made: &Made) -> Self {
+        let (result, reason) = made.result();
+        let outcome = made.outcome.as_ref();
+        let observed = outcome.map(|it| it.observed.iter().map(row).collect());
+        Self {
+            result: Some(result),
+            reason: reason.map(str::to_owned),
+            milliseconds: outcome.map(|it| it.elapsed.as_secs_f64() * 1_000.0),
+            observed: observed.unwrap_or_default(),
+            ..Self::of(made.check)
+        }
+    }
+}
+
+fn row(exchange: &Exchange) -> ExchangeRow {
+    ExchangeRow {
+        connection: exchange.connection,
+        way: match exchange.way {
+            Way::Sent => "sent",
+            Way::Received => "received",
+            Way::Closed => "closed",
+        },
+        length: exchange.length,
+        bytes: hex(&exchange.bytes, ""),
+    }
+}
+
+/// All checks, one a line or as JSON.
+fn list(json: bool) -> anyhow::Result<String> {
+    if json {
+        let rows: Vec<CheckRow> = CHECKS.iter().map(CheckRow::of).collect();
+        return Ok(serde_json::to_string_pretty(&rows)? + "\n");
+    }
+    let line = |check: &Check| {
+        let risk = match check.risk {
+            Risk::Safe => "safe",
+            Risk::Intrusive => "intrusive",
+        };
+        let Check {
+            id, section, title, ..
+        } = check;
+        format!("{id:<24} section {section:<5} {risk:<10} {title}\n")
+    };
+    Ok(CHECKS.iter().map(line).collect())
+}

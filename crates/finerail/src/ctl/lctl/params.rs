@@ -1,0 +1,156 @@
+//! `get_param`, `set_param`, `list_param`: LNet's parameters under their names in kernels.
+
+use std::io::{self, Write};
+
+use lnet_control::{PARAMETERS, Request};
+
+use super::{INVALID, line};
+use crate::ctl::args::SetArgs;
+use crate::ctl::change;
+use crate::ctl::lctl::args::ParamArgs;
+use crate::ctl::talk::{Failed, Talk};
+
+/// Exit code of a name that no parameter has: ENOENT.
+const UNKNOWN: u8 = 2;
+
+/// Parameters that can be set, with their names in `lnetctl set`.
+const SETTABLE: [(&str, &str); 18] = [
+    ("alive_router_check_interval", "alive_router_check_interval"),
+    ("avoid_asym_router_failure", "avoid_asym_router_failure"),
+    ("check_routers_before_use", "check_routers_before_use"),
+    ("large_router_buffers", "large_buffers"),
+    ("lnet_drop_asym_route", "drop_asym_route"),
+    ("lnet_health_sensitivity", "health_sensitivity"),
+    ("lnet_interfaces_max", "max_interfaces"),
+    (
+        "lnet_max_recovery_ping_interval",
+        "max_recovery_ping_interval",
+    ),
+    ("lnet_numa_range", "numa_range"),
+    ("lnet_recovery_interval", "recovery_interval"),
+    ("lnet_recovery_limit", "recovery_limit"),
+    ("lnet_response_tracking", "response_tracking"),
+    ("lnet_retry_count", "retry_count"),
+    ("lnet_transaction_timeout", "transaction_timeout"),
+    ("router_ping_timeout", "router_ping_timeout"),
+    ("router_sensitivity_percentage", "router_sensitivity"),
+    ("small_router_buffers", "small_buffers"),
+    ("tiny_router_buffers", "tiny_buffers"),
+];
+
+pub(super) fn list(args: &ParamArgs) -> Result<(), Failed> {
+    let text: String = found(args)?
+        .iter()
+        .map(|name| format!("{name}\n"))
+        .collect();
+    Ok(io::stdout().write_all(text.as_bytes())?)
+}
+
+pub(super) fn get(args: &ParamArgs, talk: &mut Talk) -> Result<(), Failed> {
+    for name in found(args)? {
+        let asked = Request::Parameter {
+            name: name.to_owned(),
+        };
+        let value = talk.dlc()?.request(&asked)?;
+        let is_table = value.ends_with('\n');
+        let value = value.trim_end_matches('\n');
+        let shown = match (args.values, is_table) {
+            (true, _) => format!("{value}\n"),
+            (false, true) => format!("{name}=\n{value}\n"),
+            (false, false) => format!("{name}={value}\n"),
+        };
+        io::stdout().write_all(shown.as_bytes())?;
+    }
+    Ok(())
+}
+
+pub(super) fn set(settings: &[String], quiet: bool, talk: &mut Talk) -> Result<(), Failed> {
+    for setting in settings {
+        let Some((name, value)) = setting.split_once('=') else {
+            return Err(line(format!("set_param: '{setting}': no '='"), INVALID));
+        };
+        let args = as_set(name, value)?;
+        change::set(&args, talk)?;
+        if !quiet {
+            writeln!(io::stdout(), "{name}={value}")?;
+        }
+    }
+    Ok(())
+}
+
+/// The setting under its name in `lnetctl set`.
+fn as_set(name: &str, value: &str) -> Result<SetArgs, Failed> {
+    let under = |name: &str, value: &str| SetArgs {
+        name: name.to_owned(),
+        value: value.to_owned(),
+    };
+    match (name, value) {
+        ("lnet_peer_discovery_disabled", "0") => Ok(under("discovery", "1")),
+        ("lnet_peer_discovery_disabled", "1") => Ok(under("discovery", "0")),
+        ("forwarding", "enabled") => Ok(under("routing", "1")),
+        ("forwarding", "disabled") => Ok(under("routing", "0")),
+        ("lnet_peer_discovery_disabled" | "forwarding", _) => Err(line(
+            format!("set_param: {name}: '{value}' is no value of it"),
+            INVALID,
+        )),
+        _ => match SETTABLE.iter().find(|(known, _)| *known == name) {
+            Some((_, name)) => Ok(under(name, value)),
+            None if PARAMETERS.contains(&name) => {
+                let text = format!("set_param: {name}: cannot be set");
+                Err(line(text, INVALID))
+            }
+            None => Err(unknown("set_param", name)),
+        },
+    }
+}
+
+/// The parameters that the patterns name, each pattern at least one.
+fn found(args: &ParamArgs) -> Result<Vec<&'static str>, Failed> {
+    let mut names = Vec::new();
+    for pattern in &args.patterns {
+        let before = names.len();
+        names.extend(PARAMETERS.into_iter().filter(|name| matches(pattern, name)));
+        if names.len() == before {
+            return Err(unknown("param_path", pattern));
+        }
+    }
+    Ok(names)
+}
+
+fn unknown(what: &str, name: &str) -> Failed {
+    let text = format!("error: {what} '{name}': No such file or directory");
+    line(text, UNKNOWN)
+}
+
+/// Whether `*` in the pattern can stand for texts that make it the name.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(behind) = name.strip_prefix(start) else {
+        return false;
+    };
+    let ends = behind.char_indices().map(|(at, _)| at);
+    ends.chain([behind.len()])
+        .any(|at| behind.get(at..).is_some_and(|tail| matches(rest, tail)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name, is_so) in [
+            ("routers", "routers", true),
+            ("route", "routers", false),
+            ("*", "routers", true),
+            ("rout*s", "routers", true),
+            ("*ou*r*", "routers", true),
+            ("*x", "routers", false),
+            ("", "routers", false),
+        ] {
+            assert_eq!(matches(pattern, name), is_so, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! `finerail lst serve`: a test node in the foreground.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use lnet_selftest::TestNode;
+
+use crate::common::{
+    ConfigArgs, ControlArgs, MetricsArgs, ServiceArgs, StatsArgs, TransportArgs, reload,
+};
+use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
+
+/// Arguments of `finerail lst serve`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example: a test node without privileges
+
+  cat > node.yaml <<END
+  net:
+    - net type: tcp
+      local NI(s):
+        - nid: 127.0.0.5@tcp
+  END
+  finerail lst serve --config node.yaml --port 9988
+
+A console of any LNet node can make sessions there, and load others from there: a test node takes
+orders from everybody who reaches it. Do not run one where that is not wanted.
+")]
+pub(super) struct ServeArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    #[command(flatten)]
+    transport: TransportArgs,
+    #[command(flatten)]
+    service: ServiceArgs,
+    #[command(flatten)]
+    control: ControlArgs,
+    #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
+    stats: StatsArgs,
+}
+
+pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    let config = args.config.read()?;
+    raise_descriptor_limit();
+    let signals = StopSignals::register()?;
+    let managed = lnet_noded::start(&config, args.service.on(args.transport.options()))
+        .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
+    let node = managed.node();
+    let test_node = TestNode::start(node.clone()).context("cannot start the test node")?;
+    let control = args.control.open(&managed)?;
+    let metrics = args.metrics.open(node)?;
+    let nids: Vec<String> = node.nids().iter().map(ToString::to_string).collect();
+    let ready = format!(
+        "ready: test node {} on port {}",
+        nids.join(", "),
+        args.transport.port
+    );
+    signals.wait_until_stopped(&ready, || reload(&managed, &args.config));
+    tracing::info!(counters = ?test_node.counters(), "selftest");
+    drop((control, metrics, test_node));
+    node.shutdown(GRACE);
+    args.stats.write(node)?;
+    Ok(ExitCode::SUCCESS)
+}

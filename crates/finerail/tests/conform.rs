@@ -1,0 +1,129 @@
+//! `finerail conform` against a running node.
+
+mod common;
+
+use serde_json::Value;
+
+use common::finerail;
+use common::process::{Ended, Process, run};
+use common::site::{Site, yaml};
+
+const NODE: &str = "127.0.0.2@tcp";
+
+/// A site with one node.
+fn site() -> (Site, Process) {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&[NODE], ""));
+    let node = site.start_node("node");
+    (site, node)
+}
+
+fn conform(site: &Site, more: &[&str]) -> Ended {
+    let mut words = vec!["conform", "--timeout", "60", "--port"];
+    let port = site.port.to_string();
+    words.push(&port);
+    words.extend(more);
+    run(finerail(words))
+}
+
+#[test]
+fn a_node_passes_every_check_that_may_be_made_in_production() {
+    let (site, node) = site();
+    let text = conform(&site, &[NODE]).expect_code(0).out;
+    let last = text.lines().last().unwrap();
+    assert!(last.starts_with("127.0.0.2@tcp: "), "{text}");
+    assert!(last.contains(" 0 failed, 0 not applicable; "), "{text}");
+    assert!(
+        last.ends_with(" intrusive ones not made (--intrusive)"),
+        "{text}"
+    );
+    // Nothing that a node would log: standard error has its warnings.
+    assert_eq!(node.errors(), "");
+    drop(node.stop());
+}
+
+#[test]
+fn a_node_passes_the_intrusive_checks_too() {
+    let (site, node) = site();
+    let json = conform(&site, &[NODE, "--intrusive", "--json"])
+        .expect_code(0)
+        .out;
+    let report: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&report["failed"], &report["not_applicable"]),
+        (&0.into(), &0.into())
+    );
+    let checks = report["checks"].as_array().unwrap();
+    assert_eq!(report["passed"], checks.len());
+    let push = checks
+        .iter()
+        .find(|check| check["id"] == "push-ack")
+        .unwrap();
+    assert_eq!(
+        (&push["section"], &push["result"]),
+        (&"7.4".into(), &"passed".into())
+    );
+    let ways: Vec<&Value> = push["observed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["way"])
+        .collect();
+    assert_eq!(ways, ["sent", "received", "sent", "received"]);
+    drop(node.stop());
+}
+
+#[test]
+fn chosen_checks_are_made_alone_and_show_their_bytes() {
+    let (site, node) = site();
+    let ended = conform(
+        &site,
+        &[NODE, "--only", "hello-version,push-ack", "--verbose"],
+    );
+    let text = ended.expect_code(0).out;
+    assert!(text.starts_with("passed          hello-version "), "{text}");
+    assert!(
+        text.contains("      0000  00 71 ce ac 01 00 00 00 02 00 00 7f 00 00 02 00\n"),
+        "{text}"
+    );
+    assert!(
+        text.ends_with(
+            "1 passed, 0 failed, 0 not applicable; 1 intrusive ones not made (--intrusive)\n"
+        ),
+        "{text}"
+    );
+    drop(node.stop());
+}
+
+#[test]
+fn a_check_that_does_not_exist_and_a_node_that_does_not_are_told_apart() {
+    let site = Site::new();
+    let unknown = conform(&site, &[NODE, "--only", "everything"]);
+    unknown
+        .expect_code(2)
+        .expect_error("no check is called 'everything'; --list prints all");
+    let absent = conform(&site, &[NODE]);
+    absent
+        .expect_code(1)
+        .expect_error("cannot connect to 127.0.0.2:");
+    let elsewhere = conform(&site, &["1@gni"]);
+    elsewhere
+        .expect_code(2)
+        .expect_error("1@gni is not on a tcp network");
+    let itself = conform(&site, &[NODE, "--source", NODE]);
+    itself.expect_code(2).expect_error("is the node to check");
+}
+
+#[test]
+fn the_list_names_each_check_with_its_section_and_whether_it_is_safe() {
+    let text = run(finerail(["conform", "--list"])).expect_code(0).out;
+    assert!(
+        text.contains("push-ack                 section 7.4   intrusive "),
+        "{text}"
+    );
+    let json = run(finerail(["conform", "--list", "--json"]))
+        .expect_code(0)
+        .out;
+    let rows: Vec<Value> = serde_json::from_str(&json).unwrap();
+    assert_eq!(rows.len(), text.lines().count());
+}

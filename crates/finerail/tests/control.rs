@@ -1,0 +1,157 @@
+//! Who controls which node, and what is said when nobody answers.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+mod common;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+
+use common::finerail;
+use common::process::{Ended, Process, run};
+use common::site::{Site, yaml};
+
+/// A node on this NID with more arguments, in a machine of its own as far as default sockets are concerned.
+fn node(site: &Site, nid: &str, more: &[&str]) -> Process {
+    let config = site.write(&format!("{nid}.yaml"), yaml(&[nid], ""));
+    let mut command = finerail(["node", "--port", &site.port.to_string(), "--config"]);
+    command.arg(config).args(more);
+    command.env("XDG_RUNTIME_DIR", site.path(""));
+    Process::start(command)
+}
+
+fn ctl(site: &Site, words: &[&str]) -> Command {
+    let mut command = finerail([&["ctl"], words].concat());
+    command.env("XDG_RUNTIME_DIR", site.path(""));
+    command
+}
+
+#[test]
+fn a_ready_node_says_where_it_is_controlled_or_why_not() {
+    let site = Site::new();
+    let socket = site.path("finerail/control.sock");
+    let first = node(&site, "127.0.0.1@tcp", &[]);
+    first.wait_for_output(&format!(
+        "ready: 127.0.0.1@tcp on port {}; controlled at {}",
+        site.port,
+        socket.display()
+    ));
+    let second = node(&site, "127.0.0.2@tcp", &[]);
+    second.wait_for_output("; not controlled: another node is controlled at");
+    second.wait_for_error("this node cannot be controlled");
+    let third = node(&site, "127.0.0.3@tcp", &["--no-control"]);
+    third.wait_for_output("; not controlled (--no-control)");
+    drop((first, second, third));
+}
+
+#[test]
+fn who_changes_one_of_several_nodes_is_told_which() {
+    let site = Site::new();
+    let first = node(&site, "127.0.0.1@tcp", &[]);
+    first.wait_for_output("ready: ");
+    let second = node(&site, "127.0.0.2@tcp", &[]);
+    second.wait_for_output("ready: ");
+    let changed = run(ctl(&site, &["set", "retry_count", "1"]));
+    let named = format!(
+        "the node 127.0.0.1@tcp (at {}",
+        site.path("finerail/control.sock").display()
+    );
+    changed.expect_code(0).expect_error(&named);
+    let looked = run(ctl(&site, &["net", "show"])).expect_code(0);
+    assert_eq!(looked.err, "");
+    drop((first, second));
+}
+
+/// A node that is stopped accepts nothing; the queue of its socket still takes some connections.
+#[test]
+fn a_node_that_does_not_answer_is_given_up_and_named() {
+    let site = Site::new();
+    let stopped = node(&site, "127.0.0.1@tcp", &[]);
+    stopped.wait_for_output("ready: ");
+    stopped.signal(Signal::SIGSTOP);
+    let socket = site.path("finerail/control.sock").display().to_string();
+    let expected = format!(
+        "{socket} (process {}) has not answered for 1 s",
+        stopped.id()
+    );
+    let said = |ended: Ended, code| ended.expect_code(code).expect_error(&expected);
+    said(run(ctl(&site, &["--timeout", "1", "net", "show"])), 1);
+    let mut top = finerail(["top", "--once", "--timeout", "1"]);
+    top.env("XDG_RUNTIME_DIR", site.path(""));
+    said(run(top), 1);
+    let mut lnetctl = ctl(&site, &[]);
+    lnetctl.args(["--timeout=1", "set", "retry_count", "1"]);
+    said(run(lnetctl), 1);
+    // Connections fill the queue, and the next one waits to be let in.
+    let waiting: Vec<UnixStream> = filled(Path::new(&socket));
+    run(ctl(&site, &["--timeout", "1", "net", "show"]))
+        .expect_code(1)
+        .expect_error(&format!("{socket} has not answered for 1 s"));
+    drop(waiting);
+    stopped.signal(Signal::SIGCONT);
+    run(ctl(&site, &["net", "show"])).expect_code(0);
+}
+
+/// Connections until no more are taken.
+fn filled(path: &Path) -> Vec<UnixStream> {
+    use socket2::{Domain, SockAddr, Socket, Type};
+    let connect = || {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let connected = socket.connect(&SockAddr::unix(path).unwrap());
+        connected
+            .ok()
+            .map(|()| UnixStream::from(std::os::fd::OwnedFd::from(socket)))
+    };
+    std::iter::from_fn(connect).take(1000).collect()
+}
+
+/// A group that is let in, and one that is not.
+const GROUP: u32 = 54_321;
+const OTHERS: u32 = 54_322;
+const NOBODY: u32 = 65_534;
+
+/// Needs root, to be others.
+#[test]
+fn who_may_not_control_a_node_is_told_so_whatever_the_mode_of_its_socket() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let site = Site::new();
+    let node = node(
+        &site,
+        "127.0.0.1@tcp",
+        &["--control-group", &GROUP.to_string()],
+    );
+    node.wait_for_output("ready: ");
+    for (path, mode) in [
+        ("", 0o755),
+        ("finerail", 0o755),
+        ("finerail/control.sock", 0o666),
+    ] {
+        fs::set_permissions(site.path(path), Permissions::from_mode(mode)).unwrap();
+    }
+    // The program may stand where only root comes.
+    let program = site.path("program");
+    fs::copy(env!("CARGO_BIN_EXE_finerail"), &program).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let as_other = |group: u32| {
+        let mut command = Command::new(&program);
+        command
+            .args(["ctl", "net", "show"])
+            .env("XDG_RUNTIME_DIR", site.path(""));
+        command.uid(NOBODY).gid(group);
+        run(command)
+    };
+    as_other(GROUP).expect_code(0);
+    as_other(OTHERS)
+        .expect_code(1)
+        .expect_error("user 65534")
+        .expect_error(&format!("the members of group {GROUP} may"));
+}

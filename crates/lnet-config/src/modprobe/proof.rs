@@ -1,0 +1,184 @@
+//! Whether a document gives what the options give: the same NIs, rules and routes in the same order, and so the same
+//! choices of paths, which depend on nothing else that options say.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use lnet_types::{Net, Nid};
+use thiserror::Error;
+
+use super::{ConvertDefaults, ModuleOptions};
+use crate::model::Config;
+
+/// What a document and options were found to have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// NIs, by their interfaces.
+    pub nis: usize,
+    /// Rules of `ip2nets`.
+    pub rules: usize,
+    /// Routes.
+    pub routes: usize,
+}
+
+/// A document that does not give what the options give.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the YAML does not give what the options give: {what}: options {options}, YAML {yaml}")]
+pub struct Unproved {
+    what: &'static str,
+    options: String,
+    yaml: String,
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            (self.nis, "NI"),
+            (self.rules, "rule of ip2nets"),
+            (self.routes, "route"),
+        ];
+        let named = parts.into_iter().filter(|(count, _)| *count > 0);
+        let named = named.map(|(count, what)| match (count, what.split_once(' ')) {
+            (1, _) => format!("1 {what}"),
+            (_, Some((noun, rest))) => format!("{count} {noun}s {rest}"),
+            (_, None) => format!("{count} {what}s"),
+        });
+        let named: Vec<String> = named.collect();
+        f.write_str(&named.join(", "))
+    }
+}
+
+/// An interface of a network, with the CPTs that serve it.
+type Placed = (Net, String, Vec<u32>);
+
+impl ModuleOptions {
+    /// Compares what options give with what a document gives that was read back.
+    ///
+    /// The options are looked at by themselves, not by way of [`ModuleOptions::to_config`]. Routes that a conversion
+    /// leaves out, because a site's nodes share one list, count as given when the document has them only.
+    ///
+    /// # Errors
+    ///
+    /// [`Unproved`] names the first difference.
+    pub fn prove(&self, read: &Config, defaults: &ConvertDefaults) -> Result<Proof, Unproved> {
+        let nis = self.placed(defaults);
+        same("NIs", &nis, &placed(read))?;
+        let rules = self.specs();
+        let read_rules = read
+            .ip2nets
+            .iter()
+            .map(|rule| (rule.spec(), texts(&rule.patterns)));
+        same("ip2nets rules", &rules, &read_rules.collect::<Vec<_>>())?;
+        let routes: Vec<(Net, Nid, Option<u8>, u32)> = read
+            .routes
+            .iter()
+            .map(|route| (route.net, route.gateway, route.hop, route.priority))
+            .collect();
+        let given = self.given_routes(defaults);
+        let kept: BTreeSet<(Net, Nid)> = routes.iter().map(|route| (route.0, route.1)).collect();
+        let mut seen = BTreeSet::new();
+        let given = given.into_iter().filter(|route| {
+            let key = (route.0, route.1);
+            kept.contains(&key) && seen.insert(key)
+        });
+        same("routes", &given.collect::<Vec<_>>(), &routes)?;
+        Ok(Proof {
+            nis: nis.len(),
+            rules: rules.len(),
+            routes: routes.len(),
+        })
+    }
+
+    fn placed(&self, defaults: &ConvertDefaults) -> Vec<Placed> {
+        let mut placed = Vec::new();
+        for network in &self.networks {
+            if network.interfaces.is_empty() {
+                let name = defaults.interface.clone().unwrap_or_default();
+                placed.push((network.net, name, network.cpts.clone()));
+            }
+            placed.extend(network.interfaces.iter().map(|interface| {
+                let own = !interface.cpts.is_empty();
+                let cpts = if own { &interface.cpts } else { &network.cpts };
+                (network.net, interface.name.clone(), cpts.clone())
+            }));
+        }
+        placed
+    }
+
+    fn specs(&self) -> Vec<(String, Vec<String>)> {
+        let entries = self.ip2nets.iter();
+        let specs = entries.flat_map(|entry| {
+            entry.networks.iter().map(|network| {
+                let names: Vec<&str> = network
+                    .interfaces
+                    .iter()
+                    .map(|one| one.name.as_str())
+                    .collect();
+                let names = if names.is_empty() {
+                    String::new()
+                } else {
+                    format!("({})", names.join(","))
+                };
+                (format!("{}{names}", network.net), texts(&entry.patterns))
+            })
+        });
+        specs.collect()
+    }
+
+    /// Every route that the options name, in their order. What cannot be expanded was refused before.
+    fn given_routes(&self, defaults: &ConvertDefaults) -> Vec<(Net, Nid, Option<u8>, u32)> {
+        let mut routes = Vec::new();
+        for entry in &self.routes {
+            let nets = entry
+                .nets
+                .iter()
+                .flat_map(|net| net.expand(MAX).unwrap_or_default());
+            for net in nets {
+                for gateway in &entry.gateways {
+                    let hop = entry.hop.or(defaults.hop);
+                    let priority = gateway.priority.unwrap_or(0);
+                    let nids = gateway.nids.expand(MAX).unwrap_or_default();
+                    routes.extend(nids.into_iter().map(|nid| (net, nid, hop, priority)));
+                }
+            }
+        }
+        routes
+    }
+}
+
+/// Routes that one entry may make.
+const MAX: usize = 4096;
+
+fn texts<T: ToString>(items: &[T]) -> Vec<String> {
+    items.iter().map(ToString::to_string).collect()
+}
+
+fn placed(config: &Config) -> Vec<Placed> {
+    let nis = config
+        .nets
+        .iter()
+        .flat_map(|net| net.nis.iter().map(move |ni| (net.net, ni)));
+    let placed = nis.flat_map(|(net, ni)| {
+        let names = ni.interfaces.iter();
+        names.map(move |name| (net, name.clone(), ni.cpts.clone()))
+    });
+    placed.collect()
+}
+
+/// The first place in which two lists differ is an error.
+fn same<T: PartialEq + fmt::Debug>(
+    what: &'static str,
+    options: &[T],
+    yaml: &[T],
+) -> Result<(), Unproved> {
+    let longest = options.len().max(yaml.len());
+    let differing = (0..longest).find(|&at| options.get(at) != yaml.get(at));
+    let Some(at) = differing else { return Ok(()) };
+    let shown =
+        |item: Option<&T>| item.map_or_else(|| "nothing".to_owned(), |item| format!("{item:?}"));
+    Err(Unproved {
+        what,
+        options: shown(options.get(at)),
+        yaml: shown(yaml.get(at)),
+    })
+}

@@ -1,0 +1,72 @@
+//! What people should know who convert options that are in the field.
+
+use super::ModuleOptions;
+use crate::ip2nets::Ip2Nets;
+
+impl ModuleOptions {
+    /// What is right and will not stay so, or does not mean what it looks like.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        warnings.extend(self.deprecated());
+        let rules = self.ip2nets(&mut Vec::new());
+        for (at, rule, earlier) in Ip2Nets::may_be_passed_over(&rules) {
+            warnings.push(format!(
+                "ip2nets: rule {} ({}) is passed over on machines that the rule for {} covers too: the first rule of a \
+                 network is the only one; for both interfaces write one rule with {}",
+                at + 1,
+                rule.spec(),
+                earlier.spec(),
+                both(rule, earlier),
+            ));
+        }
+        warnings.extend(self.shared_priorities());
+        warnings
+    }
+
+    /// The options that kernels give up (selection, sections 6.6 and 12).
+    fn deprecated(&self) -> Option<String> {
+        let given = [
+            ("networks", !self.networks.is_empty()),
+            ("ip2nets", !self.ip2nets.is_empty()),
+            ("routes", !self.routes.is_empty()),
+        ];
+        let given: Vec<&str> = given
+            .iter()
+            .filter(|(_, there)| *there)
+            .map(|(name, _)| *name)
+            .collect();
+        (!given.is_empty()).then(|| {
+            format!(
+                "{}: deprecated options of the module, which kernels after 2.19 do not take; import this YAML \
+                 (`lnetctl import`, /etc/lnet.conf) and remove them from modprobe.d",
+                given.join(", ")
+            )
+        })
+    }
+
+    /// Entries of `routes` whose gateways have different priorities, of which kernels take the last (Q-26).
+    fn shared_priorities(&self) -> impl Iterator<Item = String> {
+        self.routes.iter().filter_map(|entry| {
+            let mut priorities = entry.gateways.iter().map(|gateway| gateway.priority.unwrap_or(0));
+            let first = priorities.next()?;
+            priorities.any(|priority| priority != first).then(|| {
+                format!(
+                    "routes: kernels give all gateways of '{entry}' the last priority in the entry; the YAML gives \
+                     each its own"
+                )
+            })
+        })
+    }
+}
+
+/// The network with the interfaces of both rules.
+fn both(rule: &Ip2Nets, earlier: &Ip2Nets) -> String {
+    let mut all = earlier.clone();
+    let more = rule
+        .interfaces
+        .iter()
+        .filter(|name| !earlier.interfaces.contains(name));
+    all.interfaces.extend(more.cloned());
+    all.spec()
+}

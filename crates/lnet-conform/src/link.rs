@@ -1,0 +1,331 @@
+//! One TCP connection to the node: bytes out, handshakes and frames in.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+use lnet_wire::{
+    Body, ByteOrder, FrameType, Header, HeaderForm, Hello, HelloVersion, KsockHeader, ZcAck,
+};
+
+use crate::exchange::{Transcript, Way};
+use crate::probe::Stop;
+
+/// How long one look at a connection of several takes.
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// Frames of the node's own traffic that are passed over while an answer is awaited.
+const PASSED_OVER_MAX: usize = 1000;
+
+/// A connection to the node.
+pub(crate) struct Link {
+    stream: TcpStream,
+    number: usize,
+    deadline: Instant,
+    form: HeaderForm,
+    transcript: Transcript,
+}
+
+/// A HELLO of the node.
+pub(crate) struct HeardHello {
+    /// Its fields.
+    pub(crate) hello: Hello,
+    /// The order of its integers.
+    pub(crate) order: ByteOrder,
+}
+
+/// A message of the node.
+pub(crate) struct Heard {
+    /// The frame header.
+    pub(crate) frame: KsockHeader,
+    /// The LNet header.
+    pub(crate) header: Header,
+    /// The bytes of the LNet header.
+    pub(crate) header_bytes: Vec<u8>,
+    /// The payload.
+    pub(crate) payload: Vec<u8>,
+}
+
+/// A frame of the node.
+enum Frame {
+    Noop(KsockHeader),
+    Lnet(Box<Heard>),
+}
+
+/// What a node sends because of what it received.
+pub(crate) enum Answer {
+    /// A REPLY.
+    Reply(Box<Heard>),
+    /// An ACK.
+    Ack(Box<Heard>),
+    /// Acknowledgement of zero-copy requests.
+    Zc(ZcAck),
+}
+
+impl Answer {
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Reply(_) => "a REPLY",
+            Self::Ack(_) => "an ACK",
+            Self::Zc(_) => "a zero-copy acknowledgement",
+        }
+    }
+}
+
+/// What was said before a connection ended.
+pub(crate) struct Ended {
+    /// Bytes in front of the end.
+    pub(crate) said: Vec<u8>,
+    /// The end was a reset, which may have destroyed bytes in front of it (section 2.4).
+    pub(crate) reset: bool,
+}
+
+impl Link {
+    pub(crate) fn new(
+        stream: TcpStream,
+        number: usize,
+        deadline: Instant,
+        version: HelloVersion,
+        transcript: Transcript,
+    ) -> Self {
+        Self {
+            stream,
+            number,
+            deadline,
+            form: version.header_form(),
+            transcript,
+        }
+    }
+
+    pub(crate) const fn form(&self) -> HeaderForm {
+        self.form
+    }
+
+    /// Sends bytes. A node that has closed shows at the next read, so that an error here says nothing new.
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.transcript.add(self.number, Way::Sent, bytes);
+        let _shown_by_the_next_read = self.stream.write_all(bytes);
+    }
+
+    /// Sends an LNet message.
+    pub(crate) fn send_message(
+        &mut self,
+        frame: KsockHeader,
+        header: &Header,
+        payload: &[u8],
+    ) -> Result<(), Stop> {
+        let bytes = self.message(frame, header, payload)?;
+        self.send(&bytes);
+        Ok(())
+    }
+
+    /// The bytes of an LNet message on this connection.
+    pub(crate) fn message(
+        &self,
+        frame: KsockHeader,
+        header: &Header,
+        payload: &[u8],
+    ) -> Result<Vec<u8>, Stop> {
+        let mut bytes = frame.to_bytes().to_vec();
+        bytes.resize(KsockHeader::LEN + self.form.len(), 0);
+        let room = bytes.get_mut(KsockHeader::LEN..).unwrap_or_default();
+        header
+            .encode(self.form, room)
+            .map_err(|error| Stop::NotApplicable(error.to_string()))?;
+        bytes.extend_from_slice(payload);
+        Ok(bytes)
+    }
+
+    /// Ends our side of the connection.
+    pub(crate) fn end_writing(&mut self) {
+        let _shown_by_the_next_read = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Reads the node's HELLO.
+    pub(crate) fn hello(&mut self) -> Result<HeardHello, Stop> {
+        self.hello_behind(Vec::new())
+    }
+
+    /// Reads the node's HELLO behind its first bytes, which have been read.
+    pub(crate) fn hello_behind(&mut self, first: Vec<u8>) -> Result<HeardHello, Stop> {
+        let mut bytes = first;
+        loop {
+            let needed = Hello::needed(&bytes)
+                .map_err(|error| Stop::failed(format!("no HELLO came back: {error}")))?;
+            if needed <= bytes.len() {
+                break;
+            }
+            let more = self.read("a HELLO", needed - bytes.len())?;
+            bytes.extend(more);
+        }
+        let received = Hello::decode(&bytes)
+            .map_err(|error| Stop::failed(format!("no HELLO came back: {error}")))?;
+        Ok(HeardHello {
+            hello: received.hello,
+            order: received.order,
+        })
+    }
+
+    /// The next answer. Keepalives and requests of the node's own are passed over.
+    pub(crate) fn answer(&mut self, what: &str) -> Result<Answer, Stop> {
+        for _ in 0..PASSED_OVER_MAX {
+            match self.frame(what)? {
+                Frame::Noop(frame) => match frame.zc_ack() {
+                    Ok(ZcAck::None | ZcAck::Keepalive) => {}
+                    Ok(acknowledged) => return Ok(Answer::Zc(acknowledged)),
+                    Err(error) => return Err(Stop::failed(error.to_string())),
+                },
+                Frame::Lnet(heard) => match heard.header.body {
+                    Body::Reply(_) => return Ok(Answer::Reply(heard)),
+                    Body::Ack(_) => return Ok(Answer::Ack(heard)),
+                    Body::Put(_) | Body::Get(_) => {}
+                },
+            }
+        }
+        Err(Stop::failed(format!(
+            "{PASSED_OVER_MAX} frames came, and none of them is {what}"
+        )))
+    }
+
+    /// The next answer, which has to be a REPLY.
+    pub(crate) fn reply(&mut self) -> Result<Heard, Stop> {
+        match self.answer("a REPLY")? {
+            Answer::Reply(heard) => Ok(*heard),
+            other => Err(Stop::failed(format!(
+                "{} came where a REPLY was due",
+                other.name()
+            ))),
+        }
+    }
+
+    /// The next answer, which has to be an ACK.
+    pub(crate) fn ack(&mut self) -> Result<Heard, Stop> {
+        match self.answer("an ACK")? {
+            Answer::Ack(heard) => Ok(*heard),
+            other => Err(Stop::failed(format!(
+                "{} came where an ACK was due",
+                other.name()
+            ))),
+        }
+    }
+
+    fn frame(&mut self, what: &str) -> Result<Frame, Stop> {
+        let bytes = self.read(what, KsockHeader::LEN)?;
+        let frame = KsockHeader::decode(ByteOrder::Little, &bytes)
+            .map_err(|error| Stop::failed(format!("instead of {what}: {error}")))?;
+        if frame.frame_type == FrameType::Noop {
+            return Ok(Frame::Noop(frame));
+        }
+        let header_bytes = self.read(what, self.form.len())?;
+        let header = Header::decode(self.form, &header_bytes)
+            .map_err(|error| Stop::failed(format!("instead of {what}: {error}")))?;
+        // At most 1 MiB, which the decoder checks.
+        let payload = self.read(what, header.payload_length as usize)?;
+        Ok(Frame::Lnet(Box::new(Heard {
+            frame,
+            header,
+            header_bytes,
+            payload,
+        })))
+    }
+
+    /// Reads exactly `count` bytes, or says what ended the wait for `what`.
+    pub(crate) fn read(&mut self, what: &str, count: usize) -> Result<Vec<u8>, Stop> {
+        let mut bytes = vec![0; count];
+        let mut have = 0;
+        while have < count {
+            let room = bytes.get_mut(have..).unwrap_or_default();
+            match self.read_some(room) {
+                Got::Bytes(more) => have += more,
+                Got::End { reset } => {
+                    let how = if reset { "reset" } else { "closed" };
+                    return Err(Stop::failed(format!(
+                        "the node {how} the connection where {what} was due, after {have} of {count} bytes"
+                    )));
+                }
+                Got::Nothing => {
+                    return Err(Stop::failed(format!(
+                        "no {} within the timeout: {have} of {count} bytes came",
+                        what.trim_start_matches("a ").trim_start_matches("an ")
+                    )));
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Reads until the node closes, which it has to do within the timeout.
+    pub(crate) fn closed(&mut self) -> Result<Ended, Stop> {
+        let mut said = Vec::new();
+        let mut room = [0; 4096];
+        loop {
+            match self.read_some(&mut room) {
+                Got::Bytes(count) => said.extend_from_slice(room.get(..count).unwrap_or_default()),
+                Got::End { reset } => return Ok(Ended { said, reset }),
+                Got::Nothing => {
+                    return Err(Stop::failed("the node kept the connection open".to_owned()));
+                }
+            }
+        }
+    }
+
+    fn read_some(&mut self, room: &mut [u8]) -> Got {
+        loop {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.stream.set_read_timeout(Some(left)).is_err() {
+                return Got::Nothing;
+            }
+            match self.stream.read(room) {
+                Ok(0) => {
+                    self.transcript.add(self.number, Way::Closed, &[]);
+                    return Got::End { reset: false };
+                }
+                Ok(count) => {
+                    let bytes = room.get(..count).unwrap_or_default();
+                    self.transcript.add(self.number, Way::Received, bytes);
+                    return Got::Bytes(count);
+                }
+                Err(error) if is_wait(error.kind()) => {}
+                Err(_) => {
+                    self.transcript.add(self.number, Way::Closed, &[]);
+                    return Got::End { reset: true };
+                }
+            }
+        }
+    }
+
+    /// True when a byte, or the end, can be read now.
+    fn is_ready(&self) -> bool {
+        let limited = self.stream.set_read_timeout(Some(GLANCE)).is_ok();
+        match self.stream.peek(&mut [0]) {
+            Ok(_) => limited,
+            Err(error) => !is_wait(error.kind()),
+        }
+    }
+}
+
+/// The first of the links on which something can be read.
+pub(crate) fn first_ready(links: &[&Link]) -> Result<usize, Stop> {
+    let deadline = links.iter().map(|link| link.deadline).min();
+    while deadline.is_some_and(|deadline| Instant::now() < deadline) {
+        if let Some(index) = links.iter().position(|link| link.is_ready()) {
+            return Ok(index);
+        }
+    }
+    Err(Stop::failed(
+        "nothing came on any connection within the timeout".to_owned(),
+    ))
+}
+
+enum Got {
+    Bytes(usize),
+    End { reset: bool },
+    Nothing,
+}
+
+const fn is_wait(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+    )
+}

@@ -1,0 +1,299 @@
+//! One run of one check: its identity, its connections, its deadline.
+
+use std::time::{Duration, Instant};
+
+use lnet_types::{Nid, ProcessId};
+use lnet_wire::{
+    Body, Connreq, Ctype, Get, Handle, Header, Hello, HelloVersion, KsockHeader, LNET_PORTAL,
+    PING_MATCH_BITS, PingFeatures, Put,
+};
+
+use crate::exchange::{Exchange, Transcript};
+use crate::link::{Heard, HeardHello, Link};
+use crate::meeting::{Meeting, Subject, connect};
+
+/// Whether a check may be made of a node that serves others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Risk {
+    /// It sends what nodes in good order send, and leaves nothing behind.
+    Safe,
+    /// It sends what a kernel logs, makes the node close connections, or leaves a peer behind.
+    Intrusive,
+}
+
+/// One row of the table of checks.
+#[derive(Debug)]
+pub struct Check {
+    /// The name, unique in the table.
+    pub id: &'static str,
+    /// The section of the wire description that has the rule.
+    pub section: &'static str,
+    /// The rule, in a sentence.
+    pub title: &'static str,
+    /// Whether it is safe.
+    pub risk: Risk,
+    pub(crate) run: fn(&mut Probe<'_>) -> Result<(), Stop>,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The node does what the rule says.
+    Passed,
+    /// The node does something else, which the text describes.
+    Failed(String),
+    /// The rule cannot be checked of this node from here; the text says why.
+    NotApplicable(String),
+}
+
+/// The result of one check.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was found.
+    pub verdict: Verdict,
+    /// The bytes that were exchanged, in order.
+    pub observed: Vec<Exchange>,
+    /// How long the check took.
+    pub elapsed: Duration,
+}
+
+/// Why a check ends early.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Failed(String),
+    NotApplicable(String),
+}
+
+impl Stop {
+    pub(crate) fn failed(why: impl Into<String>) -> Self {
+        Self::Failed(why.into())
+    }
+}
+
+/// Fails the check unless `holds`.
+pub(crate) fn ensure(holds: bool, why: impl FnOnce() -> String) -> Result<(), Stop> {
+    if holds {
+        Ok(())
+    } else {
+        Err(Stop::Failed(why()))
+    }
+}
+
+/// Fails the check unless the node's `found` is the `due` value of `what`.
+pub(crate) fn equal<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    found: &T,
+    due: &T,
+) -> Result<(), Stop> {
+    ensure(found == due, || format!("{what} is {found:?}, not {due:?}"))
+}
+
+/// One run of one check.
+pub(crate) struct Probe<'a> {
+    meeting: &'a Meeting,
+    deadline: Instant,
+    transcript: Transcript,
+    connections: usize,
+    handles: u64,
+    /// Who the check says it is.
+    pub(crate) me: ProcessId,
+    /// When `me` started, in nanoseconds.
+    pub(crate) incarnation: u64,
+}
+
+impl<'a> Probe<'a> {
+    pub(crate) fn new(meeting: &'a Meeting, me: ProcessId, incarnation: u64) -> Self {
+        Self {
+            meeting,
+            deadline: Instant::now() + meeting.subject().timeout,
+            transcript: Transcript::default(),
+            connections: 0,
+            handles: 0,
+            me,
+            incarnation,
+        }
+    }
+
+    pub(crate) fn observed(&self) -> Vec<Exchange> {
+        self.transcript.take()
+    }
+
+    pub(crate) const fn subject(&self) -> &Subject {
+        self.meeting.subject()
+    }
+
+    /// The NID that is checked.
+    pub(crate) const fn nid(&self) -> Nid {
+        self.subject().nid
+    }
+
+    /// What the node said that it can do.
+    pub(crate) fn features(&self) -> Result<PingFeatures, Stop> {
+        self.meeting.features().ok_or_else(|| {
+            Stop::NotApplicable("the node's answer to a ping could not be read".to_owned())
+        })
+    }
+
+    /// Stops where the node takes each connection for a peer of its own.
+    pub(crate) fn need_siblings(&self) -> Result<(), Stop> {
+        if self.meeting.shares_identity() {
+            return Ok(());
+        }
+        Err(Stop::NotApplicable(
+            "the node takes each connection from an unprivileged port for a peer of its own \
+             (section 2.11); --privileged"
+                .to_owned(),
+        ))
+    }
+
+    /// Stops where the rule is about 8-byte NIDs and the node's is larger.
+    pub(crate) fn need_small_nid(&self) -> Result<(), Stop> {
+        if self.nid().is_large() {
+            let why = format!("{} has no 8-byte form", self.nid());
+            return Err(Stop::NotApplicable(why));
+        }
+        Ok(())
+    }
+
+    /// A TCP connection on which nothing was said.
+    pub(crate) fn connect(&mut self) -> Result<Link, Stop> {
+        self.connect_for(self.hello(Ctype::CONTROL).version)
+    }
+
+    fn connect_for(&mut self, version: HelloVersion) -> Result<Link, Stop> {
+        let stream = connect(self.subject())
+            .map_err(|error| Stop::failed(format!("cannot connect: {error}")))?;
+        let number = self.connections;
+        self.connections += 1;
+        Ok(Link::new(
+            stream,
+            number,
+            self.deadline,
+            version,
+            self.transcript.clone(),
+        ))
+    }
+
+    /// The connection request that the node has to accept.
+    pub(crate) fn request(&self) -> Vec<u8> {
+        request_of(&Connreq::to(self.nid()))
+    }
+
+    /// The HELLO that the node has to accept.
+    pub(crate) const fn hello(&self, ctype: Ctype) -> Hello {
+        let mut hello = Hello::dial(self.me.nid, self.subject().nid, self.incarnation, ctype);
+        hello.src_pid = self.me.pid;
+        hello
+    }
+
+    /// Connects and says `hello`, in one write.
+    pub(crate) fn dial(&mut self, hello: &Hello) -> Result<Link, Stop> {
+        self.dial_with(hello.version, &hello_of(hello))
+    }
+
+    /// Connects and says these bytes in place of a HELLO of this version.
+    pub(crate) fn dial_with(&mut self, version: HelloVersion, hello: &[u8]) -> Result<Link, Stop> {
+        let mut link = self.connect_for(version)?;
+        link.send(&[&self.request(), hello].concat());
+        Ok(link)
+    }
+
+    /// A connection of this type, in our naming, and the node's HELLO.
+    pub(crate) fn meet(&mut self, hello: &Hello) -> Result<(Link, HeardHello), Stop> {
+        let mut link = self.dial(hello)?;
+        let heard = link.hello()?;
+        ensure(heard.hello.ctype != Ctype::NONE, || {
+            "the node refused the connection: its HELLO has type NONE".to_owned()
+        })?;
+        Ok((link, heard))
+    }
+
+    /// A connection of this type, in our naming.
+    pub(crate) fn open(&mut self, ctype: Ctype) -> Result<Link, Stop> {
+        Ok(self.meet(&self.hello(ctype))?.0)
+    }
+
+    /// A handle that no other message of the check has.
+    pub(crate) fn handle(&mut self) -> Handle {
+        self.handles += 1;
+        Handle {
+            interface: self.incarnation,
+            object: self.handles << 8 | 1,
+        }
+    }
+
+    /// The header of a message from us to the node.
+    pub(crate) const fn header(&self, payload_length: u32, body: Body) -> Header {
+        Header {
+            dest_nid: self.subject().nid,
+            src_nid: self.me.nid,
+            dest_pid: ProcessId::LUSTRE_PID,
+            src_pid: self.me.pid,
+            payload_length,
+            body,
+        }
+    }
+
+    /// The header of a ping that has room for `sink` bytes.
+    pub(crate) fn ping_header(&mut self, sink: u32) -> (Header, Handle) {
+        let handle = self.handle();
+        let get = Get {
+            return_wmd: handle,
+            match_bits: PING_MATCH_BITS,
+            ptl_index: LNET_PORTAL,
+            src_offset: 0,
+            sink_length: sink,
+        };
+        (self.header(0, Body::Get(get)), handle)
+    }
+
+    /// The header of a PUT of `length` bytes.
+    pub(crate) const fn put_header(&self, portal: u32, ack_wmd: Handle, length: u32) -> Header {
+        let put = Put {
+            ack_wmd,
+            match_bits: PING_MATCH_BITS,
+            hdr_data: 0,
+            ptl_index: portal,
+            offset: 0,
+        };
+        self.header(length, Body::Put(put))
+    }
+
+    /// Pings and gives the REPLY, whatever stands in it.
+    pub(crate) fn ping(&mut self, link: &mut Link, sink: u32) -> Result<Heard, Stop> {
+        let (header, _) = self.ping_header(sink);
+        link.send_message(KsockHeader::LNET, &header, &[])?;
+        link.reply()
+    }
+
+    /// Pings on a connection of its own, as a peer of its own: the end of another connection does not end it.
+    pub(crate) fn ping_afresh(&mut self, sink: u32) -> Result<Heard, Stop> {
+        self.me = self.meeting.identity();
+        let mut link = self.open(Ctype::CONTROL)?;
+        self.ping(&mut link, sink)
+    }
+
+    /// Shows that the connection was kept and that nothing else was answered: the answer to a ping is next.
+    pub(crate) fn still_answers(&mut self, link: &mut Link) -> Result<(), Stop> {
+        self.ping(link, SINK_MAX).map(drop)
+    }
+}
+
+/// The room of `lnetctl ping` of releases from 2.16 on (section 18).
+pub(crate) const SINK_MAX: u32 = 3960;
+
+/// The bytes of a connection request.
+pub(crate) fn request_of(request: &Connreq) -> Vec<u8> {
+    let mut bytes = [0; Connreq::MAX_LEN];
+    // The buffer has room for every form; a large NID is given in the form that carries it.
+    let length = request.encode(&mut bytes).unwrap_or_default();
+    bytes.get(..length).unwrap_or_default().to_vec()
+}
+
+/// The bytes of a HELLO.
+pub(crate) fn hello_of(hello: &Hello) -> Vec<u8> {
+    let mut bytes = [0; Hello::MAX_LEN];
+    // The buffer has room for every version; checks of older versions are not made of large NIDs.
+    let length = hello.encode(&mut bytes).unwrap_or_default();
+    bytes.get(..length).unwrap_or_default().to_vec()
+}

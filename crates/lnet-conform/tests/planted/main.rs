@@ -1,0 +1,266 @@
+//! Our own node passes every check, and under each planted defect the right check fails, and no other.
+//!
+//! The defects are planted between the node and the checker: a proxy alters the bytes of a real node.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod defects;
+mod proxy;
+
+use std::error::Error;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::thread;
+use std::time::Duration;
+
+use lnet_conform::{CHECKS, Check, MeetError, Meeting, Risk, Subject, Verdict};
+use lnet_node::{Globals, NiSettings, Node, NodeOptions};
+use lnet_types::Nid;
+
+use proxy::{Defect, Proxy};
+
+/// A limit that only a hang reaches.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a check that has to fail waits for what does not come.
+const SHORT: Duration = Duration::from_secs(4);
+
+/// The same where a node in good order takes its time: longer than its limit of a handshake, five seconds.
+const SHORT_OF_SLOW: Duration = Duration::from_secs(9);
+
+const NODE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+fn node_nid() -> Nid {
+    Nid::from_ip("tcp".parse().unwrap(), NODE.into())
+}
+
+/// A node that discovers.
+fn start(port: u16) -> Node {
+    start_so(NodeOptions {
+        port,
+        globals: Globals {
+            discovery: true,
+            ..Globals::default()
+        },
+        ..NodeOptions::default()
+    })
+}
+
+fn start_so(options: NodeOptions) -> Node {
+    let node = Node::start_with(options, |engine, now| -> Result<(), Box<dyn Error>> {
+        engine.add_interface(node_nid(), NiSettings::default(), now)?;
+        Ok(())
+    });
+    node.unwrap()
+}
+
+fn meet(nid: Nid, address: SocketAddr, timeout: Duration) -> Result<Meeting, MeetError> {
+    let source: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::new(127, 0, 0, 9).into(),
+        SocketAddr::V6(_) => address.ip(),
+    };
+    Meeting::new(Subject {
+        nid,
+        address,
+        source,
+        privileged: false,
+        timeout,
+    })
+}
+
+fn verdicts(meeting: &Meeting) -> Vec<(&'static str, Verdict)> {
+    let run = |check: &'static Check| (check.id, meeting.run(check).verdict);
+    CHECKS.iter().map(run).collect()
+}
+
+#[test]
+fn our_own_node_passes_every_check() {
+    let port = testkit::port();
+    let node = start(port);
+    let meeting = meet(node_nid(), (NODE, port).into(), PATIENCE).unwrap();
+    let mut others = verdicts(&meeting);
+    others.retain(|(_, verdict)| *verdict != Verdict::Passed);
+    assert_eq!(others, []);
+    // The checker leaves no connection and no half of one.
+    testkit::eventually("every connection of the checker is closed", || {
+        node.stats().socklnd.connections_open == 0
+    });
+}
+
+#[test]
+fn a_router_passes_every_check_that_applies_to_it() {
+    let port = testkit::port();
+    let _router = start_so(NodeOptions {
+        port,
+        routing: true,
+        ..NodeOptions::default()
+    });
+    let meeting = meet(node_nid(), (NODE, port).into(), PATIENCE).unwrap();
+    let mut others = verdicts(&meeting);
+    others.retain(|(_, verdict)| *verdict != Verdict::Passed);
+    let names: Vec<_> = others.iter().map(|(id, _)| *id).collect();
+    // Without discovery it does not promise to answer pushes.
+    let due = [
+        "destination-foreign-net",
+        "push-ack",
+        "push-no-ack",
+        "push-again",
+        "push-malformed",
+    ];
+    assert_eq!(names, due, "{others:?}");
+    let excused = |verdict: &Verdict| matches!(verdict, Verdict::NotApplicable(_));
+    assert!(
+        others.iter().all(|(_, verdict)| excused(verdict)),
+        "{others:?}"
+    );
+}
+
+#[test]
+fn a_node_that_takes_each_connection_for_a_peer_of_its_own_is_not_failed_for_it() {
+    let port = testkit::port();
+    let _node = start(port);
+    let proxy = Proxy::start((NODE, port).into(), &defects::OTHER_PROCESS_ON_BULK_OUT);
+    // The node answers a process that it knows no connection of, so that the first ping is waited for in vain.
+    let meeting = meet(node_nid(), proxy.address(), Duration::from_secs(15)).unwrap();
+    let mut excused = verdicts(&meeting);
+    excused.retain(|(_, verdict)| *verdict != Verdict::Passed);
+    let names: Vec<_> = excused.iter().map(|(id, _)| *id).collect();
+    let due = [
+        "zero-copy",
+        "reply-connection",
+        "siblings-error",
+        "siblings-end",
+        "restart",
+    ];
+    assert_eq!(names, due, "{excused:?}");
+    let applies = |verdict: &Verdict| matches!(verdict, Verdict::NotApplicable(_));
+    assert!(
+        excused.iter().all(|(_, verdict)| applies(verdict)),
+        "{excused:?}"
+    );
+}
+
+/// Runs every check against a node with each defect, and says which ones fail that should not, and which
+/// should and do not.
+fn hold(defects: &[Defect]) {
+    let port = testkit::port();
+    let _node = start(port);
+    // In turn they would take minutes, most of which is waiting for what does not come.
+    let wrong: Vec<String> = thread::scope(|scope| {
+        let begin = |defect| scope.spawn(move || surprises(defect, (NODE, port).into()));
+        let running: Vec<_> = defects.iter().map(begin).collect();
+        let ended = running.into_iter().map(|it| it.join().unwrap());
+        ended.flatten().collect()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Checks that take seconds because the node lets them; each is made where it has to fail.
+const SLOW: [&str; 3] = ["siblings-end", "request-silent", "hello-short"];
+
+fn surprises(defect: &Defect, node: SocketAddr) -> Vec<String> {
+    for name in defect.fails {
+        assert!(CHECKS.iter().any(|check| check.id == *name), "no {name}");
+    }
+    let proxy = Proxy::start(node, defect);
+    let mut wrong = Vec::new();
+    for check in CHECKS {
+        let due = defect.fails.contains(&check.id);
+        let timeout = match (due, SLOW.contains(&check.id)) {
+            (false, true) => continue,
+            (false, false) => PATIENCE,
+            (true, false) => SHORT,
+            (true, true) => SHORT_OF_SLOW,
+        };
+        let meeting = meet(node_nid(), proxy.address(), timeout).unwrap();
+        let verdict = meeting.run(check).verdict;
+        if matches!(verdict, Verdict::Failed(_)) != due {
+            wrong.push(format!("{}: {}: {verdict:?}", defect.name, check.id));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn each_defect_of_accepted_handshakes_fails_its_check() {
+    hold(defects::HANDSHAKES);
+}
+
+#[test]
+fn each_defect_of_refused_handshakes_fails_its_check() {
+    hold(defects::REFUSALS);
+}
+
+#[test]
+fn each_defect_of_frames_fails_its_check() {
+    hold(defects::FRAMES);
+}
+
+#[test]
+fn each_defect_of_messages_fails_its_check() {
+    hold(defects::MESSAGES);
+}
+
+#[test]
+fn each_defect_of_pings_and_pushes_fails_its_check() {
+    hold(defects::PINGS);
+}
+
+#[test]
+fn every_check_but_one_is_failed_by_a_planted_defect() {
+    let all = [
+        defects::HANDSHAKES,
+        defects::REFUSALS,
+        defects::FRAMES,
+        defects::MESSAGES,
+        defects::PINGS,
+    ];
+    let failed: Vec<&str> = all
+        .concat()
+        .iter()
+        .flat_map(|defect| defect.fails)
+        .copied()
+        .collect();
+    let mut unproven: Vec<&str> = CHECKS.iter().map(|check| check.id).collect();
+    unproven.retain(|id| !failed.contains(id));
+    // From unprivileged ports it is not applicable to a node that breaks it.
+    assert_eq!(unproven, ["reply-connection"]);
+    assert!(all.concat().len() >= 20);
+}
+
+#[test]
+fn a_closed_port_and_a_stranger_are_told_apart_from_a_node() {
+    let port = testkit::port();
+    let address = SocketAddr::from((NODE, port));
+    let refused = meet(node_nid(), address, PATIENCE).unwrap_err();
+    assert!(matches!(refused, MeetError::Connect { .. }), "{refused}");
+    let _node = start(port);
+    let other: Nid = "10.9.9.9@tcp".parse().unwrap();
+    let closed = meet(other, address, PATIENCE).unwrap_err();
+    assert!(closed.to_string().contains("--privileged"), "{closed}");
+    let elsewhere = meet("1@gni".parse().unwrap(), address, PATIENCE).unwrap_err();
+    assert!(matches!(elsewhere, MeetError::NotTcp(_)), "{elsewhere}");
+}
+
+#[test]
+fn safe_checks_close_no_connection_of_the_node_and_leave_no_refusal() {
+    let port = testkit::port();
+    let node = start(port);
+    let meeting = meet(node_nid(), (NODE, port).into(), PATIENCE).unwrap();
+    for check in CHECKS.iter().filter(|check| check.risk == Risk::Safe) {
+        assert_eq!(meeting.run(check).verdict, Verdict::Passed, "{}", check.id);
+    }
+    testkit::eventually("every connection of the checker is closed", || {
+        node.stats().socklnd.connections_open == 0
+    });
+    let stats = node.stats();
+    let closed = &stats.socklnd.closed;
+    assert!(
+        closed.keys().all(|why| !why.contains("protocol")),
+        "{closed:?}"
+    );
+    assert_eq!(stats.drop_count, 0);
+}

@@ -1,0 +1,164 @@
+//! Stands between the checker and a node, and alters what the node says or hears.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
+use lnet_wire::{ACCEPTOR_MAGIC, KsockHeader};
+
+/// What a node says at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// The refusal of a connection request.
+    Refusal,
+    /// A HELLO of version 2 or 3.
+    Hello,
+    /// A frame without a message.
+    Noop,
+    /// A frame with a message.
+    Message,
+    /// The end of a connection on which nothing was said.
+    SilentEnd,
+    /// The end of any other connection.
+    End,
+}
+
+/// Where a unit stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    /// The number of its connection, from 0.
+    pub(crate) connection: usize,
+    /// The number of it among the messages of the connection, from 0.
+    pub(crate) message: usize,
+    /// The type in the node's HELLO.
+    pub(crate) ctype: u32,
+}
+
+/// What is wrong with a node.
+#[derive(Clone, Copy)]
+pub(crate) struct Defect {
+    /// What it does, in a sentence.
+    pub(crate) name: &'static str,
+    /// The checks that have to fail.
+    pub(crate) fails: &'static [&'static str],
+    /// Alters what the node says.
+    pub(crate) said: fn(Unit, Place, &mut Vec<u8>),
+    /// Alters what the node hears: some bytes as they come in, which begin with a structure.
+    pub(crate) heard: fn(&mut Vec<u8>),
+    /// Whether an end from the node reaches the checker.
+    pub(crate) ends: fn(Unit, Place) -> bool,
+    /// Whether an end from the checker reaches the node.
+    pub(crate) hears_end: bool,
+}
+
+/// A proxy in front of a node.
+pub(crate) struct Proxy {
+    address: SocketAddr,
+}
+
+impl Proxy {
+    /// It serves until the process ends.
+    pub(crate) fn start(node: SocketAddr, defect: &Defect) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let defect = *defect;
+        thread::spawn(move || {
+            for (connection, checker) in listener.incoming().map_while(Result::ok).enumerate() {
+                let node = TcpStream::connect(node).unwrap();
+                let place = Place {
+                    connection,
+                    ..Place::default()
+                };
+                join(&checker, &node, defect, place);
+            }
+        });
+        Self { address }
+    }
+
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+fn join(checker: &TcpStream, node: &TcpStream, defect: Defect, place: Place) {
+    for stream in [checker, node] {
+        stream.set_nodelay(true).unwrap();
+    }
+    let [to_node, from_node] = [node, node].map(|stream| stream.try_clone().unwrap());
+    let [to_checker, from_checker] = [checker, checker].map(|stream| stream.try_clone().unwrap());
+    thread::spawn(move || hear(from_checker, to_node, defect));
+    thread::spawn(move || say(from_node, to_checker, defect, place));
+}
+
+/// Carries the checker's bytes to the node.
+fn hear(mut from: TcpStream, mut to: TcpStream, defect: Defect) {
+    let mut room = vec![0; 1 << 16];
+    loop {
+        match from.read(&mut room) {
+            Ok(count) if count > 0 => {
+                let mut bytes = room[..count].to_vec();
+                (defect.heard)(&mut bytes);
+                if to.write_all(&bytes).is_err() {
+                    return;
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            _ => break,
+        }
+    }
+    if defect.hears_end {
+        let _closed = to.shutdown(Shutdown::Write);
+    }
+}
+
+/// Carries the node's units to the checker.
+fn say(mut from: TcpStream, mut to: TcpStream, defect: Defect, mut place: Place) {
+    let mut spoke = false;
+    while let Some((unit, mut bytes)) = unit(&mut from, spoke) {
+        spoke = true;
+        if unit == Unit::Hello {
+            place.ctype = u32::from_le_bytes(bytes[48..52].try_into().unwrap());
+        }
+        (defect.said)(unit, place, &mut bytes);
+        place.message += usize::from(unit == Unit::Message);
+        if to.write_all(&bytes).is_err() {
+            return;
+        }
+    }
+    let end = if spoke { Unit::End } else { Unit::SilentEnd };
+    let mut bytes = Vec::new();
+    (defect.said)(end, place, &mut bytes);
+    let _gone = to.write_all(&bytes);
+    if (defect.ends)(end, place) {
+        let _closed = to.shutdown(Shutdown::Write);
+    }
+}
+
+/// The next unit of a node in good order; `None` at the end.
+fn unit(from: &mut TcpStream, spoke: bool) -> Option<(Unit, Vec<u8>)> {
+    let mut bytes = exactly(from, 4)?;
+    let word = u32::from_le_bytes(bytes[..].try_into().unwrap());
+    if !spoke {
+        let (unit, length) = if word == ACCEPTOR_MAGIC {
+            (Unit::Refusal, 16)
+        } else {
+            (Unit::Hello, 56)
+        };
+        bytes.extend(exactly(from, length - 4)?);
+        return Some((unit, bytes));
+    }
+    bytes.extend(exactly(from, KsockHeader::LEN - 4)?);
+    if word == 0xC0 {
+        return Some((Unit::Noop, bytes));
+    }
+    bytes.extend(exactly(from, 72)?);
+    let payload = u32::from_le_bytes(bytes[52..56].try_into().unwrap());
+    bytes.extend(exactly(from, payload as usize)?);
+    Some((Unit::Message, bytes))
+}
+
+fn exactly(from: &mut TcpStream, count: usize) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    from.read_exact(&mut bytes).ok()?;
+    Some(bytes)
+}

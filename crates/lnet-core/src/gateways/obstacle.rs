@@ -1,0 +1,82 @@
+//! Why no message can go to a NID: which gateways the routes to its net have, and what is wrong with each.
+
+use std::fmt;
+
+use lnet_types::{Net, Nid};
+use thiserror::Error;
+
+use crate::Core;
+
+/// The most gateways that a [`NoPath`] names.
+const GATEWAYS_NAMED: usize = 4;
+
+/// Why a route is not used, as far as its gateway has said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RouteFault {
+    /// Gateways are asked before they are used, and this one has not answered yet.
+    #[error("has not answered yet")]
+    NotAnswered,
+    /// The last ping failed or was not answered in time, or the gateway has no connection any more.
+    #[error("does not answer")]
+    Silent,
+    /// It says that it forwards no messages.
+    #[error("does not forward messages")]
+    NotRouting,
+    /// It says that it has no interface on the net, or that those it has are down.
+    #[error("has no interface that is up on {0}")]
+    NiDown(Net),
+}
+
+/// Why there is no path to a NID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoPath {
+    /// The net of the NID.
+    pub net: Net,
+    /// The gateways of the routes to the net, with what is wrong with each; at most four.
+    pub gateways: Vec<(Nid, RouteFault)>,
+    /// How many more gateways there are, all of them down.
+    pub more: usize,
+}
+
+impl fmt::Display for NoPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let net = self.net;
+        if self.gateways.is_empty() {
+            return write!(
+                f,
+                "this node has no interface on {net} and no route to {net}"
+            );
+        }
+        write!(f, "no live route to {net}: ")?;
+        for (at, (gateway, fault)) in self.gateways.iter().enumerate() {
+            let comma = if at > 0 { ", " } else { "" };
+            write!(f, "{comma}gateway {gateway} {fault}")?;
+        }
+        match self.more {
+            0 => Ok(()),
+            more => write!(f, ", and {more} more"),
+        }
+    }
+}
+
+impl Core {
+    /// What stands between this node and a NID; `None` if an interface or a live route leads to its net.
+    #[must_use]
+    pub fn no_path_to(&self, nid: Nid) -> Option<NoPath> {
+        let net = nid.net();
+        let routes = self.routes.to(net);
+        let leads = self.nis.has_net(net) || routes.iter().any(|state| self.routes.is_alive(state));
+        if leads || nid.is_loopback() {
+            return None;
+        }
+        let faults = routes.iter().map(|state| {
+            let fault = state.fault.unwrap_or(RouteFault::Silent);
+            (state.route.gateway, fault)
+        });
+        Some(NoPath {
+            net,
+            gateways: faults.take(GATEWAYS_NAMED).collect(),
+            more: routes.len().saturating_sub(GATEWAYS_NAMED),
+        })
+    }
+}

@@ -1,0 +1,256 @@
+//! The peers that use a router, remembered across its restarts.
+//!
+//! A peer that lost its router uses the router again after the next check, which kernel nodes make once a minute, or as
+//! soon as the router sends a message to the peer (section 8.2 of lnet-wire). A router that comes back therefore
+//! discovers the peers that it remembers: the ping revives the gateway at the peer, and the push says that all of its
+//! interfaces are up.
+//!
+//! ```text
+//!  start ──▶ read the file ──▶ discover or ping each peer, PER_SECOND at most
+//!                                   │
+//!                 every SAVE_INTERVAL: peers heard of since the start ──▶ file, if they changed
+//! ```
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use lnet_core::{PeerCursor, PeerView};
+use lnet_types::Nid;
+use tracing::{info, warn};
+
+use crate::managed::ManagedNode;
+
+/// The most peers that are remembered; further ones find the router by their own checks.
+const USERS_MAX: usize = 4096;
+
+/// Longer files are none of ours: a NID has at most 60 characters.
+const FILE_MAX: u64 = 64 * USERS_MAX as u64;
+
+/// Discoveries that begin in a second.
+const PER_SECOND: usize = 200;
+
+/// The pause between two lots of discoveries.
+const LOT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a single peer may take to answer a ping, where discovery is off and peers are pinged one by one.
+const PING_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Pings end after the time in which every peer has asked by itself.
+const PINGS_END: Duration = Duration::from_secs(60);
+
+/// Between two looks at who uses the router.
+const SAVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Peers that are looked at under one lock: some 100 µs.
+const PEERS_PER_PAGE: usize = 64;
+
+/// Keeps a file of the peers that use this node as a router; dropping it saves the file and ends the thread.
+#[derive(Debug)]
+pub struct UsersFile {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl UsersFile {
+    /// Reads the file, which need not exist, and tells the peers in it that the router is back.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or is not a list of NIDs, one a line.
+    pub fn open(node: &ManagedNode, path: &Path) -> io::Result<Self> {
+        let known = read(path)?;
+        let (stop, stopped) = channel();
+        let keeper = Keeper {
+            node: node.clone(),
+            path: path.to_owned(),
+            known,
+            stopped,
+        };
+        let thread = thread::Builder::new().name("router-users".into());
+        let thread = thread.spawn(move || keeper.run())?;
+        Ok(Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for UsersFile {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has ended the process.
+            let _ended = thread.join();
+        }
+    }
+}
+
+struct Keeper {
+    node: ManagedNode,
+    path: PathBuf,
+    known: BTreeSet<Nid>,
+    stopped: Receiver<()>,
+}
+
+impl Keeper {
+    fn run(mut self) {
+        if !self.known.is_empty() && self.node.with_core(|core, _| core.is_router()) {
+            info!(
+                peers = self.known.len(),
+                "peers that used this router are told that it is back"
+            );
+            if !self.greet() {
+                return;
+            }
+        }
+        while !self.is_stopped(SAVE_INTERVAL) {
+            self.save();
+        }
+        self.save();
+    }
+
+    /// False when the node stops meanwhile.
+    fn greet(&self) -> bool {
+        let users: Vec<Nid> = self.known.iter().copied().collect();
+        if !self.node.with_core(|core, _| core.globals().discovery) {
+            return self.ping(&users);
+        }
+        let lot = PER_SECOND * LOT_PAUSE.as_millis() as usize / 1000;
+        for some in users.chunks(lot.max(1)) {
+            self.node.with_core(|core, now| {
+                for &user in some {
+                    // One that cannot be discovered asks by itself.
+                    let _refused = core.discover(user, now);
+                }
+            });
+            if self.is_stopped(LOT_PAUSE) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn ping(&self, users: &[Nid]) -> bool {
+        let begun = Instant::now();
+        for &user in users {
+            if begun.elapsed() > PINGS_END {
+                return true;
+            }
+            // One that does not answer asks by itself.
+            let _unanswered = self.node.node().ping(user, None, PING_TIMEOUT);
+            if self.is_stopped(Duration::ZERO) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn is_stopped(&self, within: Duration) -> bool {
+        self.stopped.recv_timeout(within) != Err(RecvTimeoutError::Timeout)
+    }
+
+    /// Peers that were not heard of since the start stay in the file while there is room: they may be away, too.
+    fn save(&mut self) {
+        if !self.node.with_core(|core, _| core.is_router()) {
+            return;
+        }
+        let mut users = heard_of(&self.node);
+        for &before in &self.known {
+            if users.len() >= USERS_MAX {
+                break;
+            }
+            users.insert(before);
+        }
+        if users == self.known {
+            return;
+        }
+        match write(&self.path, &users) {
+            Ok(()) => self.known = users,
+            Err(error) => warn!(
+                "{}: the peers that use this router cannot be saved: {error}",
+                self.path.display()
+            ),
+        }
+    }
+}
+
+/// Peers on networks of this node that sent something, gateways excepted.
+fn heard_of(node: &ManagedNode) -> BTreeSet<Nid> {
+    let mut users = BTreeSet::new();
+    let mut from = Some(PeerCursor::START);
+    while let Some(cursor) = from {
+        let (page, next) = node.with_core(|core, _| core.peer_page(cursor, PEERS_PER_PAGE));
+        let some = page.iter().filter(|peer| !peer.gateway).filter_map(user);
+        users.extend(some);
+        if users.len() >= USERS_MAX {
+            break;
+        }
+        from = next;
+    }
+    while users.len() > USERS_MAX {
+        users.pop_last();
+    }
+    users
+}
+
+/// The interface over which a peer was heard of first; discovery finds the others.
+fn user(peer: &PeerView) -> Option<Nid> {
+    let is_user = |ni: &&lnet_core::PeerNiView| ni.max_tx_credits > 0 && ni.last_alive.is_some();
+    peer.nis.iter().find(is_user).map(|ni| ni.nid)
+}
+
+fn read(path: &Path) -> io::Result<BTreeSet<Nid>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        opened => opened?,
+    };
+    let mut text = String::new();
+    file.take(FILE_MAX).read_to_string(&mut text)?;
+    let read = text.lines().enumerate().map(|(at, line)| {
+        let nid = line.trim().parse::<Nid>();
+        nid.map_err(|error| {
+            let what = format!("line {}: {error}", at + 1);
+            io::Error::new(ErrorKind::InvalidData, what)
+        })
+    });
+    let mut users: BTreeSet<Nid> = read.collect::<io::Result<_>>()?;
+    while users.len() > USERS_MAX {
+        users.pop_last();
+    }
+    Ok(users)
+}
+
+/// Replaces the file as a whole, so that a crash leaves the one or the other.
+fn write(path: &Path, users: &BTreeSet<Nid>) -> io::Result<()> {
+    let text: String = users.iter().map(|nid| format!("{nid}\n")).collect();
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    fs::write(&beside, text)?;
+    fs::rename(&beside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_as_it_was_written_and_rubbish_is_refused_with_its_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("users");
+        assert!(read(&path).unwrap().is_empty());
+        let users: BTreeSet<Nid> = ["10.0.0.1@tcp", "fd00::1@tcp1"]
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect();
+        write(&path, &users).unwrap();
+        assert_eq!(read(&path).unwrap(), users);
+        fs::write(&path, "10.0.0.1@tcp\nrubbish\n").unwrap();
+        let refused = read(&path).unwrap_err().to_string();
+        assert!(refused.starts_with("line 2: "), "{refused}");
+    }
+}

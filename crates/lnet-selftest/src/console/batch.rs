@@ -1,0 +1,345 @@
+//! Batches: tests that run and stop together.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use lnet_types::{Nid, ProcessId};
+
+use super::{
+    Answer, Caller, Console, ConsoleError, Kind, NAMED_MAX, Session, Test, map, named,
+    only_failures,
+};
+use crate::framework::CONCURRENCY_MAX;
+use crate::wire::{
+    BatchReply, BatchRequest, Body, DESTINATIONS_MAX, TestRequest, encode_destinations,
+};
+
+/// Whether a batch was told to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchState {
+    /// No, or it was stopped.
+    Idle,
+    /// Yes.
+    Running,
+}
+
+/// Tests that run and stop together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Its name.
+    pub name: String,
+    /// Whether it was told to run.
+    pub state: BatchState,
+    /// Its tests; the first has the number 1.
+    pub tests: Vec<Test>,
+    id: u64,
+}
+
+impl Batch {
+    pub(super) fn new(name: &str, id: u64) -> Self {
+        Self {
+            name: name.to_owned(),
+            state: BatchState::Idle,
+            tests: Vec::new(),
+            id,
+        }
+    }
+}
+
+impl Session {
+    /// The batch of this name.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn batch(&self, name: &str) -> Result<&Batch, ConsoleError> {
+        let batch = self.batches.iter().find(|batch| batch.name == name);
+        batch.ok_or_else(|| ConsoleError::NotFound("batch", name.to_owned()))
+    }
+
+    fn batch_mut(&mut self, name: &str) -> Result<&mut Batch, ConsoleError> {
+        let batch = self.batches.iter_mut().find(|batch| batch.name == name);
+        batch.ok_or_else(|| ConsoleError::NotFound("batch", name.to_owned()))
+    }
+
+    /// The clients of a batch, or its servers; of one test where `test` is not 0.
+    ///
+    /// # Errors
+    ///
+    /// No such batch or test.
+    pub fn parties(
+        &self,
+        batch: &str,
+        test: usize,
+        clients: bool,
+    ) -> Result<Vec<Nid>, ConsoleError> {
+        let batch = self.batch(batch)?;
+        let tests = match test {
+            0 => &batch.tests[..],
+            _ => batch.tests.get(test - 1..test).ok_or_else(|| {
+                ConsoleError::NotFound("test", format!("{test} in batch {}", batch.name))
+            })?,
+        };
+        let mut all = BTreeSet::new();
+        for test in tests {
+            let name = if clients { &test.from } else { &test.to };
+            all.extend(self.group(name)?.nodes.iter().copied());
+        }
+        Ok(all.into_iter().collect())
+    }
+}
+
+impl<C: Caller> Console<C> {
+    /// Makes a batch without tests.
+    ///
+    /// # Errors
+    ///
+    /// No session, a bad name, a batch of that name, too many.
+    pub fn add_batch(&mut self, name: &str) -> Result<(), ConsoleError> {
+        named(name)?;
+        let session = self.session()?;
+        if session.batches.iter().any(|batch| batch.name == name) {
+            return Err(ConsoleError::Exists("batch", name.to_owned()));
+        }
+        if session.batches.len() >= NAMED_MAX {
+            return Err(ConsoleError::TooMany("batches", NAMED_MAX));
+        }
+        let id = self.batch_id();
+        self.session_mut()?.batches.push(Batch::new(name, id));
+        Ok(())
+    }
+
+    /// Forgets a batch that does not run. The nodes keep its tests until the session ends.
+    ///
+    /// # Errors
+    ///
+    /// No such batch, or it runs.
+    pub fn del_batch(&mut self, name: &str) -> Result<(), ConsoleError> {
+        let session = self.session_mut()?;
+        session.idle_batch(name)?;
+        session.batches.retain(|batch| batch.name != name);
+        Ok(())
+    }
+
+    /// Adds a test to a batch: at all servers, then at all clients. Nodes that refuse are told of; the test stands when
+    /// one server and one client took it.
+    ///
+    /// # Errors
+    ///
+    /// No such batch or group, a batch that runs, a test that cannot be carried; or none of the servers, or none of the
+    /// clients, took it.
+    pub fn add_test(&mut self, batch: &str, test: Test) -> Result<Vec<Answer<()>>, ConsoleError> {
+        let session = self.session_mut()?;
+        let id = session.idle_batch(batch)?;
+        let (from, to) = (
+            session.group(&test.from)?.nodes.clone(),
+            session.group(&test.to)?.nodes.clone(),
+        );
+        if test.concurrency == 0 || test.concurrency > CONCURRENCY_MAX || test.repeat == Some(0) {
+            return Err(ConsoleError::BadParameter(format!(
+                "the concurrency is 1 to {CONCURRENCY_MAX}, and the loop count at least 1"
+            )));
+        }
+        let head = TestRequest {
+            session: session.id,
+            batch: id,
+            service: test.kind.service().0,
+            repeat: test
+                .repeat
+                .map_or(-1, |repeat| i32::try_from(repeat).unwrap_or(i32::MAX)),
+            concurrency: test.concurrency,
+            stop_on_error: test.stop_on_error.into(),
+            params: test.kind.params(),
+            ..TestRequest::default()
+        };
+        let servers = servers(&head, &test, &from, &to);
+        let clients = clients(&head, &test, &from, &to)?;
+        let mut failures = self.add_at(servers)?;
+        failures.extend(self.add_at(clients)?);
+        self.session_mut()?.batch_mut(batch)?.tests.push(test);
+        Ok(failures)
+    }
+
+    /// Tells the nodes of a group that this node will load them itself, with so many RPCs at the same time at each.
+    ///
+    /// # Errors
+    ///
+    /// No such batch or group; none of the nodes took it.
+    pub fn add_servers(
+        &mut self,
+        batch: &str,
+        group: &str,
+        kind: Kind,
+        concurrency: u32,
+    ) -> Result<Vec<Answer<()>>, ConsoleError> {
+        let session = self.session()?;
+        let request = TestRequest {
+            session: session.id,
+            batch: session.batch(batch)?.id,
+            service: kind.service().0,
+            repeat: i32::try_from(concurrency.max(1)).unwrap_or(i32::MAX),
+            concurrency: concurrency.clamp(1, CONCURRENCY_MAX),
+            params: kind.params(),
+            ..TestRequest::default()
+        };
+        let nodes = session.group(group)?.nodes.iter();
+        let requests = nodes.map(|&nid| (nid, Body::TestRequest(request), None));
+        self.add_at(requests.collect())
+    }
+
+    /// Adds a test at these nodes, of which one must take it.
+    fn add_at(
+        &mut self,
+        requests: Vec<(Nid, Body, Option<Bytes>)>,
+    ) -> Result<Vec<Answer<()>>, ConsoleError> {
+        let count = requests.len();
+        let mut failures = only_failures(self.ask(requests));
+        if failures.len() == count
+            && let Some((_, Err(error))) = failures.pop()
+        {
+            return Err(error);
+        }
+        Ok(failures)
+    }
+
+    /// Runs a batch at its clients. Those that refuse are told of.
+    ///
+    /// # Errors
+    ///
+    /// No such batch, one without tests, one that runs.
+    pub fn run(&mut self, name: &str) -> Result<Vec<Answer<()>>, ConsoleError> {
+        let session = self.session_mut()?;
+        session.idle_batch(name)?;
+        if session.batch(name)?.tests.is_empty() {
+            return Err(ConsoleError::NoTests(name.to_owned()));
+        }
+        let answers = self.tell(name, 0, BatchRequest::RUN, 0)?;
+        let is_running = answers.iter().any(|(_, answer)| answer.is_ok());
+        if is_running {
+            self.session_mut()?.batch_mut(name)?.state = BatchState::Running;
+        }
+        Ok(failed(answers))
+    }
+
+    /// Stops a batch at its clients; with `force`, what is under way is given up.
+    ///
+    /// # Errors
+    ///
+    /// No such batch.
+    pub fn stop(&mut self, name: &str, force: bool) -> Result<Vec<Answer<()>>, ConsoleError> {
+        let answers = self.tell(name, 0, BatchRequest::STOP, force.into())?;
+        self.session_mut()?.batch_mut(name)?.state = BatchState::Idle;
+        Ok(failed(answers))
+    }
+
+    /// Asks the clients of a batch, or of one test of it, whether they run. A batch that runs nowhere any more is idle.
+    ///
+    /// # Errors
+    ///
+    /// No such batch or test.
+    pub fn query(
+        &mut self,
+        name: &str,
+        test: usize,
+    ) -> Result<Vec<Answer<BatchReply>>, ConsoleError> {
+        let answers = self.tell(name, test, BatchRequest::QUERY, 0)?;
+        let is_over = answers
+            .iter()
+            .all(|(_, answer)| answer.as_ref().is_ok_and(|reply| reply.active == 0));
+        if is_over && test == 0 {
+            self.session_mut()?.batch_mut(name)?.state = BatchState::Idle;
+        }
+        Ok(answers)
+    }
+
+    fn tell(
+        &mut self,
+        name: &str,
+        test: usize,
+        operation: u32,
+        argument: u32,
+    ) -> Result<Vec<Answer<BatchReply>>, ConsoleError> {
+        let session = self.session()?;
+        let clients = session.parties(name, test, true)?;
+        let body = Body::BatchRequest(BatchRequest {
+            session: session.id,
+            batch: session.batch(name)?.id,
+            operation,
+            test: u32::try_from(test).unwrap_or(u32::MAX),
+            argument,
+            ..BatchRequest::default()
+        });
+        let answers = self.ask_all(&clients, body);
+        Ok(map(answers, |body| match body {
+            Body::BatchReply(reply) => Some(reply),
+            _ => None,
+        }))
+    }
+}
+
+impl Session {
+    /// The id of a batch that does not run.
+    fn idle_batch(&self, name: &str) -> Result<u64, ConsoleError> {
+        let batch = self.batch(name)?;
+        match batch.state {
+            BatchState::Idle => Ok(batch.id),
+            BatchState::Running => Err(ConsoleError::Running(name.to_owned())),
+        }
+    }
+}
+
+/// What the servers of a test are told: how many requests they may have at the same time.
+fn servers(
+    head: &TestRequest,
+    test: &Test,
+    from: &[Nid],
+    to: &[Nid],
+) -> Vec<(Nid, Body, Option<Bytes>)> {
+    let lists: Vec<Vec<Nid>> = (0..from.len())
+        .map(|at| test.distribution.servers_of(at, to))
+        .collect();
+    let of = |server: &Nid| {
+        let clients = lists.iter().filter(|list| list.contains(server)).count();
+        let wanted = clients.saturating_mul(test.concurrency as usize).max(1);
+        let request = TestRequest {
+            repeat: i32::try_from(wanted).unwrap_or(i32::MAX),
+            ..*head
+        };
+        (*server, Body::TestRequest(request), None)
+    };
+    to.iter().map(of).collect()
+}
+
+/// What the clients of a test are told: whom to load.
+fn clients(
+    head: &TestRequest,
+    test: &Test,
+    from: &[Nid],
+    to: &[Nid],
+) -> Result<Vec<(Nid, Body, Option<Bytes>)>, ConsoleError> {
+    if let Some(large) = to.iter().find(|nid| nid.is_large()) {
+        return Err(ConsoleError::LargeDestination(large.to_string()));
+    }
+    let of = |(at, client): (usize, &Nid)| {
+        let list = test.distribution.servers_of(at, to);
+        let list: Vec<ProcessId> = list.into_iter().map(ProcessId::lustre).collect();
+        if list.len() > DESTINATIONS_MAX {
+            return Err(ConsoleError::TooManyDestinations(list.len()));
+        }
+        let request = TestRequest {
+            is_client: 1,
+            destinations: u32::try_from(list.len()).unwrap_or(u32::MAX),
+            ..*head
+        };
+        let bytes = encode_destinations(&list).unwrap_or_default();
+        Ok((*client, Body::TestRequest(request), Some(bytes.into())))
+    };
+    from.iter().enumerate().map(of).collect()
+}
+
+fn failed(answers: Vec<Answer<BatchReply>>) -> Vec<Answer<()>> {
+    let failures = answers.into_iter().filter(|(_, answer)| answer.is_err());
+    failures
+        .map(|(nid, answer)| (nid, answer.map(|_| ())))
+        .collect()
+}

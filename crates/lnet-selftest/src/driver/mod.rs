@@ -1,0 +1,263 @@
+//! The test node: the framework, the services and the generators on a running node, with one thread.
+//!
+//! ```text
+//!   event queue ──▶ thread ──┬─ requests ──▶ Server ──▶ framework, replies, bulk
+//!                            ├─ replies, bulk ──▶ Calls ──▶ generators, programs that wait
+//!                            └─ clock ──▶ sessions and RPCs that are too late
+//!   program ── call ─────────▶ Calls
+//! ```
+
+mod calls;
+mod counting;
+mod rooms;
+mod serve;
+mod station;
+mod tag;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use lnet_node::{EventQueue, Md, Node, NodeError, WaitError};
+use lnet_types::{Nid, ProcessId, Time};
+use thiserror::Error;
+
+use self::calls::Waiter;
+use self::station::{Asked, Station};
+use self::tag::{Part, Tag};
+use crate::flow::FlowReport;
+use crate::load::Generator;
+use crate::wire::Body;
+
+pub use self::calls::CallError;
+pub use self::counting::{Drops, TestNodeCounters};
+
+/// Why a test node does not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The node refused the request buffers.
+    #[error("the local node: {0}")]
+    Node(#[from] NodeError),
+    /// The thread cannot be made.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// A node that serves consoles and tests, and through which a console of this process works. Dropping it stops it.
+pub struct TestNode {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// An RPC that a program asks for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Whom.
+    pub target: Nid,
+    /// Features in its header.
+    pub features: u32,
+    /// A request; where its reply goes is filled in.
+    pub body: Body,
+    /// What the server fetches.
+    pub source: Option<Bytes>,
+}
+
+struct Shared {
+    node: Node,
+    queue: EventQueue,
+    station: Mutex<Station>,
+    is_stopping: AtomicBool,
+    origin: Instant,
+}
+
+/// How often the clock is looked at when nothing happens.
+const TICK: Duration = Duration::from_secs(1);
+/// Events that are handled in one go.
+const EVENTS_PER_TURN: usize = 64;
+
+impl TestNode {
+    /// Starts to serve on `node`, and to carry RPCs of this process.
+    ///
+    /// # Errors
+    ///
+    /// The node refuses the request buffers, or a thread cannot be made.
+    pub fn start(node: Node) -> Result<Self, StartError> {
+        let queue = node.event_queue();
+        let mut station = Station::new(&node, &queue);
+        station.open()?;
+        let shared = Arc::new(Shared {
+            node,
+            queue,
+            station: Mutex::new(station),
+            is_stopping: AtomicBool::new(false),
+            origin: Instant::now(),
+        });
+        let running = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("selftest".to_owned())
+            .spawn(move || running.run())
+            .map_err(StartError::Thread)?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// The node that it stands on.
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.shared.node
+    }
+
+    /// What it has counted.
+    #[must_use]
+    pub fn counters(&self) -> TestNodeCounters {
+        self.shared.station().counters
+    }
+
+    /// RPCs of this node, and RPCs for it, that have not ended.
+    #[must_use]
+    pub fn under_way(&self) -> (usize, usize) {
+        self.shared.station().under_way()
+    }
+
+    /// The name of the session that some console made here.
+    #[must_use]
+    pub fn session(&self) -> Option<String> {
+        let station = self.shared.station();
+        let (name, id, _) = station.framework.session()?;
+        Some(format!("{name} ({id})"))
+    }
+
+    /// Sends these requests at once, and waits until each has its reply or has failed, which it does after `timeout`.
+    #[must_use]
+    pub fn call(&self, requests: Vec<Request>, timeout: Duration) -> Vec<Result<Body, CallError>> {
+        let (to, from) = mpsc::channel();
+        let mut results: Vec<_> = requests.iter().map(|_| Err(CallError::Aborted)).collect();
+        let mut station = self.shared.station();
+        let now = self.shared.now();
+        for (number, request) in requests.into_iter().enumerate() {
+            let asked = Asked {
+                target: ProcessId::lustre(request.target),
+                features: request.features,
+                body: request.body,
+                source: request.source,
+            };
+            let to = to.clone();
+            station.call(asked, timeout, Waiter { to, number }, now);
+        }
+        drop((station, to));
+        self.shared.ring();
+        // The senders go with their RPCs: all of them, or with the node.
+        for (number, result) in from {
+            if let Some(place) = results.get_mut(number) {
+                *place = result;
+            }
+        }
+        results
+    }
+
+    /// Starts what makes RPCs, which may take so long each.
+    pub fn load(&self, generator: impl Generator + 'static, timeout: Duration) -> LoadId {
+        let mut station = self.shared.station();
+        let id = station.start(Box::new(generator), timeout);
+        station.pump(self.shared.now());
+        drop(station);
+        self.shared.ring();
+        LoadId(id)
+    }
+
+    /// Lets a load make no further RPCs; with `abort`, those under way are given up.
+    pub fn stop(&self, load: LoadId, abort: bool) {
+        let mut station = self.shared.station();
+        station.stop(load.0, abort);
+        drop(station);
+        self.shared.ring();
+    }
+
+    /// True while a load makes RPCs or has some under way.
+    #[must_use]
+    pub fn is_running(&self, load: LoadId) -> bool {
+        self.shared.station().is_running(load.0)
+    }
+
+    /// What a load has done so far; of one that is over, the first time that this is asked.
+    #[must_use]
+    pub fn report(&self, load: LoadId) -> Option<FlowReport> {
+        self.shared.station().report(load.0)
+    }
+
+    /// Time on the clock that generators are given.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.shared.now()
+    }
+}
+
+/// Names a load of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadId(u64);
+
+impl Drop for TestNode {
+    fn drop(&mut self) {
+        self.shared.is_stopping.store(true, Ordering::Release);
+        self.shared.ring();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::warn!("the thread of the test node ended by a panic");
+        }
+    }
+}
+
+impl Shared {
+    fn station(&self) -> MutexGuard<'_, Station> {
+        self.station.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + self.origin.elapsed()
+    }
+
+    /// Makes the thread look up, by an event of a descriptor that does nothing else.
+    fn ring(&self) {
+        let tag = Tag {
+            part: Part::Bell,
+            number: 0,
+        };
+        let bell = Md::source(Bytes::new()).user(tag.value());
+        let bell = self.node.bind(&self.queue, bell);
+        // A node that refuses is shutting down, which ends the thread's wait as well.
+        let _rung = bell.and_then(|bell| self.node.unlink(bell));
+    }
+
+    fn run(&self) {
+        let mut ticked = Time::ZERO;
+        while !self.is_stopping.load(Ordering::Acquire) {
+            let deadline = self.station().deadline();
+            let until = deadline.map(|time| time.saturating_since(self.now()));
+            let event = self.queue.wait(Some(until.unwrap_or(TICK).min(TICK)));
+            let mut station = self.station();
+            match event {
+                Ok(event) => {
+                    station.event(event, self.now());
+                    let more = std::iter::from_fn(|| self.queue.try_next());
+                    for event in more.take(EVENTS_PER_TURN) {
+                        station.event(event, self.now());
+                    }
+                }
+                Err(WaitError::TimedOut) => {}
+                Err(WaitError::Closed) => break,
+            }
+            let now = self.now();
+            if now.saturating_since(ticked) >= TICK {
+                ticked = now;
+                station.tick(now);
+            }
+            station.pump(now);
+        }
+        self.station().close();
+    }
+}

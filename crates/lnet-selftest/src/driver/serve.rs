@@ -1,0 +1,528 @@
+//! RPCs for this node: requests in stock, what each asks for, its reply (sections 11.2 and 11.5).
+//!
+//! ```text
+//!   buffer ── request ──▶ refused, or answered ─────────────────────▶ reply ──▶ buffer again
+//!                     └──▶ bulk, or a list of destinations, moves ──▶ reply ──▶ buffer again
+//!                                                      └── fails ──────────────▶ buffer again
+//! ```
+//!
+//! A service has so many buffers, and an RPC keeps one until it has ended: further requests wait at the lazy portal, so
+//! that no flood takes memory here. A peer that does not read its replies, or does not send its bulk, holds buffers
+//! until LNet gives up on it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use lnet_node::{
+    Errno, EventQueue, GetRequest, MatchEntry, Md, MdHandle, MdOptions, Memory, Node, NodeError,
+    NodeEvent, PutRequest,
+};
+use lnet_types::{Nid, ProcessId, Time};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::counting::{Drops, TestNodeCounters, low};
+use super::rooms::Rooms;
+use super::tag::{Part, Tag};
+use crate::framework::{Framework, Verdict};
+use crate::load::Work;
+use crate::pattern::{self, Check};
+use crate::wire::{
+    BULK_MAX, Body, BulkRequest, DecodeError, FEATURE_BULK_LEN, LnetCounters, MESSAGE_LEN, Message,
+    Order, PING_MAGIC, PingReply, Service, TestRequest, VERSION, decode_destinations,
+};
+
+/// Requests in stock for each framework service; consoles send one at a time.
+const FRAMEWORK_BUFFERS: usize = 16;
+/// Requests in stock for each test service: more than a client with the usual concurrency has under way.
+const TEST_BUFFERS: usize = 256;
+/// Room for writes, one megabyte each at most; other writes wait.
+const ROOMS_MAX: usize = 64;
+/// Bytes of a page in requests without [`FEATURE_BULK_LEN`].
+const PAGE: u32 = 4096;
+
+/// Serves RPCs of others.
+pub(super) struct Server {
+    node: Node,
+    queue: EventQueue,
+    serving: FxHashMap<u64, Rpc>,
+    /// Buffers in stock, so that they can be taken back.
+    posted: FxHashSet<MdHandle>,
+    numbers: u64,
+    /// Writes that wait for room.
+    waiting: VecDeque<u64>,
+    rooms_out: usize,
+    rooms: Rooms,
+    /// Good data in both byte orders, as long as bulk can be; made when it is first needed.
+    data: [Option<Bytes>; 2],
+}
+
+/// An RPC for this node.
+struct Rpc {
+    peer: ProcessId,
+    /// The NID that the request was sent to.
+    local: Nid,
+    order: Order,
+    service: Service,
+    reply_id: u64,
+    /// The buffer of its request, which is posted again.
+    buffer: Vec<u8>,
+    bulk: Moving,
+    /// All of the bulk has moved.
+    is_moved: bool,
+}
+
+/// What the bulk of an RPC is.
+enum Moving {
+    Nothing,
+    /// This node sends it.
+    Put(u32),
+    /// This node fetches it, at these match bits.
+    Get(u64, u32, Check),
+    /// The destinations of a test.
+    Destinations(TestRequest),
+}
+
+impl Server {
+    pub(super) fn new(node: Node, queue: EventQueue) -> Self {
+        Self {
+            node,
+            queue,
+            serving: FxHashMap::default(),
+            posted: FxHashSet::default(),
+            numbers: 0,
+            waiting: VecDeque::new(),
+            rooms_out: 0,
+            rooms: Rooms::default(),
+            data: [None, None],
+        }
+    }
+
+    /// Puts requests in stock. Both portals hold what comes while there are none.
+    pub(super) fn open(&mut self) -> Result<(), NodeError> {
+        for portal in [Service::TEST_PORTAL, Service::FRAMEWORK_PORTAL] {
+            self.node.set_lazy(portal, true)?;
+        }
+        for service in Service::FRAMEWORK.into_iter().chain(Service::TESTS) {
+            let count = match service.portal() {
+                Service::TEST_PORTAL => TEST_BUFFERS,
+                _ => FRAMEWORK_BUFFERS,
+            };
+            for _ in 0..count {
+                self.post(service, vec![0; MESSAGE_LEN])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the buffers back. What comes from now on waits at the portals, as for a node that has no test node yet.
+    pub(super) fn close(&mut self) {
+        for md in self.posted.drain() {
+            // One that a request is arriving in goes with it.
+            let _gone = self.node.cancel(md);
+        }
+    }
+
+    /// RPCs that have not ended.
+    pub(super) fn under_way(&self) -> usize {
+        self.serving.len()
+    }
+
+    /// Good data of this length.
+    pub(super) fn data(&mut self, len: u32, order: Order) -> Bytes {
+        let at = usize::from(order == Order::Big);
+        let data = self.data[at]
+            .get_or_insert_with(|| Bytes::from(pattern::data(BULK_MAX as usize, order)));
+        data.slice(..len.min(BULK_MAX) as usize)
+    }
+
+    fn post(&mut self, service: Service, buffer: Vec<u8>) -> Result<(), NodeError> {
+        let entry = MatchEntry::exact(service.portal(), service.0.into());
+        let tag = Tag {
+            part: Part::Buffer,
+            number: service.0.into(),
+        };
+        let md = Md::sink(buffer)
+            .options(MdOptions::OP_PUT)
+            .threshold(1)
+            .user(tag.value());
+        self.posted
+            .insert(self.node.attach(&self.queue, entry, md)?);
+        Ok(())
+    }
+
+    /// Posts the buffer of an RPC again. A node that refuses is shutting down.
+    fn repost(&mut self, service: Service, buffer: Vec<u8>) {
+        if let Err(error) = self.post(service, buffer) {
+            tracing::debug!(%error, "a request buffer is not posted again");
+        }
+    }
+
+    /// A request came.
+    pub(super) fn request(
+        &mut self,
+        service: Service,
+        event: NodeEvent,
+        framework: &mut Framework,
+        now: Time,
+        counters: &mut TestNodeCounters,
+    ) {
+        self.posted.remove(&event.event.md);
+        let Some(Memory::Sink(buffer)) = event.memory else {
+            return;
+        };
+        let length = event.event.mlength as usize;
+        let decoded = match event.event.status {
+            Ok(()) => decode(buffer.get(..length).unwrap_or_default(), service),
+            Err(_) => Err((|drops| drops.length += 1) as Count),
+        };
+        let (message, order) = match decoded {
+            Ok(decoded) => decoded,
+            Err(count) => {
+                count(&mut counters.dropped);
+                self.repost(service, buffer);
+                return;
+            }
+        };
+        counters.received += 1;
+        let rpc = Rpc {
+            peer: event.event.source,
+            local: event.event.target.nid,
+            order,
+            service,
+            reply_id: message.body.reply_id().unwrap_or(0),
+            buffer,
+            bulk: Moving::Nothing,
+            is_moved: false,
+        };
+        self.serve(rpc, &message, framework, now, counters);
+    }
+
+    fn serve(
+        &mut self,
+        rpc: Rpc,
+        message: &Message,
+        framework: &mut Framework,
+        now: Time,
+        counters: &mut TestNodeCounters,
+    ) {
+        let other_version = message.version != VERSION;
+        match message.body {
+            Body::BulkRequest(ref request) => match bulk(request, message) {
+                Ok(work) if !other_version => self.bulk(rpc, request.bulk_id, work, counters),
+                Ok(_) => self.answer(rpc, framework.features(), eproto(), counters),
+                Err((features, errno)) => {
+                    let features = features.unwrap_or(framework.features());
+                    self.answer(rpc, features, Body::BulkReply(errno), counters);
+                }
+            },
+            Body::PingRequest(ping) if ping.magic == PING_MAGIC => {
+                let unknown = message.features & !FEATURE_BULK_LEN != 0;
+                let errno = if unknown || other_version {
+                    Errno::EPROTO.0.unsigned_abs()
+                } else {
+                    0
+                };
+                let reply = PingReply {
+                    status: errno,
+                    magic: ping.magic,
+                    sequence: ping.sequence,
+                };
+                self.answer(rpc, framework.features(), Body::PingReply(reply), counters);
+            }
+            Body::PingRequest(_) => {
+                counters.dropped.ping_magic += 1;
+                self.repost(rpc.service, rpc.buffer);
+            }
+            _ => {
+                let verdict = if other_version {
+                    framework.other_version(&message.body)
+                } else {
+                    framework.handle(message, now)
+                };
+                self.carry_out(rpc, verdict, counters);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, mut rpc: Rpc, verdict: Verdict, counters: &mut TestNodeCounters) {
+        match verdict {
+            Verdict::Reply(features, mut body) => {
+                if let Body::StatReply(stat) = &mut body {
+                    stat.rpc = counters.on_the_wire();
+                    stat.lnet = self.node.look(lnet_counters);
+                }
+                self.answer(rpc, features, body, counters);
+            }
+            Verdict::Fetch(request, len) => {
+                rpc.bulk = Moving::Destinations(request);
+                let room = vec![0; len as usize];
+                self.fetch(rpc, request.bulk_id, room, counters);
+            }
+            Verdict::Drop => {
+                counters.dropped.operation += 1;
+                self.repost(rpc.service, rpc.buffer);
+            }
+        }
+    }
+
+    fn bulk(&mut self, mut rpc: Rpc, bulk_id: u64, work: Work, counters: &mut TestNodeCounters) {
+        match work {
+            Work::Read(len, _) => {
+                rpc.bulk = Moving::Put(len);
+                let data = self.data(len, rpc.order);
+                self.send(rpc, Part::ServedBulk, bulk_id, data, counters);
+            }
+            Work::Write(len, check) => {
+                rpc.bulk = Moving::Get(bulk_id, len, check);
+                if self.rooms_out < ROOMS_MAX {
+                    self.fetch_write(rpc, counters);
+                } else {
+                    let number = self.keep(rpc);
+                    self.waiting.push_back(number);
+                }
+            }
+            Work::Ping => {}
+        }
+    }
+
+    fn fetch_write(&mut self, rpc: Rpc, counters: &mut TestNodeCounters) {
+        if let Moving::Get(bulk_id, len, check) = rpc.bulk {
+            let mut room = self.rooms.take(len);
+            pattern::poison(&mut room, check);
+            self.rooms_out += 1;
+            self.fetch(rpc, bulk_id, room, counters);
+        }
+    }
+
+    fn keep(&mut self, rpc: Rpc) -> u64 {
+        self.numbers += 1;
+        self.serving.insert(self.numbers, rpc);
+        self.numbers
+    }
+
+    fn fetch(&mut self, rpc: Rpc, bulk_id: u64, room: Vec<u8>, counters: &mut TestNodeCounters) {
+        let (target, source) = (rpc.peer, Some(rpc.local));
+        let number = self.keep(rpc);
+        let tag = Tag {
+            part: Part::ServedBulk,
+            number,
+        };
+        // The second operation is the REPLY.
+        let md = Md::sink(room).threshold(2).user(tag.value());
+        let bound = self.node.bind(&self.queue, md);
+        let asked = bound.and_then(|md| {
+            self.node.get(GetRequest {
+                md,
+                source,
+                target,
+                portal: Service::REPLY_PORTAL,
+                match_bits: bulk_id,
+                offset: 0,
+            })
+        });
+        self.check(number, asked, counters);
+    }
+
+    fn send(
+        &mut self,
+        rpc: Rpc,
+        part: Part,
+        match_bits: u64,
+        data: Bytes,
+        counters: &mut TestNodeCounters,
+    ) {
+        let (target, source) = (rpc.peer, Some(rpc.local));
+        let number = self.keep(rpc);
+        let tag = Tag { part, number };
+        let md = Md::source(data).threshold(1).user(tag.value());
+        let bound = self.node.bind(&self.queue, md);
+        let sent = bound.and_then(|md| {
+            self.node.put(PutRequest {
+                md,
+                ack: false,
+                source,
+                target,
+                portal: Service::REPLY_PORTAL,
+                match_bits,
+                offset: 0,
+                hdr_data: 0,
+            })
+        });
+        self.check(number, sent, counters);
+    }
+
+    /// A node that refuses is shutting down; the RPC ends without a reply.
+    fn check(
+        &mut self,
+        number: u64,
+        begun: Result<(), NodeError>,
+        counters: &mut TestNodeCounters,
+    ) {
+        if begun.is_err()
+            && let Some(rpc) = self.serving.remove(&number)
+        {
+            counters.dropped.bulk += 1;
+            if matches!(rpc.bulk, Moving::Get(..)) {
+                self.rooms_out -= 1;
+            }
+            self.repost(rpc.service, rpc.buffer);
+        }
+    }
+
+    fn answer(&mut self, mut rpc: Rpc, features: u32, body: Body, counters: &mut TestNodeCounters) {
+        rpc.bulk = Moving::Nothing;
+        let (reply_id, bytes) = (rpc.reply_id, Message::new(features, body).encode());
+        let bytes = Bytes::copy_from_slice(&bytes);
+        self.send(rpc, Part::ServedReply, reply_id, bytes, counters);
+    }
+
+    /// Something happened to a reply.
+    pub(super) fn reply_event(
+        &mut self,
+        number: u64,
+        event: &NodeEvent,
+        counters: &mut TestNodeCounters,
+    ) {
+        counters.replies_lost += u64::from(event.event.status.is_err());
+        if event.event.unlinked
+            && let Some(rpc) = self.serving.remove(&number)
+        {
+            self.repost(rpc.service, rpc.buffer);
+        }
+    }
+
+    /// Something happened to the bulk of an RPC.
+    pub(super) fn bulk_event(
+        &mut self,
+        number: u64,
+        event: NodeEvent,
+        framework: &mut Framework,
+        counters: &mut TestNodeCounters,
+    ) {
+        // The events of a GET come in either order; memory comes with the last.
+        if let Some(rpc) = self.serving.get_mut(&number) {
+            rpc.is_moved |= event.event.status.is_ok() && is_data(&event, &rpc.bulk);
+        }
+        if !event.event.unlinked {
+            return;
+        }
+        let Some(rpc) = self.serving.remove(&number) else {
+            return;
+        };
+        let room = event.memory.map(Memory::into_vec).unwrap_or_default();
+        let (features, body) = match &rpc.bulk {
+            _ if !rpc.is_moved => (0, None),
+            Moving::Nothing => (0, None),
+            Moving::Put(len) => {
+                counters.bulk_put += u64::from(*len);
+                (framework.features(), Some(Body::BulkReply(0)))
+            }
+            Moving::Get(_, len, check) => {
+                counters.bulk_get += u64::from(*len);
+                let is_good = pattern::is_good(&room, *check, rpc.order);
+                counters.bad_data += u64::from(!is_good);
+                let status = if is_good { 0 } else { EBADMSG };
+                (framework.features(), Some(Body::BulkReply(status)))
+            }
+            Moving::Destinations(request) => {
+                let list = decode_destinations(&room, rpc.order);
+                let (features, body) = framework.add_client(request, list);
+                (features, Some(body))
+            }
+        };
+        if matches!(rpc.bulk, Moving::Get(..)) {
+            self.rooms_out -= 1;
+            self.rooms.give_back(room);
+        }
+        match body {
+            Some(body) => self.answer(rpc, features, body, counters),
+            // The client gives up by itself (section 11.5).
+            None => {
+                counters.dropped.bulk += 1;
+                self.repost(rpc.service, rpc.buffer);
+            }
+        }
+        if self.rooms_out < ROOMS_MAX
+            && let Some(next) = self.waiting.pop_front()
+            && let Some(rpc) = self.serving.remove(&next)
+        {
+            self.fetch_write(rpc, counters);
+        }
+    }
+}
+
+/// The event says that all of the bulk has moved.
+fn is_data(event: &NodeEvent, bulk: &Moving) -> bool {
+    use lnet_node::EventKind::{Reply, Send};
+    let length = event.event.mlength;
+    match bulk {
+        Moving::Put(_) => event.event.kind == Send,
+        Moving::Get(_, len, _) => event.event.kind == Reply && length == *len,
+        Moving::Destinations(test) => {
+            let len = test
+                .destinations
+                .saturating_mul(crate::wire::PROCESS_LEN as u32);
+            event.event.kind == Reply && length == len
+        }
+        Moving::Nothing => false,
+    }
+}
+
+/// Which drop is counted.
+type Count = fn(&mut Drops);
+
+fn decode(bytes: &[u8], service: Service) -> Result<(Message, Order), Count> {
+    let (message, order) = Message::decode(bytes).map_err(|error| -> Count {
+        match error {
+            DecodeError::Length(_) => |drops| drops.length += 1,
+            DecodeError::Magic(_) => |drops| drops.magic += 1,
+            DecodeError::Type(_) => |drops| drops.message_type += 1,
+        }
+    })?;
+    if message.body.service() == Some(service) {
+        Ok((message, order))
+    } else {
+        Err(|drops| drops.message_type += 1)
+    }
+}
+
+/// What a bulk request asks for, or the errno of its reply, with the features there (section 11.5).
+fn bulk(request: &BulkRequest, message: &Message) -> Result<Work, (Option<u32>, u32)> {
+    let einval = (None, Errno::EINVAL.0.unsigned_abs());
+    let is_known = matches!(request.operation, BulkRequest::READ | BulkRequest::WRITE);
+    if !is_known || Check::of_flags(request.flags).is_none() {
+        return Err(einval);
+    }
+    if message.features & !FEATURE_BULK_LEN != 0 {
+        return Err((Some(FEATURE_BULK_LEN), Errno::EPROTO.0.unsigned_abs()));
+    }
+    let is_in_pages = message.features & FEATURE_BULK_LEN == 0;
+    if is_in_pages && !request.len.is_multiple_of(PAGE) {
+        return Err(einval);
+    }
+    Work::bulk(request.operation, request.flags, request.len).ok_or(einval)
+}
+
+fn eproto() -> Body {
+    Body::BulkReply(Errno::EPROTO.0.unsigned_abs())
+}
+
+/// Data that is not what it should be (section 11.5).
+const EBADMSG: u32 = 74;
+
+fn lnet_counters(engine: &lnet_node::Engine) -> LnetCounters {
+    let counters = engine.core().counters();
+    LnetCounters {
+        msgs_alloc: low(counters.msgs_alloc),
+        msgs_max: low(counters.msgs_max),
+        errors: low(counters.errors),
+        send_count: low(counters.send_count),
+        recv_count: low(counters.recv_count),
+        route_count: low(counters.route_count),
+        drop_count: low(counters.drop_count),
+        send_length: counters.send_length,
+        recv_length: counters.recv_length,
+        route_length: counters.route_length,
+        drop_length: counters.drop_length,
+    }
+}

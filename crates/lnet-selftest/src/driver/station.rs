@@ -1,0 +1,356 @@
+//! What the thread of a test node works on: the framework, RPCs in both directions, generators.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lnet_node::{EventQueue, Node, NodeError, NodeEvent};
+use lnet_types::{ProcessId, Time};
+use rustc_hash::FxHashMap;
+
+use super::calls::{Calls, Done, Owner, Start, Waiter};
+use super::counting::TestNodeCounters;
+use super::serve::Server;
+use super::tag::{Part, Tag};
+use crate::flow::FlowReport;
+use crate::framework::{Effect, Framework, TestId};
+use crate::load::{Ended, Generator, Next, Shot, Units, Work};
+use crate::wire::{Body, BulkRequest, Order, PING_MAGIC, PingRequest, Service};
+
+/// RPCs of generators under way at most: their memory is a few hundred bytes each.
+const UNDER_WAY_MAX: usize = 1024;
+/// Bytes that reads may have room for at the same time.
+const ROOM_MAX: u64 = 64 << 20;
+/// How long an RPC of a test may take (section 11.7).
+pub(super) const TEST_TIMEOUT: Duration = Duration::from_secs(64);
+
+/// An RPC as a program asks for it.
+pub(super) struct Asked {
+    pub(super) target: ProcessId,
+    pub(super) features: u32,
+    pub(super) body: Body,
+    /// What the server fetches.
+    pub(super) source: Option<bytes::Bytes>,
+}
+
+/// A generator that runs.
+struct Running {
+    generator: Box<dyn Generator>,
+    under_way: usize,
+    test: Option<TestId>,
+    /// Of its pings.
+    sequence: u32,
+    timeout: Duration,
+    /// When it wants to be asked again, if it said so.
+    at: Option<Time>,
+}
+
+pub(super) struct Station {
+    pub(super) framework: Framework,
+    pub(super) counters: TestNodeCounters,
+    server: Server,
+    calls: Calls,
+    running: BTreeMap<u64, Running>,
+    /// What loads of this process did that are over, until somebody asks.
+    reports: BTreeMap<u64, FlowReport>,
+    tests: FxHashMap<TestId, u64>,
+    generators: u64,
+    room_out: u64,
+    /// Whom to ask first next time, so that none starves.
+    turn: u64,
+}
+
+impl Station {
+    pub(super) fn new(node: &Node, queue: &EventQueue) -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+        let seconds = since_1970.map_or(0, |time| time.as_secs());
+        Self {
+            framework: Framework::default(),
+            counters: TestNodeCounters::default(),
+            server: Server::new(node.clone(), queue.clone()),
+            calls: Calls::new(node.clone(), queue.clone(), seconds),
+            running: BTreeMap::new(),
+            reports: BTreeMap::new(),
+            tests: FxHashMap::default(),
+            generators: 0,
+            room_out: 0,
+            turn: 0,
+        }
+    }
+
+    pub(super) fn open(&mut self) -> Result<(), NodeError> {
+        self.server.open()
+    }
+
+    /// Nobody will hear of what is under way any more.
+    pub(super) fn close(&mut self) {
+        self.calls.forget();
+        self.running.clear();
+        self.server.close();
+    }
+
+    /// RPCs under way: those of this node, and those for it.
+    pub(super) fn under_way(&self) -> (usize, usize) {
+        (self.calls.under_way(), self.server.under_way())
+    }
+
+    pub(super) fn event(&mut self, event: NodeEvent, now: Time) {
+        let Some(Tag { part, number }) = Tag::of(event.event.user) else {
+            return;
+        };
+        match part {
+            Part::Bell => {}
+            Part::Buffer => {
+                // The number of a service has 32 bits.
+                let service = Service((number & 0xFFFF_FFFF) as u32);
+                let (framework, counters) = (&mut self.framework, &mut self.counters);
+                self.server
+                    .request(service, event, framework, now, counters);
+            }
+            Part::Reply | Part::Bulk | Part::Request => {
+                let done = self
+                    .calls
+                    .event(part, number, event, now, &mut self.counters);
+                self.done(done, now);
+            }
+            Part::ServedReply => self.server.reply_event(number, &event, &mut self.counters),
+            Part::ServedBulk => {
+                let (framework, counters) = (&mut self.framework, &mut self.counters);
+                self.server.bulk_event(number, event, framework, counters);
+            }
+        }
+        self.carry_out(now);
+    }
+
+    /// Begins an RPC of a program; what becomes of it is sent there, with its number.
+    pub(super) fn call(&mut self, asked: Asked, timeout: Duration, waiter: Waiter, now: Time) {
+        let start = Start {
+            owner: Owner::Caller(waiter),
+            target: asked.target,
+            features: asked.features,
+            body: asked.body,
+            source: asked.source,
+            work: None,
+            timeout,
+        };
+        let done = self.calls.begin(start, now, &mut self.counters);
+        self.done(done, now);
+    }
+
+    /// Starts a generator, whose RPCs may take so long.
+    pub(super) fn start(&mut self, generator: Box<dyn Generator>, timeout: Duration) -> u64 {
+        self.add(generator, None, timeout)
+    }
+
+    fn add(
+        &mut self,
+        generator: Box<dyn Generator>,
+        test: Option<TestId>,
+        timeout: Duration,
+    ) -> u64 {
+        self.generators += 1;
+        let running = Running {
+            generator,
+            under_way: 0,
+            test,
+            sequence: 0,
+            timeout,
+            at: None,
+        };
+        self.running.insert(self.generators, running);
+        self.generators
+    }
+
+    /// Nothing more of this generator; with `abort`, what is under way is given up too.
+    pub(super) fn stop(&mut self, generator: u64, abort: bool) {
+        if let Some(running) = self.running.get_mut(&generator) {
+            running.generator.stop();
+            running.at = None;
+        }
+        if abort {
+            self.calls.abort(generator);
+        }
+    }
+
+    /// What a generator has done so far; of one that is over, once.
+    pub(super) fn report(&mut self, generator: u64) -> Option<FlowReport> {
+        match self.running.get(&generator) {
+            Some(running) => running.generator.report(),
+            None => self.reports.remove(&generator),
+        }
+    }
+
+    /// True while a generator makes RPCs or has some under way.
+    pub(super) fn is_running(&self, generator: u64) -> bool {
+        self.running.contains_key(&generator)
+    }
+
+    /// What is due by the clock.
+    pub(super) fn tick(&mut self, now: Time) {
+        self.counters.sessions_expired += u64::from(self.framework.tick(now));
+        self.calls.expire(now);
+        self.carry_out(now);
+    }
+
+    /// When a generator wants to be asked again.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.running.values().filter_map(|running| running.at).min()
+    }
+
+    fn carry_out(&mut self, now: Time) {
+        while let Some(effect) = self.framework.poll_effect() {
+            match effect {
+                Effect::Start(test, spec) => match Units::new(&spec) {
+                    Some(units) => {
+                        let generator = self.add(Box::new(units), Some(test), TEST_TIMEOUT);
+                        self.tests.insert(test, generator);
+                    }
+                    None => self.framework.ended(test),
+                },
+                Effect::Stop { test, abort } => {
+                    if let Some(&generator) = self.tests.get(&test) {
+                        self.stop(generator, abort);
+                    }
+                }
+            }
+        }
+        self.reap(now);
+    }
+
+    /// Forgets generators that are over.
+    fn reap(&mut self, now: Time) {
+        let (tests, framework) = (&mut self.tests, &mut self.framework);
+        let reports = &mut self.reports;
+        self.running.retain(|id, running| {
+            let is_over = running.under_way == 0 && running.generator.is_over(now);
+            if is_over && let Some(test) = running.test {
+                tests.remove(&test);
+                framework.ended(test);
+            }
+            if is_over && let Some(report) = running.generator.report() {
+                reports.insert(*id, report);
+            }
+            !is_over
+        });
+    }
+
+    /// Begins what the generators want, in turn, as far as there is room.
+    pub(super) fn pump(&mut self, now: Time) {
+        let first = self.turn;
+        let after = self.running.range(first..).map(|(&id, _)| id);
+        let before = self.running.range(..first).map(|(&id, _)| id);
+        let order: Vec<u64> = after.chain(before).collect();
+        for &id in &order {
+            while self.has_room() && self.shoot(id, now) {}
+        }
+        if let Some(&first) = order.get(1) {
+            self.turn = first;
+        }
+        self.reap(now);
+    }
+
+    fn has_room(&self) -> bool {
+        self.calls.under_way() < UNDER_WAY_MAX && self.room_out < ROOM_MAX
+    }
+
+    /// Begins one RPC of a generator; false when it wants none now.
+    fn shoot(&mut self, id: u64, now: Time) -> bool {
+        let Some(running) = self.running.get_mut(&id) else {
+            return false;
+        };
+        running.at = None;
+        let shot = match running.generator.next(now) {
+            Next::Send(shot) => shot,
+            Next::At(time) => {
+                running.at = Some(time);
+                return false;
+            }
+            Next::Wait => return false,
+        };
+        running.under_way += 1;
+        let sequence = running.sequence;
+        running.sequence = sequence.wrapping_add(1);
+        let timeout = running.timeout;
+        if let Work::Read(len, _) = shot.work {
+            self.room_out += u64::from(len);
+        }
+        let source = match shot.work {
+            Work::Write(len, _) => Some(self.server.data(len, Order::Little)),
+            Work::Ping | Work::Read(..) => None,
+        };
+        let start = Start {
+            owner: Owner::Unit(id, shot.unit),
+            target: shot.target,
+            features: shot.features,
+            body: body(&shot, sequence),
+            source,
+            work: Some(shot.work),
+            timeout,
+        };
+        let done = self.calls.begin(start, now, &mut self.counters);
+        // One that cannot begin has ended: the generator hears of it as of any other.
+        let is_begun = done.is_none();
+        self.done(done, now);
+        is_begun
+    }
+
+    fn done(&mut self, done: Option<Done>, now: Time) {
+        let Some(done) = done else {
+            return;
+        };
+        let (id, unit) = match done.owner {
+            Owner::Caller(Waiter { to, number }) => {
+                // A program that waits no longer misses nothing.
+                let _gone = to.send((number, done.result));
+                return;
+            }
+            Owner::Unit(id, unit) => (id, unit),
+        };
+        let Some(work) = done.work else {
+            return;
+        };
+        if let Work::Read(len, _) = work {
+            self.room_out -= u64::from(len);
+        }
+        let is_ok = done.result.is_ok_and(|body| body.status() == Some(0)) && done.is_data_good;
+        let Some(running) = self.running.get_mut(&id) else {
+            return;
+        };
+        running.under_way -= 1;
+        let ended = Ended {
+            unit,
+            work,
+            is_ok,
+            latency: done.latency,
+        };
+        running.generator.ended(&ended, now);
+        if !is_ok && running.test.is_some() {
+            self.framework.note_error(work.service());
+        }
+    }
+}
+
+fn body(shot: &Shot, sequence: u32) -> Body {
+    let bulk = |operation, len, flags: u16| {
+        Body::BulkRequest(BulkRequest {
+            operation,
+            len,
+            flags: flags.into(),
+            ..BulkRequest::default()
+        })
+    };
+    match shot.work {
+        Work::Ping => {
+            let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+            let since_1970 = since_1970.unwrap_or_default();
+            Body::PingRequest(PingRequest {
+                magic: PING_MAGIC,
+                sequence,
+                seconds: since_1970.as_secs(),
+                nanoseconds: since_1970.subsec_nanos().into(),
+                ..PingRequest::default()
+            })
+        }
+        Work::Read(len, check) => bulk(BulkRequest::READ, len, check.flags()),
+        Work::Write(len, check) => bulk(BulkRequest::WRITE, len, check.flags()),
+    }
+}

@@ -1,0 +1,63 @@
+//! Whose an event is: the user value of every descriptor.
+
+/// What a descriptor is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Requests for this node; the number is the service's.
+    Buffer,
+    /// The reply to an RPC of this node.
+    Reply,
+    /// The bulk of an RPC of this node.
+    Bulk,
+    /// The request of an RPC of this node.
+    Request,
+    /// The bulk of an RPC for this node.
+    ServedBulk,
+    /// The reply to an RPC for this node.
+    ServedReply,
+    /// Nothing: it wakes the thread.
+    Bell,
+}
+
+/// A part of a numbered RPC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tag {
+    pub(super) part: Part,
+    pub(super) number: u64,
+}
+
+const PARTS: [Part; 7] = [
+    Part::Buffer,
+    Part::Reply,
+    Part::Bulk,
+    Part::Request,
+    Part::ServedBulk,
+    Part::ServedReply,
+    Part::Bell,
+];
+
+impl Tag {
+    pub(super) const fn value(self) -> u64 {
+        self.number << 3 | self.part as u64
+    }
+
+    pub(super) fn of(value: u64) -> Option<Self> {
+        let part = *PARTS.get((value & 7) as usize)?;
+        let number = value >> 3;
+        Some(Self { part, number })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_comes_back() {
+        for part in PARTS {
+            let tag = Tag { part, number: 77 };
+            assert_eq!(Tag::of(tag.value()), Some(tag));
+        }
+        assert_eq!(Tag::of(7), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! Flows: RPCs of this node as a file system would make them, described in a YAML file.
+//!
+//! ```yaml
+//! seconds: 30                        # of every flow that says nothing else; or count
+//! flows:
+//!   - name: checkpoint
+//!     to: 192.168.10.[8-11]@tcp      # an expression, or a list of them
+//!     mix: { read: 20, write: 75, ping: 5 }   # weights
+//!     sizes: { 1M: 90, 64K: 10 }     # weights; or one size
+//!     check: simple                  # none, simple, full, discard
+//!     concurrency: 8                 # RPCs under way at each server
+//!     rate: 2000                     # RPCs a second, of the flow; without it, as fast as they go
+//!     on_error: count                # or stop
+//! ```
+//!
+//! No I/O here: [`Flow`] is a [`Generator`], which draws what it sends from a seed.
+
+mod document;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use lnet_types::{Nid, ProcessId, Time};
+
+use crate::load::{Ended, Generator, Next, Shot, Work};
+use crate::pattern::Check;
+use crate::wire::FEATURE_BULK_LEN;
+
+pub use self::document::{FlowError, parse};
+pub use self::report::{FlowReport, Latency, OperationReport, Tally};
+
+/// What a flow does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowSpec {
+    /// Its name.
+    pub name: String,
+    /// Whom it loads.
+    pub servers: Vec<Nid>,
+    /// Weights of read, write and ping.
+    pub mix: [u32; 3],
+    /// Bytes of an RPC, with weights.
+    pub sizes: Vec<(u32, u32)>,
+    /// How data is checked.
+    pub check: Check,
+    /// RPCs under way at each server.
+    pub concurrency: u32,
+    /// RPCs a second; `None` as fast as they go.
+    pub rate: Option<u32>,
+    /// RPCs in all; `None` without end.
+    pub count: Option<u64>,
+    /// How long; `None` without end.
+    pub duration: Option<Duration>,
+    /// The first error ends it.
+    pub stop_on_error: bool,
+    /// How long an RPC may take.
+    pub timeout: Duration,
+}
+
+/// A flow that runs.
+pub struct Flow {
+    spec: FlowSpec,
+    draw: Draw,
+    /// Units that may send: each has at most one RPC under way.
+    free: Vec<u32>,
+    sent: u64,
+    begun: Option<Time>,
+    last: Time,
+    is_stopped: bool,
+    tallies: [Tally; 3],
+}
+
+impl Flow {
+    /// A flow that begins when it is first asked.
+    #[must_use]
+    pub fn new(spec: FlowSpec, seed: u64) -> Self {
+        // The document has bounded both.
+        let units = u32::try_from(spec.servers.len())
+            .unwrap_or(u32::MAX)
+            .saturating_mul(spec.concurrency);
+        Self {
+            spec,
+            draw: Draw(seed),
+            // Taken from the back: the first RPCs go to different servers.
+            free: (0..units).rev().collect(),
+            sent: 0,
+            begun: None,
+            last: Time::ZERO,
+            is_stopped: false,
+            tallies: [Tally::default(), Tally::default(), Tally::default()],
+        }
+    }
+
+    fn has_ended(&self, now: Time) -> bool {
+        let age = self.begun.map(|begun| now.saturating_since(begun));
+        self.is_stopped
+            || self.spec.count.is_some_and(|count| self.sent >= count)
+            || self
+                .spec
+                .duration
+                .is_some_and(|limit| age.is_some_and(|age| age >= limit))
+    }
+
+    /// When the next RPC is due by the rate.
+    fn due(&self, begun: Time) -> Option<Time> {
+        let rate = self.spec.rate?;
+        let nanoseconds = u128::from(self.sent) * 1_000_000_000 / u128::from(rate);
+        Some(begun + Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)))
+    }
+
+    fn work(&mut self) -> Work {
+        let operation = self.draw.weighted(&self.spec.mix);
+        if operation == PING {
+            return Work::Ping;
+        }
+        let weights: Vec<u32> = self.spec.sizes.iter().map(|(_, weight)| *weight).collect();
+        let at = self.draw.weighted(&weights);
+        let size = self.spec.sizes.get(at).map_or(1, |(size, _)| *size);
+        match operation {
+            READ => Work::Read(size, self.spec.check),
+            _ => Work::Write(size, self.spec.check),
+        }
+    }
+}
+
+/// Places in mixes and tallies.
+const READ: usize = 0;
+const PING: usize = 2;
+
+fn place(work: Work) -> usize {
+    match work {
+        Work::Read(..) => READ,
+        Work::Write(..) => 1,
+        Work::Ping => PING,
+    }
+}
+
+impl Generator for Flow {
+    fn next(&mut self, now: Time) -> Next {
+        let begun = *self.begun.get_or_insert(now);
+        if self.has_ended(now) {
+            return Next::Wait;
+        }
+        if let Some(due) = self.due(begun).filter(|due| *due > now) {
+            return Next::At(due);
+        }
+        let servers = self.spec.servers.len();
+        let Some(unit) = self.free.pop() else {
+            return Next::Wait;
+        };
+        let Some(&server) = self.spec.servers.get(unit as usize % servers.max(1)) else {
+            return Next::Wait;
+        };
+        self.sent += 1;
+        Next::Send(Shot {
+            unit,
+            target: ProcessId::lustre(server),
+            work: self.work(),
+            features: FEATURE_BULK_LEN,
+        })
+    }
+
+    fn ended(&mut self, ended: &Ended, now: Time) {
+        self.free.push(ended.unit);
+        self.last = now;
+        self.tallies[place(ended.work)].count(ended);
+        if !ended.is_ok && self.spec.stop_on_error {
+            self.is_stopped = true;
+        }
+    }
+
+    fn stop(&mut self) {
+        self.is_stopped = true;
+    }
+
+    fn is_over(&self, now: Time) -> bool {
+        self.has_ended(now)
+    }
+
+    fn report(&self) -> Option<FlowReport> {
+        let seconds = self
+            .begun
+            .map(|begun| self.last.saturating_since(begun).as_secs_f64());
+        Some(FlowReport::new(
+            &self.spec.name,
+            seconds.unwrap_or(0.0),
+            &self.tallies,
+        ))
+    }
+}
+
+/// Numbers from a seed (SplitMix64): the same seed draws the same for ever.
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A place, as often as its weight says.
+    fn weighted(&mut self, weights: &[u32]) -> usize {
+        let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
+        let mut left = self.next() % total.max(1);
+        for (at, weight) in weights.iter().enumerate() {
+            match left.checked_sub(u64::from(*weight)) {
+                None => return at,
+                Some(rest) => left = rest,
+            }
+        }
+        0
+    }
+}

@@ -1,0 +1,184 @@
+//! What bulk is filled with, and how it is checked (section 11.5).
+//!
+//! Data is the magic word over and over, in the byte order of whoever sent the request. That is right for both kinds of
+//! check, wherever the pages of the other side begin.
+
+use crate::wire::Order;
+
+/// The word of good data.
+const MAGIC: u64 = 0xEEB0_EEB1_EEB2_EEB3;
+/// What room for data holds before, so that data that never came is seen.
+const POISON: u64 = 0xBEEF_BEEF_BEEF_BEEF;
+
+/// How data is checked by its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Check {
+    /// Not at all.
+    None,
+    /// Eight bytes at each end.
+    Simple,
+    /// Every byte.
+    Full,
+    /// Not at all, and the receiver may throw data away. Nodes of releases before the one that has it answer EINVAL.
+    Discard,
+}
+
+impl Check {
+    /// Every check.
+    pub const ALL: [Self; 4] = [Self::None, Self::Simple, Self::Full, Self::Discard];
+
+    /// That with this flag in a request; `None` for a flag that does not exist.
+    #[must_use]
+    pub const fn of_flags(flags: u32) -> Option<Self> {
+        Some(match flags {
+            1 => Self::None,
+            2 => Self::Simple,
+            3 => Self::Full,
+            4 => Self::Discard,
+            _ => return None,
+        })
+    }
+
+    /// Its flag in requests.
+    #[must_use]
+    pub const fn flags(self) -> u16 {
+        match self {
+            Self::None => 1,
+            Self::Simple => 2,
+            Self::Full => 3,
+            Self::Discard => 4,
+        }
+    }
+
+    /// Its name in commands and files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Simple => "simple",
+            Self::Full => "full",
+            Self::Discard => "discard",
+        }
+    }
+
+    /// That with this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|check| check.name() == name)
+    }
+}
+
+/// So many bytes of good data.
+#[must_use]
+pub fn data(len: usize, order: Order) -> Vec<u8> {
+    repeated(order.bytes(MAGIC), len)
+}
+
+/// Takes from room what an earlier transfer left in it, as far as the check will look at it.
+pub fn poison(room: &mut [u8], check: Check) {
+    match check {
+        Check::None | Check::Discard => {}
+        Check::Simple => {
+            let (head, tail) = ends(room.len());
+            room[head].fill(0xEF);
+            room[tail].fill(0xEF);
+        }
+        Check::Full => {
+            let mut words = room.chunks_exact_mut(8);
+            for word in &mut words {
+                word.copy_from_slice(&POISON.to_le_bytes());
+            }
+            words.into_remainder().fill(0xEF);
+        }
+    }
+}
+
+/// Whether data is good, as far as this check looks.
+#[must_use]
+pub fn is_good(data: &[u8], check: Check, order: Order) -> bool {
+    let magic = order.bytes(MAGIC);
+    match check {
+        Check::None | Check::Discard => true,
+        // Data whose length is no multiple of eight ends within a word. A sender may as well have put a whole word there.
+        Check::Simple => {
+            let (head, tail) = ends(data.len());
+            let cut = tail.start % 8;
+            let mut rotated = magic;
+            rotated.rotate_left(cut);
+            let tail = &data[tail];
+            data[head.clone()] == magic[..head.len()]
+                && (*tail == rotated[..tail.len()] || *tail == magic[..tail.len()])
+        }
+        Check::Full => {
+            let words = data.chunks_exact(8);
+            let rest = words.remainder();
+            let is_rest_good = *rest == magic[..rest.len()];
+            is_rest_good && words.into_iter().all(|word| word == magic)
+        }
+    }
+}
+
+/// The first and the last eight bytes, or fewer where there are fewer.
+fn ends(len: usize) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
+    (0..len.min(8), len.saturating_sub(8)..len)
+}
+
+fn repeated(word: [u8; 8], len: usize) -> Vec<u8> {
+    let mut bytes = word.repeat(len.div_ceil(8));
+    bytes.truncate(len);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_data_passes_every_check_in_its_byte_order_only() {
+        for len in [1, 7, 8, 9, 4096, 4097, 1 << 20] {
+            let good = data(len, Order::Little);
+            for check in Check::ALL {
+                assert!(is_good(&good, check, Order::Little), "{len} {check:?}");
+            }
+            assert!(!is_good(&good, Check::Full, Order::Big));
+            assert!(!is_good(&good, Check::Simple, Order::Big));
+        }
+    }
+
+    #[test]
+    fn the_captured_data_of_a_kernel_is_ours() {
+        assert_eq!(
+            data(8, Order::Little),
+            [0xB3, 0xEE, 0xB2, 0xEE, 0xB1, 0xEE, 0xB0, 0xEE]
+        );
+    }
+
+    #[test]
+    fn simple_looks_at_the_ends_and_full_at_everything() {
+        for (at, simple, full) in [(0, false, false), (4095, false, false), (2000, true, false)] {
+            let mut bad = data(4096, Order::Little);
+            bad[at] ^= 1;
+            assert_eq!(is_good(&bad, Check::Simple, Order::Little), simple);
+            assert_eq!(is_good(&bad, Check::Full, Order::Little), full);
+            assert!(is_good(&bad, Check::Discard, Order::Little));
+        }
+    }
+
+    #[test]
+    fn a_whole_word_at_an_end_that_is_not_aligned_is_good_for_simple() {
+        let mut ended = data(4099, Order::Little);
+        ended[4091..].copy_from_slice(&data(8, Order::Little));
+        assert!(is_good(&ended, Check::Simple, Order::Little));
+    }
+
+    #[test]
+    fn poisoned_room_is_not_good() {
+        for check in [Check::Simple, Check::Full] {
+            for len in [3, 8, 21, 4096] {
+                let mut room = data(len, Order::Little);
+                poison(&mut room, check);
+                assert!(!is_good(&room, check, Order::Little), "{len} {check:?}");
+            }
+        }
+    }
+}

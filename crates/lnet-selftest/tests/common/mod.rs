@@ -1,0 +1,37 @@
+//! Test nodes on loopback addresses.
+
+#![allow(dead_code, reason = "every test file uses its own part")]
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+use std::error::Error;
+use std::time::Duration;
+
+use lnet_node::{Globals, NiSettings, Node, NodeOptions};
+use lnet_selftest::TestNode;
+use lnet_types::Nid;
+
+pub(crate) fn nid(text: &str) -> Nid {
+    text.parse().unwrap()
+}
+
+/// A node with this NID, which waits for answers no longer than it must.
+pub(crate) fn node(port: u16, text: &str) -> Node {
+    let options = NodeOptions {
+        port,
+        globals: Globals {
+            transaction_timeout: Duration::from_secs(5),
+            retry_count: 0,
+            ..Globals::default()
+        },
+        ..NodeOptions::default()
+    };
+    let node = Node::start_with(options, |engine, now| -> Result<(), Box<dyn Error>> {
+        engine.add_interface(nid(text), NiSettings::default(), now)?;
+        Ok(())
+    });
+    node.unwrap()
+}
+
+pub(crate) fn test_node(port: u16, text: &str) -> TestNode {
+    TestNode::start(node(port, text)).unwrap()
+}

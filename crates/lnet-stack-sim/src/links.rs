@@ -1,0 +1,135 @@
+//! What sections 2.5 to 2.8 of the wire protocol prescribe of connections, judged from outside: by the bytes of the
+//! handshakes, and by what both ends show when a run is over.
+
+use std::net::IpAddr;
+
+use lnet_tcp::ConnectionView;
+use lnet_types::Nid;
+use lnet_wire::{Connreq, Ctype, Hello};
+
+use crate::line::{End, Line, Stage};
+
+/// Enough for a connection request and a HELLO without addresses, in every version.
+pub(crate) const HEAD_MAX: usize = 128;
+
+/// Judges the first answer of an acceptor. True when the answer is the refusal of a race.
+///
+/// Of two dials that cross, the one of the higher NID survives (section 2.7): an acceptor that is dialling a peer with
+/// a lower NID answers `NONE`, and nobody else has a reason to. The type of the answer is the inverse of the one that
+/// was asked for (section 2.5). On the virtual network the order of NIDs is that of addresses.
+pub(crate) fn judge_answer<'a>(
+    line: &Line,
+    lines: impl Iterator<Item = &'a Line> + Clone,
+) -> Result<bool, String> {
+    let [asker, answerer] = &line.ends;
+    let asked = asked(&asker.head);
+    let Some((asked, answer)) = asked.zip(ctype(&answerer.head)) else {
+        return Ok(false);
+    };
+    let (from, to) = (asker.address.ip(), answerer.address.ip());
+    let of_acceptor = lines.filter(|other| {
+        let [dialler, target] = &other.ends;
+        dialler.machine == answerer.machine
+            && (dialler.address.ip(), target.address.ip()) == (to, from)
+    });
+    let is_race = from < to && of_acceptor.clone().any(is_dialling);
+    if answer == Ctype::NONE {
+        return if is_race {
+            Ok(true)
+        } else {
+            Err(format!("{to} refuses {from} for no reason"))
+        };
+    }
+    if is_race && of_acceptor.clone().any(is_surely_dialling) {
+        return Err(format!(
+            "{to} accepts {from}, which has the lower NID, while it dials it"
+        ));
+    }
+    if Some(answer) != asked.inverse() {
+        return Err(format!("{to} answers {asked:?} of {from} with {answer:?}"));
+    }
+    Ok(false)
+}
+
+/// The dialler has not read the answer.
+fn is_dialling(line: &Line) -> bool {
+    let [dialler, target] = &line.ends;
+    let answer = Hello::needed(&target.head).unwrap_or(usize::MAX);
+    dialler.open && dialler.took < answer as u64
+}
+
+/// And cannot know that there will be none.
+fn is_surely_dialling(line: &Line) -> bool {
+    let End { ended, reset, .. } = line.ends[0];
+    is_dialling(line) && !ended && !reset && !matches!(line.stage, Stage::Failed(_))
+}
+
+fn asked(head: &[u8]) -> Option<Ctype> {
+    let request = Connreq::needed(head).ok()?;
+    ctype(head.get(request..)?)
+}
+
+fn ctype(hello: &[u8]) -> Option<Ctype> {
+    Some(Hello::decode(hello).ok()?.hello.ctype)
+}
+
+/// What is wrong with the connections between nodes, each with its NIDs and its connections.
+///
+/// Both ends know the same connections, with inverse types. Two nodes that have one have each type (section 2.9), and
+/// neither has dialled a type twice: only two dials that cross, of which the higher NID's was complete before the
+/// other one arrived, leave two of a type.
+pub(crate) fn mismatch(nodes: &[(&[Nid], Vec<ConnectionView>)]) -> Option<String> {
+    for (index, (nids, own)) in nodes.iter().enumerate() {
+        for (peer_nids, theirs) in nodes.iter().skip(index + 1) {
+            for nid in *nids {
+                let neighbours = peer_nids.iter().filter(|peer| peer.net() == nid.net());
+                let mut pairs = neighbours.filter_map(|peer| nid.ip().zip(peer.ip()));
+                let wrong = pairs.find_map(|(one, other)| {
+                    between(&select(own, one, other), &select(theirs, other, one))
+                        .map(|what| format!("{one} and {other}: {what}"))
+                });
+                if wrong.is_some() {
+                    return wrong;
+                }
+            }
+        }
+    }
+    None
+}
+
+fn select(views: &[ConnectionView], local: IpAddr, remote: IpAddr) -> Vec<ConnectionView> {
+    let on = |view: &&ConnectionView| view.local.ip() == local && view.remote.ip() == remote;
+    views.iter().filter(on).copied().collect()
+}
+
+fn between(own: &[ConnectionView], theirs: &[ConnectionView]) -> Option<String> {
+    let (count, other_count) = (own.len(), theirs.len());
+    let known = |view: &ConnectionView| {
+        theirs.iter().any(|it| {
+            (it.local, it.remote, it.dialled) == (view.remote, view.local, !view.dialled)
+                && Some(it.ctype) == view.ctype.inverse()
+        })
+    };
+    if count != other_count {
+        return Some(format!(
+            "{count} connections at one end, {other_count} at the other"
+        ));
+    }
+    if let Some(view) = own.iter().find(|view| !known(view)) {
+        return Some(format!("only one end knows {view:?}"));
+    }
+    if count == 0 {
+        return None;
+    }
+    [Ctype::CONTROL, Ctype::BULK_IN, Ctype::BULK_OUT]
+        .into_iter()
+        .find_map(|ctype| {
+            let of = |dialled: bool| {
+                let of_type = own.iter().filter(|it| it.ctype == ctype);
+                of_type.filter(|it| it.dialled == dialled).count()
+            };
+            let (dialled, accepted) = (of(true), of(false));
+            let wrong = dialled + accepted == 0 || dialled > 1 || accepted > 1;
+            wrong.then(|| format!("{dialled} {ctype:?} dialled, {accepted} accepted"))
+        })
+}

@@ -1,0 +1,45 @@
+//! A mesh of eight nodes with two rails, two routers and a third net heals to full health after its last fault.
+
+use lnet_stack_sim::{Options, Sabotage, World, failure, mesh};
+
+/// Seeds of an ordinary run, and of `FINERAIL_LONG=1`.
+const SEEDS: u64 = 20;
+const SEEDS_LONG: u64 = 500;
+
+const SHRINK_RUNS_MAX: u32 = 100;
+
+fn seeds() -> std::ops::RangeInclusive<u64> {
+    let is_long = std::env::var_os("FINERAIL_LONG").is_some_and(|value| value == "1");
+    1..=if is_long { SEEDS_LONG } else { SEEDS }
+}
+
+#[test]
+fn the_mesh_heals_to_full_health_after_the_last_fault() {
+    let mut longest_ns = 0;
+    for seed in seeds() {
+        let outcome = World::run(mesh(seed), Options::default());
+        if outcome.violation.is_some() {
+            let failure = failure(&mesh(seed), Options::default(), SHRINK_RUNS_MAX);
+            panic!(
+                "seed {seed}: {:?}\n{}",
+                outcome.violation,
+                failure.map_or(String::new(), |it| it.to_string())
+            );
+        }
+        longest_ns = longest_ns.max(outcome.summary.worst_recovery_ns);
+    }
+    println!(
+        "healed after {} s at the latest",
+        longest_ns / 1_000_000_000
+    );
+}
+
+#[test]
+fn a_mesh_whose_nodes_lose_wake_ups_is_not_taken_for_healed() {
+    let options = Options {
+        sabotage: Some(Sabotage::LoseWakeups),
+        ..Options::default()
+    };
+    let found = (1..=10).find_map(|seed| World::run(mesh(seed), options).violation);
+    assert!(found.is_some());
+}
