@@ -8,7 +8,12 @@ const SEEDS_LONG: u64 = 500;
 
 const SHRINK_RUNS_MAX: u32 = 100;
 
+/// `FINERAIL_SEEDS=FIRST-LAST` runs these seeds instead.
 fn seeds() -> std::ops::RangeInclusive<u64> {
+    if let Ok(given) = std::env::var("FINERAIL_SEEDS") {
+        let (first, last) = given.split_once('-').expect("FIRST-LAST");
+        return first.parse().expect("a number")..=last.parse().expect("a number");
+    }
     let is_long = std::env::var_os("FINERAIL_LONG").is_some_and(|value| value == "1");
     1..=if is_long { SEEDS_LONG } else { SEEDS }
 }

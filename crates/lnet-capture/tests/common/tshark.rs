@@ -154,6 +154,9 @@ fn their_flows(capture: &Path, port: u16) -> Flows {
         .args([
             "-d",
             &format!("tcp.port=={port},lnet"),
+            // Two processors may write packets of one connection to a capture in another order.
+            "-o",
+            "tcp.reassemble_out_of_order:TRUE",
             "-T",
             "pdml",
             "-Y",
