@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use lnet_noded::UsersFile;
+use lnet_types::Nid;
 
 use crate::common::{
     ConfigArgs, ControlArgs, MetricsArgs, ServiceArgs, StatsArgs, TransportArgs, reload,
@@ -28,6 +29,8 @@ Example: a router between two networks of this machine, without privileges
     enable: 1
   END
   finerail node --config router.yaml --port 9988
+
+A node may begin without a network (--config /dev/null) and get one later: finerail ctl net add
 ")]
 pub(crate) struct NodeArgs {
     #[command(flatten)]
@@ -52,7 +55,8 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     let config = args.config.read()?;
     raise_descriptor_limit();
     let signals = StopSignals::register()?;
-    let managed = lnet_noded::start(&config, args.service.on(args.transport.options()))
+    let options = args.service.on(args.transport.options());
+    let managed = lnet_noded::start_with_or_without_networks(&config, options)
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let node = managed.node();
     let control = args.control.open(&managed)?;
@@ -62,12 +66,8 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
         users.with_context(|| format!("cannot use the file of users {}", path.display()))
     });
     let users = users.transpose()?;
-    let nids: Vec<String> = node.nids().iter().map(ToString::to_string).collect();
-    let ready = format!(
-        "ready: {} on port {}; {control}",
-        nids.join(", "),
-        args.transport.port
-    );
+    let names = names(&node.nids());
+    let ready = format!("ready: {names} on port {}; {control}", args.transport.port);
     signals.wait_until_stopped(&ready, || reload(&managed, &args.config));
     drop((control, metrics, users));
     let report = node.shutdown(GRACE);
@@ -76,4 +76,13 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     }
     args.stats.write(node)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the node is called in the line that says that it is ready.
+fn names(nids: &[Nid]) -> String {
+    if nids.is_empty() {
+        return "no network yet (finerail ctl net add)".to_owned();
+    }
+    let nids: Vec<String> = nids.iter().map(ToString::to_string).collect();
+    nids.join(", ")
 }

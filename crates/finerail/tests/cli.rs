@@ -107,10 +107,20 @@ fn a_tab_is_named_with_its_place() {
 }
 
 #[test]
-fn an_empty_configuration_is_refused_with_what_it_lacks() {
-    refused("")
+fn a_configuration_with_routes_and_no_network_is_refused_with_what_it_lacks() {
+    refused("route:\n- net: tcp1\n  gateway: 127.0.0.2@tcp\n")
         .expect_error("node.yaml")
         .expect_error("no network");
+}
+
+#[test]
+fn a_service_without_a_network_is_refused_with_what_its_configuration_lacks() {
+    let site = Site::new();
+    site.write("node.yaml", "");
+    let mut serve = site.command("node", &["store", "serve"]);
+    serve.arg(site.path(""));
+    let ended = run(serve).expect_code(BAD_INPUT);
+    ended.expect_error("no network");
 }
 
 #[test]

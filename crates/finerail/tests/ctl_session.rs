@@ -20,6 +20,11 @@ impl Bed {
     fn new() -> Self {
         let site = Site::new();
         site.write("node.yaml", yaml(&[CLIENT], ""));
+        Self::of(site)
+    }
+
+    /// With the configuration that is there.
+    fn of(site: Site) -> Self {
         for name in ["lnetctl", "lctl"] {
             std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_finerail"), site.path(name)).unwrap();
         }
@@ -84,6 +89,20 @@ udsp:
 ";
     assert_eq!(ended.out, expected);
     assert_eq!(ended.err, "");
+}
+
+#[test]
+fn a_node_without_networks_gets_one_while_it_runs() {
+    let site = Site::new();
+    site.write("node.yaml", "");
+    let bed = Bed::of(site);
+    let script = "lnet configure\nnet show\nping 127.0.0.1@tcp\nnet add --nid 127.0.0.1@tcp\nnet show --net tcp\n";
+    let ended = bed.script("lnetctl", script);
+    assert!(ended.out.contains("net type: lo"), "{}", ended.out);
+    let added = "-     nid: 127.0.0.1@tcp\n            status: up";
+    assert!(ended.out.contains(added), "{}", ended.out);
+    bed.site.ping(CLIENT, &[]).expect_code(0);
+    bed.node.stop().expect_code(0);
 }
 
 #[test]

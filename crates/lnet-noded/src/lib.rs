@@ -23,7 +23,7 @@ mod setup;
 mod users;
 
 pub use control::{ControlEndpoint, ControlError, ControlOptions, ReconfigureError};
-pub use managed::{ManagedNode, start};
+pub use managed::{ManagedNode, start, start_with_or_without_networks};
 pub use metrics::{MetricsEndpoint, MetricsError, MetricsOptions, metrics};
 pub use setup::StartError;
 pub use users::UsersFile;

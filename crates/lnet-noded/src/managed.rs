@@ -46,15 +46,38 @@ pub(crate) struct Configured<'a> {
 ///
 /// # Errors
 ///
-/// What is wrong with the configuration or this machine, and what to do about it.
+/// What is wrong with the configuration or this machine, and what to do about it; also that the configuration has no
+/// network.
 pub fn start(config: &Config, options: NodeOptions) -> Result<ManagedNode, StartError> {
+    start_if(config, options, |core| core.primary_nid().is_some())
+}
+
+/// Starts the node of a configuration that may have no network, as `lnetctl lnet configure` does: networks are added
+/// while the node runs.
+///
+/// # Errors
+///
+/// As of [`start`]; a configuration without a network may have no routes.
+pub fn start_with_or_without_networks(
+    config: &Config,
+    options: NodeOptions,
+) -> Result<ManagedNode, StartError> {
+    let is_complete = |core: &Core| core.primary_nid().is_some() || config.routes.is_empty();
+    start_if(config, options, is_complete)
+}
+
+fn start_if(
+    config: &Config,
+    options: NodeOptions,
+    is_complete: impl FnOnce(&Core) -> bool,
+) -> Result<ManagedNode, StartError> {
     setup::warn_of_settings_without_effect(config);
     let mut kept = Kept::of(config, &options);
     let node = Node::start_with(setup::node_options(config, &options), |engine, now| {
         let kept = &mut kept;
         let mut node = Configured { engine, kept };
         setup::add_interfaces(&mut node, config, now)?;
-        if node.core().primary_nid().is_none() {
+        if !is_complete(node.core()) {
             return Err(StartError::NoNetwork);
         }
         setup::add_routes_peers_and_rules(node.core_mut(), config, now)
