@@ -79,6 +79,8 @@ net:
       local NI(s):
       -     nid: 127.0.0.2@tcp2
             status: up
+            interfaces:
+                  0: lo
 udsp:
     - idx: 0
       src: tcp
@@ -103,6 +105,26 @@ fn a_node_without_networks_gets_one_while_it_runs() {
     assert!(ended.out.contains(added), "{}", ended.out);
     bed.site.ping(CLIENT, &[]).expect_code(0);
     bed.node.stop().expect_code(0);
+}
+
+#[test]
+fn an_import_says_what_was_there_already_and_refuses_it_if_asked_to() {
+    let bed = Bed::new();
+    bed.site
+        .write("more.yaml", yaml(&[CLIENT, "127.0.0.2@tcp1"], ""));
+    let refused = bed.script("lnetctl", "import --strict more.yaml\n");
+    refused.expect_code(234).expect_error("errno: -17");
+    let ended = bed.script(
+        "lnetctl",
+        "import more.yaml\nimport more.yaml\nlnet configure --large\n",
+    );
+    let ended = ended.expect_code(0);
+    assert_eq!(ended.out, "");
+    let added = "new: net add --net tcp1 --nid 127.0.0.2@tcp1";
+    ended
+        .expect_error("already there: 1 interface: 127.0.0.1@tcp")
+        .expect_error(added)
+        .expect_error("nothing new");
 }
 
 #[test]

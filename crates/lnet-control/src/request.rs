@@ -24,6 +24,11 @@ pub enum Request {
         /// Say what would be wrong and change nothing.
         dry_run: bool,
     },
+    /// Makes a node ready for its configuration, which a running node is.
+    Configure {
+        /// From now on a name of a system interface means its IPv6 address, where there is one.
+        large: bool,
+    },
     /// Removes every network, route, peer and rule; peers that only traffic has made, too.
     Unconfigure,
     /// Sets the health value of interfaces.
@@ -184,8 +189,10 @@ pub enum Section {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportMode {
-    /// Adds or sets it.
+    /// Adds or sets it; what is there already is an error (-17), as in kernels.
     Add,
+    /// Adds what is missing, and answers what was there already; what is there with other settings is an error (-17).
+    Complete,
     /// Removes it.
     Del,
     /// Makes the node's configuration equal to it.

@@ -125,6 +125,82 @@ fn of_several_changes_the_one_that_was_refused_is_named() {
     assert_eq!((refused.errno, refused.descr.as_str()), (-17, expected));
 }
 
+fn complete(dlc: &mut Dlc, yaml: &str) -> Result<String, DlcError> {
+    import(dlc, yaml, ImportMode::Complete)
+}
+
+#[test]
+fn one_route_more_is_added_by_an_import_of_the_whole_export() {
+    let more = "\
+route:
+- net: tcp7
+  gateway: 127.0.0.9@tcp
+peer:
+- primary nid: 127.0.0.5@tcp
+  peer ni:
+  - nid: 127.0.0.5@tcp
+  - nid: 127.0.0.6@tcp
+udsp:
+- src: tcp
+";
+    let (_bed, mut dlc) = Bed::with(&format!("{BASE}{more}"));
+    for backup in [true, false] {
+        let export = dlc.request(&Request::Export { backup }).unwrap();
+        assert!(
+            export.contains("127.0.0.9@tcp"),
+            "the gateway is a peer, too"
+        );
+        let said = complete(&mut dlc, &export).unwrap();
+        assert!(said.ends_with("nothing new\n"), "{said}");
+    }
+    let export = dlc.request(&Request::Export { backup: true }).unwrap();
+    let route = "route:\n-     net: tcp8\n      gateway: 127.0.0.8@tcp\n";
+    let edited = export.replace("route:\n", route);
+    assert_ne!(edited, export);
+    let expected = "\
+already there: 1 interface: lo of tcp
+already there: 1 route: tcp7 by 127.0.0.9@tcp
+already there: 2 peers: 127.0.0.5@tcp; 127.0.0.9@tcp
+already there: 1 rule: --src tcp --priority 0
+new: route add --net tcp8 --gateway 127.0.0.8@tcp --hop -1 --priority 0
+";
+    assert_eq!(complete(&mut dlc, &edited).unwrap(), expected);
+    assert!(shown(&mut dlc, Section::Route).contains("tcp8"));
+    failure(add(&mut dlc, &edited));
+}
+
+#[test]
+fn what_is_there_with_other_settings_is_refused_and_not_passed_over() {
+    let route = "route:\n- net: tcp7\n  gateway: 127.0.0.9@tcp\n";
+    let (_bed, mut dlc) = Bed::with(&format!("{BASE}{route}"));
+    let before = backup(&mut dlc);
+    let changed = [
+        format!("{route}  priority: 3\n- net: tcp8\n  gateway: 127.0.0.9@tcp\n"),
+        format!("{BASE}    tunables:\n      credits: 100\n"),
+    ];
+    for yaml in changed {
+        let refused = failure(complete(&mut dlc, &yaml));
+        assert_eq!(refused.errno, -17);
+        assert!(
+            refused.descr.contains("other settings"),
+            "{}",
+            refused.descr
+        );
+        assert_eq!(backup(&mut dlc), before);
+    }
+    // What the LND chooses is the same as what is shown of it.
+    let open = format!("{BASE}    lnd tunables:\n      conns_per_peer: 0\n      timeout: 5\n");
+    complete(&mut dlc, &open).unwrap();
+}
+
+#[test]
+fn nids_that_a_peer_has_not_are_added_to_it() {
+    let peer = "peer:\n- primary nid: 127.0.0.5@tcp\n  peer ni:\n  - nid: 127.0.0.5@tcp\n";
+    let (_bed, mut dlc) = Bed::with(&format!("{BASE}{peer}"));
+    complete(&mut dlc, &format!("{peer}  - nid: 127.0.0.6@tcp\n")).unwrap();
+    assert!(shown(&mut dlc, Section::Peer).contains("127.0.0.6@tcp"));
+}
+
 #[test]
 fn a_whole_export_is_removed_and_added_again_loopback_included() {
     let (_bed, mut dlc) = Bed::with(BASE);

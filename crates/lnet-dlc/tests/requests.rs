@@ -66,10 +66,14 @@ net:
                   0: lo
       -     nid: 127.0.0.2@tcp
             status: up
+            interfaces:
+                  0: lo
 -     net type: tcp1
       local NI(s):
       -     nid: 127.0.0.3@tcp1
             status: up
+            interfaces:
+                  0: lo
 ";
     assert_eq!(shown(&mut dlc, show(Section::Net, 0)), expected);
 }

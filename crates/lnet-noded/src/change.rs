@@ -171,10 +171,11 @@ fn meant(node: &Configured<'_>, net: Net, name: Option<&NiName>) -> Result<Vec<N
         .into_iter()
         .filter(|id| name.is_none_or(|name| is_named(node, *id, name)))
         .collect();
-    if meant.is_empty() {
-        return Err(ChangeError::NoNi(net));
+    match (meant.is_empty(), name) {
+        (false, _) => Ok(meant),
+        (true, Some(name)) => labelled(node, net, name),
+        (true, None) => Err(ChangeError::NoNi(net)),
     }
-    Ok(meant)
 }
 
 /// Whether these settings are an interface's own, but for those that may change while it is in use.
@@ -212,6 +213,21 @@ pub(crate) fn retune(node: &mut Configured<'_>, id: NiId, given: &LndTunables) {
         ..own
     };
     setup::tune(node, id, &lnd);
+}
+
+/// The interfaces of a network that are shown with this name, though it would give others.
+fn labelled(node: &Configured<'_>, net: Net, name: &NiName) -> Result<Vec<NiId>, ChangeError> {
+    let is_meant = |ni: &lnet_core::NiView| {
+        let label = node.kept.labels.get(&ni.id);
+        ni.nid.net() == net
+            && name.nid.is_none()
+            && label.is_some_and(|label| name.interfaces.contains(label))
+    };
+    let meant: Vec<NiId> = node.core().nis().filter(is_meant).map(|ni| ni.id).collect();
+    if meant.is_empty() {
+        return Err(ChangeError::NoNi(net));
+    }
+    Ok(meant)
 }
 
 /// A NID names one interface; names of the system's interfaces name those that stand on them.

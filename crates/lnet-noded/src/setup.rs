@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use lnet_config::{
-    Buffers, Config, Ip2Nets, LndTunables, NetConfig, NiConfig, NoRuleApplies, RouteConfig,
+    Buffers, Config, Document, Ip2Nets, LndTunables, NetConfig, NiConfig, NoRuleApplies,
+    RouteConfig,
 };
 use lnet_core::{Core, Globals, NiId, Route, RouterBuffers, Tunables};
 use lnet_node::{Engine, InterfaceError, NiSettings, NodeOptions};
@@ -55,6 +56,10 @@ pub enum StartError {
 pub(crate) struct Kept {
     /// Of each interface.
     pub(crate) interfaces: BTreeMap<NiId, NiConfig>,
+    /// System interfaces that have the address of an interface and whose name would give another one.
+    pub(crate) labels: BTreeMap<NiId, String>,
+    /// A name of a system interface means its IPv6 address (`lnetctl lnet configure --large`).
+    pub(crate) large: bool,
     /// Of the node.
     pub(crate) globals: KeptGlobals,
     /// Parameters that no configuration names.
@@ -65,6 +70,8 @@ impl Kept {
     pub(crate) fn of(config: &Config, options: &NodeOptions) -> Self {
         Self {
             interfaces: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            large: false,
             globals: KeptGlobals::of(&config.globals),
             base: options.globals,
         }
@@ -154,7 +161,7 @@ pub(crate) fn add_nis(
     }
     let system = interface_addresses()?;
     let mut added = Vec::new();
-    for nid in nids(net, ni, &system)? {
+    for nid in nids(net, ni, &system, node.kept.large)? {
         match add_ni(node, nid, ni, &system, now) {
             Ok(id) => added.push(id),
             Err(error) => {
@@ -182,7 +189,12 @@ fn add_ni(
     };
     let id = node.engine.add_interface(nid, settings, now)?;
     // Shown as its name, it must come back as the same NID.
-    let interface = interface_name(nid, &ni.interfaces, node.engine.link(id), system);
+    let link = node.engine.link(id).map(str::to_owned);
+    let large = node.kept.large;
+    let interface = interface_name(nid, &ni.interfaces, link.as_deref(), system, large);
+    if let (None, Some(label)) = (&interface, link) {
+        node.kept.labels.insert(id, label);
+    }
     let configured = NiConfig {
         nid: Some(nid),
         interfaces: interface.into_iter().collect(),
@@ -200,13 +212,14 @@ fn interface_name(
     given: &[String],
     link: Option<&str>,
     system: &[InterfaceAddress],
+    large: bool,
 ) -> Option<String> {
     let labels = system
         .iter()
         .filter(|known| Some(known.address) == nid.ip());
     let given = given.iter().map(String::as_str).chain(link);
     let mut names = given.chain(labels.map(|known| known.name.as_str()));
-    let name = names.find(|name| interface_address(name, system) == nid.ip());
+    let name = names.find(|name| interface_address(name, system, large) == nid.ip());
     name.map(str::to_owned)
 }
 
@@ -243,6 +256,7 @@ fn tuning(lnd: &LndTunables) -> NiTuning {
 pub(crate) fn remove_ni(node: &mut Configured<'_>, id: NiId, now: Time) {
     node.engine.remove_interface(id, now);
     node.kept.interfaces.remove(&id);
+    node.kept.labels.remove(&id);
 }
 
 fn interface_addresses() -> Result<Vec<InterfaceAddress>, InterfaceError> {
@@ -273,22 +287,27 @@ pub(crate) fn nets_by_address(rules: &[Ip2Nets]) -> Result<Vec<NetConfig>, Start
 }
 
 /// The NIDs of one entry: the one it gives, or one an interface it names.
-fn nids(net: Net, ni: &NiConfig, system: &[InterfaceAddress]) -> Result<Vec<Nid>, StartError> {
+fn nids(
+    net: Net,
+    ni: &NiConfig,
+    system: &[InterfaceAddress],
+    large: bool,
+) -> Result<Vec<Nid>, StartError> {
     if let Some(nid) = ni.nid {
         return Ok(vec![nid]);
     }
-    let addresses = ni
-        .interfaces
-        .iter()
-        .map(|name| interface_address(name, system).ok_or_else(|| no_interface(net, name, system)));
+    let address = |name: &String| {
+        interface_address(name, system, large).ok_or_else(|| no_interface(net, name, system))
+    };
+    let addresses = ni.interfaces.iter().map(address);
     addresses
         .map(|address| address.map(|address| Nid::from_ip(net, address)))
         .collect()
 }
 
 /// The first IPv4 address of an interface, else its first IPv6 address that is not link-local (a NID
-/// has no room for the scope).
-fn interface_address(name: &str, system: &[InterfaceAddress]) -> Option<IpAddr> {
+/// has no room for the scope); the other way round if large NIDs are preferred.
+fn interface_address(name: &str, system: &[InterfaceAddress], large: bool) -> Option<IpAddr> {
     let of_interface = || {
         system
             .iter()
@@ -299,9 +318,26 @@ fn interface_address(name: &str, system: &[InterfaceAddress]) -> Option<IpAddr> 
         IpAddr::V4(_) => true,
         IpAddr::V6(v6) => !v6.is_unicast_link_local(),
     };
+    let preferred = |address: &IpAddr| address.is_ipv6() == large && usable(address);
     of_interface()
-        .find(IpAddr::is_ipv4)
+        .find(preferred)
         .or_else(|| of_interface().find(usable))
+}
+
+/// A document that is to give the same interfaces on a node that does not prefer large NIDs: what a name does not say,
+/// the NID does.
+pub(crate) fn with_nids_where_names_mislead(mut document: Document) -> Document {
+    let Ok(system) = interface_addresses() else {
+        return document;
+    };
+    for ni in document.nets.iter_mut().flat_map(|net| &mut net.nis) {
+        let own = ni.config.nid.and_then(Nid::ip);
+        let is_misleading = |name: &String| interface_address(name, &system, false) != own;
+        if own.is_some_and(|own| own.is_ipv6()) && ni.config.interfaces.iter().any(is_misleading) {
+            ni.config.interfaces.clear();
+        }
+    }
+    document
 }
 
 fn no_interface(net: Net, interface: &str, system: &[InterfaceAddress]) -> StartError {
@@ -466,6 +502,28 @@ mod tests {
     }
 
     #[test]
+    fn a_name_means_the_ipv4_address_and_with_large_nids_the_ipv6_address_if_there_is_one() {
+        let of = |name: &str, text: &str| InterfaceAddress {
+            name: name.to_owned(),
+            address: text.parse().unwrap(),
+            prefix: 24,
+            up: true,
+        };
+        let system = [
+            of("eth0", "fe80::1"),
+            of("eth0", "fd00::1"),
+            of("eth0", "10.0.0.1"),
+            of("eth1", "10.0.1.1"),
+        ];
+        let address = |name: &str, large| {
+            interface_address(name, &system, large).map(|address| address.to_string())
+        };
+        assert_eq!(address("eth0", false).as_deref(), Some("10.0.0.1"));
+        assert_eq!(address("eth0", true).as_deref(), Some("fd00::1"));
+        assert_eq!(address("eth1", true).as_deref(), Some("10.0.1.1"));
+    }
+
+    #[test]
     fn an_ni_on_an_alias_has_the_alias_as_its_interface() {
         let system = [
             address("eth0", [10, 0, 0, 1]),
@@ -473,7 +531,7 @@ mod tests {
         ];
         let name = |nid: &str, given: &[&str]| {
             let given: Vec<String> = given.iter().map(|&name| name.to_owned()).collect();
-            interface_name(nid.parse().unwrap(), &given, Some("eth0"), &system)
+            interface_name(nid.parse().unwrap(), &given, Some("eth0"), &system, false)
         };
         assert_eq!(name("10.0.5.1@tcp", &["eth0:1"]).as_deref(), Some("eth0:1"));
         assert_eq!(name("10.0.5.1@tcp", &[]).as_deref(), Some("eth0:1"));

@@ -65,7 +65,7 @@ pub(crate) enum Group {
 
 #[derive(Subcommand)]
 pub(crate) enum LnetCommand {
-    /// Nothing to do: a node that can be reached is configured
+    /// A node that runs is configured; with --large it prefers IPv6 addresses
     Configure(ConfigureArgs),
     /// Remove every network, route, peer and rule
     Unconfigure,
@@ -76,9 +76,9 @@ pub(crate) struct ConfigureArgs {
     /// Module parameters: a node has none
     #[arg(long, short)]
     all: bool,
-    /// Large NIDs: always available
+    /// Interfaces that are added by name get their IPv6 address, where they have one
     #[arg(long, short)]
-    large: bool,
+    pub(crate) large: bool,
 }
 
 #[derive(Subcommand)]
@@ -292,9 +292,12 @@ pub(crate) struct SetArgs {
 
 #[derive(Args)]
 pub(crate) struct ImportArgs {
-    /// Add what the document names (the default)
+    /// Add what the document names (the default); what is there already is named and left as it is
     #[arg(long, short, conflicts_with_all = ["del", "show", "exec"])]
     pub(crate) add: bool,
+    /// Refuse a document that names what is there already (-17), as kernels do
+    #[arg(long, conflicts_with_all = ["del", "show", "exec"])]
+    pub(crate) strict: bool,
     /// Remove what the document names
     #[arg(long, short, conflicts_with_all = ["show", "exec"])]
     pub(crate) del: bool,

@@ -409,18 +409,20 @@ pub(super) fn import_file(args: &ImportArgs, talk: &mut Talk) -> Result<(), Fail
     if args.show {
         return show_named(&name, &text, talk);
     }
-    let mode = if args.del {
-        ImportMode::Del
-    } else {
-        ImportMode::Add
+    let mode = match (args.del, args.strict) {
+        (true, _) => ImportMode::Del,
+        (false, true) => ImportMode::Add,
+        (false, false) => ImportMode::Complete,
     };
     // What is wrong with the text itself is best said here, with the line.
     let checked = match mode {
         ImportMode::Del => lnet_config::read(&text).map(drop),
-        ImportMode::Add | ImportMode::Replace => lnet_config::parse(&text).map(drop),
+        ImportMode::Add | ImportMode::Complete | ImportMode::Replace => {
+            lnet_config::parse(&text).map(drop)
+        }
     };
     checked.map_err(|error| Failed::Place(error.render(&name)))?;
-    talk.print(&Request::Import {
+    talk.remark(&Request::Import {
         yaml: text,
         mode,
         partial: args.partial,

@@ -174,6 +174,18 @@ impl Talk {
         Ok(done?)
     }
 
+    /// Makes a request, and gives what is answered as a remark: on standard error, which a kernel's tool leaves empty.
+    pub(super) fn remark(&mut self, request: &Request) -> Result<(), Failed> {
+        if is_change(request) {
+            self.name_the_node()?;
+        }
+        let remark = self.dlc()?.request(request)?;
+        for line in remark.lines() {
+            complaint(line);
+        }
+        Ok(())
+    }
+
     /// Says which node is about to be changed, when more than one runs on this machine.
     fn name_the_node(&mut self) -> Result<(), Failed> {
         if std::mem::replace(&mut self.is_named, true) || nodes_running() < 2 {

@@ -88,6 +88,20 @@ pub const DIFFERENCES: &[Difference] = &[
         reason: "a defect",
     },
     Difference {
+        code: "import-there",
+        subject: "import",
+        kernel: "what is there already ends the import with -17",
+        finerail: "what is missing is added, and what was there is named on standard error; with other settings, or with --strict, -17",
+        reason: "one route more in the file is one route more on the node",
+    },
+    Difference {
+        code: "one-namespace",
+        subject: "net add",
+        kernel: "each interface belongs to the network namespace in which it was added; one LNet spans them",
+        finerail: "a node lives in the network namespace of its process; another namespace takes another node",
+        reason: "a process sees one network namespace, and its sockets cost no privilege there",
+    },
+    Difference {
         code: "expressions",
         subject: "NIDs and networks everywhere",
         kernel: "[5-1], tcp99999 and tcp1[2-3] are accepted and match something else or nothing",

@@ -24,7 +24,7 @@ pub(super) enum Concerned {
 pub(super) struct Before {
     /// What an import would need to make a node like it; of the peers, those that are concerned.
     pub(super) config: Config,
-    /// Peers that are there because routes name them; looked for only if everybody is concerned.
+    /// Those that are concerned and that are there because routes name them.
     pub(super) gateways: Vec<PeerConfig>,
     /// Those that are concerned and that only traffic has made.
     pub(super) found: BTreeSet<Nid>,
@@ -85,6 +85,9 @@ impl Before {
                         .filter(|view| !view.configured && !view.gateway);
                     before.found.extend(found.map(|view| view.primary));
                     let new = views.into_iter().filter(|view| seen.insert(view.primary));
+                    let new: Vec<PeerView> = new.collect();
+                    before.take_gateways(&new);
+                    let new = new.into_iter();
                     before.config.peers.extend(configured(new));
                 }
             }
@@ -98,10 +101,14 @@ impl Before {
         while let Some(from) = at {
             let (page, next) = node.with_core(|core, _| core.peer_page(from, PEERS_PER_PAGE));
             at = next;
-            let gateways = page.iter().filter(|peer| peer.gateway && !peer.configured);
-            self.gateways.extend(gateways.map(peer));
+            self.take_gateways(&page);
             self.config.peers.extend(configured(page.into_iter()));
         }
+    }
+
+    fn take_gateways(&mut self, page: &[PeerView]) {
+        let gateways = page.iter().filter(|peer| peer.gateway && !peer.configured);
+        self.gateways.extend(gateways.map(peer));
     }
 
     /// The same with these peers only.

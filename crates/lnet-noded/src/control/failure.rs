@@ -38,7 +38,7 @@ enum Words {
 }
 
 /// The error block of a change.
-fn of_change(change: &Change, errno: i32, descr: &str) -> Failure {
+pub(super) fn of_change(change: &Change, errno: i32, descr: &str) -> Failure {
     let (verb, entity) = subject(change);
     Failure {
         verb: verb.to_owned(),

@@ -18,7 +18,7 @@ use thiserror::Error;
 use tracing::{debug, warn};
 
 use super::before::{self, Before, Concerned, PEERS_PER_PAGE};
-use super::plan::{Wanted, with_defaults};
+use super::plan::{Wanted, replacement, with_defaults};
 use super::show;
 use crate::change;
 use crate::changing::Changing;
@@ -40,29 +40,33 @@ pub(super) fn import(node: &ManagedNode, yaml: &str, how: How) -> Reply {
     };
     let changing = node.changing();
     let before = Before::look(node, &wanted.concerns());
-    let changes = wanted.changes(&before);
-    let done = if how.dry_run {
-        rehearse(node, &before, &changes)
-    } else {
-        carry_out(&changing, &before, &changes, how.partial)
-    };
-    match done {
-        Ok(()) => Reply::Done,
+    let planned = wanted.plan(&before).and_then(|(changes, report)| {
+        if how.dry_run {
+            rehearse(node, &before, &changes)?;
+        } else {
+            carry_out(&changing, &before, &changes, how.partial)?;
+        }
+        Ok(report)
+    });
+    match planned {
+        Ok(report) if report.is_empty() => Reply::Done,
+        Ok(report) => Reply::Text(report),
         Err(failure) => Reply::Failed(vec![failure]),
     }
 }
 
 /// What `lnetctl lnet unconfigure` does.
 pub(super) fn unconfigure(node: &ManagedNode) -> Reply {
-    let wanted = Wanted::Replace(Config {
+    let wanted = Config {
         routing: Some(false),
         ..Config::default()
-    });
+    };
     let changing = node.changing();
-    let before = Before::look(node, &wanted.concerns());
-    let changes = wanted.changes(&before);
+    let before = Before::look(node, &Concerned::Everybody);
+    let changes = replacement(&before, &wanted);
     match carry_out(&changing, &before, &changes, false) {
         Ok(()) => {
+            node.with(|node, _| node.kept.large = false);
             forget_everybody(node);
             Reply::Done
         }
@@ -101,10 +105,10 @@ impl ManagedNode {
     /// What was refused, and why; the node is as before.
     pub fn reconfigure(&self, wanted: &Config) -> Result<usize, ReconfigureError> {
         let refused = |failure: Failure| ReconfigureError(failure.descr);
-        let wanted = Wanted::Replace(with_defaults(wanted).map_err(refused)?);
+        let wanted = with_defaults(wanted).map_err(refused)?;
         let changing = self.changing();
-        let before = Before::look(self, &wanted.concerns());
-        let changes = wanted.changes(&before);
+        let before = Before::look(self, &Concerned::Everybody);
+        let changes = replacement(&before, &wanted);
         carry_out(&changing, &before, &changes, false).map_err(refused)?;
         Ok(changes.len())
     }

@@ -11,6 +11,7 @@
 //! Who may connect: this process's user, root, and the members of one group if that is allowed.
 
 mod before;
+mod complete;
 mod connection;
 mod failure;
 mod fault;

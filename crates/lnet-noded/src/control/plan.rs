@@ -7,6 +7,7 @@ use lnet_control::{Failure, ImportMode, Reply};
 use lnet_types::Net;
 
 use super::before::{Before, Concerned};
+use super::complete;
 use super::request::failure;
 use crate::setup::{self, KeptGlobals};
 
@@ -15,6 +16,7 @@ const EINVAL: i32 = 22;
 /// What a document wants of a node.
 pub(super) enum Wanted {
     Add(Config),
+    Complete(Config),
     Del(Box<Document>),
     Replace(Config),
 }
@@ -31,6 +33,15 @@ impl Wanted {
         };
         Ok(match mode {
             ImportMode::Add => Self::Add(lnet_config::parse(yaml).map_err(refused)?),
+            ImportMode::Complete => {
+                let config = lnet_config::parse(yaml).map_err(refused)?;
+                let nets = nets_of(&config).map_err(|failure| Reply::Failed(vec![failure]))?;
+                Self::Complete(Config {
+                    nets,
+                    ip2nets: Vec::new(),
+                    ..config
+                })
+            }
             ImportMode::Replace => {
                 let config = lnet_config::parse(yaml).map_err(refused)?;
                 let config = with_defaults(&config);
@@ -49,7 +60,9 @@ impl Wanted {
     /// The peers that it takes to know what is to be done.
     pub(super) fn concerns(&self) -> Concerned {
         match self {
-            Self::Add(config) => Concerned::named(config.peers.iter().flat_map(|peer| &peer.nids)),
+            Self::Add(config) | Self::Complete(config) => {
+                Concerned::named(config.peers.iter().flat_map(|peer| &peer.nids))
+            }
             Self::Del(document) => Concerned::named(
                 document
                     .peers
@@ -60,17 +73,27 @@ impl Wanted {
         }
     }
 
-    pub(super) fn changes(&self, before: &Before) -> Vec<Change> {
+    /// The changes, and what is said when they are made.
+    pub(super) fn plan(&self, before: &Before) -> Result<(Vec<Change>, String), Failure> {
         let own = &before.config;
-        match self {
-            Self::Add(config) => additions(own, config),
-            Self::Del(document) => removals(own, document),
-            Self::Replace(config) => {
-                let config = without_gateways(config, &before.gateways);
-                diff(&comparable(own, &config), &config)
+        Ok(match self {
+            Self::Add(config) => (additions(own, config), String::new()),
+            Self::Complete(config) => {
+                let completion = complete::divide(before, config)?;
+                let changes = additions(own, &completion.missing);
+                let report = completion.report(&changes);
+                (changes, report)
             }
-        }
+            Self::Del(document) => (removals(own, document), String::new()),
+            Self::Replace(config) => (replacement(before, config), String::new()),
+        })
     }
+}
+
+/// The differences between what a node has and a configuration.
+pub(super) fn replacement(before: &Before, config: &Config) -> Vec<Change> {
+    let config = without_gateways(config, &before.gateways);
+    diff(&comparable(&before.config, &config), &config)
 }
 
 /// An export lists gateways among the peers, which they are by their routes: as long as these stay, there is
@@ -88,9 +111,19 @@ fn without_gateways(config: &Config, gateways: &[PeerConfig]) -> Config {
     }
 }
 
-/// A configuration that says nothing of a parameter means its default; its networks are those that it
-/// gives this machine by name and by address, an entry each interface, as the node shows them.
+/// A configuration that says nothing of a parameter means its default; its networks are those of [`nets_of`].
 pub(super) fn with_defaults(config: &Config) -> Result<Config, Failure> {
+    Ok(Config {
+        nets: nets_of(config)?,
+        ip2nets: Vec::new(),
+        routing: Some(config.routing.unwrap_or(false)),
+        ..config.clone()
+    })
+}
+
+/// The networks that a configuration gives this machine by name and by address, an entry each interface, as the node
+/// shows them.
+fn nets_of(config: &Config) -> Result<Vec<NetConfig>, Failure> {
     let by_address = setup::nets_by_address(&config.ip2nets).map_err(|error| {
         let change = Change::Ip2Nets(config.ip2nets.clone());
         super::failure::of_error(&change, &error.into())
@@ -106,12 +139,7 @@ pub(super) fn with_defaults(config: &Config) -> Result<Config, Failure> {
             }),
         }
     }
-    Ok(Config {
-        nets,
-        ip2nets: Vec::new(),
-        routing: Some(config.routing.unwrap_or(false)),
-        ..config.clone()
-    })
+    Ok(nets)
 }
 
 /// The interfaces of an entry, each as one of its own.
@@ -130,7 +158,7 @@ fn singly(ni: &NiConfig) -> Vec<NiConfig> {
 
 /// The node shows every parameter and both names of an interface; of those only what the other side
 /// says can differ.
-fn comparable(own: &Config, other: &Config) -> Config {
+pub(super) fn comparable(own: &Config, other: &Config) -> Config {
     let mut own = own.clone();
     for net in &mut own.nets {
         let others = other.nets.iter().filter(|other| other.net == net.net);

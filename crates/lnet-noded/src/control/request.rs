@@ -12,6 +12,7 @@ use super::connection::Pieces;
 use super::show::RouteFilter;
 use super::{fault, import, numbers, parameters, ping, rules, show, tune};
 use crate::managed::ManagedNode;
+use crate::setup::with_nids_where_names_mislead;
 
 const ENOENT: i32 = 2;
 const ESRCH: i32 = 3;
@@ -67,6 +68,12 @@ pub(super) fn carry_out(node: &ManagedNode, body: &[u8], send: Pieces<'_>) -> io
                 dry_run,
             };
             import::import(node, &yaml, how)
+        }
+        Request::Configure { large } => {
+            if large {
+                node.with(|node, _| node.kept.large = true);
+            }
+            Reply::Done
         }
         Request::Unconfigure => import::unconfigure(node),
         Request::SelectionState => return selection_state(node, send),
@@ -148,7 +155,7 @@ fn shown(
     };
     Ok(match wanted.section {
         Section::Net => {
-            let nets = node.with(|node, _| show::nets(node, filters.net));
+            let nets = node.with(|node, _| show::labelled(node, show::nets(node, filters.net)));
             if nets.nets.is_empty() {
                 return Ok(failure("show", "net", -ESRCH, "Network is down"));
             }
@@ -223,14 +230,21 @@ fn peers(
 fn export(node: &ManagedNode, backup: bool, send: Pieces<'_>) -> io::Result<Reply> {
     let limit = |document: Document| {
         if backup {
-            document.backup()
+            with_nids_where_names_mislead(document).backup()
         } else {
             document.exported()
         }
     };
-    let before_peers = node.with(|node, _| Document {
-        routes: show::routes(node.core(), RouteFilter::default()).routes,
-        ..show::nets(node, None)
+    let before_peers = node.with(|node, _| {
+        let nets = show::nets(node, None);
+        Document {
+            routes: show::routes(node.core(), RouteFilter::default()).routes,
+            ..if backup {
+                nets
+            } else {
+                show::labelled(node, nets)
+            }
+        }
     });
     send(Reply::Text(limit(before_peers).to_yaml()))?;
     peers(node, limit, send)?;

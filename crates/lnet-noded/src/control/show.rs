@@ -37,6 +37,23 @@ pub(super) fn nets(node: &Configured<'_>, only: Option<Net>) -> Document {
     }
 }
 
+/// Interfaces that were given by a NID with the system interface that has their address, as kernels show them. Not for
+/// those who read a document as a configuration: the name would give another NID.
+pub(super) fn labelled(node: &Configured<'_>, mut document: Document) -> Document {
+    for ni in document.nets.iter_mut().flat_map(|net| &mut net.nis) {
+        if !ni.config.interfaces.is_empty() {
+            continue;
+        }
+        let view = node
+            .core()
+            .nis()
+            .find(|view| Some(view.nid) == ni.config.nid);
+        let label = view.and_then(|view| node.kept.labels.get(&view.id));
+        ni.config.interfaces.extend(label.cloned());
+    }
+    document
+}
+
 /// Which routes are meant: those that have everything that is given.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RouteFilter {
