@@ -107,9 +107,10 @@ const EVENTS: [Row; 11] = [
     },
     Row {
         section: "7.3",
+        // The answer may come after a push has failed, which ended the discovery.
         event: Happening::Answered,
         clear: bits!(PING_SENT),
-        set: bits!(DATA_PRESENT),
+        set: bits!(DISCOVERING DATA_PRESENT),
     },
     Row {
         section: "6.7",

@@ -17,20 +17,26 @@
 //! A ping that fails at an interface of ours says nothing of the gateway: it is asked again from another
 //! interface, while there is one in full health.
 //!
+//! A Multi-Rail gateway is pinged over each net that it shares with this node, since a router calls a net down that
+//! nobody pings it over (section 8.3). The gateway's own NID decides whether the gateway is alive; a ping over
+//! another net counts for the health of that interface only. Kernels take each net's ping for the gateway's.
+//!
 //! Each route has a flag that the gateway's last information decides: the answer to a ping, or a push. Kernels have
 //! this flag (rule 2) and, for a Multi-Rail gateway, ask the same of the statuses that the same information set (rules
 //! 3 to 5). With discovery the checker's ping is also that of a discovery, and is followed by a push. A ping is waited
 //! for as long as `router_ping_timeout`, which is shorter than the interval: a gateway that went is known within both
 //! together.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lnet_policy::Profile;
 use lnet_types::{Net, Nid, Time};
-use lnet_wire::NiStatus;
+use lnet_wire::{NiStatus, PING_BUFFER_MIN};
 use smallvec::SmallVec;
 
 use crate::Core;
+use crate::Health;
 use crate::config::Globals;
 use crate::event::{Event, EventKind};
 use crate::gateways::obstacle::RouteFault;
@@ -74,6 +80,39 @@ impl Core {
         self.plan_check(nid, now + self.config.globals.alive_router_check_interval);
         if !under_way {
             self.ping_gateway(nid, now);
+            for other in self.other_nets_of(nid).into_values() {
+                self.ping_over_net(other, now);
+            }
+        }
+    }
+
+    /// The healthiest interface of a gateway on each other net of this node, but for those that are gateways
+    /// themselves.
+    fn other_nets_of(&self, gateway: Nid) -> BTreeMap<Net, Nid> {
+        let mut best: BTreeMap<Net, (Health, Nid)> = BTreeMap::new();
+        let owner = self.peers.owner_of(gateway);
+        let nids = owner.map(|peer| peer.nids.as_slice()).unwrap_or_default();
+        for &nid in nids {
+            let net = nid.net();
+            let is_shared = net != gateway.net() && self.nis.net(net).is_some();
+            if !is_shared || self.routes.gateway(nid).is_some() {
+                continue;
+            }
+            let Some(health) = self.peers.by_nid(nid).map(|peer_ni| peer_ni.health) else {
+                continue;
+            };
+            let known = best.entry(net).or_insert((health, nid));
+            if health > known.0 {
+                *known = (health, nid);
+            }
+        }
+        best.into_iter().map(|(net, (_, nid))| (net, nid)).collect()
+    }
+
+    fn ping_over_net(&mut self, nid: Nid, now: Time) {
+        if let Some(md) = self.bind_ping(PING_BUFFER_MIN, Owner::NetCheck) {
+            let timeout = self.config.globals.router_ping_timeout;
+            self.send_ping(md, nid, timeout, now);
         }
     }
 

@@ -35,6 +35,8 @@ pub(crate) enum Owner {
     PingTarget(CoreBuffer),
     /// A ping of ours to a gateway; its memory is this buffer.
     Check(CoreBuffer, Nid),
+    /// A ping to another interface of a gateway, for the sake of its net; its memory is this buffer.
+    NetCheck(CoreBuffer),
     /// A recovery ping; its memory is this buffer.
     Recovery(CoreBuffer, Patient),
     /// A ping that discovers the peer with this NID; its memory is this buffer.
@@ -50,7 +52,11 @@ impl Owner {
     pub(crate) fn is_started_here(self) -> bool {
         matches!(
             self,
-            Self::Check(..) | Self::Recovery(..) | Self::Discovery(..) | Self::Push(..)
+            Self::Check(..)
+                | Self::NetCheck(_)
+                | Self::Recovery(..)
+                | Self::Discovery(..)
+                | Self::Push(..)
         )
     }
 
@@ -60,6 +66,7 @@ impl Owner {
             Self::User => None,
             Self::PingTarget(buffer)
             | Self::Check(buffer, _)
+            | Self::NetCheck(buffer)
             | Self::Recovery(buffer, _)
             | Self::Discovery(buffer, _)
             | Self::Push(buffer, _)

@@ -42,7 +42,7 @@ impl Core {
     fn deliver(&mut self, owner: Owner, event: Event) {
         match owner {
             Owner::User => self.outputs.push_back(Output::Event(event)),
-            Owner::PingTarget(_) => {}
+            Owner::PingTarget(_) | Owner::NetCheck(_) => {}
             Owner::Check(buffer, gateway) => self.check_event(buffer, gateway, &event),
             Owner::Recovery(_, patient) => self.recovery_event(patient, &event),
             Owner::Discovery(buffer, asked) => {

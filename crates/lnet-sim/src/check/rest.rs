@@ -76,8 +76,16 @@ fn spent_on(peer_ni: &PeerNiView) -> Option<String> {
 fn unwell(core: &Core, judged: &dyn Fn(Nid) -> bool) -> Option<String> {
     for ni in core.nis().filter(|ni| ni.id != NiId::LOOPBACK) {
         let health = ni.health.health;
-        if !health.is_full() || !ni.up || ni.fatal {
+        if !health.is_full() {
             return Some(format!("{} has health {}", ni.nid, health.value()));
+        }
+        if !ni.up || ni.fatal {
+            let why = if ni.fatal {
+                "a fatal error"
+            } else {
+                "no traffic"
+            };
+            return Some(format!("{} is down: {why}", ni.nid));
         }
     }
     if let Some(route) = core.routes().find(|route| !route.alive) {
