@@ -37,7 +37,8 @@ impl Progress {
         self.files.load(Ordering::Relaxed)
     }
 
-    /// Bytes moved, those of files under way included.
+    /// Bytes of files that are done or under way. What was moved of a file that fails or begins again no longer
+    /// counts.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
@@ -63,6 +64,10 @@ impl Progress {
     fn moved(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
+
+    fn take_back(&self, bytes: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
 }
 
 /// A file that was not transferred.
@@ -74,16 +79,24 @@ pub struct Failed {
     pub error: StoreError,
 }
 
+/// What became of an item that began.
+enum Begun<L> {
+    /// It was short and is done, with so many bytes.
+    Done(u64),
+    /// It is long: so many chunks are left, and so many bytes were moved already.
+    Long { file: L, chunks: u64, moved: u64 },
+}
+
 /// What a direction does with an item.
 trait Plan: Sync {
     /// A long file under way.
     type Long: Send + Sync;
 
     fn items(&self) -> usize;
-    /// Moves a short file, or begins a long one and says how many chunks it has.
-    fn begin(&self, item: usize) -> Result<Option<(Self::Long, u64)>, StoreError>;
-    /// Moves one chunk of a long file.
-    fn chunk(&self, item: usize, long: &Self::Long, chunk: u64) -> Result<(), StoreError>;
+    /// Moves a short file, or begins a long one.
+    fn begin(&self, item: usize) -> Result<Begun<Self::Long>, StoreError>;
+    /// Moves one chunk of a long file, of so many bytes.
+    fn chunk(&self, item: usize, long: &Self::Long, chunk: u64) -> Result<u64, StoreError>;
     /// All chunks were moved.
     fn finish(&self, item: usize, long: &Self::Long) -> Result<(), StoreError>;
     /// The file failed: take back what [`Plan::begin`] did, at the service only if it can be reached.
@@ -117,6 +130,8 @@ struct Long<L> {
     chunks: u64,
     next: AtomicU64,
     left: AtomicU64,
+    /// Bytes that were moved.
+    moved: AtomicU64,
     failure: Mutex<Option<StoreError>>,
     /// Chunks of it will never be moved.
     is_given_up: AtomicBool,
@@ -211,8 +226,16 @@ impl<P: Plan> Engine<'_, P> {
 
     fn begin(&self, item: usize, beginnings: u32) {
         match self.plan.begin(item) {
-            Ok(None) => self.done(),
-            Ok(Some((plan, chunks))) => {
+            Ok(Begun::Done(bytes)) => {
+                self.progress.moved(bytes);
+                self.done();
+            }
+            Ok(Begun::Long {
+                file: plan,
+                chunks,
+                moved,
+            }) => {
+                self.progress.moved(moved);
                 let long = Long {
                     item,
                     beginnings,
@@ -220,6 +243,7 @@ impl<P: Plan> Engine<'_, P> {
                     chunks,
                     next: AtomicU64::new(0),
                     left: AtomicU64::new(chunks),
+                    moved: AtomicU64::new(moved),
                     failure: Mutex::new(None),
                     is_given_up: AtomicBool::new(false),
                 };
@@ -232,8 +256,14 @@ impl<P: Plan> Engine<'_, P> {
 
     fn chunk(&self, long: &Long<P::Long>, chunk: u64) {
         let is_good = lock(&long.failure).is_none() && !self.progress.is_cancelled();
-        if is_good && let Err(error) = self.plan.chunk(long.item, &long.plan, chunk) {
-            lock(&long.failure).get_or_insert(error);
+        if is_good {
+            match self.plan.chunk(long.item, &long.plan, chunk) {
+                Ok(bytes) => {
+                    long.moved.fetch_add(bytes, Ordering::Relaxed);
+                    self.progress.moved(bytes);
+                }
+                Err(error) => _ = lock(&long.failure).get_or_insert(error),
+            }
         }
         if long.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.finish(long);
@@ -254,6 +284,7 @@ impl<P: Plan> Engine<'_, P> {
         match result {
             Ok(()) => self.done(),
             Err(error) => {
+                self.progress.take_back(long.moved.load(Ordering::Relaxed));
                 self.plan.give_up(long.item, &long.plan, !error.is_fatal());
                 self.failed(long.item, long.beginnings, error);
             }

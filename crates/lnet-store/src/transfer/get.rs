@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Failed, Plan, Progress, run};
+use super::{Begun, Failed, Plan, Progress, run};
 use crate::client::{Chunk, Store, StoreError};
 use crate::digest::{self, CHUNK};
 use crate::name::{Printable, StoreName, TEMPORARY_PREFIX};
@@ -31,7 +31,6 @@ pub fn get(store: &Store, items: &[GetItem], jobs: usize, progress: &Progress) -
         &Get {
             store,
             items,
-            progress,
             unique,
         },
         jobs,
@@ -42,7 +41,6 @@ pub fn get(store: &Store, items: &[GetItem], jobs: usize, progress: &Progress) -
 struct Get<'a> {
     store: &'a Store,
     items: &'a [GetItem],
-    progress: &'a Progress,
     unique: AtomicU64,
 }
 
@@ -61,7 +59,7 @@ impl Plan for Get<'_> {
         self.items.len()
     }
 
-    fn begin(&self, item: usize) -> Result<Option<(LongGet, u64)>, StoreError> {
+    fn begin(&self, item: usize) -> Result<Begun<LongGet>, StoreError> {
         let GetItem { name, size, .. } = &self.items[item];
         // One byte more than expected, so that a file that grew is noticed as longer and not refused.
         let room = size.map_or(CHUNK, |size| size.saturating_add(1).min(CHUNK));
@@ -83,27 +81,30 @@ impl Plan for Get<'_> {
             version,
         };
         let written = self.local(item, || long.file.write_all_at(&data, 0));
-        self.progress.moved(data.len() as u64);
+        let moved = data.len() as u64;
         if size > CHUNK && written.is_ok() {
-            let chunks = digest::chunks(size);
-            return Ok(Some((long, chunks - 1)));
+            let chunks = digest::chunks(size) - 1;
+            return Ok(Begun::Long {
+                file: long,
+                chunks,
+                moved,
+            });
         }
         let placed = written.and_then(|()| self.finish(item, &long));
         placed
-            .map(|()| None)
+            .map(|()| Begun::Done(moved))
             .inspect_err(|_| self.give_up(item, &long, true))
     }
 
     /// The first chunk came with the beginning.
-    fn chunk(&self, item: usize, long: &LongGet, chunk: u64) -> Result<(), StoreError> {
+    fn chunk(&self, item: usize, long: &LongGet, chunk: u64) -> Result<u64, StoreError> {
         let chunk = chunk + 1;
         let room = digest::chunk_len(long.size, chunk);
         let found = self
             .store
             .read(&self.items[item].name, chunk, long.version, room)?;
         self.local(item, || long.file.write_all_at(&found.data, chunk * CHUNK))?;
-        self.progress.moved(found.data.len() as u64);
-        Ok(())
+        Ok(found.data.len() as u64)
     }
 
     fn finish(&self, item: usize, long: &LongGet) -> Result<(), StoreError> {

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use bytes::Bytes;
 use nix::fcntl::OFlag;
 
-use super::{Failed, Plan, Progress, lock, run};
+use super::{Begun, Failed, Plan, Progress, lock, run};
 use crate::client::{Store, StoreError};
 use crate::digest::{self, CHUNK, ChunkHasher};
 use crate::name::{Printable, StoreName};
@@ -29,7 +29,6 @@ pub fn put(store: &Store, items: &[PutItem], jobs: usize, progress: &Progress) -
     let plan = Put {
         store,
         items,
-        progress,
         buffers: Mutex::new(Vec::new()),
     };
     run(&plan, jobs, progress)
@@ -38,7 +37,6 @@ pub fn put(store: &Store, items: &[PutItem], jobs: usize, progress: &Progress) -
 struct Put<'a> {
     store: &'a Store,
     items: &'a [PutItem],
-    progress: &'a Progress,
     /// Chunk buffers to be used again; no more than there are jobs.
     buffers: Mutex<Vec<Vec<u8>>>,
 }
@@ -74,7 +72,7 @@ impl Plan for Put<'_> {
         self.items.len()
     }
 
-    fn begin(&self, item: usize) -> Result<Option<(LongPut, u64)>, StoreError> {
+    fn begin(&self, item: usize) -> Result<Begun<LongPut>, StoreError> {
         let PutItem { name, .. } = &self.items[item];
         let file = self.local(item, |item| open(&item.local))?;
         let metadata = self.local(item, |_| file.metadata())?;
@@ -88,23 +86,26 @@ impl Plan for Put<'_> {
             let upload = self.store.begin(name, size, mode)?;
             let chunks = digest::chunks(size);
             let parts = Mutex::new(vec![[0; 32]; chunks as usize]);
-            let long = LongPut {
+            let file = LongPut {
                 file,
                 seen,
                 upload,
                 parts,
             };
-            return Ok(Some((long, chunks)));
+            return Ok(Begun::Long {
+                file,
+                chunks,
+                moved: 0,
+            });
         }
         let data = self.read(item, &file, 0, size as usize)?;
         self.check_unchanged(item, &file, seen)?;
         self.store.put(name, mode, data.clone())?;
         self.give_back(data);
-        self.progress.moved(size);
-        Ok(None)
+        Ok(Begun::Done(size))
     }
 
-    fn chunk(&self, item: usize, long: &LongPut, chunk: u64) -> Result<(), StoreError> {
+    fn chunk(&self, item: usize, long: &LongPut, chunk: u64) -> Result<u64, StoreError> {
         let length = digest::chunk_len(long.seen.size, chunk);
         let data = self.read(item, &long.file, chunk * CHUNK, length as usize)?;
         let mut hasher = ChunkHasher::new(long.seen.size, chunk);
@@ -115,8 +116,7 @@ impl Plan for Put<'_> {
         self.store
             .write(&self.items[item].name, long.upload, chunk, data.clone())?;
         self.give_back(data);
-        self.progress.moved(u64::from(length));
-        Ok(())
+        Ok(u64::from(length))
     }
 
     fn finish(&self, item: usize, long: &LongPut) -> Result<(), StoreError> {

@@ -26,11 +26,18 @@ impl Plan for Counting {
         self.items
     }
 
-    fn begin(&self, item: usize) -> Result<Option<((), u64)>, StoreError> {
-        Ok(item.is_multiple_of(3).then_some(((), self.chunks)))
+    fn begin(&self, item: usize) -> Result<Begun<()>, StoreError> {
+        Ok(match item.is_multiple_of(3) {
+            true => Begun::Long {
+                file: (),
+                chunks: self.chunks,
+                moved: 1,
+            },
+            false => Begun::Done(1),
+        })
     }
 
-    fn chunk(&self, item: usize, _: &(), chunk: u64) -> Result<(), StoreError> {
+    fn chunk(&self, item: usize, _: &(), chunk: u64) -> Result<u64, StoreError> {
         let name = || Printable::new(b"x");
         if self.dead == Some(item) {
             let source = lnet_rpc::CallError::Closed;
@@ -51,7 +58,7 @@ impl Plan for Counting {
             });
         }
         *lock(&self.moved).entry((item, chunk)).or_default() += 1;
-        Ok(())
+        Ok(10)
     }
 
     fn finish(&self, item: usize, (): &()) -> Result<(), StoreError> {
@@ -97,6 +104,8 @@ fn a_stale_file_begins_again_a_few_times() {
     );
     assert_eq!(*lock(&plan.finished), [0]);
     assert_eq!(progress.begun_again(), u64::from(2 + BEGINNINGS_MAX - 1));
+    // Four short files and one long one, each counted once; the one that failed counts for nothing.
+    assert_eq!(progress.bytes(), 4 + 1 + 3 * 10);
 }
 
 #[test]
