@@ -258,6 +258,7 @@ impl ServiceArgs {
             },
             io_threads: self.io_threads,
             spin: self.spin,
+            log_news: true,
             ..options
         }
     }

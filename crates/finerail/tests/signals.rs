@@ -149,6 +149,15 @@ impl Asked {
     }
 }
 
+#[test]
+fn routes_that_go_down_are_in_the_log_once_and_say_why() {
+    let asked = Asked::start(&yaml(&[CLIENT], ROUTE));
+    let down = "routes by 127.0.0.9@tcp are down: 1 of 1 (does not answer)";
+    asked.node.wait_for_error(down);
+    let ended = asked.node.stop().expect_code(0);
+    assert_eq!(ended.err.matches(down).count(), 1, "{}", ended.err);
+}
+
 const ROUTE: &str = "route:\n- net: tcp5\n  gateway: 127.0.0.9@tcp\n";
 
 #[test]

@@ -40,6 +40,7 @@ mod gateways;
 mod health;
 mod invariant;
 mod io;
+mod news;
 mod ni;
 mod peer;
 mod ping;
@@ -82,6 +83,7 @@ pub use io::{
     CoreBuffer, Landing, NiId, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Transmit,
     TxId, Verdict,
 };
+pub use news::News;
 pub use peer::MAX_PEER_NIS;
 pub use portals::calls::PortalError;
 pub use portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
@@ -219,6 +221,7 @@ pub struct Core {
     timers: timer::Timers,
     counters: Counters,
     outputs: VecDeque<Output>,
+    news: news::Pending,
     /// Made from the state of another core, to foretell what that one selects.
     is_copy: bool,
     /// The latest time that an input came at.
@@ -254,6 +257,7 @@ impl Core {
             timers: timer::Timers::default(),
             counters: Counters::default(),
             outputs: VecDeque::new(),
+            news: news::Pending::default(),
             latest: now,
             #[cfg(feature = "broken")]
             gullible: false,
@@ -272,10 +276,12 @@ impl Core {
         let Some(peer_ni) = self.peers.by_nid_mut(peer) else {
             return;
         };
+        let was_down = peer_ni.down_since.is_some();
         peer_ni.notify(ni, alive, now);
         if peer_ni.down_since.is_some() {
             self.gateway_disconnected(peer, now);
         }
+        self.tell_of_peer(peer, was_down);
     }
 
     /// Does what is due. Cheap when nothing is.

@@ -14,6 +14,7 @@ use mio::{Poll, Registry};
 use thiserror::Error;
 
 use crate::clock::{Clock, wall_clock_nanos};
+use crate::herald::{Herald, Lines};
 use crate::links::Links;
 use crate::node::{FIRST_LND_TOKEN, LINKS, StartError};
 use crate::options::NodeOptions;
@@ -28,6 +29,7 @@ pub struct Engine {
     /// The queues of programs, to be told of the end.
     pub(crate) queues: Vec<Weak<QueueState>>,
     links: Links,
+    herald: Herald,
     /// By what peers tell this life of the node from an earlier one.
     incarnation: u64,
     one_shot: bool,
@@ -84,6 +86,7 @@ impl Engine {
             stack: Stack::new(lnd, Core::new(core, clock.now())),
             queues: Vec::new(),
             links: Links::default(),
+            herald: Herald::new(options.log_news),
             incarnation: wall_clock_nanos(),
             one_shot: options.one_shot,
             clock,
@@ -232,6 +235,12 @@ impl Engine {
         if !self.one_shot {
             self.links.watch(registry, LINKS);
         }
+    }
+
+    /// What is new of routes, health and peers.
+    pub(crate) fn news(&mut self) -> Lines {
+        let now = self.now();
+        self.herald.choose(self.stack.side.core.take_news(), now)
     }
 
     /// The links under the interfaces changed.

@@ -60,6 +60,7 @@ mod engine;
 mod fair;
 #[cfg(test)]
 mod fair_tests;
+mod herald;
 mod links;
 mod news;
 mod node;

@@ -17,6 +17,11 @@ pub struct NewsLimit {
 }
 
 impl NewsLimit {
+    /// News that were left out elsewhere.
+    pub(crate) fn leave_out(&mut self, count: u64) {
+        self.left_out += count;
+    }
+
     /// Whether news may be written now: the number of those that were left out since the last line.
     pub fn admit(&mut self, now: Time) -> Option<u64> {
         if now.saturating_since(self.begun) >= WINDOW {

@@ -527,6 +527,9 @@ impl Shared {
         let (mut engine, _) = self.move_bytes(engine, staging);
         // Whoever drives looks at its queue now; what is delivered from here on must keep it awake.
         engine.stack.side.delivered = false;
+        let news = engine.news();
+        drop(engine);
+        news.log();
     }
 
     /// Looks at the sockets as long as the driver spins, then sleeps. The alarm is set all the while: a call of

@@ -40,6 +40,9 @@ pub struct NodeOptions {
     /// TCP congestion control of every connection, by its name in the operating system; `None` leaves
     /// the system's default.
     pub congestion: Option<String>,
+    /// Log what happens to routes, to health and to configured peers: a warning each change, at most 30 a minute. For nodes
+    /// that run for long; a tool says itself what it could not do.
+    pub log_news: bool,
     /// Open one CONTROL connection a peer, and from an unprivileged port present this process as a
     /// user-space peer (section 2.11): needs no privilege where the node accepts any port, and disturbs
     /// no LNet node on the same address.
@@ -92,6 +95,7 @@ impl Default for NodeOptions {
             io_threads: 1,
             spin: Duration::ZERO,
             congestion: None,
+            log_news: false,
             one_shot: false,
             seed: 0,
             accept_timeout: Duration::from_secs(5),

@@ -251,6 +251,7 @@ impl Core {
             judge_route(state, said, &globals);
             all_up &= state.is_up();
         }
+        self.tell_of_routes(gateway);
         all_up
     }
 
@@ -260,6 +261,7 @@ impl Core {
         }
         self.set_gateway_nis(gateway, false, |_| true);
         self.set_gateway_alive(gateway, false);
+        self.tell_of_routes(gateway);
         self.ask_again_soon(gateway);
     }
 
@@ -296,6 +298,7 @@ impl Core {
             let heard = |nid: Nid| nid == sender || nid == gateway || nid.net() == source;
             self.set_gateway_nis(gateway, true, heard);
             self.set_gateway_alive(gateway, true);
+            self.tell_of_routes(gateway);
             self.ask_now(gateway, now);
         }
     }

@@ -58,6 +58,8 @@ pub(crate) struct Gateway {
     pub(crate) failed_here: bool,
     /// Pings in a row after which a route was down.
     pub(crate) failures: u32,
+    /// Routes that were down when that was last told.
+    pub(crate) told_down: u32,
 }
 
 /// The route table.
@@ -89,6 +91,7 @@ impl Routes {
             last_check: Time::ZERO,
             failed_here: false,
             failures: 0,
+            told_down: 0,
         });
         Ok(())
     }

@@ -134,6 +134,7 @@ impl Core {
             health.raised(sensitivity)
         };
         self.peers.set_health(id, raised);
+        self.tell_of_peer_health(id, health);
         self.watch_peer_ni(id, raised, now);
     }
 
@@ -154,8 +155,10 @@ impl Core {
         if sensitivity == 0 || ni.health.is_full() {
             return;
         }
-        ni.health = ni.health.raised(sensitivity);
+        let (nid, before) = (ni.nid, ni.health);
+        ni.health = before.raised(sensitivity);
         if ni.health.is_full() {
+            self.tell_of_ni_health(nid, before, Health::MAX);
             self.leave_recovery(Patient::Ni(id));
             self.set_ni_status(id, true);
         }
@@ -169,10 +172,13 @@ impl Core {
         let Some(ni) = self.nis.get_mut(id) else {
             return;
         };
-        ni.health = ni.health.lowered(sensitivity);
-        if ni.health == Health::ZERO {
+        let (nid, before) = (ni.nid, ni.health);
+        let health = before.lowered(sensitivity);
+        ni.health = health;
+        if health == Health::ZERO {
             self.set_ni_status(id, false);
         }
+        self.tell_of_ni_health(nid, before, health);
         self.enter_recovery(Patient::Ni(id), now);
     }
 
@@ -207,7 +213,9 @@ impl Core {
         } else {
             globals.health_sensitivity
         };
-        self.peers.set_health(id, peer_ni.health.lowered(by));
+        let before = peer_ni.health;
+        self.peers.set_health(id, before.lowered(by));
+        self.tell_of_peer_health(id, before);
         self.enter_recovery(Patient::Peer(id), now);
     }
 

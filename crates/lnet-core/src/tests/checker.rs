@@ -55,6 +55,71 @@ fn a_gateway_that_cannot_be_reached_is_dead_and_one_that_answers_is_alive_again(
 }
 
 #[test]
+fn what_becomes_of_routes_is_news_once_a_change() {
+    let mut net = routed();
+    let news = |net: &mut Net| -> Vec<String> {
+        let (news, left_out) = net.core(0).take_news();
+        assert_eq!(left_out, 0);
+        news.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(news(&mut net), [""; 0], "a first answer is none");
+    net.nodes[1].alive = false;
+    net.advance(SECOND * 180);
+    let told = news(&mut net);
+    let down = "routes by 10.0.0.9@tcp are down: 1 of 1 (does not answer)";
+    let of_routes = |told: &[String]| -> Vec<String> {
+        let of_routes = told.iter().filter(|line| line.starts_with("routes"));
+        of_routes.cloned().collect()
+    };
+    assert_eq!(of_routes(&told), [down]);
+    net.nodes[1].alive = true;
+    net.advance(SECOND * 400);
+    let told = news(&mut net);
+    let up = "routes by 10.0.0.9@tcp are up again: 1".to_owned();
+    assert_eq!(of_routes(&told).last(), Some(&up));
+}
+
+#[test]
+fn health_that_goes_and_comes_back_is_news_and_what_lies_between_is_not() {
+    let mut net = Net::pair();
+    net.keep_answers = true;
+    for status in [
+        MessageStatus::LocalError,
+        MessageStatus::LocalError,
+        MessageStatus::Ok,
+    ] {
+        net.put(0, b"x", false, "10.0.0.2@tcp");
+        net.run();
+        net.answer(0, status);
+    }
+    net.keep_answers = false;
+    net.advance(SECOND * 900);
+    let (news, _) = net.core(0).take_news();
+    let told: Vec<String> = news.iter().map(ToString::to_string).collect();
+    let expected = [
+        "this node's interface 10.0.0.1@tcp has health 900: messages fail there",
+        "this node's interface 10.0.0.1@tcp has full health again",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn news_that_nobody_takes_are_bounded_and_counted() {
+    let mut net = routed();
+    for health in [Health::ZERO, Health::MAX].repeat(50) {
+        let before = if health.is_full() {
+            Health::ZERO
+        } else {
+            Health::MAX
+        };
+        net.core(0)
+            .tell_of_ni_health(nid("10.0.0.1@tcp"), before, health);
+    }
+    let (news, left_out) = net.core(0).take_news();
+    assert_eq!((news.len(), left_out), (64, 36));
+}
+
+#[test]
 fn a_dead_gateway_is_asked_again_after_pauses_that_double_up_to_the_interval() {
     let mut net = routed();
     net.nodes[1].alive = false;

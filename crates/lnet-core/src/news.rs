@@ -1,0 +1,178 @@
+//! News for whoever watches over a node: changes of routes, health and peers, each once.
+//!
+//! The core keeps a few until they are taken; what nobody takes is left out and counted.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use lnet_types::Nid;
+
+use crate::Core;
+use crate::gateways::obstacle::RouteFault;
+use crate::health::value::Health;
+use crate::peer::{PeerNi, PeerNiId};
+
+/// A change that an administrator wants to hear of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum News {
+    /// Other routes by a gateway are up than before.
+    Routes {
+        /// The gateway.
+        gateway: Nid,
+        /// How many of its routes are down.
+        down: u32,
+        /// How many it has.
+        all: u32,
+        /// What speaks against the first that is down.
+        fault: Option<RouteFault>,
+    },
+    /// An interface of this node lost its full health, its last health, or has full health again.
+    NiHealth {
+        /// The interface.
+        nid: Nid,
+        /// Its health.
+        health: Health,
+    },
+    /// The same of an interface of a peer.
+    PeerNiHealth {
+        /// The interface.
+        nid: Nid,
+        /// Its health.
+        health: Health,
+    },
+    /// A configured peer or a gateway has no connection any more, or has one again.
+    Peer {
+        /// Its interface.
+        nid: Nid,
+        /// Whether there is a connection.
+        connected: bool,
+    },
+}
+
+/// News that nobody has taken yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pending {
+    queue: VecDeque<News>,
+    left_out: u64,
+}
+
+/// More than these are not kept: whoever takes them does so in every turn.
+const PENDING_MAX: usize = 64;
+
+impl Pending {
+    fn push(&mut self, news: News) {
+        if self.queue.len() < PENDING_MAX {
+            self.queue.push_back(news);
+        } else {
+            self.left_out += 1;
+        }
+    }
+}
+
+impl Core {
+    /// Takes the news since the last call, oldest first, and how many more there were for which there was no room.
+    pub fn take_news(&mut self) -> (Vec<News>, u64) {
+        let left_out = std::mem::take(&mut self.news.left_out);
+        (self.news.queue.drain(..).collect(), left_out)
+    }
+
+    /// Routes by a gateway may have come or gone.
+    pub(crate) fn tell_of_routes(&mut self, gateway: Nid) {
+        let Some(state) = self.routes.gateway(gateway) else {
+            return;
+        };
+        let (alive, told) = (state.alive, state.told_down);
+        let (mut all, mut down, mut fault) = (0, 0, None);
+        for route in self.routes.via_mut(gateway) {
+            all += 1;
+            if !alive || !route.is_up() {
+                down += 1;
+                fault = fault.or(route.fault);
+            }
+        }
+        if down == told {
+            return;
+        }
+        if let Some(state) = self.routes.gateway_mut(gateway) {
+            state.told_down = down;
+        }
+        self.news.push(News::Routes {
+            gateway,
+            down,
+            all,
+            fault,
+        });
+    }
+
+    pub(crate) fn tell_of_ni_health(&mut self, nid: Nid, before: Health, health: Health) {
+        if is_news(before, health) {
+            self.news.push(News::NiHealth { nid, health });
+        }
+    }
+
+    pub(crate) fn tell_of_peer_health(&mut self, id: PeerNiId, before: Health) {
+        let Some(peer_ni) = self.peers.get(id) else {
+            return;
+        };
+        let (nid, health) = (peer_ni.nid, peer_ni.health);
+        if is_news(before, health) {
+            self.news.push(News::PeerNiHealth { nid, health });
+        }
+    }
+
+    /// Connections to a peer's interface came or went. Those of strangers come and go all the time.
+    pub(crate) fn tell_of_peer(&mut self, nid: Nid, was_down: bool) {
+        let peer_ni = self.peers.id_of(nid).and_then(|id| self.peers.get(id));
+        let is_down = |peer_ni: &PeerNi| peer_ni.down_since.is_some();
+        let Some(down) = peer_ni.map(is_down).filter(|&down| down != was_down) else {
+            return;
+        };
+        let owner = self.peers.owner_of(nid);
+        if owner.is_some_and(|owner| owner.configured || owner.routes > 0) {
+            let connected = !down;
+            self.news.push(News::Peer { nid, connected });
+        }
+    }
+}
+
+/// What lies between full health and none is told once.
+fn is_news(before: Health, health: Health) -> bool {
+    before.is_full() != health.is_full() || (health == Health::ZERO && before != health)
+}
+
+impl fmt::Display for News {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Routes {
+                gateway,
+                down,
+                all,
+                fault,
+            } => {
+                match down {
+                    0 => write!(f, "routes by {gateway} are up again: {all}")?,
+                    _ => write!(f, "routes by {gateway} are down: {down} of {all}")?,
+                }
+                fault.map_or(Ok(()), |fault| write!(f, " ({fault})"))
+            }
+            Self::NiHealth { nid, health } => health_of(f, "this node's interface", *nid, *health),
+            Self::PeerNiHealth { nid, health } => health_of(f, "peer interface", *nid, *health),
+            Self::Peer { nid, connected } => match connected {
+                true => write!(f, "peer interface {nid} is connected again"),
+                false => write!(f, "peer interface {nid} has no connection any more"),
+            },
+        }
+    }
+}
+
+fn health_of(f: &mut fmt::Formatter<'_>, whose: &str, nid: Nid, health: Health) -> fmt::Result {
+    match health.is_full() {
+        true => write!(f, "{whose} {nid} has full health again"),
+        false => write!(
+            f,
+            "{whose} {nid} has health {}: messages fail there",
+            health.value()
+        ),
+    }
+}
