@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use lnet_lint::{Input, Report, lint, list};
 use lnet_store::Printable;
 
-use crate::common::{BAD_INPUT, NOT_SO, limited, print_bytes, read_text};
+use crate::common::{BAD_INPUT, NOT_SO, complaint, limited, print_bytes, read_text};
 
 /// Arguments of `finerail lint`.
 #[derive(clap::Args)]
@@ -21,8 +21,8 @@ Examples:
   finerail lint client.yaml router.yaml --interfaces router.yaml=router.json
   finerail lint --sarif site/*.yaml > lint.sarif
 
-Exit code: 0 no errors, 1 errors were found, 2 wrong usage or a file that cannot be read (one that
-is no YAML hides nothing of the others).
+Exit code: 0 no errors, 1 errors were found, 2 wrong usage or a file that cannot be read or is no
+YAML, which hides nothing of the others.
 ")]
 pub(crate) struct LintArgs {
     /// A node's configuration: what lnetctl exports, shows or imports, or a file of modprobe.d; `-`: standard
@@ -59,12 +59,21 @@ pub(crate) fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
         print_bytes(list().as_bytes(), &mut io::stdout())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let texts = args.read()?;
+    let (texts, mut unread) = args.read()?;
+    if texts.is_empty()
+        && let Some(error) = unread.pop()
+    {
+        return Err(error);
+    }
+    for error in &unread {
+        complaint(&format!("{error:#}"));
+    }
     let inputs: Vec<Input<'_>> = texts.iter().map(Texts::input).collect();
     let report = lint(&inputs)?;
     print_bytes(args.printed(&report)?.as_bytes(), &mut io::stdout())?;
     let mut findings = report.findings.iter();
-    Ok(if findings.any(|finding| finding.code == UNREADABLE) {
+    let is_hidden = findings.any(|finding| finding.code == UNREADABLE) || !unread.is_empty();
+    Ok(if is_hidden {
         ExitCode::from(BAD_INPUT)
     } else if report.errors == 0 {
         ExitCode::SUCCESS
@@ -74,21 +83,28 @@ pub(crate) fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
 }
 
 impl LintArgs {
-    fn read(&self) -> anyhow::Result<Vec<Texts>> {
+    /// What can be read, and what cannot.
+    fn read(&self) -> anyhow::Result<(Vec<Texts>, Vec<anyhow::Error>)> {
         let mut texts: Vec<Texts> = Vec::new();
-        for path in &self.files {
+        let mut unread = Vec::new();
+        for (at, path) in self.files.iter().enumerate() {
             let name = path.display().to_string();
-            if texts.iter().any(|other| other.name == name) {
+            if self.files.iter().take(at).any(|other| other == path) {
                 bail!("{name} is given twice");
             }
-            texts.push(Texts {
-                text: read(path)?,
-                name,
-                interfaces: None,
-            });
+            match read(path) {
+                Ok(text) => texts.push(Texts {
+                    text,
+                    name,
+                    interfaces: None,
+                }),
+                Err(error) => unread.push(error),
+            }
         }
         for argument in &self.interfaces {
-            let (at, path) = owner(&texts, argument)?;
+            let Some((at, path)) = owner(&texts, &self.files, argument)? else {
+                continue;
+            };
             // The owner was found among them.
             let Some(owner) = texts.get_mut(at) else {
                 continue;
@@ -97,7 +113,7 @@ impl LintArgs {
                 bail!("the interfaces of {} are given twice", owner.name);
             }
         }
-        Ok(texts)
+        Ok((texts, unread))
     }
 
     fn printed(&self, report: &Report) -> anyhow::Result<String> {
@@ -134,15 +150,22 @@ fn read(path: &Path) -> anyhow::Result<String> {
 }
 
 /// To which configuration interfaces belong, and the file that has them.
-fn owner<'a>(texts: &[Texts], argument: &'a str) -> anyhow::Result<(usize, &'a str)> {
-    for (at, text) in texts.iter().enumerate() {
-        let rest = argument.strip_prefix(&text.name);
+/// nothing where the configuration could not be read.
+fn owner<'a>(
+    texts: &[Texts],
+    files: &[PathBuf],
+    argument: &'a str,
+) -> anyhow::Result<Option<(usize, &'a str)>> {
+    for file in files {
+        let name = file.display().to_string();
+        let rest = argument.strip_prefix(&name);
         if let Some(path) = rest.and_then(|rest| rest.strip_prefix('=')) {
-            return Ok((at, path));
+            let at = texts.iter().position(|text| text.name == name);
+            return Ok(at.map(|at| (at, path)));
         }
     }
-    if texts.len() > 1 {
+    if files.len() > 1 {
         bail!("--interfaces {argument}: with several configurations write FILE={argument}");
     }
-    Ok((0, argument))
+    Ok(Some((0, argument)))
 }

@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use lnet_config::{Config, Globals, NetConfig, NiConfig};
@@ -13,10 +16,11 @@ use lnet_types::{LndType, Nid};
 use lnet_wire::PingFeatures;
 use serde::Serialize;
 
-use crate::common::{NOT_SO, TransportArgs, print_bytes, read_config};
+use crate::common::{NOT_SO, TransportArgs, complaint, print_bytes, read_config};
+use crate::service::raise_on_signals;
 
 /// Arguments of `finerail ping` and `finerail discover`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 #[command(after_help = "\
 Without --config the ping goes from a temporary endpoint: one connection, no daemon. Nodes that
 accept only privileged source ports (the default of kernel nodes) need --privileged, which needs
@@ -89,13 +93,17 @@ pub(crate) enum Question {
 }
 
 pub(crate) fn run(args: &PingArgs, question: Question) -> anyhow::Result<ExitCode> {
-    let mut outcomes = Vec::new();
-    for &nid in &args.nids {
-        let node = start_node(args, nid)?;
-        let outcome = ask(&node, nid, args);
-        node.shutdown(Duration::ZERO);
-        outcomes.push(outcome);
-    }
+    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let (tell, told) = mpsc::channel();
+    let asking = args.clone();
+    // Whoever interrupts does not wait for an answer that does not come.
+    thread::spawn(move || {
+        if let Err(error) = ask_all(&asking, &tell) {
+            // Nobody listens after an interruption.
+            let _untold = tell.send(Step::Unable(error));
+        }
+    });
+    let (outcomes, is_whole) = collect(args, &told, &interrupted)?;
     let text = if args.json {
         json(&outcomes)?
     } else {
@@ -103,39 +111,104 @@ pub(crate) fn run(args: &PingArgs, question: Question) -> anyhow::Result<ExitCod
     };
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     let all_answered = outcomes.iter().all(|outcome| outcome.failures.is_empty());
-    Ok(if all_answered {
+    // An interruption is how a long row of questions ends; one that was not answered is another matter.
+    let is_done = is_whole || outcomes.iter().any(|outcome| !outcome.replies.is_empty());
+    Ok(if all_answered && is_done {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(NOT_SO)
     })
 }
 
-fn ask(node: &Node, nid: Nid, args: &PingArgs) -> Outcome {
-    let mut outcome = Outcome {
-        nid,
-        replies: Vec::new(),
-        failures: Vec::new(),
-    };
+/// What happens while nodes are asked, one after the other.
+enum Step {
+    /// This one is asked now.
+    Asked(Nid),
+    Answered(PingReply),
+    Failed(PingError),
+    /// No endpoint to ask from.
+    Unable(anyhow::Error),
+}
+
+fn ask_all(args: &PingArgs, tell: &Sender<Step>) -> anyhow::Result<()> {
+    for &nid in &args.nids {
+        let node = start_node(args, nid)?;
+        ask(&node, nid, args, tell);
+        node.shutdown(Duration::ZERO);
+    }
+    Ok(())
+}
+
+fn ask(node: &Node, nid: Nid, args: &PingArgs, tell: &Sender<Step>) {
     let timeout = Duration::from_secs_f64(args.timeout);
     for sent in 0..args.count {
         if sent > 0 {
-            std::thread::sleep(Duration::from_secs_f64(args.interval));
+            thread::sleep(Duration::from_secs_f64(args.interval));
         }
-        match node.ping(nid, args.source, timeout) {
+        let asked = tell.send(Step::Asked(nid));
+        let step = match node.ping(nid, args.source, timeout) {
             Ok(reply) => {
                 progress_line(args, nid, &reply);
-                outcome.replies.push(reply);
+                Step::Answered(reply)
             }
             Err(error) => {
                 let cause = cause(node, args);
                 // Nothing can be done when standard error is closed.
                 let _unprinted = writeln!(io::stderr(), "finerail: {error}{cause}");
-                outcome.failures.push(error);
+                Step::Failed(error)
             }
+        };
+        if asked.and_then(|()| tell.send(step)).is_err() {
+            return;
         }
     }
-    outcome
 }
+
+/// Takes what happens until all is asked or somebody interrupts; false then. Says what is waited for after a while.
+fn collect(
+    args: &PingArgs,
+    told: &Receiver<Step>,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<(Vec<Outcome>, bool)> {
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    let mut waiting: Option<(Nid, Instant)> = None;
+    while !interrupted.load(Ordering::Relaxed) {
+        if let Some((nid, _)) = waiting.take_if(|(_, since)| since.elapsed() > SILENCE) {
+            complaint(&format!(
+                "waiting for {nid}, {} s at most (--timeout)",
+                args.timeout
+            ));
+        }
+        let step = match told.recv_timeout(LOOK) {
+            Ok(step) => step,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return Ok((outcomes, true)),
+        };
+        waiting = None;
+        match (step, outcomes.last_mut()) {
+            (Step::Unable(error), _) => return Err(error),
+            (Step::Asked(nid), last) => {
+                waiting = Some((nid, Instant::now()));
+                if last.is_none_or(|last| last.nid != nid) {
+                    outcomes.push(Outcome {
+                        nid,
+                        replies: Vec::new(),
+                        failures: Vec::new(),
+                    });
+                }
+            }
+            (Step::Answered(reply), Some(last)) => last.replies.push(reply),
+            (Step::Failed(error), Some(last)) => last.failures.push(error),
+            (_, None) => {}
+        }
+    }
+    Ok((outcomes, false))
+}
+
+/// How long nobody is told what is waited for.
+const SILENCE: Duration = Duration::from_secs(2);
+/// How often interruption is looked for.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// What the connection attempts tell beyond the errno, and what would help.
 fn cause(node: &Node, args: &PingArgs) -> String {

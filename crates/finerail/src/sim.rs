@@ -8,8 +8,8 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
@@ -21,6 +21,7 @@ use serde_json::json;
 
 use self::subject::{REAL_STACK, Subject};
 use crate::common::{NOT_SO, print_bytes};
+use crate::service::raise_on_signals;
 use crate::shard::{Shard, ShardArgs, ShardFile};
 
 /// A scenario is a page or two.
@@ -46,7 +47,7 @@ pub(crate) struct SimArgs {
     /// Run this many seeds, counted up from the first
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
-    /// Run seeds, counted up from the first, for this long, such as 60s, 5m or 2h
+    /// Run seeds, counted up from the first, for this long, such as 60s, 5m or 2h; an interruption ends it earlier
     #[arg(long = "for", value_name = "TIME", value_parser = span, conflicts_with = "runs")]
     span: Option<Duration>,
     /// Run this many seeds at the same time
@@ -97,6 +98,9 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<ExitCode> {
         write_trace(&subject, args.seed, path)?;
     }
     let mut sweep = Sweep::new(args, args.seeds());
+    if args.span.is_some() || args.runs > 1 {
+        sweep.interrupted = raise_on_signals().context("cannot take signals")?;
+    }
     sweep.run(&subject, args.jobs);
     let summary = sweep.summary();
     let failure = sweep.failed().and_then(|seed| subject.failure(seed));
@@ -273,6 +277,8 @@ struct Sweep {
     /// One past the last seed.
     end: u64,
     deadline: Option<Instant>,
+    /// Runs under way are finished, and no others begun.
+    interrupted: Arc<AtomicBool>,
     next: AtomicU64,
     done: Mutex<Done>,
     bar: ProgressBar,
@@ -291,6 +297,7 @@ impl Sweep {
             first: seeds.start,
             end: seeds.end,
             deadline: args.span.map(|span| Instant::now() + span),
+            interrupted: Arc::default(),
             next: AtomicU64::new(seeds.start),
             done: Mutex::new(Done::default()),
             bar: progress(args, seeds.end - seeds.start),
@@ -325,7 +332,8 @@ impl Sweep {
     fn take(&self) -> Option<u64> {
         let late = self
             .deadline
-            .is_some_and(|deadline| Instant::now() >= deadline);
+            .is_some_and(|deadline| Instant::now() >= deadline)
+            || self.interrupted.load(Ordering::Relaxed);
         if late && self.next.load(Ordering::Relaxed) != self.first {
             return None;
         }

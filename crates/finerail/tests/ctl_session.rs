@@ -240,6 +240,14 @@ fn lctl_takes_its_own_commands_line_by_line() {
         .script("lctl", "list_nids\nwhich_nid 127.0.0.9@tcp\n")
         .expect_code(0);
     assert_eq!(ended.out, "127.0.0.1@tcp\n127.0.0.1@tcp\n");
+    let nets = "net add --nid 127.0.0.2@tcp1\nroute add --net tcp9 --gateway 127.0.0.9@tcp1\n";
+    bed.script("lnetctl", nets).expect_code(0);
+    let which = "which_nid 127.0.0.8@tcp9 127.0.0.9@tcp\nwhich_nid 127.0.0.9@tcp1 127.0.0.9@tcp\n";
+    let ended = bed.script("lctl", which).expect_code(0);
+    assert_eq!(
+        ended.out, "127.0.0.1@tcp\n127.0.0.2@tcp1\n",
+        "the nearest, then the first"
+    );
     let ended = bed.script("lctl", "dl\n--version\nlist_nids extra\n");
     let ended = ended
         .expect_code(255)

@@ -38,6 +38,50 @@ fn errors_end_with_1_and_warnings_with_0() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_hides_nothing_of_the_others() {
+    let ended = lint(&[
+        "nonexistent.yaml",
+        "tests/lint/client.yaml",
+        "tests/lint/router.yaml",
+    ]);
+    assert_eq!(ended.status.code(), Some(2));
+    let [out, err] = [ended.stdout, ended.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(
+        err.contains("cannot read nonexistent.yaml: No such file"),
+        "{err}"
+    );
+    assert!(out.contains("error[gateway-not-routing]"), "{out}");
+    let interfaces = "nonexistent.yaml=nonexistent.json";
+    let ended = lint(&[
+        "nonexistent.yaml",
+        "tests/lint/client.yaml",
+        "--interfaces",
+        interfaces,
+    ]);
+    assert_eq!(ended.status.code(), Some(2));
+    assert!(!ended.stdout.is_empty());
+    let ended = lint(&["nonexistent.yaml"]);
+    assert_eq!((ended.status.code(), ended.stdout.len()), (Some(2), 0));
+}
+
+#[test]
+fn the_examples_of_the_readme_have_no_findings() {
+    let readme = fs::read_to_string("../../README.md").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let mut files = Vec::new();
+    for block in readme.split("\ncat > ").skip(1) {
+        let (name, rest) = block.split_once(" <<END\n").unwrap();
+        let path = directory.path().join(name);
+        fs::write(&path, rest.split_once("\nEND").unwrap().0).unwrap();
+        files.push(path);
+    }
+    assert_eq!(files.len(), 3, "client, router and storage");
+    let files: Vec<&str> = files.iter().map(|path| path.to_str().unwrap()).collect();
+    let text = String::from_utf8(lint(&files).stdout).unwrap();
+    assert!(text.starts_with("0 errors, 0 warnings, 0 notes"), "{text}");
+}
+
+#[test]
 fn json_and_sarif_name_the_same_findings() {
     let site = ["client", "router", "server"].map(|name| format!("tests/lint/{name}.yaml"));
     let output = |form| {

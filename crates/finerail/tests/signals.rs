@@ -158,6 +158,100 @@ fn routes_that_go_down_are_in_the_log_once_and_say_why() {
     assert_eq!(ended.err.matches(down).count(), 1, "{}", ended.err);
 }
 
+#[test]
+fn an_interrupted_row_of_pings_prints_what_it_has_so_far() {
+    let site = lonely();
+    let node = site.start_node("node");
+    let port = site.port.to_string();
+    let words = [
+        "ping",
+        "--port",
+        &port,
+        CLIENT,
+        "--count",
+        "1000",
+        "--interval",
+        "60",
+    ];
+    let ping = Process::start(finerail(words));
+    ping.wait_for_error(" ms");
+    ping.signal(Signal::SIGINT);
+    let ended = ping.wait().expect_code(0);
+    assert!(
+        ended.out.contains("    sent: 1\n    received: 1\n"),
+        "{}",
+        ended.out
+    );
+    node.stop().expect_code(0);
+}
+
+#[test]
+fn an_interrupted_simulation_prints_what_it_has_so_far() {
+    let sim = Process::start(finerail(["sim", "failing-rail", "--for", "1h"]));
+    let status = format!("/proc/{}/status", sim.id());
+    eventually("the signal is taken", || {
+        let status = fs::read_to_string(&status).ok()?;
+        let caught = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigCgt:"))?;
+        let caught = u64::from_str_radix(caught.trim(), 16).ok()?;
+        (caught >> (Signal::SIGINT as u32 - 1) & 1 == 1).then_some(())
+    });
+    sim.signal(Signal::SIGINT);
+    let ended = sim.wait().expect_code(0);
+    assert!(ended.out.contains("seed"), "{}", ended.out);
+}
+
+#[test]
+fn who_waits_for_a_silent_node_is_told_after_two_seconds() {
+    // It takes connections and says nothing.
+    let site = lonely();
+    let silent = std::net::TcpListener::bind(("127.0.0.9", site.port)).unwrap();
+    let port = site.port.to_string();
+    let ping = run(finerail([
+        "ping",
+        "--port",
+        &port,
+        "127.0.0.9@tcp",
+        "--timeout",
+        "3",
+    ]));
+    ping.expect_code(1)
+        .expect_error("waiting for 127.0.0.9@tcp, 3 s at most (--timeout)");
+    let list = ["store", "ls", "127.0.0.9@tcp", "--timeout", "4"];
+    let ended = run(site.command("node", &list)).expect_code(1);
+    ended.expect_error("waiting for an answer of 127.0.0.9@tcp, 4 s at most for each call");
+    drop(silent);
+}
+
+#[test]
+fn directories_on_the_way_are_made_when_that_is_asked_for() {
+    let site = Site::new();
+    site.write("server.yaml", yaml(&[CLIENT], ""));
+    site.write("client.yaml", yaml(&["127.0.0.2@tcp"], ""));
+    let files = site.path("files");
+    fs::create_dir(&files).unwrap();
+    let mut serve = site.command("server", &["store", "serve"]);
+    serve.arg(&files);
+    let server = Process::start(serve);
+    server.wait_for_output("ready: ");
+    let text = site.write("text", "text");
+    let text = text.to_str().unwrap();
+    let store = |words: &[&str]| run(site.command("client", &[&["store"], words].concat()));
+    let put = ["put", CLIENT, text, "a/b/text"];
+    store(&put).expect_code(1).expect_error("-p makes");
+    assert!(!files.join("a").exists());
+    store(&[&put[..], &["-p"]].concat()).expect_code(0);
+    store(&["mv", CLIENT, "a/b/text", "c/text"]).expect_code(1);
+    store(&["mv", "-p", CLIENT, "a/b/text", "c/text"]).expect_code(0);
+    let there = site.path("x/y/text");
+    let get = ["get", CLIENT, "c/text", there.to_str().unwrap()];
+    store(&get).expect_code(2).expect_error("-p makes it");
+    store(&[&get[..], &["-p"]].concat()).expect_code(0);
+    assert_eq!(fs::read(there).unwrap(), b"text");
+    server.stop().expect_code(0);
+}
+
 const ROUTE: &str = "route:\n- net: tcp5\n  gateway: 127.0.0.9@tcp\n";
 
 #[test]

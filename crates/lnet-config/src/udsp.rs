@@ -70,7 +70,10 @@ impl UdspEntry {
     pub fn rule(&self, profile: Profile) -> Result<Rule, PolicyError> {
         let [src, dst, rte] =
             [&self.src, &self.dst, &self.rte].map(|text| text.as_deref().map(any_number));
+        let pairs = self.dst.is_some() && (self.src.is_some() || self.rte.is_some());
         let action = match self.action {
+            // Kernels of 2.17 print a pair without a priority so.
+            Some(UdspAction::Priority(NO_PRIORITY)) if pairs => None,
             Some(UdspAction::Priority(value)) => {
                 let bad = || PolicyError::BadPriority(value.to_string());
                 Some(Action::Priority(Priority::new(value).ok_or_else(bad)?))
@@ -93,6 +96,9 @@ impl UdspEntry {
         self.idx.and_then(|idx| usize::try_from(idx).ok())
     }
 }
+
+/// No priority, in the 32 bits that kernels keep of one.
+const NO_PRIORITY: u32 = u32::MAX;
 
 /// Kernels print every `*` of a number as `[0-4294967295]`, which is no range of network numbers.
 fn any_number(text: &str) -> String {

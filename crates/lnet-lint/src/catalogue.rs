@@ -117,7 +117,7 @@ pub(crate) static INTERFACE_SHARED: Lint = note(
 pub(crate) static ONE_SUBNET: Lint = warning(
     "one-subnet",
     "several NIs in one subnet (a note where the prefix is a guess)",
-    "route by source: one table and rule per address, arp_ignore=1, arp_announce=2, rp_filter=2",
+    "route by source: one table and rule per address, arp_ignore=1, arp_announce=2, rp_filter=0, as `lnetctl setup-mrrouting` of Finerail prints",
 );
 pub(crate) static SUBNETS_APART: Lint = warning(
     "subnets-apart",

@@ -18,7 +18,7 @@ use super::{ClientArgs, Session, directory_name, not_so};
 #[derive(clap::Args)]
 #[command(after_help = "\
 A directory is fetched with everything below it, and LOCAL then is the directory that receives it
-(made if need be). A local file appears whole or not at all, and replaces one of the same name.
+(made if need be; its own parent with -p). A local file appears whole or not at all, and replaces one of the same name.
 
 Examples
   finerail store get 10.2.0.9@tcp1 results.h5
@@ -37,6 +37,9 @@ pub(super) struct GetArgs {
     /// Calls in flight
     #[arg(long, short, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
+    /// Make local directories on the way to LOCAL
+    #[arg(long, short)]
+    parents: bool,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -69,9 +72,11 @@ fn fetch(
         Some(name) => {
             let attributes = store.stat(name).map_err(|error| not_so(&error))?;
             if attributes.kind == Kind::Directory {
+                args.require_parent(&local)?;
                 walk(store, Some(name), local)?
             } else {
                 let local = beside(local, name);
+                args.require_parent(&local)?;
                 vec![GetItem {
                     name: name.clone(),
                     local,
@@ -79,7 +84,10 @@ fn fetch(
                 }]
             }
         }
-        None => walk(store, None, local)?,
+        None => {
+            args.require_parent(&local)?;
+            walk(store, None, local)?
+        }
     };
     make_directories(&items)?;
     let bytes = items.iter().filter_map(|item| item.size).sum();
@@ -91,6 +99,19 @@ fn fetch(
     copy::run(store, amount, name_of, |progress| {
         transfer::get(store, &items, args.jobs.into(), progress)
     })
+}
+
+impl GetArgs {
+    /// A typing error must not become a tree of directories.
+    fn require_parent(&self, local: &Path) -> anyhow::Result<()> {
+        let parent = local.parent().filter(|path| !path.as_os_str().is_empty());
+        match parent {
+            Some(parent) if !self.parents && !parent.is_dir() => {
+                bail!("{}: no such directory; -p makes it", parent.display())
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A file that goes to a directory keeps its own name there.

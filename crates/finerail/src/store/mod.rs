@@ -5,6 +5,7 @@ mod get;
 mod put;
 mod serve;
 mod show;
+mod waiting;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -20,6 +21,7 @@ use lnet_rpc::{Client, ClientOptions, Entropy};
 use lnet_store::{Store, StoreError, StoreName};
 use lnet_types::Nid;
 
+use self::waiting::Waiting;
 use crate::common::{ConfigArgs, NotSo, StatsArgs, TransportArgs};
 use crate::service::GRACE;
 
@@ -68,8 +70,8 @@ struct ClientArgs {
     #[arg(value_name = "SERVER")]
     server: Nid,
     /// Seconds after which a call without an answer fails
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
-    deadline: u32,
+    #[arg(long, alias = "deadline", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    timeout: u32,
     #[command(flatten)]
     config: ConfigArgs,
     #[command(flatten)]
@@ -83,6 +85,7 @@ struct Session {
     node: Node,
     store: Store,
     stats: StatsArgs,
+    waiting: Waiting,
 }
 
 /// How long the service is given to hear that this client goes.
@@ -96,8 +99,10 @@ impl Session {
             .into_node();
         let entropy = Entropy::from_system().context("cannot read random numbers")?;
         let rpc = Client::new(node.clone(), args.server, entropy, ClientOptions::default());
-        let store = Store::new(rpc, Duration::from_secs(args.deadline.into()));
+        let limit = Duration::from_secs(args.timeout.into());
+        let store = Store::new(rpc, limit);
         Ok(Self {
+            waiting: Waiting::watch(node.clone(), args.server, limit),
             node,
             store,
             stats: args.stats.clone(),
@@ -106,6 +111,7 @@ impl Session {
 
     /// Says goodbye and ends the node.
     fn close(self) -> anyhow::Result<()> {
+        drop(self.waiting);
         self.store.rpc().close(GOODBYE);
         self.node.shutdown(GRACE);
         self.stats.write(&self.node)
@@ -124,6 +130,21 @@ fn directory_name(text: &OsStr) -> anyhow::Result<Option<StoreName>> {
 
 fn file_name(text: &OsStr) -> anyhow::Result<StoreName> {
     Ok(StoreName::new(text.as_bytes())?)
+}
+
+/// A name's directory must be there: a typing error must not become a tree of directories.
+fn require_parent(store: &Store, name: &StoreName) -> anyhow::Result<()> {
+    let (parents, _) = name.split_last();
+    let parents: Vec<&[u8]> = parents.iter().map(|part| part.as_bytes()).collect();
+    if parents.is_empty() {
+        return Ok(());
+    }
+    let parent = StoreName::new(&parents.join(&b'/'))?;
+    match store.stat(&parent) {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_fatal() => Err(not_so(&error)),
+        Err(error) => Err(NotSo(format!("{error}; -p makes the directories on the way")).into()),
+    }
 }
 
 /// What the service refuses, or does not answer, is not the user's typing error.

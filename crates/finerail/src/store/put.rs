@@ -1,5 +1,6 @@
 //! `finerail store put`.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -12,7 +13,7 @@ use lnet_store::StoreName;
 use lnet_store::transfer::{self, PutItem};
 
 use super::copy::{self, Amount, FailedFile};
-use super::{ClientArgs, Session, file_name};
+use super::{ClientArgs, Session, file_name, require_parent};
 
 /// Arguments of `finerail store put`.
 #[derive(clap::Args)]
@@ -36,6 +37,9 @@ pub(super) struct PutArgs {
     /// Calls in flight
     #[arg(long, short, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
+    /// Make directories of the store that are on the way
+    #[arg(long, short)]
+    parents: bool,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -51,7 +55,9 @@ struct Found {
 
 pub(super) fn run(args: &PutArgs) -> anyhow::Result<ExitCode> {
     let mut found = Found::default();
-    for (source, name) in targets(&args.paths)? {
+    let targets = targets(&args.paths)?;
+    let names: BTreeSet<StoreName> = targets.iter().map(|(_, name)| name.clone()).collect();
+    for (source, name) in targets {
         let metadata =
             fs::metadata(&source).with_context(|| format!("cannot read {}", source.display()))?;
         if metadata.is_dir() {
@@ -61,6 +67,19 @@ pub(super) fn run(args: &PutArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let session = Session::open(&args.client)?;
+    if !args.parents {
+        // Those of one directory are next to each other.
+        let mut names: Vec<&StoreName> = names.iter().collect();
+        names.dedup_by_key(|name| name.split_last().0);
+        let checked = names
+            .into_iter()
+            .try_for_each(|name| require_parent(&session.store, name));
+        if checked.is_err() {
+            session.close()?;
+            checked?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
     let amount = Amount {
         files: found.items.len() as u64,
         bytes: found.bytes,

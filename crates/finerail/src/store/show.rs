@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use lnet_store::{Attributes, Entry, Kind, Printable, Store, StoreError};
 use serde::Serialize;
 
-use super::{ClientArgs, Session, directory_name, file_name, not_so, print};
+use super::{ClientArgs, Session, directory_name, file_name, not_so, print, require_parent};
 use crate::common::{NOT_SO, complaint};
 
 /// Arguments of `finerail store ls`.
@@ -74,9 +74,12 @@ pub(super) struct MvArgs {
     /// The name it has
     #[arg(value_name = "FROM")]
     from: OsString,
-    /// The name it gets; directories on the way are made
+    /// The name it gets
     #[arg(value_name = "TO")]
     to: OsString,
+    /// Make directories on the way
+    #[arg(long, short)]
+    parents: bool,
 }
 
 /// One line of JSON output.
@@ -156,6 +159,9 @@ pub(super) fn rm(args: &RmArgs) -> anyhow::Result<ExitCode> {
 pub(super) fn mv(args: &MvArgs) -> anyhow::Result<ExitCode> {
     let (from, to) = (file_name(&args.from)?, file_name(&args.to)?);
     with_store(&args.client, |store| {
+        if !args.parents {
+            require_parent(store, &to)?;
+        }
         store.rename(&from, &to).map_err(|error| not_so(&error))?;
         Ok(ExitCode::SUCCESS)
     })

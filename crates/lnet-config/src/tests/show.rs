@@ -346,3 +346,44 @@ fn every_difference_has_a_name_of_its_own_and_a_reason() {
             .all(|difference| !difference.reason.is_empty())
     );
 }
+
+/// The keys of 2.17.0 (section 11.8 of lnet-selection): absent descriptors are left out, and a pair that has no priority
+/// prints the number that stands for none.
+#[test]
+fn rules_as_2_17_shows_them_are_imported() {
+    let shown = "\
+udsp:
+    - idx: 0
+      src: tcp
+      action:
+          priority: 0
+    - idx: 1
+      dst: 10.1.0.1@tcp
+      action:
+          priority: 1
+    - idx: 2
+      src: 10.1.0.2@tcp
+      dst: 10.1.0.1@tcp
+      action:
+          priority: 4294967295
+    - idx: 3
+      dst: tcp5
+      rte: 10.1.0.9@tcp
+";
+    let config = crate::parse(shown).unwrap();
+    let rules: Vec<String> = config
+        .rules
+        .rules()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let expected = [
+        "--src tcp --priority 0",
+        "--dst 10.1.0.1@tcp --priority 1",
+        "--src 10.1.0.2@tcp --dst 10.1.0.1@tcp",
+        "--dst tcp5 --rte 10.1.0.9@tcp",
+    ];
+    assert_eq!(rules, expected);
+    let none = "udsp:\n- src: tcp\n  action:\n    priority: 4294967295\n";
+    crate::parse(none).unwrap_err();
+}

@@ -9,7 +9,8 @@
 //!  not all of it within 5 s                  ─▶  nothing
 //! ```
 //!
-//! Bodies and all fields are ignored. Nobody is waited for longer than [`PATIENCE`] twice.
+//! Bodies and all fields but Accept are ignored; who asks for `text/plain` and not for OpenMetrics gets the older text
+//! format of Prometheus, which differs in its end only. Nobody is waited for longer than [`PATIENCE`] twice.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -29,13 +30,16 @@ const PIECE: usize = 64 << 10;
 /// How the text is announced.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// How the older format is announced.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
 /// Where the metrics are.
 const PATH: &str = "/metrics";
 
 /// What a client is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    Metrics { head_only: bool },
+    Metrics { head_only: bool, text: bool },
     Malformed,
     NotFound,
     MethodNotAllowed,
@@ -119,16 +123,55 @@ fn judge(request: &[u8]) -> Verdict {
     match method {
         "GET" | "HEAD" if path == Some(PATH) => Verdict::Metrics {
             head_only: method == "HEAD",
+            text: wants_text(request),
         },
         "GET" | "HEAD" => Verdict::NotFound,
         _ => Verdict::MethodNotAllowed,
     }
 }
 
+/// Whether the field Accept names `text/plain` and not OpenMetrics, which is what everybody else gets.
+fn wants_text(request: &[u8]) -> bool {
+    let request = String::from_utf8_lossy(request).to_ascii_lowercase();
+    let mut fields = request.lines().skip(1);
+    let accepts = fields.find_map(|line| line.strip_prefix("accept:"));
+    accepts.is_some_and(|kinds| {
+        kinds.contains("text/plain") && !kinds.contains("application/openmetrics-text")
+    })
+}
+
+/// The text format has another name for counters' families (with `_total`), no units, and no end mark.
+fn as_text(metrics: &str) -> String {
+    let mut text = String::with_capacity(metrics.len());
+    let mut help = None;
+    for line in metrics.lines() {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some("HELP"), Some(name), Some(rest)) => help = Some((name, rest)),
+            (Some("#"), Some("TYPE"), Some(name), Some(kind)) => {
+                let is_counter = kind == "counter";
+                let kind = if kind == "unknown" { "untyped" } else { kind };
+                let total = if is_counter { "_total" } else { "" };
+                if let Some((name, rest)) = help.take() {
+                    text += &format!("# HELP {name}{total} {rest}\n");
+                }
+                text += &format!("# TYPE {name}{total} {kind}\n");
+            }
+            (Some("#"), ..) => {}
+            _ => {
+                text += line;
+                text.push('\n');
+            }
+        }
+    }
+    text
+}
+
 fn response(verdict: Verdict, metrics: impl FnOnce() -> String) -> Vec<u8> {
     let plain = "text/plain; charset=utf-8";
     let (status, kind, body) = match verdict {
-        Verdict::Metrics { .. } => ("200 OK", OPENMETRICS, metrics()),
+        Verdict::Metrics { text: true, .. } => ("200 OK", TEXT, as_text(&metrics())),
+        Verdict::Metrics { text: false, .. } => ("200 OK", OPENMETRICS, metrics()),
         Verdict::Malformed => ("400 Bad Request", plain, "this is no request\n".to_owned()),
         Verdict::NotFound => (
             "404 Not Found",
@@ -152,7 +195,9 @@ fn response(verdict: Verdict, metrics: impl FnOnce() -> String) -> Vec<u8> {
         body.len()
     );
     match verdict {
-        Verdict::Metrics { head_only: true } => head.into_bytes(),
+        Verdict::Metrics {
+            head_only: true, ..
+        } => head.into_bytes(),
         _ => (head + &body).into_bytes(),
     }
 }
@@ -166,7 +211,10 @@ mod tests {
     #[test]
     fn a_request_is_judged_by_its_first_line() {
         let verdict = |line: &str| judge(format!("{line}\r\nHost: a\r\n\r\n").as_bytes());
-        let metrics = |head_only| Verdict::Metrics { head_only };
+        let metrics = |head_only| Verdict::Metrics {
+            head_only,
+            text: false,
+        };
         assert_eq!(verdict("GET /metrics HTTP/1.1"), metrics(false));
         assert_eq!(verdict("GET /metrics?a=b HTTP/1.0"), metrics(false));
         assert_eq!(verdict("HEAD /metrics HTTP/1.1"), metrics(true));
@@ -177,6 +225,48 @@ mod tests {
         assert_eq!(verdict("GET /metrics HTTP/2.0"), Verdict::Malformed);
         assert_eq!(verdict("GET metrics HTTP/1.1"), Verdict::Malformed);
         assert_eq!(verdict(""), Verdict::Malformed);
+    }
+
+    #[test]
+    fn who_asks_for_plain_text_gets_the_older_format() {
+        let verdict = |accept: &str| {
+            judge(format!("GET /metrics HTTP/1.1\r\nAccept: {accept}\r\n\r\n").as_bytes())
+        };
+        let metrics = |text| Verdict::Metrics {
+            head_only: false,
+            text,
+        };
+        assert_eq!(verdict("text/plain"), metrics(true));
+        assert_eq!(
+            verdict("text/plain;version=0.0.4;q=1,*/*;q=0.1"),
+            metrics(true)
+        );
+        let both = "application/openmetrics-text;version=1.0.0,text/plain;q=0.5";
+        assert_eq!(verdict(both), metrics(false));
+        assert_eq!(verdict("*/*"), metrics(false));
+        let open = "\
+# HELP a_seconds Time.
+# TYPE a_seconds counter
+# UNIT a_seconds seconds
+a_seconds_total{b=\"c\"} 3
+# HELP d Sizes.
+# TYPE d histogram
+d_bucket{le=\"+Inf\"} 1
+d_sum 1
+d_count 1
+# EOF
+";
+        let text = "\
+# HELP a_seconds_total Time.
+# TYPE a_seconds_total counter
+a_seconds_total{b=\"c\"} 3
+# HELP d Sizes.
+# TYPE d histogram
+d_bucket{le=\"+Inf\"} 1
+d_sum 1
+d_count 1
+";
+        assert_eq!(as_text(open), text);
     }
 
     proptest! {

@@ -71,24 +71,34 @@ fn line(text: String, code: u8) -> Failed {
     Failed::Line { text, code }
 }
 
-/// The node's NID from which the first of these that it can reach is reached.
+/// The node's NID from which the nearest of these is reached, of equally near ones the first.
 fn which_nid(nids: &[String], talk: &mut Talk) -> Result<(), Failed> {
     let own = own_nids(talk)?;
     let routes = talk.shown(Section::Route)?.routes;
     let on = |net: Net| own.iter().find(|own| own.net() == net);
+    let mut reached = Vec::new();
     for text in nids {
         let nid: Nid = text.parse().map_err(|_| unusable(text))?;
-        let mut gateways = routes.iter().filter(|route| route.net == nid.net());
-        let routed = || gateways.find_map(|route| on(route.gateway.net()));
-        if let Some(own) = on(nid.net()).or_else(routed) {
-            return print([own].into_iter());
-        }
+        let direct = on(nid.net()).map(|own| (DIRECT, own));
+        let routed = routes.iter().filter(|route| route.net == nid.net());
+        let routed = routed.filter_map(|route| {
+            let hops = route.hop.map_or(DIRECT, u32::from);
+            Some((DIRECT + hops, on(route.gateway.net())?))
+        });
+        reached.extend(direct.or_else(|| routed.min_by_key(|(hops, _)| *hops)));
     }
-    Err(Failed::Line {
-        text: "Can't find any NID that can be reached".to_owned(),
-        code: UNREACHABLE,
-    })
+    let nearest = reached.into_iter().min_by_key(|(hops, _)| *hops);
+    match nearest {
+        Some((_, own)) => print([own].into_iter()),
+        None => Err(Failed::Line {
+            text: "Can't find any NID that can be reached".to_owned(),
+            code: UNREACHABLE,
+        }),
+    }
 }
+
+/// The distance of what is on a net of ours, in hops (section 2.13 of lnet-selection).
+const DIRECT: u32 = 1;
 
 fn ping(nid: &str, timeout: u32, talk: &mut Talk) -> Result<(), Failed> {
     nid.parse::<Nid>().map_err(|_| unusable(nid))?;
