@@ -157,10 +157,7 @@ impl Job<'_> {
         let busiest = busiest.unwrap_or(0).max(1) as f64 / alone.parts() as f64;
         let by_router = units / busiest * self.router_rate;
         let loads = LinkLoads::new(self.machine, alone, Gateways::Primary, traffic);
-        let mut hottest: Vec<_> = loads
-            .links(&self.machine.fabric)
-            .filter(|link| link.1 > 0.0)
-            .collect();
+        let mut hottest: Vec<_> = loads.loaded(&self.machine.fabric).collect();
         // Equal ones in order of their numbers.
         let order = |a: &(Link, f64, f64), b: &(Link, f64, f64)| {
             (b.1 / b.2).total_cmp(&(a.1 / a.2)).then(a.0.0.cmp(&b.0.0))
@@ -292,7 +289,8 @@ fn pieces_of(all: usize, size: usize, pieces: usize, start: usize) -> Vec<usize>
         (first..first + length).map(|client| client % all)
     });
     let mut chosen: Vec<usize> = each.collect();
-    chosen.sort_unstable();
+    // A few ascending runs, which this sort merges.
+    chosen.sort();
     chosen.dedup();
     chosen
 }

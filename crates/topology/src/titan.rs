@@ -26,6 +26,12 @@ pub const NODES: u32 = 19_200;
 /// The cabinet row of each pair of Y planes.
 const ROW_OF_PAIR: [u16; 8] = [0, 2, 4, 6, 7, 5, 3, 1];
 
+/// The pair of Y planes of each cabinet row.
+const PAIR_OF_ROW: [u16; 8] = [0, 7, 1, 6, 2, 5, 3, 4];
+
+/// Bytes of the longest name: `c24-7c2s7n3`.
+const NAME_MAX: usize = 11;
+
 /// A node by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeName {
@@ -45,15 +51,13 @@ impl NodeName {
     /// X, Y and Z of the node's Gemini.
     #[must_use]
     pub fn coordinates(self) -> [u16; 3] {
-        let pair = (0..8).find(|&pair| ROW_OF_PAIR[usize::from(pair)] == self.row);
-        // A row is below 8, and each of those is in the table.
-        let pair = pair.unwrap_or(0);
+        let pair = PAIR_OF_ROW[usize::from(self.row)];
         let x = match self.column {
             0 => 0,
             odd if odd % 2 == 1 => odd.div_ceil(2),
             even => 25 - even / 2,
         };
-        let cage = if pair % 2 == 0 {
+        let cage = if pair.is_multiple_of(2) {
             self.cage
         } else {
             2 - self.cage
@@ -125,18 +129,42 @@ impl NodeName {
     pub fn cabinet(self) -> String {
         format!("c{}-{}", self.column, self.row)
     }
-}
 
-impl fmt::Display for NodeName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Spells the name. Only the column may have two digits.
+    fn spell(self, bytes: &mut [u8; NAME_MAX]) -> &str {
+        // Each of them is below 10.
+        let digit = |number: u16| b'0' + number as u8;
         let Self {
-            column,
             row,
             cage,
             slot,
             node,
+            ..
         } = self;
-        write!(f, "c{column}-{row}c{cage}s{slot}n{node}")
+        let (tens, ones) = (digit(self.column / 10), digit(self.column % 10));
+        let (row, cage, slot, node) = (digit(row), digit(cage), digit(slot), digit(node));
+        *bytes = [
+            b'c', tens, ones, b'-', row, b'c', cage, b's', slot, b'n', node,
+        ];
+        let mut first = 0;
+        if self.column < 10 {
+            bytes[1] = b'c';
+            first = 1;
+        }
+        // ASCII alone.
+        std::str::from_utf8(&bytes[first..]).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.spell(&mut [0; NAME_MAX]))
+    }
+}
+
+impl From<NodeName> for Box<str> {
+    fn from(name: NodeName) -> Self {
+        name.spell(&mut [0; NAME_MAX]).into()
     }
 }
 
@@ -149,22 +177,28 @@ impl FromStr for NodeName {
 }
 
 fn read_name(text: &str) -> Option<NodeName> {
-    let (column, rest) = text.strip_prefix('c')?.split_once('-')?;
-    let (row, rest) = rest.split_once('c')?;
-    let (cage, rest) = rest.split_once('s')?;
-    let (slot, node) = rest.split_once('n')?;
-    Some(NodeName {
-        column: number_below(column, 25)?,
-        row: number_below(row, 8)?,
-        cage: number_below(cage, 3)?,
-        slot: number_below(slot, 8)?,
-        node: number_below(node, 4)?,
-    })
+    let mut rest = text.as_bytes();
+    let name = NodeName {
+        column: number(&mut rest, b'c', 25)?,
+        row: number(&mut rest, b'-', 8)?,
+        cage: number(&mut rest, b'c', 3)?,
+        slot: number(&mut rest, b's', 8)?,
+        node: number(&mut rest, b'n', 4)?,
+    };
+    rest.is_empty().then_some(name)
 }
 
-fn number_below(digits: &str, limit: u16) -> Option<u16> {
-    let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.len() <= 2;
-    digits.parse().ok().filter(|&n| plain && n < limit)
+/// Takes a mark, and the number of one or two digits behind it, which is below a limit.
+fn number(rest: &mut &[u8], mark: u8, limit: u16) -> Option<u16> {
+    let behind = rest.strip_prefix(&[mark])?;
+    let digits = behind
+        .iter()
+        .take(2)
+        .take_while(|byte| byte.is_ascii_digit());
+    let count = digits.clone().count();
+    let number = digits.fold(0, |number, digit| 10 * number + u16::from(digit - b'0'));
+    *rest = &behind[count..];
+    (count > 0 && number < limit).then_some(number)
 }
 
 /// The torus with the planner's weights 4, 8, 1 and the raw capacities of its links in GB/s

@@ -126,6 +126,16 @@ impl LinkLoads {
         self.units.get(link.0 as usize).copied().unwrap_or(0.0)
     }
 
+    /// Every link that carries something, with its load in units and its capacity in GB/s.
+    pub(crate) fn loaded<'a>(
+        &'a self,
+        fabric: &'a Fabric,
+    ) -> impl Iterator<Item = (Link, f64, f64)> + 'a {
+        let slots = (0..).map(Link).zip(&self.units);
+        let loaded = slots.filter(|&(_, &load)| load > 0.0);
+        loaded.filter_map(|(link, &load)| Some((link, load, fabric.capacity(link)?)))
+    }
+
     /// Every link of the fabric with its load in units and its capacity in GB/s.
     pub fn links<'a>(&'a self, fabric: &'a Fabric) -> impl Iterator<Item = (Link, f64, f64)> + 'a {
         let slots = (0..).map(Link).zip(&self.units);

@@ -1,6 +1,5 @@
 //! A machine as described, with places for every complaint, and its check.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_types::Net;
@@ -131,7 +130,7 @@ impl Check {
 
     /// Every number once, every place in the fabric.
     fn numbers(&mut self, draft: &Draft) {
-        let mut seen: BTreeMap<u32, &Place> = BTreeMap::new();
+        let mut seen: Vec<(u32, &Place)> = Vec::new();
         let clients = draft.clients.iter();
         let clients = clients.map(|c| (c.client.id, c.client.vertex, &c.place));
         let nodes = draft.modules.iter().flat_map(|module| {
@@ -152,14 +151,14 @@ impl Check {
             if vertex.0 >= draft.fabric.vertices() {
                 self.add(place, Reason::Outside(format!("vertex {}", vertex.0)));
             }
-            match seen.entry(id) {
-                Entry::Vacant(entry) => {
-                    entry.insert(place);
-                }
-                Entry::Occupied(entry) => {
-                    let first = (*entry.get()).clone();
-                    self.add(place, Reason::NodeTwice { id, first });
-                }
+            seen.push((id, place));
+        }
+        // In order as far as they were: equal numbers stay in the order of the description.
+        seen.sort_by_key(|&(id, _)| id);
+        for again in seen.chunk_by(|a, b| a.0 == b.0) {
+            for &(id, place) in &again[1..] {
+                let first = again[0].1.clone();
+                self.add(place, Reason::NodeTwice { id, first });
             }
         }
     }

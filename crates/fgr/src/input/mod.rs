@@ -18,6 +18,7 @@ mod fields;
 mod hostlist;
 mod machine_file;
 mod plan_file;
+mod plan_lines;
 mod synthetic;
 mod tables;
 mod yaml;

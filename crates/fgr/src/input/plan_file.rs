@@ -7,6 +7,7 @@ use topology::Vertex;
 
 use crate::input::fields::{Fields, items, parse_all, text};
 use crate::input::fits;
+use crate::input::plan_lines;
 use crate::input::yaml::{self, Node, Value};
 use crate::machine::Machine;
 use crate::plan::{Plan, Row};
@@ -25,7 +26,8 @@ pub fn read_plan(file: &str, source: &str, machine: &Machine) -> Result<Plan, In
     if !fits(&mut problems, source) {
         return Err(InputError(problems.found));
     }
-    let plan = match yaml::load(source) {
+    let root = plan_lines::load(source).map_or_else(|| yaml::load(source), Ok);
+    let plan = match root {
         Ok(root) => Reader::new(machine, &mut problems).plan(&root),
         Err(yaml::NotYaml { line, reason }) => {
             problems.add(line, Reason::Yaml(reason));

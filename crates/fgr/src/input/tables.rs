@@ -9,10 +9,10 @@
 //! The layout of the node table is assumed from descriptions of the tool, not from its source: lines
 //! before the first one that begins with a number are headings and are passed over.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use lnet_types::Net;
-use topology::titan::NodeName;
+use topology::titan::{NODES, NodeName};
 use topology::{Fabric, Grid, Tie, Vertex};
 
 use crate::input::csv_table::Table;
@@ -97,15 +97,17 @@ fn read_lines(
 ) -> Result<Vec<MapNode>, InputError> {
     let mut problems = Problems::new(file);
     let mut nodes: Vec<MapNode> = Vec::new();
-    let mut lines: BTreeMap<u32, u32> = BTreeMap::new();
+    // The line of each number, 0 where none was.
+    let mut lines = vec![0; NODES as usize];
     let readable = fits(&mut problems, text);
     let mut in_heading = true;
+    let mut fields = Vec::with_capacity(columns + 1);
     for (line, content) in (1..).zip(text.lines()).take_while(|_| readable) {
-        let fields: Vec<&str> = content.split_whitespace().take(columns + 1).collect();
-        let is_data = content
-            .trim_start()
-            .starts_with(|c: char| c.is_ascii_digit());
-        if content.trim().is_empty() || (!is_data && in_heading) {
+        words(content, columns + 1, &mut fields);
+        let Some(first) = fields.first() else {
+            continue;
+        };
+        if in_heading && !first.starts_with(|c: char| c.is_ascii_digit()) {
             continue;
         }
         in_heading = false;
@@ -124,13 +126,37 @@ fn read_lines(
         let Some(node) = read(&mut problems, line, &fields) else {
             continue;
         };
-        if let Some(first) = lines.insert(node.id, line) {
-            let first = problems.place(first);
-            problems.add(line, Reason::NodeTwice { id: node.id, first });
+        let id = node.id;
+        match &mut lines[id as usize] {
+            first @ 0 => *first = line,
+            first => {
+                let first = problems.place(*first);
+                problems.add(line, Reason::NodeTwice { id, first });
+            }
         }
         nodes.push(node);
     }
     problems.into_result(nodes)
+}
+
+/// The first words of a line, `most` at most.
+fn words<'t>(line: &'t str, most: usize, words: &mut Vec<&'t str>) {
+    words.clear();
+    if !line.is_ascii() {
+        words.extend(line.split_whitespace().take(most));
+        return;
+    }
+    // The same without decoding: white space of ASCII as `char` has it.
+    let is_space = |byte: &u8| matches!(byte, b'\t'..=b'\r' | b' ');
+    let pieces = line.as_bytes().split(is_space);
+    let mut start = 0;
+    for piece in pieces {
+        let end = start + piece.len();
+        if start < end && words.len() < most {
+            words.push(&line[start..end]);
+        }
+        start = end + 1;
+    }
 }
 
 fn map_node(
@@ -363,7 +389,7 @@ fn client(
     ClientDraft {
         client: Client {
             id: node.id,
-            name: Some(node.name.to_string().into()),
+            name: Some(node.name.into()),
             vertex,
         },
         place: problems.place(node.line),
@@ -409,4 +435,23 @@ pub fn synthetic_metadata(grid: &Grid, net: Net) -> Result<Vec<ModuleDraft>, Inp
         });
     }
     problems.into_result(modules)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::words;
+
+    proptest! {
+        #[test]
+        fn words_are_those_between_white_space(line in "[ \t\u{b}\u{c}\r\u{a0}\u{2003}a-c0é]{0,12}") {
+            for most in 0..5 {
+                let mut found = Vec::new();
+                words(&line, most, &mut found);
+                let known: Vec<&str> = line.split_whitespace().take(most).collect();
+                prop_assert_eq!(found, known);
+            }
+        }
+    }
 }

@@ -12,16 +12,16 @@ use granit_parser::{Event, Options, Parser, Span};
 const MAX_NESTING: usize = 16;
 
 /// Nodes of one document: clients one by one on the largest machine of today, three times over.
-const MAX_NODES: usize = 4_000_000;
+pub(super) const MAX_NODES: usize = 4_000_000;
 
 /// A value and the line where it begins.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Node<'a> {
     pub(super) line: u32,
     pub(super) value: Value<'a>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) enum Value<'a> {
     Scalar(Cow<'a, str>),
     Sequence(Vec<Node<'a>>),
