@@ -49,10 +49,9 @@ pub(super) struct Board {
     /// Cost along the windowed dimension.
     plane_cost: i64,
     cost: i64,
-    /// Rings of writes, then of reads, and how hot each is.
+    /// Rings of writes, then of reads.
     tracks: Vec<Track>,
-    hot: Vec<f32>,
-    /// Rings whose loads have changed since their temperature was taken.
+    /// Rings that are to be looked at again.
     stale: Vec<usize>,
     goal: Goal,
     /// Excess of all rings and seats over the goal.
@@ -80,7 +79,6 @@ impl Board {
             clients: 0,
             plane_cost: 0,
             cost: 0,
-            hot: vec![0.0; tracks.len()],
             tracks,
             stale: Vec::new(),
             goal: Goal::default(),
@@ -135,10 +133,6 @@ impl Board {
                 self.serve(index);
             }
         }
-        for (track, hot) in self.tracks.iter_mut().zip(&mut self.hot) {
-            track.fill(shape.ring(track.side), |seat| &self.seats[seat]);
-            *hot = track.temperature();
-        }
     }
 
     /// Notes which columns a seat serves.
@@ -152,7 +146,18 @@ impl Board {
     /// The figures as far as rings, seats and cost say them.
     pub(super) fn figures(&self) -> Figures {
         let most = self.seats.iter().map(|seat| seat.clients).max();
-        let (write, read) = self.hot.split_at(self.shape.write_rings());
+        let mut at_work = Track::default();
+        let hot = self.tracks.iter().map(|track| {
+            if track.is_loaded() {
+                return track.temperature();
+            }
+            at_work.be_like(track);
+            at_work.seats.extend(&track.seats);
+            at_work.fill(self.shape.ring(track.side), |seat| &self.seats[seat]);
+            at_work.temperature()
+        });
+        let hot: Vec<f32> = hot.collect();
+        let (write, read) = hot.split_at(self.shape.write_rings());
         Figures {
             cost: self.cost as f64 / self.pairs(),
             balance: f64::from(most.unwrap_or(0)) / self.mean(),
@@ -175,10 +180,20 @@ impl Board {
         self.goal = Goal::new(goal, self.mean(), self.pairs());
         let clients = self.seats.iter().map(|s| self.goal.clients(s.clients));
         self.excess = clients.sum();
-        for (track, &hot) in self.tracks.iter_mut().zip(&self.hot) {
-            track.excess = self.goal.ring(track.side, hot);
-            self.excess += track.excess;
+        for ring in 0..self.tracks.len() {
+            self.judge(ring);
+            self.excess += self.tracks[ring].excess;
         }
+    }
+
+    /// Looks at how hot a ring is.
+    fn judge(&mut self, ring: usize) {
+        let track = &mut self.tracks[ring];
+        let line = self.shape.ring(track.side);
+        if !track.is_loaded() {
+            track.fill(line, |seat| &self.seats[seat]);
+        }
+        track.judge(line, &self.goal);
     }
 
     /// What is left to reach; 0 is there.
@@ -186,9 +201,9 @@ impl Board {
         self.excess + self.goal.cost(self.cost)
     }
 
-    /// Whether balance, writes and reads may all have reached the goal.
+    /// Whether all figures may have reached the goal.
     pub(super) fn may_be_there(&self) -> bool {
-        self.excess == 0
+        self.excess == 0 && self.goal.holds_cost(self.cost)
     }
 
     /// Makes the steps if the energy then is at most `limit`; otherwise nothing has changed.
@@ -278,11 +293,12 @@ impl Board {
             seat.grow(shape, column, depth, clients);
             self.cost += (seat.cost - cost) * shape.sub_groups[sub_group].nets;
             self.excess += self.goal.clients(seat.clients) - self.goal.clients(served);
-            let [write, read] = seat.rings;
-            self.tracks[write].grow(&shape.depths, index, depth, clients);
-            self.tracks[read].grow(&shape.columns, index, column, clients);
-            note(&mut self.stale, &mut self.tracks, write);
-            note(&mut self.stale, &mut self.tracks, read);
+            for (ring, position) in seat.rings.into_iter().zip([depth, column]) {
+                let track = &mut self.tracks[ring];
+                if track.change(shape.ring(track.side), index, (position, None), clients) {
+                    self.stale.push(ring);
+                }
+            }
         }
     }
 
@@ -297,23 +313,19 @@ impl Board {
             seat.shift(shape, ends, clients);
             self.cost += (seat.cost - cost) * shape.sub_groups[sub_group].nets;
             let write = seat.rings[0];
-            self.tracks[write].shift(&shape.depths, index, ends, clients);
-            note(&mut self.stale, &mut self.tracks, write);
+            let positions = (to.depth, Some(from.depth));
+            if self.tracks[write].change(&shape.depths, index, positions, clients) {
+                self.stale.push(write);
+            }
         }
     }
 
-    /// Brings rings and their excess up to date with their loads.
+    /// Brings the excess of rings up to date with their streams.
     fn settle(&mut self) {
-        for ring in self.stale.drain(..) {
-            let track = &mut self.tracks[ring];
-            track.is_stale = false;
-            let hot = track.temperature();
-            if self.hot[ring] != hot {
-                self.hot[ring] = hot;
-                self.excess -= track.excess;
-                track.excess = self.goal.ring(track.side, hot);
-                self.excess += track.excess;
-            }
+        while let Some(ring) = self.stale.pop() {
+            self.excess -= self.tracks[ring].excess;
+            self.judge(ring);
+            self.excess += self.tracks[ring].excess;
         }
     }
 }
@@ -408,11 +420,4 @@ fn tracks(shape: &Shape) -> Vec<Track> {
     };
     let writes = of(Side::Write, shape.columns.size);
     writes.chain(of(Side::Read, shape.depths.size)).collect()
-}
-
-/// Remembers that the loads of a ring have changed.
-fn note(stale: &mut Vec<usize>, tracks: &mut [Track], ring: usize) {
-    if !std::mem::replace(&mut tracks[ring].is_stale, true) {
-        stale.push(ring);
-    }
 }

@@ -47,6 +47,28 @@ impl Goal {
         }
     }
 
+    /// How many clients may come to or leave a ring before it can exceed the goal, if each makes it
+    /// hotter by so much at most; negative if it may exceed the goal now.
+    pub(super) fn spare(&self, side: Side, hot: f32, client: f32) -> i32 {
+        /// More than what rounding makes of a sum of a few products.
+        const MARGIN: f32 = 1e-5;
+        let (goal, _) = match side {
+            Side::Write => self.write,
+            Side::Read => self.read,
+        };
+        let room = goal - goal * MARGIN - hot;
+        if room < 0.0 {
+            -1
+        } else {
+            (room / client) as i32
+        }
+    }
+
+    /// Whether a cost may be that of the goal or less.
+    pub(super) fn holds_cost(&self, cost: i64) -> bool {
+        cost as f64 <= self.cost.0 * (1.0 + 1e-9)
+    }
+
     /// Also below the goal a lower cost is a little better: it leads where all else is reached.
     pub(super) fn cost(&self, cost: i64) -> i64 {
         let above = (cost as f64 - self.cost.0) * self.cost.1;

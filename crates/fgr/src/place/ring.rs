@@ -39,6 +39,8 @@ pub(super) struct Ring {
     shares: Vec<i16>,
     /// By position of a seat, the links that can be the hottest because it stands there.
     links: Vec<Vec<Link>>,
+    /// The largest scale of a link.
+    pub(super) steepest: f32,
 }
 
 /// A link of a ring.
@@ -67,6 +69,7 @@ impl Ring {
                 .collect(),
             shares: vec![0; 2 * size * row],
             links: Vec::new(),
+            steepest: 0.0,
         };
         for there in 1..dimension.size {
             let (from, to) = match side {
@@ -83,6 +86,8 @@ impl Ring {
         let capacity = |p: usize| dimension.capacity[p % dimension.capacity.len()];
         let links = (0..size).map(|at| ring.hottest(at, side, &capacity));
         ring.links = links.collect();
+        let scales = ring.links.iter().flatten().map(|link| link.scale);
+        ring.steepest = scales.fold(0.0, f32::max);
         ring
     }
 
@@ -160,6 +165,7 @@ impl Ring {
     }
 
     /// Halves of units on a link when a seat has these streams.
+    #[inline]
     pub(super) fn flow(&self, row: usize, units: &[i16]) -> i32 {
         dot(&self.shares[row..row + self.lanes], units)
     }
@@ -198,20 +204,15 @@ impl Ring {
     }
 }
 
-/// The sum of products of two vectors of whole lanes.
+/// The sum of products of two vectors of whole lanes, in a form for which compilers have one instruction.
+#[inline]
 fn dot(a: &[i16], b: &[i16]) -> i32 {
-    let mut sums = [0; LANES];
-    for (a, b) in a
-        .as_chunks::<LANES>()
-        .0
-        .iter()
-        .zip(b.as_chunks::<LANES>().0)
-    {
-        for ((sum, &a), &b) in sums.iter_mut().zip(a).zip(b) {
-            *sum += i32::from(a) * i32::from(b);
-        }
-    }
-    sums.iter().sum()
+    let lanes = a.as_chunks::<LANES>().0.iter().zip(b.as_chunks().0);
+    let product = |(a, b): (&[i16; LANES], &[i16; LANES])| -> i32 {
+        let each = a.iter().zip(b);
+        each.map(|(&a, &b)| i32::from(a) * i32::from(b)).sum()
+    };
+    lanes.map(product).sum()
 }
 
 /// Adds a vector of whole lanes to another.
@@ -220,6 +221,16 @@ pub(super) fn add(sums: &mut [i16], more: &[i16]) {
     for (sums, more) in sums.as_chunks_mut::<LANES>().0.iter_mut().zip(more) {
         for (sum, more) in sums.iter_mut().zip(more) {
             *sum += more;
+        }
+    }
+}
+
+/// Takes a vector of whole lanes from another.
+pub(super) fn subtract(sums: &mut [i16], less: &[i16]) {
+    let less = less.as_chunks::<LANES>().0.iter();
+    for (sums, less) in sums.as_chunks_mut::<LANES>().0.iter_mut().zip(less) {
+        for (sum, less) in sums.iter_mut().zip(less) {
+            *sum -= less;
         }
     }
 }

@@ -90,6 +90,8 @@ struct Walk {
     owner: Vec<Option<usize>>,
     goal: Figures,
     found: Archive,
+    /// The least energy of the round.
+    lowest: i64,
 }
 
 impl<'a> Field<'a> {
@@ -248,6 +250,7 @@ impl Walk {
             owner: Vec::new(),
             goal: state.goal,
             found: Archive::default(),
+            lowest: i64::MAX,
             score,
         };
         walk.own(problem);
@@ -281,6 +284,7 @@ impl Walk {
     /// Goes on for so many moves; rounds differ in how much worse a move may be.
     fn round(&mut self, field: &Field<'_>, (round, moves): (u64, u64), aims: &[f64; 4]) {
         let heat = HEATS[(round / SPAN % HEATS.len() as u64) as usize];
+        self.lowest = i64::MAX;
         for step in 0..moves {
             let done = (round % SPAN * moves + step) as f64 / (SPAN * moves) as f64;
             let left = 1.0 - done;
@@ -304,15 +308,20 @@ impl Walk {
         }
     }
 
-    /// Keeps the placement if nothing as good was found, and moves the goal on when it is reached.
+    /// Keeps the placement if none of the round was as near to the goal, and moves the goal on when it is
+    /// reached.
     fn take_note(&mut self, field: &Field<'_>, aims: &[f64; 4]) {
-        let is_full = self.found.len() >= KEPT_MAX;
-        if is_full && !self.score.may_be_there() {
+        let energy = self.score.energy();
+        let is_lowest = energy < self.lowest;
+        if !is_lowest && !self.score.may_be_there() {
             return;
         }
         let figures = self.score.figures();
-        if !is_full {
-            self.found.offer(&figures, self.score.at());
+        if is_lowest {
+            self.lowest = energy;
+            if self.found.len() < KEPT_MAX {
+                self.found.offer(&figures, self.score.at());
+            }
         }
         let reached = figures.values().into_iter().zip(self.goal.values());
         if !reached.into_iter().all(|(value, goal)| value <= goal) {
@@ -326,6 +335,7 @@ impl Walk {
         }
         self.goal = Figures::from_values(next);
         self.score.aim(&self.goal);
+        self.lowest = self.score.energy();
     }
 
     /// A move to a free blade or a swap with the module that has it, within the planes of the module:

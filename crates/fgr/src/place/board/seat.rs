@@ -1,6 +1,6 @@
 //! One module: where it stands, and whom it serves.
 
-use crate::place::ring::{Side, add};
+use crate::place::ring::{Side, add, subtract};
 use crate::place::shape::Shape;
 
 /// Clients of a window, a vector of whole lanes for each line of them.
@@ -62,17 +62,18 @@ impl Seat {
     /// Serves a cell: its clients, and their hops along the first dimension. `was` is the seat before.
     pub(super) fn serve(&mut self, shape: &Shape, cell: u64, window: &Window, was: Option<&Self>) {
         self.cell = cell;
-        if let Some(was) = was.filter(|was| was.cell == cell) {
-            self.clients = was.clients;
-            self.by_column.clone_from(&was.by_column);
-        } else {
-            self.by_column.clear();
-            self.by_column.resize(shape.columns.lanes, 0);
-            self.clients = 0;
-            for x in bits(cell) {
-                self.by_column[x] = window.by_column[x];
-                self.clients += i32::from(window.by_column[x]);
-            }
+        let known = begin(
+            &mut self.by_column,
+            was.map(|was| (&was.by_column, was.cell)),
+            shape.columns.lanes,
+        );
+        self.clients = was.map_or(0, |was| was.clients);
+        for x in bits(known & !cell) {
+            self.clients -= i32::from(std::mem::take(&mut self.by_column[x]));
+        }
+        for x in bits(cell & !known) {
+            self.by_column[x] = window.by_column[x];
+            self.clients += i32::from(window.by_column[x]);
         }
         self.hops = shape.columns.hops(self.column, &self.by_column);
     }
@@ -80,15 +81,17 @@ impl Seat {
     /// The rest of what serving its cell means: where its clients are along the last dimension.
     pub(super) fn reach(&mut self, shape: &Shape, window: &Window, was: Option<&Self>) {
         let lanes = shape.depths.lanes;
-        if let Some(was) = was.filter(|was| was.cell == self.cell) {
-            self.by_depth.clone_from(&was.by_depth);
-        } else {
-            self.by_depth.clear();
-            self.by_depth.resize(lanes, 0);
-            for x in bits(self.cell) {
-                let more = &window.by_place[x * lanes..(x + 1) * lanes];
-                add(&mut self.by_depth, more);
-            }
+        let known = begin(
+            &mut self.by_depth,
+            was.map(|was| (&was.by_depth, was.cell)),
+            lanes,
+        );
+        let column = |x: usize| &window.by_place[x * lanes..(x + 1) * lanes];
+        for x in bits(known & !self.cell) {
+            subtract(&mut self.by_depth, column(x));
+        }
+        for x in bits(self.cell & !known) {
+            add(&mut self.by_depth, column(x));
         }
         self.cost = self.hops * shape.columns.cost
             + shape.depths.hops(self.depth, &self.by_depth) * shape.depths.cost;
@@ -112,6 +115,17 @@ impl Seat {
         let [near, far] = [from, to].map(|depth| shape.depths.between(depth, self.depth));
         self.cost += i64::from(clients) * (far - near) * shape.depths.cost;
     }
+}
+
+/// Begins with the vector and the cell of the seat before, or with none.
+fn begin(vector: &mut Vec<i16>, was: Option<(&Vec<i16>, u64)>, lanes: usize) -> u64 {
+    if let Some((before, cell)) = was {
+        vector.clone_from(before);
+        return cell;
+    }
+    vector.clear();
+    vector.resize(lanes, 0);
+    0
 }
 
 /// The bits of a set, ascending.

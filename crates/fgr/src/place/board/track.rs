@@ -1,9 +1,15 @@
-//! The loads of one ring, kept at the links that can be the hottest.
+//! One ring: who stands on it, and how many clients may come before it exceeds the goal.
+//!
+//! Clients that come to a place change the streams of a module in every group, and most rings are too
+//! cool for that to matter: a ring counts only what it exceeds the goal by. So a ring knows how many
+//! clients it can take whatever their place, and is looked at again when more have come or gone. It keeps
+//! loads at the links that can be the hottest, and keeps them up to date as long as each change counts.
 
 use crate::place::board::seat::Seat;
+use crate::place::goal::Goal;
 use crate::place::ring::{Ring, Side};
 
-/// One ring of a level: who stands on it, and the loads that this makes.
+/// One ring of a level.
 #[derive(Clone, Default)]
 pub(super) struct Track {
     pub(super) side: Side,
@@ -15,8 +21,12 @@ pub(super) struct Track {
     rows: Vec<usize>,
     /// Its excess over the goal.
     pub(super) excess: i64,
-    /// Whether its loads have changed since its temperature was taken.
-    pub(super) is_stale: bool,
+    /// Clients that may still come or go before it can exceed the goal.
+    spare: i32,
+    /// Whether clients came or went that its loads do not have.
+    lags: bool,
+    /// Whether it is to be looked at again.
+    is_stale: bool,
 }
 
 /// Halves of units on a link.
@@ -33,12 +43,20 @@ impl Track {
         Self {
             side,
             times,
+            lags: true,
             ..Self::default()
         }
     }
 
+    /// Takes on the kind of another one, with nobody on it.
+    pub(super) fn be_like(&mut self, other: &Self) {
+        (self.side, self.times) = (other.side, other.times);
+        self.seats.clear();
+    }
+
     /// Computes the loads that its seats make.
     pub(super) fn fill<'a>(&mut self, ring: &Ring, seat: impl Fn(usize) -> &'a Seat) {
+        self.lags = false;
         self.loads.clear();
         self.rows.clear();
         for &own in &self.seats {
@@ -51,43 +69,59 @@ impl Track {
         }
         for &own in &self.seats {
             let (at, units) = seat(own).streams(self.side);
-            self.rows.extend(self.loads.iter_mut().map(|load| {
+            for load in &mut self.loads {
                 let row = ring.row(load.link, at);
                 load.units += ring.flow(row, units);
-                row
-            }));
+                self.rows.push(row);
+            }
         }
     }
 
-    /// Adds streams between a seat and so many clients at a position.
-    pub(super) fn grow(&mut self, ring: &Ring, seat: usize, from: usize, clients: i16) {
-        for (load, row) in self.loads_of(seat) {
-            load.units += i32::from(clients) * ring.share(row, from);
-        }
-    }
-
-    /// The same for clients that go from one position to another.
-    pub(super) fn shift(&mut self, ring: &Ring, seat: usize, ends: [usize; 2], clients: i16) {
-        for (load, row) in self.loads_of(seat) {
-            let [from, to] = ends.map(|position| ring.share(row, position));
-            load.units += i32::from(clients) * (to - from);
-        }
-    }
-
-    /// The loads, each with where the shares are that it has of a seat's streams.
-    fn loads_of(&mut self, seat: usize) -> impl Iterator<Item = (&mut Load, usize)> {
-        let count = self.loads.len();
-        let index = self.seats.iter().position(|&other| other == seat);
-        let rows = index.and_then(|index| self.rows.get(index * count..));
-        self.loads
-            .iter_mut()
-            .zip(rows.unwrap_or_default().iter().copied())
-    }
-
-    /// The hottest link.
+    /// How hot its hottest link is.
     pub(super) fn temperature(&self) -> f32 {
         let larger = |a: f32, b: f32| if a > b { a } else { b };
         let heat = self.loads.iter().map(|load| load.units as f32 * load.scale);
         heat.fold(0.0, larger) * self.times as f32
+    }
+
+    /// Takes note of how hot it is.
+    pub(super) fn judge(&mut self, ring: &Ring, goal: &Goal) {
+        let hot = self.temperature();
+        self.is_stale = false;
+        self.excess = goal.ring(self.side, hot);
+        // A client puts one unit on a link, two halves.
+        let client = 2.0 * ring.steepest * self.times as f32;
+        self.spare = goal.spare(self.side, hot, client);
+    }
+
+    /// Whether its loads are those of its seats.
+    pub(super) fn is_loaded(&self) -> bool {
+        !self.lags
+    }
+
+    /// Clients come to the first of two positions of a seat's streams, and go from the second. Whether the
+    /// ring is to be looked at again and was not before.
+    pub(super) fn change(
+        &mut self,
+        ring: &Ring,
+        seat: usize,
+        (to, from): (usize, Option<usize>),
+        clients: i16,
+    ) -> bool {
+        self.spare = self.spare.saturating_sub(clients.unsigned_abs().into());
+        if self.spare >= 0 {
+            self.lags = true;
+            return false;
+        }
+        if !self.lags {
+            let count = self.loads.len();
+            let index = self.seats.iter().position(|&other| other == seat);
+            let rows = index.and_then(|index| self.rows.get(index * count..));
+            for (load, &row) in self.loads.iter_mut().zip(rows.unwrap_or_default()) {
+                let less = from.map_or(0, |from| ring.share(row, from));
+                load.units += i32::from(clients) * (ring.share(row, to) - less);
+            }
+        }
+        !std::mem::replace(&mut self.is_stale, true)
     }
 }

@@ -19,8 +19,8 @@ pub(super) struct Trial {
     fresh: Vec<(usize, Seat)>,
     used: usize,
     rings: Vec<usize>,
-    /// These rings as they would be, with their temperatures, in the same order.
-    tracks: Vec<(Track, f32)>,
+    /// These rings as they would be, in the same order.
+    tracks: Vec<Track>,
     cost: i64,
     excess: i64,
 }
@@ -121,27 +121,26 @@ impl Trial {
         }
     }
 
-    /// Computes a ring as it would be, and tells its excess.
+    /// Looks at a ring as it would be, and tells its excess.
     fn load(&mut self, board: &Board, index: usize) -> i64 {
         let ring = self.rings[index];
         let was = &board.tracks[ring];
         let fresh = &self.fresh[..self.used];
         let changed = |seat| fresh.iter().find(|(other, _)| *other == seat);
         if index == self.tracks.len() {
-            self.tracks.push((Track::default(), 0.0));
+            self.tracks.push(Track::default());
         }
-        let (track, hot) = &mut self.tracks[index];
-        (track.side, track.times) = (was.side, was.times);
-        track.seats.clear();
+        let track = &mut self.tracks[index];
+        track.be_like(was);
         let stay = was.seats.iter().filter(|&&seat| changed(seat).is_none());
         track.seats.extend(stay);
         let come = fresh.iter().filter(|(_, is)| is.rings.contains(&ring));
         track.seats.extend(come.map(|(seat, _)| seat));
-        track.fill(board.shape.ring(was.side), |seat| {
+        let line = board.shape.ring(was.side);
+        track.fill(line, |seat| {
             changed(seat).map_or(&board.seats[seat], |(_, is)| is)
         });
-        *hot = track.temperature();
-        track.excess = board.goal.ring(track.side, *hot);
+        track.judge(line, &board.goal);
         track.excess
     }
 
@@ -150,11 +149,12 @@ impl Trial {
         (board.cost, board.excess) = (self.cost, self.excess);
         for (seat, is) in &mut self.fresh[..self.used] {
             std::mem::swap(&mut board.seats[*seat], is);
-            board.serve(*seat);
+            if board.seats[*seat].cell != is.cell {
+                board.serve(*seat);
+            }
         }
-        for (&ring, (track, hot)) in self.rings.iter().zip(&mut self.tracks) {
+        for (&ring, track) in self.rings.iter().zip(&mut self.tracks) {
             std::mem::swap(&mut board.tracks[ring], track);
-            board.hot[ring] = *hot;
         }
     }
 }
