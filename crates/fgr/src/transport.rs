@@ -1,9 +1,11 @@
 //! The transport problem: which sink each unit of supply goes to, at the least total cost.
 //!
 //! With few sinks and many sites the optimum is found by the sinks' rents ([`rents`]), otherwise, and where
-//! sides are limited, by chains of moves ([`chains`]). Both are exact.
+//! sides are limited, by chains of moves ([`chains`]); without a table of costs, where both are many, by rents
+//! that rise phase by phase ([`phases`]). All are exact.
 
 mod chains;
+pub(crate) mod phases;
 mod rents;
 
 /// Supplies, costs and capacities.

@@ -10,6 +10,7 @@ use crate::assign::{Context, MAX_PAIRS};
 use crate::costs::{Costs, columns};
 use crate::plan::{Part, Plan, PlanError, Row};
 use crate::policy::{Metric, Policy};
+use crate::transport::phases::{self, Large};
 use crate::transport::{Piece, Sides, Transport, solve, solve_near};
 
 /// Nets whose routers stand at the same places, slot by slot, and the slot of each client.
@@ -34,7 +35,10 @@ pub(super) fn balanced_shares(
 ) -> Result<Vec<Share>, PlanError> {
     let mut by_group: BTreeMap<u16, Vec<Vec<usize>>> = BTreeMap::new();
     for nets in nets_by_places(context) {
-        check_size(context.sites.len(), context.usable[nets[0]].len(), policy)?;
+        let routers = context.usable[nets[0]].len();
+        if !is_large(policy, context.sites.len(), routers) {
+            check_size(context.sites.len(), routers, policy)?;
+        }
         by_group
             .entry(context.machine.nets[nets[0]].group)
             .or_default()
@@ -45,12 +49,50 @@ pub(super) fn balanced_shares(
     let shares = groups.into_par_iter().flat_map_iter(|group| {
         let mut rents = Vec::new();
         let of = |nets: Vec<usize>| {
-            let slots = balanced_slots(context, nets[0], by, (&places, &mut rents));
-            Share { nets, slots }
+            let routers = context.usable[nets[0]].len();
+            let slots = if is_large(policy, places.vertices.len(), routers) {
+                large_slots(context, nets[0], by, &places).ok_or(PlanError::TooLarge {
+                    policy: policy.name(),
+                    places: places.vertices.len(),
+                    routers,
+                })?
+            } else {
+                balanced_slots(context, nets[0], by, (&places, &mut rents))
+            };
+            Ok(Share { nets, slots })
         };
         group.into_iter().map(of).collect::<Vec<_>>()
     });
-    Ok(shares.collect())
+    shares.collect()
+}
+
+/// Whether the optimum is found without a table of costs.
+fn is_large(policy: Policy, places: usize, routers: usize) -> bool {
+    /// A pair is looked at in each of some tens of phases: at most minutes.
+    const LARGE_MAX: usize = 1 << 30;
+    let pairs = places.saturating_mul(routers);
+    matches!(policy, Policy::Balanced { .. }) && pairs > MAX_PAIRS && pairs <= LARGE_MAX
+}
+
+/// The same as [`balanced_slots`] for more pairs of places and routers than fit a table.
+fn large_slots(context: &Context<'_>, net: usize, by: Metric, places: &Places) -> Option<Vec<u16>> {
+    let (clients, count) = (context.site_of.len(), context.usable[net].len());
+    let supplies: Vec<u32> = context.sites.iter().map(|site| site.clients).collect();
+    // Clients are numbered in 32 bits and routers in 16.
+    let base = vec![(clients / count) as u32; count];
+    let problem = Large {
+        supplies: &supplies,
+        base: &base,
+        extra: (clients % count) as u32,
+    };
+    let costs = router_costs(context, net, by);
+    let rows = |sites: std::ops::Range<usize>, visit: &mut dyn FnMut(usize, &[u32])| {
+        let mut costs = costs.clone();
+        for site in sites {
+            visit(site, costs.row(places.vertices[site]));
+        }
+    };
+    Some(places.hand_out(&phases::solve(&problem, &rows)?))
 }
 
 /// Nets together whose routers stand at the same places, slot by slot, and share failure domains in

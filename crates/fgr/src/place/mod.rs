@@ -52,12 +52,16 @@ pub struct Problem<'a> {
 }
 
 /// How to search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Effort {
     /// Candidates to try in all.
     pub candidates: u64,
     /// Equal seeds find equal placements.
     pub seed: u64,
+    /// What is to be reached in all figures at once: all walks look for that, and for better once it is
+    /// found. Without it each walk looks for figures a step better than those it has. A search that goes
+    /// on has the goals that it began with.
+    pub goal: Option<Figures>,
 }
 
 /// The figures that placements are compared by; less is better in each.
@@ -240,7 +244,7 @@ pub fn place(
     let start = Figures::of(&moved(problem, &start_sites), problem.policy)?;
     let mut state = match resume {
         Some(state) => checked(problem, state)?,
-        None => search::begin(effort.seed, &start, &start_sites),
+        None => search::begin(&effort, &start, &start_sites),
     };
     let field = search::Field::new(problem, start);
     let interrupted = search::run(&field, effort, &mut state, progress)?.is_break();
@@ -334,7 +338,11 @@ pub fn moved(problem: &Problem<'_>, at: &[u32]) -> Machine {
 pub fn trial_moves(problem: &Problem<'_>, moves: u64, seed: u64) -> Result<Figures, PlaceError> {
     let at = sites::start(problem)?;
     let start = Figures::of(&moved(problem, &at), problem.policy)?;
-    let state = search::begin(seed, &start, &at);
+    let effort = Effort {
+        seed,
+        ..Effort::default()
+    };
+    let state = search::begin(&effort, &start, &at);
     search::walk(&search::Field::new(problem, start), &state.walks[0], moves)
 }
 

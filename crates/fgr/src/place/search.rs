@@ -439,13 +439,14 @@ fn meet(field: &Field<'_>, walks: &mut [Walk], points: &[Point]) -> Result<(), P
     Ok(())
 }
 
-/// The state before the first round: every walk at the start, with a goal a step ahead of it.
-pub(super) fn begin(seed: u64, start: &Figures, at: &[u32]) -> State {
+/// The state before the first round: every walk at the start.
+pub(super) fn begin(effort: &Effort, start: &Figures, at: &[u32]) -> State {
+    let seed = effort.seed;
     let mut seeds = SplitMix(seed);
     let walks = AIMS.iter().map(|_| WalkState {
         at: at.to_vec(),
         random: seeds.below(u64::MAX),
-        goal: *start,
+        goal: effort.goal.unwrap_or(*start),
     });
     State {
         seed,

@@ -55,7 +55,11 @@ fn problem(machine: &Machine) -> Problem<'_> {
 }
 
 fn search(machine: &Machine, candidates: u64, seed: u64) -> Placements {
-    let effort = Effort { candidates, seed };
+    let effort = Effort {
+        candidates,
+        seed,
+        ..Effort::default()
+    };
     place(&problem(machine), effort, None, &mut |_| {
         ControlFlow::Continue(())
     })
@@ -85,6 +89,7 @@ fn a_search_that_goes_on_finds_what_one_without_a_break_finds() {
     let effort = Effort {
         candidates: 60_000,
         seed: 99,
+        ..Effort::default()
     };
     let mut go = |_| ControlFlow::Continue(());
     let resumed = place(&problem(&machine), effort, Some(half.state), &mut go).unwrap();
@@ -97,6 +102,7 @@ fn the_state_of_another_search_is_refused() {
     let effort = Effort {
         candidates: 1,
         seed: 1,
+        ..Effort::default()
     };
     let state = search(&machine, 1, 1).state;
     let mut go = |_| ControlFlow::Continue(());
@@ -198,6 +204,7 @@ fn a_proved_floor_is_what_trying_everything_finds() {
     let effort = Effort {
         candidates: 100_000,
         seed: 1,
+        ..Effort::default()
     };
     let found = place(&problem, effort, None, &mut |_| ControlFlow::Continue(())).unwrap();
     let least = |figure: usize| {
@@ -224,6 +231,7 @@ fn without_a_board_every_candidate_is_planned_as_a_whole() {
     let effort = Effort {
         candidates: 64,
         seed: 1,
+        ..Effort::default()
     };
     let found = place(&problem, effort, None, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(found.state.tried, 64);
@@ -261,6 +269,7 @@ fn an_interrupted_search_keeps_what_it_found() {
     let effort = Effort {
         candidates: u64::MAX,
         seed: 1,
+        ..Effort::default()
     };
     let mut stop = |_| ControlFlow::Break(());
     let found = place(&problem(&machine), effort, None, &mut stop).unwrap();
@@ -296,6 +305,7 @@ fn a_module_on_no_site_is_refused() {
     let effort = Effort {
         candidates: 1,
         seed: 1,
+        ..Effort::default()
     };
     let mut go = |_| ControlFlow::Continue(());
     let error = place(&problem, effort, None, &mut go).unwrap_err();

@@ -187,3 +187,50 @@ fn a_chain_of_moves_beats_a_single_dear_one() {
     };
     assert_eq!(cost(&problem, &solve(&problem).unwrap()), 2);
 }
+
+proptest! {
+    /// Rooms that are together what there is.
+    #[test]
+    fn phases_cost_what_chains_cost(mut problem in problems(), threads in 1_usize..3) {
+        let sinks = problem.base.len() as u32;
+        let units: u32 = problem.supplies.iter().sum();
+        let spread = units.min(problem.base.iter().sum::<u32>());
+        let mut left = units - spread.min(units);
+        let mut over = problem.base.iter().sum::<u32>() - spread;
+        for base in &mut problem.base {
+            let less = over.min(*base);
+            *base -= less;
+            over -= less;
+        }
+        problem.extra = left.min(sinks).min(problem.extra);
+        left -= problem.extra;
+        problem.base[0] += left;
+        let known = cost(&problem, &chains::solve(&problem).unwrap());
+        let rows = |sites: std::ops::Range<usize>, visit: &mut dyn FnMut(usize, &[u32])| {
+            for site in sites {
+                let row = (0..problem.base.len()).map(|sink| problem.cost(site as u32, sink));
+                visit(site, &row.collect::<Vec<_>>());
+            }
+        };
+        let large = phases::Large {
+            supplies: &problem.supplies,
+            base: &problem.base,
+            extra: problem.extra,
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let found = pool.install(|| phases::solve(&large, &rows)).unwrap();
+        prop_assert_eq!(cost(&problem, &found), known);
+        for (site, &supply) in problem.supplies.iter().enumerate() {
+            let pieces = found.iter().filter(|piece| piece.site as usize == site);
+            prop_assert_eq!(pieces.map(|piece| piece.units).sum::<u32>(), supply);
+        }
+        let mut more = 0;
+        for (sink, &base) in problem.base.iter().enumerate() {
+            let pieces = found.iter().filter(|piece| piece.sink == sink);
+            let load = pieces.map(|piece| piece.units).sum::<u32>();
+            prop_assert!(load <= base + 1);
+            more += load.saturating_sub(base);
+        }
+        prop_assert!(more <= problem.extra);
+    }
+}
