@@ -36,6 +36,7 @@ Examples:
   finerail fgr place --machine titan.map --modules modules.csv
   finerail fgr place --machine titan.map --modules modules.csv --anywhere -o placements
   finerail fgr place --machine titan.map --modules modules.csv --seconds 30 --state found.json
+  finerail fgr place --machine titan.map --modules modules.csv --anywhere --goal 22.332,1.080,126,160
   finerail fgr place --machine machine.yaml --sites blades.csv --candidates 2000
 ")]
 pub(crate) struct PlaceArgs {
@@ -62,6 +63,11 @@ pub(crate) struct PlaceArgs {
     /// Equal seeds find equal placements
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// What is to be reached in all four figures at once: all walks look for it, and then for better. Without it
+    /// they look for better figures from where they are, each with another emphasis. A search that goes on from
+    /// --state keeps the goals that it began with
+    #[arg(long, value_name = "COST,BALANCE,WRITE,READ", value_parser = goal)]
+    goal: Option<Figures>,
     /// Go on from this file, if there is one, and write where the search ended into it
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
@@ -83,6 +89,7 @@ struct Asked {
     sites: usize,
     candidates: u64,
     seed: u64,
+    goal: Option<Figures>,
 }
 
 /// What a share found: figures in the order of the columns, and the blades of the modules.
@@ -104,6 +111,7 @@ fn share(args: &PlaceArgs, problem: &Problem<'_>, shard: Shard) -> anyhow::Resul
     let effort = Effort {
         candidates: part.end - part.start,
         seed: args.seed.wrapping_add(shard.index().into()),
+        goal: args.goal,
     };
     let found = search(args, effort, problem)?;
     if found.interrupted {
@@ -127,6 +135,7 @@ fn share(args: &PlaceArgs, problem: &Problem<'_>, shard: Shard) -> anyhow::Resul
         sites: problem.sites.len(),
         candidates: args.candidates,
         seed: args.seed,
+        goal: args.goal,
     };
     shard.print(
         "fgr place",
@@ -167,6 +176,15 @@ pub(super) fn merged(file: &ShardFile) -> anyhow::Result<(String, bool)> {
     Ok((text, true))
 }
 
+/// Four figures with commas between them.
+fn goal(text: &str) -> Result<Figures, String> {
+    let values: Option<Vec<f64>> = text.split(',').map(|word| word.parse().ok()).collect();
+    let values = values.filter(|values| values.iter().all(|v| v.is_finite() && *v > 0.0));
+    let values = values.and_then(|values| values.try_into().ok());
+    let wrong = || "write four positive numbers, such as 22.332,1.080,126,160".to_owned();
+    values.map(figures_of).ok_or_else(wrong)
+}
+
 fn figures_of([cost, balance, write, read]: [f64; 4]) -> Figures {
     Figures {
         cost,
@@ -191,6 +209,7 @@ pub(crate) fn run(args: &PlaceArgs) -> anyhow::Result<ExitCode> {
     let effort = Effort {
         candidates: args.seconds.map_or(args.candidates, |_| u64::MAX),
         seed: args.seed,
+        goal: args.goal,
     };
     let found = search(args, effort, &problem)?;
     let text = if args.csv {
