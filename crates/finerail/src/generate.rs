@@ -1,5 +1,7 @@
 //! `finerail completions` and `finerail man`: made from the same definitions as the help texts.
 
+mod complete;
+
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -42,9 +44,16 @@ pub(crate) struct ManArgs {
 }
 
 pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
-    let mut script = Vec::new();
     let (mut command, name) = named(args.name);
-    clap_complete::generate(args.shell, &mut command, name, &mut script);
+    command.build();
+    let script = match complete::script(args.shell, &command, name) {
+        Some(script) => script.into_bytes(),
+        None => {
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut command, name, &mut script);
+            script
+        }
+    };
     crate::common::print_bytes(&script, &mut io::stdout())?;
     Ok(ExitCode::SUCCESS)
 }

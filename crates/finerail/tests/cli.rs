@@ -421,6 +421,37 @@ fn a_node_whose_output_nobody_reads_runs_all_the_same() {
 }
 
 #[test]
+fn a_shell_completes_commands_options_and_their_values() {
+    let site = Site::new();
+    let script = run(finerail(["completions", "bash"])).expect_code(0).out;
+    let file = site.write("finerail.bash", script);
+    if !can_run("bash", &["-c", "true"]) {
+        eprintln!("skipped: there is no bash");
+        return;
+    }
+    let completed = |words: &str| -> Vec<String> {
+        let last = words.split(' ').count() - 1;
+        let script = format!(
+            "source '{}'; COMP_WORDS=({words}); COMP_WORDS[{last}]=\"${{COMP_WORDS[{last}]-}}\"; COMP_CWORD={last}; \
+             _finerail; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            file.display()
+        );
+        let mut bash = Command::new("bash");
+        bash.args(["--norc", "-c", &script]).stdin(Stdio::null());
+        let out = run(bash).expect_code(0).out;
+        out.lines().map(str::to_owned).collect()
+    };
+    assert_eq!(completed("finerail disc"), ["discover"]);
+    assert_eq!(completed("finerail ctl net s"), ["show", "set"]);
+    assert_eq!(
+        completed("finerail ctl --timeout 3 net add --ni"),
+        ["--nid"]
+    );
+    assert_eq!(completed("finerail node --profile des"), ["design"]);
+    assert_eq!(completed("finerail completions ba"), ["bash"]);
+}
+
+#[test]
 fn completions_are_scripts_that_their_shells_can_read() {
     let site = Site::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
@@ -442,6 +473,17 @@ fn completions_are_scripts_that_their_shells_can_read() {
             !script.out.contains("zoid"),
             "{name} has commands of others"
         );
+    }
+    for (shell, name) in [
+        ("bash", "finerail"),
+        ("zsh", "lnetctl"),
+        ("fish", "finerail"),
+    ] {
+        let script = run(finerail(["completions", shell, name]))
+            .expect_code(0)
+            .out;
+        assert!(script.len() < 50_000, "{shell}: {} bytes", script.len());
+        assert!(!script.contains("NAME"), "{shell}");
     }
     run(finerail(["completions", "tcsh"]))
         .expect_code(BAD_INPUT)

@@ -154,6 +154,8 @@ pub(super) fn prefix(node: &Node<'_>, ip: IpAddr) -> Option<u8> {
 /// Several interfaces in one subnet answer for each other, unless the system routes by source.
 pub(super) fn one_subnet(node: &Node<'_>) -> Vec<Finding> {
     let with_ip = node.nis.iter().filter_map(|ni| Some((ni, ni.nid?.ip()?)));
+    // Nobody asks for loopback addresses by ARP.
+    let with_ip = with_ip.filter(|(_, ip)| !ip.is_loopback());
     let with_ip = with_ip.take(COMPARED_MAX);
     let nis: Vec<(&Ni<'_>, IpAddr)> = with_ip.collect();
     // An address that serves several networks is one interface.
