@@ -560,28 +560,6 @@ fn the_checker_discovers_a_gateway_and_pushes_to_it() {
 }
 
 #[test]
-fn a_gateway_is_pinged_over_each_net_that_it_shares() {
-    let mut net = Net::new();
-    net.add_discovering(&["10.0.0.1@tcp", "10.2.0.1@tcp2"]);
-    let router = net.add_discovering(&["10.0.0.9@tcp", "10.1.0.9@tcp1", "10.2.0.9@tcp2"]);
-    let now = net.now;
-    net.core(router).set_routing(true, now);
-    net.add_discovering(&["10.1.0.2@tcp1"]);
-    net.route(0, "tcp1", ROUTER[0]);
-    net.route(2, "tcp", ROUTER[1]);
-    // Longer than a router waits for a ping before it calls a net down.
-    net.advance(Duration::from_secs(300));
-    let down: Vec<Nid> = net
-        .core(router)
-        .nis()
-        .filter(|ni| !ni.up)
-        .map(|ni| ni.nid)
-        .collect();
-    assert_eq!(down, []);
-    net.assert_at_rest();
-}
-
-#[test]
 fn a_node_behind_a_router_that_is_discovered_pushes_back() {
     let mut net = routed();
     let (now, before) = (net.now, net.core(2).counters().pushes_sent);
