@@ -11,11 +11,16 @@ const SHRINK_RUNS_MAX: u32 = 100;
 /// `FINERAIL_SEEDS=FIRST-LAST` runs these seeds instead.
 fn seeds() -> std::ops::RangeInclusive<u64> {
     if let Ok(given) = std::env::var("FINERAIL_SEEDS") {
-        let (first, last) = given.split_once('-').expect("FIRST-LAST");
-        return first.parse().expect("a number")..=last.parse().expect("a number");
+        return range(&given).unwrap_or_else(|| panic!("FINERAIL_SEEDS={given}: not FIRST-LAST"));
     }
     let is_long = std::env::var_os("FINERAIL_LONG").is_some_and(|value| value == "1");
     1..=if is_long { SEEDS_LONG } else { SEEDS }
+}
+
+/// The seeds that `FIRST-LAST` names; `None` if the text has another form.
+fn range(text: &str) -> Option<std::ops::RangeInclusive<u64>> {
+    let (first, last) = text.split_once('-')?;
+    Some(first.parse().ok()?..=last.parse().ok()?)
 }
 
 #[test]
