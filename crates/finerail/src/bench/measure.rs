@@ -52,6 +52,19 @@ pub(super) fn everything(congestion: &str, effort: &Effort) -> anyhow::Result<Re
     Ok(Report::new(congestion, effort, reports, beside))
 }
 
+/// Measures the workloads of an effort in one placement.
+pub(super) fn in_one_placement(
+    placement: Placement,
+    congestion: &str,
+    effort: &Effort,
+) -> anyhow::Result<PlacementReport> {
+    let bar = progress(1, effort);
+    bar.set_message(placement.name);
+    let report = in_placement(placement, congestion, effort, &bar);
+    bar.finish_and_clear();
+    report
+}
+
 /// What has no raw limit beside it.
 fn beside(widest: &Placement, congestion: &str, effort: &Effort) -> anyhow::Result<Beside> {
     let length = effort.measurement * LOOK;

@@ -27,6 +27,7 @@ mod peer;
 mod placement;
 mod raw;
 mod report;
+mod router;
 mod select;
 mod workload;
 
@@ -59,6 +60,8 @@ enum Subject {
     Ctl(ctl::CtlArgs),
     /// BMI: the zoid method by stream and by zero copy, and tcp, beside queues, sockets and memory
     Bmi(bmi::BmiArgs),
+    /// Routers and many peers: through one hop more, discovery, pushes, and the load of `lst`
+    Router(router::RouterArgs),
     /// Scraping metrics of a node with 1,000 and with 100,000 peers
     Metrics(metrics::MetricsArgs),
     /// The other end of a measurement, started by the bench itself
@@ -138,6 +141,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         Subject::Ctl(args) => print_bytes(ctl::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Metrics(args) => print_bytes(metrics::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Bmi(args) => bmi::run(args).map_err(|error| NotSo(format!("{error:#}")))?,
+        Subject::Router(args) => router::run(args).map_err(|error| NotSo(format!("{error:#}")))?,
         Subject::Peer(args) => return Ok(peer::run(args)),
         Subject::BmiPeer(args) => return Ok(bmi::peer::run(args)),
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 
-use super::{lnet, raw};
+use super::{lnet, raw, router};
 use crate::common::spin;
 use crate::service::raise_descriptor_limit;
 
@@ -60,6 +60,10 @@ pub(super) enum Role {
     Idle,
     /// Many peers of the node that idles, which are connected and say nothing
     Crowd,
+    /// Many peers that answer pings and pushes
+    Responder,
+    /// A node that serves LNet's own tests
+    TestNode,
 }
 
 pub(super) fn run(args: &PeerArgs) -> ExitCode {
@@ -87,6 +91,8 @@ fn serve(args: &PeerArgs) -> anyhow::Result<()> {
         Role::Blaster => lnet::bystander::blast(args),
         Role::Idle => lnet::target::idle(args),
         Role::Crowd => lnet::crowd::join(args),
+        Role::Responder => router::responder::serve(args),
+        Role::TestNode => router::serve_tests(args),
     }
 }
 

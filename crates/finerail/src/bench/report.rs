@@ -208,6 +208,11 @@ impl RowReport {
 }
 
 impl PlacementReport {
+    /// The placement and the table.
+    pub(super) fn text(&self) -> String {
+        format!("{}\n{}\n", self.placement.describe(), table(self))
+    }
+
     pub(super) fn new(placement: Placement, mut rows: Vec<Row>) -> Self {
         let on_one_core = placement.is_one_core();
         let peers = rows.iter_mut().flat_map(Row::take_rivals).collect();

@@ -53,6 +53,15 @@ pub(super) enum Workload {
     FanInRouted,
     /// The same through a router of two I/O threads.
     FanInRoutedByTwo,
+    /// PUTs of 1 MiB through one router, beside a limit of one hop: of `bench router`.
+    #[value(skip)]
+    HopLarge,
+    /// PUTs of 4 KiB through one router, beside a limit of one hop that writes each message by itself.
+    #[value(skip)]
+    HopSmall,
+    /// The same, beside a limit of one hop that writes and reads many messages at once.
+    #[value(skip)]
+    HopSmallBatched,
 }
 
 /// A goal for the ratio of Finerail to the limit.
@@ -95,6 +104,9 @@ impl Workload {
             Self::FanIn => "PUT 1 MiB, 4 senders",
             Self::FanInRouted => "the same, router of 1 thread",
             Self::FanInRoutedByTwo => "the same, router of 2 threads",
+            Self::HopLarge => "PUT 1 MiB, router beside one hop",
+            Self::HopSmall => "PUT 4 KiB, limit one a write",
+            Self::HopSmallBatched => "PUT 4 KiB, limit batched",
         }
     }
 
@@ -108,8 +120,13 @@ impl Workload {
             | Self::PutRouted
             | Self::FanIn
             | Self::FanInRouted
-            | Self::FanInRoutedByTwo => LARGE,
-            Self::PutSmall | Self::PutSmallBatched | Self::GetSmall => SMALL,
+            | Self::FanInRoutedByTwo
+            | Self::HopLarge => LARGE,
+            Self::PutSmall
+            | Self::PutSmallBatched
+            | Self::GetSmall
+            | Self::HopSmall
+            | Self::HopSmallBatched => SMALL,
             Self::RoundTrip | Self::RoundTripSpinning | Self::PutTinyBatched => TINY,
         }
     }
@@ -122,11 +139,15 @@ impl Workload {
             | Self::PutRouted
             | Self::FanIn
             | Self::FanInRouted
-            | Self::FanInRoutedByTwo => Measure::Throughput,
+            | Self::FanInRoutedByTwo
+            | Self::HopLarge => Measure::Throughput,
             Self::PutLargeCpu => Measure::CpuTime,
-            Self::PutSmall | Self::PutSmallBatched | Self::PutTinyBatched | Self::GetSmall => {
-                Measure::Rate
-            }
+            Self::PutSmall
+            | Self::PutSmallBatched
+            | Self::PutTinyBatched
+            | Self::GetSmall
+            | Self::HopSmall
+            | Self::HopSmallBatched => Measure::Rate,
             Self::RoundTrip | Self::RoundTripSpinning => Measure::Latency,
         }
     }
@@ -176,7 +197,10 @@ impl Workload {
             | Self::PutRouted
             | Self::FanIn
             | Self::FanInRouted
-            | Self::FanInRoutedByTwo => None,
+            | Self::FanInRoutedByTwo
+            | Self::HopLarge
+            | Self::HopSmall
+            | Self::HopSmallBatched => None,
         }
     }
 
@@ -191,6 +215,8 @@ impl Workload {
             Self::RoundTripSpinning => (Target::AtMost(1.15), Target::AtMost(1.15)),
             Self::GetLarge => (Target::AtLeast(1.0), Target::AtLeast(1.0)),
             Self::PutRouted => (Target::AtLeast(0.95), Target::AtLeast(1.1)),
+            Self::HopLarge => (Target::AtLeast(0.45), Target::AtLeast(0.45)),
+            Self::HopSmall | Self::HopSmallBatched => (Target::AtLeast(0.4), Target::AtLeast(0.4)),
             Self::PutCold
             | Self::PutSmall
             | Self::FanIn

@@ -51,8 +51,13 @@ impl Crowd {
             .collect()
     }
 
+    /// One crowd of so many, watched for so long.
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-    fn measure(peers: usize, congestion: &str, length: Duration) -> anyhow::Result<Self> {
+    pub(in crate::bench) fn measure(
+        peers: usize,
+        congestion: &str,
+        length: Duration,
+    ) -> anyhow::Result<Self> {
         let cpu = *sys::allowed_cpus()
             .context("cannot ask which CPUs may be used")?
             .first()

@@ -21,14 +21,14 @@ use lnet_node::{
 };
 use lnet_types::ProcessId;
 
-use super::initiator::{LARGE_WINDOW, SILENCE_MAX_S};
+use super::initiator::{LARGE_WINDOW, SILENCE_MAX_S, SMALL_WINDOW};
 use super::{
     DATA_PORTAL, DONE_PORTAL, MATCH_BITS, Place, ROUTED_TARGET, SENDERS, TARGET, reserve_port,
 };
 use crate::bench::child::{self, Peer, PeerSpec};
 use crate::bench::peer::Role;
 use crate::bench::placement::Placement;
-use crate::bench::workload::{LARGE, TINY, Workload};
+use crate::bench::workload::{LARGE, SMALL, TINY, Workload};
 
 /// What the senders do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub(super) enum Kind {
     Direct,
     /// All put to one node through a router with so many I/O threads.
     Routed(u16),
+    /// One puts through a router of two I/O threads, one a direction.
+    Through,
     /// One puts and waits for the ACK; both ends look for so long before they sleep.
     Spinning(Duration),
 }
@@ -53,6 +55,7 @@ struct Sender {
     node: Node,
     queue: EventQueue,
     large: MdHandle,
+    small: MdHandle,
     tiny: MdHandle,
 }
 
@@ -64,6 +67,9 @@ impl Kind {
             Workload::FanIn => Some(Self::Direct),
             Workload::FanInRouted => Some(Self::Routed(1)),
             Workload::FanInRoutedByTwo => Some(Self::Routed(2)),
+            Workload::HopLarge | Workload::HopSmall | Workload::HopSmallBatched => {
+                Some(Self::Through)
+            }
             _ => None,
         }
     }
@@ -89,17 +95,23 @@ impl Fan {
                 more,
             )
         };
+        let routed = |threads: u16| {
+            let (threads, cpu) = (threads.to_string(), placement.initiator_cpu.to_string());
+            let router = peer(Role::Router, &["--threads", &threads, "--cpu", &cpu])?;
+            anyhow::Ok(vec![router, peer(Role::RoutedTarget, &[])?])
+        };
         let (target, places, spin, peers) = match kind {
             Kind::Direct => {
                 let peers = vec![peer(Role::Target, &[])?];
                 (TARGET, &SENDERS[..], Duration::ZERO, peers)
             }
-            Kind::Routed(threads) => {
-                let (threads, cpu) = (threads.to_string(), placement.initiator_cpu.to_string());
-                let router = peer(Role::Router, &["--threads", &threads, "--cpu", &cpu])?;
-                let peers = vec![router, peer(Role::RoutedTarget, &[])?];
-                (ROUTED_TARGET, &SENDERS[..], Duration::ZERO, peers)
-            }
+            Kind::Routed(threads) => (
+                ROUTED_TARGET,
+                &SENDERS[..],
+                Duration::ZERO,
+                routed(threads)?,
+            ),
+            Kind::Through => (ROUTED_TARGET, &SENDERS[..1], Duration::ZERO, routed(2)?),
             Kind::Spinning(spin) => {
                 let text = format!("{}us", spin.as_micros());
                 let peers = vec![peer(Role::Target, &["--spin", &text])?];
@@ -128,14 +140,14 @@ impl Fan {
         self.kind
     }
 
-    /// Moves `count` messages in all.
-    pub(super) fn run(&mut self, count: u64) -> anyhow::Result<()> {
+    /// Moves `count` messages in all, of the workload's length.
+    pub(super) fn run(&mut self, workload: Workload, count: u64) -> anyhow::Result<()> {
         let result = match self.kind {
             Kind::Spinning(_) => {
                 let mut senders = self.senders.iter();
                 senders.try_for_each(|sender| sender.round_trips(self.target, count))
             }
-            Kind::Direct | Kind::Routed(_) => self.streams(count),
+            Kind::Direct | Kind::Routed(_) | Kind::Through => self.streams(workload, count),
         };
         if result.is_err() {
             child::blame(&mut self.peers)?;
@@ -143,13 +155,13 @@ impl Fan {
         result
     }
 
-    fn streams(&self, count: u64) -> anyhow::Result<()> {
+    fn streams(&self, workload: Workload, count: u64) -> anyhow::Result<()> {
         let target = self.target;
         let all = self.senders.len() as u64;
         thread::scope(|scope| {
             let streams = self.senders.iter().zip(0..).map(|(sender, index)| {
                 let share = count / all + u64::from(index < count % all);
-                scope.spawn(move || sender.stream(target, share))
+                scope.spawn(move || sender.stream(target, workload, share))
             });
             let streams: Vec<_> = streams.collect();
             let mut results = streams.into_iter().map(thread::ScopedJoinHandle::join);
@@ -166,23 +178,28 @@ impl Sender {
         let node = place.start_with(options)?.into_node();
         let queue = node.event_queue();
         let source = |length| node.bind(&queue, Md::source(Bytes::from(vec![0x5A; length])));
-        let (large, tiny) = (source(LARGE)?, source(TINY)?);
+        let (large, small, tiny) = (source(LARGE)?, source(SMALL)?, source(TINY)?);
         let done = Md::sink(Vec::new()).options(MdOptions::OP_PUT);
         node.attach(&queue, MatchEntry::exact(DONE_PORTAL, MATCH_BITS), done)?;
         Ok(Self {
             node,
             queue,
             large,
+            small,
             tiny,
         })
     }
 
     /// PUTs without ACK, until the target says that the last has arrived.
-    fn stream(&self, target: ProcessId, count: u64) -> anyhow::Result<()> {
+    fn stream(&self, target: ProcessId, workload: Workload, count: u64) -> anyhow::Result<()> {
+        let (md, window) = match workload.message_len() {
+            SMALL => (self.small, SMALL_WINDOW),
+            _ => (self.large, LARGE_WINDOW),
+        };
         let (mut put, mut sent, mut arrived) = (0, 0, count == 0);
         while sent < count || !arrived {
-            while put < count && put - sent < LARGE_WINDOW {
-                self.put(self.large, target, false, count)?;
+            while put < count && put - sent < window {
+                self.put(md, target, false, count)?;
                 put += 1;
             }
             match self.next()? {

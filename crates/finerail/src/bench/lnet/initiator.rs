@@ -27,7 +27,7 @@ use crate::bench::workload::{
 /// one ready.
 pub(super) const LARGE_WINDOW: u64 = 4;
 /// Small PUTs that are handed over before the first is written.
-const SMALL_WINDOW: u64 = 32;
+pub(super) const SMALL_WINDOW: u64 = 32;
 
 /// Seconds in which nothing happens before a run is given up.
 pub(super) const SILENCE_MAX_S: u32 = 20;
@@ -141,7 +141,7 @@ impl Initiator {
         if let Some(kind) = Kind::of(workload, self.spin) {
             let mut fans = self.fans.iter_mut();
             let fan = fans.find(|fan| fan.kind() == kind);
-            return fan.context("it was not prepared")?.run(count);
+            return fan.context("it was not prepared")?.run(workload, count);
         }
         let Sources {
             large, small, tiny, ..
@@ -176,7 +176,10 @@ impl Initiator {
             Workload::RoundTripSpinning
             | Workload::FanIn
             | Workload::FanInRouted
-            | Workload::FanInRoutedByTwo => bail!("it has processes of its own"),
+            | Workload::FanInRoutedByTwo
+            | Workload::HopLarge
+            | Workload::HopSmall
+            | Workload::HopSmallBatched => bail!("it has processes of its own"),
         }
     }
 

@@ -86,6 +86,21 @@ pub(super) const BYSTANDER: Place = Place {
     route: None,
 };
 
+/// A node that discovers many peers, none of which it answers.
+pub(super) const DISCOVERER: Place = Place {
+    nids: &["127.0.0.9@tcp"],
+    route: None,
+};
+/// A console, and the test node that it loads.
+pub(super) const LOADER: Place = Place {
+    nids: &["127.0.0.10@tcp"],
+    route: None,
+};
+pub(super) const TESTED: Place = Place {
+    nids: &["127.0.0.11@tcp"],
+    route: None,
+};
+
 /// The portal that data goes to and comes from.
 const DATA_PORTAL: u32 = 60;
 /// The portal of the cold buffers.
@@ -117,7 +132,7 @@ impl Place {
     }
 
     /// The first of its NIDs.
-    fn nid(&self) -> anyhow::Result<Nid> {
+    pub(super) fn nid(&self) -> anyhow::Result<Nid> {
         let nid = self.nids.first().context("a place without a NID")?;
         Ok(nid.parse()?)
     }
@@ -132,7 +147,7 @@ impl Place {
         Ok(node?.into_node())
     }
 
-    fn start_with(&self, options: NodeOptions) -> anyhow::Result<ManagedNode> {
+    pub(super) fn start_with(&self, options: NodeOptions) -> anyhow::Result<ManagedNode> {
         let config = lnet_config::parse(&self.yaml())
             .map_err(|error| anyhow!("{}", error.render("the bench's configuration")))?;
         lnet_noded::start(&config, options).context("cannot start a node")
@@ -140,7 +155,7 @@ impl Place {
 }
 
 /// A TCP port above 1023 for every node of one placement; kept until all of them listen.
-fn reserve_port() -> anyhow::Result<ReservedPort> {
+pub(super) fn reserve_port() -> anyhow::Result<ReservedPort> {
     ReservedPort::on(Ipv4Addr::UNSPECIFIED).context("no TCP port is free")
 }
 
@@ -182,7 +197,8 @@ mod tests {
     #[test]
     fn every_place_has_a_valid_configuration() {
         let others = [INITIATOR, TARGET, ROUTER, ROUTED_TARGET, IDLE, BYSTANDER];
-        for place in others.into_iter().chain(SENDERS) {
+        let many = [DISCOVERER, LOADER, TESTED];
+        for place in others.into_iter().chain(many).chain(SENDERS) {
             let yaml = place.yaml();
             let config = lnet_config::parse(&yaml);
             let config = config.unwrap_or_else(|error| panic!("{}", error.render(&yaml)));

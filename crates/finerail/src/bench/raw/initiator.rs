@@ -79,7 +79,9 @@ impl Initiator {
         let payload = &mut buffer[..workload.message_len()];
         let begin = Instant::now();
         match workload {
-            Workload::PutLarge | Workload::PutSmall => stream(direct, payload, count)?,
+            Workload::PutLarge | Workload::PutSmall | Workload::HopLarge | Workload::HopSmall => {
+                stream(direct, payload, count)?
+            }
             Workload::PutLargeCpu => {
                 let before = cpu_time(&peers[..1])?;
                 stream(direct, payload, count)?;
@@ -87,7 +89,7 @@ impl Initiator {
             }
             Workload::PutCold => cold_stream(direct, cold, count)?,
             Workload::PutRouted => stream(relayed, payload, count)?,
-            Workload::PutSmallBatched | Workload::PutTinyBatched => {
+            Workload::PutSmallBatched | Workload::PutTinyBatched | Workload::HopSmallBatched => {
                 return batches(direct, payload, count);
             }
             Workload::RoundTrip => round_trips(direct, count)?,
