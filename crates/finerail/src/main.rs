@@ -9,6 +9,7 @@ mod conform;
 mod convert;
 mod ctl;
 mod demo;
+mod doctor;
 mod dump;
 mod explain;
 mod fgr;
@@ -64,6 +65,8 @@ enum Command {
     Discover(ping::PingArgs),
     /// Check that an LNet node keeps to the protocol, from outside; needs no daemon and no module
     Conform(conform::ConformArgs),
+    /// Find what keeps this machine from using an LNet node; needs no daemon and no module
+    Doctor(doctor::DoctorArgs),
     /// Print the LNet traffic in a packet capture, message by message
     Dump(dump::DumpArgs),
     /// Explain why a message takes its path, and try what would change it
@@ -122,6 +125,7 @@ fn main() -> ExitCode {
         Command::Ping(args) => ping::run(args, ping::Question::Ping),
         Command::Discover(args) => ping::run(args, ping::Question::Discover),
         Command::Conform(args) => conform::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Lint(args) => lint::run(args),

@@ -11,7 +11,10 @@
 //! the subject, and never for silence: what must not come is shown to be absent by the answer to a later ping.
 //!
 //! The crate judges nodes, so it uses plain blocking sockets and the codecs of `lnet-wire`, and nothing of
-//! the node's own code. It never opens a listening socket.
+//! the node's own code. No check opens a listening socket.
+//!
+//! [`examine`] asks another question: what keeps this machine from using a node, as a network and its
+//! administrators see it. It is one examination in place of many checks, and gives findings with what to do.
 //!
 //! Safe checks ([`Risk::Safe`]) send only what nodes in good order send, and leave nothing behind.
 //! Intrusive checks ([`Risk::Intrusive`]) send malformed input that kernels log, make the node close
@@ -19,12 +22,16 @@
 //! portal 0 with other match bits than a push, no GET to a lazy portal (section 12.2).
 
 mod checks;
+mod doctor;
 mod exchange;
 mod link;
 mod meeting;
 mod probe;
 
 pub use checks::CHECKS;
+pub use doctor::{
+    AILMENTS, Ailment, Diagnosis, Examination, Finding, NAME_UNKNOWN, Severity, Step, examine,
+};
 pub use exchange::{Exchange, Way};
 pub use meeting::{MeetError, Meeting, Subject};
 pub use probe::{Check, Outcome, Risk, Verdict};

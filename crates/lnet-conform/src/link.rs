@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use lnet_wire::{
     Body, ByteOrder, FrameType, Header, HeaderForm, Hello, HelloVersion, KsockHeader, ZcAck,
 };
+use sys::TcpFigures;
 
 use crate::exchange::{Transcript, Way};
 use crate::probe::Stop;
@@ -269,6 +270,26 @@ impl Link {
         }
     }
 
+    /// Reads and forgets bytes until `max` came, the connection ends or nothing more is due within `patience`
+    /// and the timeout. The number of bytes.
+    pub(crate) fn swallow(&mut self, max: usize, patience: Duration) -> usize {
+        self.deadline = self.deadline.min(Instant::now() + patience);
+        let mut room = [0; 4096];
+        let mut swallowed = 0;
+        while swallowed < max {
+            match self.read_some(&mut room) {
+                Got::Bytes(count) => swallowed += count,
+                Got::End { .. } | Got::Nothing => break,
+            }
+        }
+        swallowed
+    }
+
+    /// What the kernel knows of the connection's segments, where the kernel tells.
+    pub(crate) fn figures(&self) -> Option<TcpFigures> {
+        sys::tcp_figures(&self.stream).ok()
+    }
+
     fn read_some(&mut self, room: &mut [u8]) -> Got {
         loop {
             let left = self.deadline.saturating_duration_since(Instant::now());
@@ -295,7 +316,7 @@ impl Link {
     }
 
     /// True when a byte, or the end, can be read now.
-    fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         let limited = self.stream.set_read_timeout(Some(GLANCE)).is_ok();
         match self.stream.peek(&mut [0]) {
             Ok(_) => limited,

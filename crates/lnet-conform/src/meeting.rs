@@ -94,15 +94,20 @@ impl Meeting {
         if subject.nid.net().lnd != LndType::TCP {
             return Err(MeetError::NotTcp(subject.nid));
         }
-        let mut meeting = Self {
-            subject,
-            features: None,
-            shares_identity: false,
-        };
+        let mut meeting = Self::unmet(subject);
         meeting.knock()?;
         meeting.features = meeting.ask(first_ping).ok();
         meeting.shares_identity = meeting.ask(takes_both_for_one_peer).is_ok();
         Ok(meeting)
+    }
+
+    /// A node of which nothing is known yet.
+    pub(crate) const fn unmet(subject: Subject) -> Self {
+        Self {
+            subject,
+            features: None,
+            shares_identity: false,
+        }
     }
 
     /// Makes one check.
@@ -148,7 +153,8 @@ impl Meeting {
         question(&mut self.probe())
     }
 
-    fn probe(&self) -> Probe<'_> {
+    /// A run with an identity, a timeout and connections of its own.
+    pub(crate) fn probe(&self) -> Probe<'_> {
         Probe::new(self, self.identity(), incarnation())
     }
 

@@ -1,5 +1,6 @@
 //! One run of one check: its identity, its connections, its deadline.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use lnet_types::{Nid, ProcessId};
@@ -161,8 +162,13 @@ impl<'a> Probe<'a> {
     }
 
     fn connect_for(&mut self, version: HelloVersion) -> Result<Link, Stop> {
-        let stream = connect(self.subject())
-            .map_err(|error| Stop::failed(format!("cannot connect: {error}")))?;
+        self.reach(version)
+            .map_err(|error| Stop::failed(format!("cannot connect: {error}")))
+    }
+
+    /// A TCP connection for a HELLO of this version, or why the system makes none.
+    pub(crate) fn reach(&mut self, version: HelloVersion) -> io::Result<Link> {
+        let stream = connect(self.subject())?;
         let number = self.connections;
         self.connections += 1;
         Ok(Link::new(
@@ -184,6 +190,11 @@ impl<'a> Probe<'a> {
         let mut hello = Hello::dial(self.me.nid, self.subject().nid, self.incarnation, ctype);
         hello.src_pid = self.me.pid;
         hello
+    }
+
+    /// Takes an identity that nobody else has.
+    pub(crate) fn rename(&mut self) {
+        self.me = self.meeting.identity();
     }
 
     /// Connects and says `hello`, in one write.
@@ -268,7 +279,7 @@ impl<'a> Probe<'a> {
 
     /// Pings on a connection of its own, as a peer of its own: the end of another connection does not end it.
     pub(crate) fn ping_afresh(&mut self, sink: u32) -> Result<Heard, Stop> {
-        self.me = self.meeting.identity();
+        self.rename();
         let mut link = self.open(Ctype::CONTROL)?;
         self.ping(&mut link, sink)
     }

@@ -7,6 +7,7 @@
 //! | Which links are up, and when does that change? | [`links`], [`LinkWatch`] |
 //! | Which congestion control does this connection use? | [`congestion_control`], [`set_congestion_control`] |
 //! | How much of what was written has the peer's TCP not acknowledged? | [`bytes_unacked`] |
+//! | How large are the segments of this connection, and were any lost? | [`tcp_figures`] |
 //! | Which CPUs may this thread use, and how is it kept on one? | [`allowed_cpus`], [`pin_to_cpu`], [`pin_to_cpus`] |
 //! | May this thread listen on, or connect from, that port? | [`unprivileged_port_start`], [`may_bind_port`] |
 //! | How do small messages reach another process? | [`MessageQueue`] |
@@ -67,6 +68,6 @@ pub use port::ReservedPort;
 pub use privilege::{may_bind_port, unprivileged_port_start};
 pub use process::{ProcessHandle, block_signals, process_start};
 pub use shm::{PageSize, SharedMemory, unlink_shared_memory};
-pub use tcp::{bytes_unacked, congestion_control, set_congestion_control};
+pub use tcp::{TcpFigures, bytes_unacked, congestion_control, set_congestion_control, tcp_figures};
 pub use vectored::{Gather, Scatter};
 pub use wait::{Readiness, wait_until_ready};

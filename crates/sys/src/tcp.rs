@@ -59,6 +59,64 @@ pub fn bytes_unacked(socket: &impl AsFd) -> io::Result<usize> {
     Ok(usize::try_from(bytes).unwrap_or(0))
 }
 
+/// What the kernel knows of the segments of one TCP connection (`TCP_INFO`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpFigures {
+    /// The largest segment that is sent, in bytes of data, without TCP options.
+    pub sent_mss: u32,
+    /// The kernel's estimate of the largest segment that has come, in bytes of data.
+    pub received_mss: u32,
+    /// The largest segment that the peer was told to send, in bytes: the MTU of the way out less headers.
+    pub advertised_mss: u32,
+    /// The MTU of the path, as far as the kernel has learnt it, in bytes.
+    pub path_mtu: u32,
+    /// Segments that were sent and not yet acknowledged.
+    pub unacknowledged: u32,
+    /// Segments that were sent again since the connection began.
+    pub resent: u32,
+}
+
+/// The 32-bit fields of `struct tcp_info` of linux/tcp.h up to `tcpi_total_retrans`, the first two of which
+/// hold eight fields of a byte each.
+const TCP_INFO_WORDS: usize = 26;
+
+/// The figures of a TCP connection.
+///
+/// # Errors
+///
+/// What `getsockopt(2)` fails with: the descriptor is not a TCP socket.
+pub fn tcp_figures(socket: &impl AsFd) -> io::Result<TcpFigures> {
+    let mut words = [0_u32; TCP_INFO_WORDS];
+    let descriptor = socket.as_fd().as_raw_fd();
+    // 104 bytes.
+    let mut length = size_of_val(&words) as nix::libc::socklen_t;
+    #[expect(
+        unsafe_code,
+        reason = "neither std, nix nor socket2 has a safe form of this option"
+    )]
+    // SAFETY: `descriptor` is open for as long as `socket` is borrowed. The kernel writes at most `length`
+    // bytes to `words`, which is as long, and the length to `length`; nothing else refers to either.
+    let result = unsafe {
+        nix::libc::getsockopt(
+            descriptor,
+            nix::libc::IPPROTO_TCP,
+            nix::libc::TCP_INFO,
+            words.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    nix::errno::Errno::result(result)?;
+    let word = |index: usize| words.get(index).copied().unwrap_or(0);
+    Ok(TcpFigures {
+        sent_mss: word(4),
+        received_mss: word(5),
+        unacknowledged: word(6),
+        path_mtu: word(15),
+        advertised_mss: word(21),
+        resent: word(25),
+    })
+}
+
 nix::ioctl_read_bad!(
     /// `SIOCOUTQ`: the length of the send queue of a socket in bytes.
     outgoing_queue,
@@ -149,6 +207,17 @@ mod tests {
     }
 
     #[test]
+    fn the_figures_of_a_connection_show_its_segments() {
+        let (near, _far) = connection();
+        let figures = tcp_figures(&near).unwrap();
+        // RFC 9293: no MSS is below 536 unless an MTU is; loopback loses nothing.
+        assert!(figures.sent_mss >= 536, "{figures:?}");
+        assert!(figures.advertised_mss >= figures.sent_mss, "{figures:?}");
+        assert!(figures.path_mtu > figures.sent_mss, "{figures:?}");
+        assert_eq!((figures.unacknowledged, figures.resent), (0, 0));
+    }
+
+    #[test]
     fn a_listening_socket_has_no_send_queue() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         assert!(bytes_unacked(&listener).is_err());
@@ -159,6 +228,7 @@ mod tests {
         let file = std::fs::File::open("/dev/null").unwrap();
         assert!(bytes_unacked(&file).is_err());
         assert!(congestion_control(&file).is_err());
+        assert!(tcp_figures(&file).is_err());
         assert!(set_congestion_control(&file, "reno").is_err());
     }
 }

@@ -37,7 +37,7 @@ const EDGES: [(&str, &[&str]); 41] = [
         &["lnd", "lnet-wire", "lnet-types", "finerail-sys"],
     ),
     ("lnet-capture", &["lnet-wire", "lnet-types"]),
-    ("lnet-conform", &["lnet-wire", "lnet-types"]),
+    ("lnet-conform", &["lnet-wire", "lnet-types", "finerail-sys"]),
     (
         "lnet-stack",
         &[

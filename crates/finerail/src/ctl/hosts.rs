@@ -10,20 +10,25 @@ pub(super) fn resolved(nids: &[String]) -> Vec<String> {
     nids.iter().map(|text| nid_of(text)).collect()
 }
 
-fn nid_of(text: &str) -> String {
-    let as_it_is = || text.to_owned();
+/// The NID of a name's address; the text as it is where it has no name, or one that nobody knows.
+pub(crate) fn nid_of(text: &str) -> String {
+    match name_in(text).and_then(|(name, net)| Some((address_of(name)?, net))) {
+        Some((address, net)) => format!("{address}@{net}"),
+        None => text.to_owned(),
+    }
+}
+
+/// The name of a host on a tcp net, and the net, where the text is that and no NID.
+pub(crate) fn name_in(text: &str) -> Option<(&str, Net)> {
     if text.parse::<Nid>().is_ok() {
-        return as_it_is();
+        return None;
     }
     let (name, net) = text.split_once('@').unwrap_or((text, "tcp"));
-    let is_tcp = net.parse().is_ok_and(|net: Net| net.lnd == LndType::TCP);
-    if !is_tcp || !is_name(name) {
-        return as_it_is();
-    }
-    match address_of(name) {
-        Some(address) => format!("{address}@{net}"),
-        None => as_it_is(),
-    }
+    let net = net
+        .parse()
+        .ok()
+        .filter(|net: &Net| net.lnd == LndType::TCP)?;
+    is_name(name).then_some((name, net))
 }
 
 /// Letters, digits, hyphens and dots, and not only an address that is mistyped.

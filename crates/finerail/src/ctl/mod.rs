@@ -10,7 +10,7 @@ mod advice;
 mod args;
 mod change;
 mod fault;
-mod hosts;
+pub(crate) mod hosts;
 mod lctl;
 mod local;
 mod session;

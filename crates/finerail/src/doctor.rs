@@ -1,0 +1,283 @@
+//! `finerail doctor`: what keeps this machine from using a node?
+
+use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::bail;
+use lnet_conform::{Diagnosis, Examination, Finding, NAME_UNKNOWN, Step, Subject, examine};
+use lnet_core::Globals;
+use lnet_node::NodeOptions;
+use lnet_types::Nid;
+use serde::Serialize;
+
+use crate::common::{NOT_SO, print_bytes};
+use crate::ctl::hosts::{name_in, nid_of};
+use crate::ping::{endpoint_address, seconds};
+
+/// Arguments of `finerail doctor`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Each finding has a name, what was seen, and what to do; docs/doctor.md lists all of them. What could
+not be tested from here is said. The doctor sends what nodes in good order send; a kernel logs at most
+that it refused a connection.
+
+Nodes that accept only privileged source ports (the default of kernel nodes) need --privileged, which
+needs CAP_NET_BIND_SERVICE or root. Without it only the way to the port is examined.
+
+Examples
+  finerail doctor --privileged 10.1.0.2@tcp
+  finerail doctor --port 9988 127.0.0.2@tcp
+  finerail doctor --privileged --listen mds1@tcp        can the node connect to this machine?
+  finerail doctor --ports 988,1018,1023 --json 10.1.0.2@tcp
+
+Exit code: 0 nothing is wrong, 1 findings, 2 wrong usage.
+")]
+pub(crate) struct DoctorArgs {
+    /// The nodes to examine; names of hosts in place of addresses, too
+    #[arg(required = true, value_name = "NID", value_delimiter = ',')]
+    nids: Vec<String>,
+    /// TCP port of the nodes
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = NodeOptions::LNET_PORT,
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    port: u16,
+    /// Look whether these TCP ports can be reached, too
+    #[arg(
+        long,
+        value_name = "PORT",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    ports: Vec<u16>,
+    /// Connect from source ports below 1024, as kernel nodes do
+    #[arg(long)]
+    privileged: bool,
+    /// Listen here for a moment, to see whether the node can connect to this machine. The node remembers a
+    /// peer of this address
+    #[arg(long, requires = "privileged")]
+    listen: bool,
+    /// Connect from the address of this local NID
+    #[arg(long, short, value_name = "NID")]
+    source: Option<Nid>,
+    /// Seconds that each step may take
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
+    timeout: f64,
+    /// The site's transaction_timeout, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 150)]
+    transaction_timeout: u32,
+    /// The site's retry_count
+    #[arg(long, value_name = "COUNT", default_value_t = 2)]
+    retry_count: u32,
+    /// Print JSON, one document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `finerail doctor`.
+pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+    if args.timeout == 0.0 {
+        bail!("--timeout 0 leaves no time to answer");
+    }
+    let mut patients = Vec::new();
+    for text in &args.nids {
+        let patient = args.patient(text)?;
+        if !args.json {
+            print_bytes(patient.text().as_bytes(), &mut io::stdout())?;
+        }
+        patients.push(patient);
+    }
+    if args.json {
+        let rows: Vec<Row<'_>> = patients.iter().map(Patient::row).collect();
+        let text = serde_json::to_string_pretty(&rows)? + "\n";
+        print_bytes(text.as_bytes(), &mut io::stdout())?;
+    }
+    let healthy = patients.iter().all(|it| it.diagnosis.findings.is_empty());
+    Ok(if healthy {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_SO)
+    })
+}
+
+impl DoctorArgs {
+    fn patient(&self, text: &str) -> anyhow::Result<Patient> {
+        let (nid, resolved) = match self.resolve(text)? {
+            Resolved::Given(nid) => (nid, None),
+            Resolved::Found(nid) => (nid, Some(format!("{text} is {nid}"))),
+            Resolved::Unknown(finding) => return Ok(Patient::unknown(text, finding)),
+        };
+        let examination = self.examination(nid)?;
+        let mut diagnosis = examine(&examination, |step| self.announce(nid, step))?;
+        if let Some(seen) = resolved {
+            let name = "name";
+            let tested = true;
+            diagnosis.steps.insert(0, Step { name, tested, seen });
+        }
+        Ok(Patient {
+            nid: nid.to_string(),
+            subject: Some(examination.subject),
+            diagnosis,
+        })
+    }
+
+    fn resolve(&self, text: &str) -> anyhow::Result<Resolved> {
+        let Some((name, _)) = name_in(text) else {
+            return Ok(Resolved::Given(text.parse()?));
+        };
+        let (sender, receiver) = mpsc::channel();
+        let asked = text.to_owned();
+        // The resolver has no limit of its own that can be chosen. A late answer has no receiver any more.
+        thread::spawn(move || sender.send(nid_of(&asked)));
+        let found = receiver.recv_timeout(Duration::from_secs_f64(self.timeout));
+        let seen = match found.map(|found| found.parse()) {
+            Ok(Ok(nid)) => return Ok(Resolved::Found(nid)),
+            Ok(Err(_)) => format!("{name} has no address"),
+            Err(_) => format!("no name server told the address of {name} in time"),
+        };
+        let ailment = &NAME_UNKNOWN;
+        Ok(Resolved::Unknown(Finding { ailment, seen }))
+    }
+
+    fn examination(&self, nid: Nid) -> anyhow::Result<Examination> {
+        let Some(address) = nid.ip() else {
+            bail!("{nid} is not on a tcp network: only tcp can be examined");
+        };
+        let source = match self.source.map(|source| (source, source.ip())) {
+            Some((source, _)) if source == nid => bail!("--source {source} is the node to examine"),
+            Some((_, Some(source))) => source,
+            Some((source, None)) => bail!("--source {source} has no IP address"),
+            None => endpoint_address(address, self.port)?,
+        };
+        let globals = Globals {
+            transaction_timeout: Duration::from_secs(self.transaction_timeout.into()),
+            retry_count: self.retry_count,
+            ..Globals::default()
+        };
+        Ok(Examination {
+            subject: Subject {
+                nid,
+                address: SocketAddr::new(address, self.port),
+                source,
+                privileged: self.privileged,
+                timeout: Duration::from_secs_f64(self.timeout),
+            },
+            ports: self.ports.clone(),
+            listen: self.listen,
+            lnd_timeout: globals.lnd_timeout(),
+        })
+    }
+
+    /// Says on a terminal what is going on: a step may take its whole timeout.
+    fn announce(&self, nid: Nid, step: &str) {
+        let mut terminal = io::stderr();
+        if terminal.is_terminal() {
+            // Nothing can be done when standard error is closed.
+            let _unprinted = writeln!(terminal, "{nid}: {step} ...");
+        }
+    }
+}
+
+/// What a text of the command line means.
+enum Resolved {
+    /// It is a NID.
+    Given(Nid),
+    /// It is the name of a host with this NID.
+    Found(Nid),
+    /// It is a name without an address.
+    Unknown(Finding),
+}
+
+/// A node, and what was found.
+struct Patient {
+    nid: String,
+    subject: Option<Subject>,
+    diagnosis: Diagnosis,
+}
+
+impl Patient {
+    fn unknown(text: &str, finding: Finding) -> Self {
+        let findings = vec![finding];
+        let steps = Vec::new();
+        Self {
+            nid: text.to_owned(),
+            subject: None,
+            diagnosis: Diagnosis { steps, findings },
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{}\n", self.nid);
+        for Step { name, tested, seen } in &self.diagnosis.steps {
+            let not = if *tested { "" } else { "not tested: " };
+            text.push_str(&format!("  {name:<13} {not}{seen}\n"));
+        }
+        for Finding { ailment, seen } in &self.diagnosis.findings {
+            text.push_str(&format!(
+                "{} {}: {seen}\n    {}\n    to do: {}\n",
+                ailment.severity, ailment.name, ailment.finds, ailment.helps
+            ));
+        }
+        let end = match self.diagnosis.findings.len() {
+            0 => "no findings".to_owned(),
+            1 => "1 finding".to_owned(),
+            several => format!("{several} findings"),
+        };
+        text + &format!("{}: {end}\n", self.nid)
+    }
+
+    fn row(&self) -> Row<'_> {
+        let step = |it: &Step| StepRow {
+            step: it.name,
+            tested: it.tested,
+            seen: it.seen.clone(),
+        };
+        let finding = |it: &Finding| FindingRow {
+            name: it.ailment.name,
+            severity: it.ailment.severity.to_string(),
+            seen: it.seen.clone(),
+            means: it.ailment.finds,
+            to_do: it.ailment.helps,
+        };
+        Row {
+            nid: &self.nid,
+            address: self.subject.map(|subject| subject.address),
+            source: self.subject.map(|subject| subject.source.to_string()),
+            privileged: self.subject.is_some_and(|subject| subject.privileged),
+            steps: self.diagnosis.steps.iter().map(step).collect(),
+            findings: self.diagnosis.findings.iter().map(finding).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    nid: &'a str,
+    address: Option<SocketAddr>,
+    source: Option<String>,
+    privileged: bool,
+    steps: Vec<StepRow>,
+    findings: Vec<FindingRow>,
+}
+
+#[derive(Serialize)]
+struct StepRow {
+    step: &'static str,
+    tested: bool,
+    seen: String,
+}
+
+#[derive(Serialize)]
+struct FindingRow {
+    name: &'static str,
+    severity: String,
+    seen: String,
+    means: &'static str,
+    to_do: &'static str,
+}

@@ -1,0 +1,284 @@
+//! `finerail doctor` against real peers, in good order and not: each finding once, and none of a healthy node.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use socket2::{Domain, Socket, Type};
+
+use common::process::{Ended, Process, run};
+use common::site::{Site, yaml};
+use common::{finerail, is_root};
+
+const NODE: &str = "127.0.0.2@tcp";
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+/// Longer than any step takes on a busy machine; where silence is the finding, less is enough.
+const AMPLE: &str = "60";
+const SHORT: &str = "1";
+
+fn doctor(port: u16, timeout: &str, more: &[&str]) -> Ended {
+    let port = port.to_string();
+    let mut words = vec!["doctor", "--port", &port, "--timeout", timeout];
+    words.extend(more);
+    run(finerail(words))
+}
+
+/// The names of the findings of the only node that is examined.
+fn findings(port: u16, timeout: &str, more: &[&str]) -> Vec<String> {
+    let ended = doctor(port, timeout, &[more, &["--json"]].concat());
+    let report: Value = serde_json::from_str(&ended.out).unwrap();
+    let rows = report[0]["findings"].as_array().unwrap();
+    let names: Vec<String> = rows
+        .iter()
+        .map(|row| row["name"].as_str().unwrap().to_owned())
+        .collect();
+    ended.expect_code(i32::from(!names.is_empty()));
+    names
+}
+
+/// A site with one node.
+fn site(nid: &str) -> (Site, Process) {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&[nid], ""));
+    let node = site.start_node("node");
+    (site, node)
+}
+
+/// A peer that does this with each connection.
+fn peer(serve: impl Fn(TcpStream, usize) + Send + Sync + Clone + 'static) -> u16 {
+    let port = testkit::port();
+    let listener = TcpListener::bind((ADDRESS, port)).unwrap();
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let serve = serve.clone();
+            let stream = stream.unwrap();
+            thread::spawn(move || serve(stream, number));
+        }
+    });
+    port
+}
+
+/// Carries a connection on to a node; of what the client says, at most so many bytes.
+fn carry(client: TcpStream, port: u16, budget: u64) {
+    let node = TcpStream::connect((ADDRESS, port)).unwrap();
+    node.set_nodelay(true).unwrap();
+    client.set_nodelay(true).unwrap();
+    let (mut said, mut heard) = (node.try_clone().unwrap(), client.try_clone().unwrap());
+    let answers = thread::spawn(move || {
+        let _ends_when_either_does = std::io::copy(&mut said, &mut heard);
+        let _closed = heard.shutdown(Shutdown::Both);
+    });
+    let mut rest = client;
+    let _ends_when_either_does = std::io::copy(&mut (&rest).take(budget), &mut &node);
+    // What is beyond the budget is lost on the way, and the connection stays.
+    let _ends_when_the_client_does = std::io::copy(&mut rest, &mut std::io::sink());
+    let _closed = node.shutdown(Shutdown::Both);
+    answers.join().unwrap();
+}
+
+#[test]
+fn a_node_in_good_order_has_no_findings() {
+    let (site, node) = site(NODE);
+    let ended = doctor(site.port, AMPLE, &[NODE]).expect_code(0);
+    let text = ended.out;
+    assert!(text.ends_with("127.0.0.2@tcp: no findings\n"), "{text}");
+    for seen in [
+        "an LNet node answers, to an unprivileged port",
+        "primary NID 127.0.0.2@tcp, NIs: 1, Multi-Rail, discovery\n",
+        "fits 2.16 or later, or Finerail",
+        "the same node on 8 connections",
+        "24576 bytes at once there",
+        "not tested: nothing listens here without --listen",
+    ] {
+        assert!(text.contains(seen), "no '{seen}' in {text}");
+    }
+    // Nothing that a node would log: standard error has its warnings.
+    assert_eq!(node.errors(), "");
+    drop(node.stop());
+}
+
+#[test]
+fn a_name_is_resolved_and_one_without_an_address_is_a_finding() {
+    let (site, node) = site("127.0.0.1@tcp");
+    let text = doctor(site.port, AMPLE, &["localhost@tcp"])
+        .expect_code(0)
+        .out;
+    assert!(text.contains("localhost@tcp is 127.0.0.1@tcp"), "{text}");
+    drop(node.stop());
+    let nobody = findings(site.port, AMPLE, &["no-such-host.invalid@tcp"]);
+    assert_eq!(nobody, ["name-unknown"]);
+}
+
+#[test]
+fn nothing_that_listens_is_a_refused_port_and_further_ports_need_no_listener() {
+    let port = testkit::port();
+    assert_eq!(findings(port, AMPLE, &[NODE]), ["port-refused"]);
+    let (site, node) = site(NODE);
+    let ports = port.to_string();
+    let ended = doctor(site.port, AMPLE, &["--ports", &ports, NODE]).expect_code(0);
+    let seen = format!("{port}: reachable, and nothing listens");
+    assert!(ended.out.contains(&seen), "{}", ended.out);
+    drop(node.stop());
+}
+
+#[test]
+fn a_port_that_answers_no_attempt_is_filtered() {
+    // A listener whose queue is full drops attempts to connect, as a firewall does.
+    let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let any: SocketAddr = (ADDRESS, 0).into();
+    listener.bind(&any.into()).unwrap();
+    listener.listen(0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let waiting: Vec<Socket> = (0..4)
+        .map(|_| {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let _in_progress = socket.connect(&address);
+            socket
+        })
+        .collect();
+    let port = address.as_socket().unwrap().port();
+    assert_eq!(findings(port, SHORT, &[NODE]), ["port-filtered"]);
+    drop(waiting);
+}
+
+#[test]
+fn a_node_that_is_stopped_is_a_silent_port() {
+    let (site, node) = site(NODE);
+    node.signal(Signal::SIGSTOP);
+    assert_eq!(findings(site.port, SHORT, &[NODE]), ["port-silent"]);
+    node.signal(Signal::SIGCONT);
+    drop(node.stop());
+}
+
+#[test]
+fn a_node_of_another_net_and_of_another_address_are_told_apart() {
+    let (site, node) = site("127.0.0.2@tcp3");
+    let ended = doctor(site.port, AMPLE, &[NODE]).expect_code(1);
+    let seen = "error wrong-net: the node at ";
+    assert!(ended.out.contains(seen), "{}", ended.out);
+    assert!(
+        ended.out.contains("answers as 127.0.0.2@tcp3"),
+        "{}",
+        ended.out
+    );
+    // Address translation: the address of one NID leads to the node of another.
+    let real = site.port;
+    let port = peer(move |client, _| carry(client, real, u64::MAX));
+    drop(node.stop());
+    site.write("node.yaml", yaml(&["127.0.0.3@tcp"], ""));
+    let elsewhere = site.start_node("node");
+    let moved = peer(move |client, _| {
+        let node = TcpStream::connect((Ipv4Addr::new(127, 0, 0, 3), real)).unwrap();
+        let (mut from, mut to) = (client.try_clone().unwrap(), node.try_clone().unwrap());
+        thread::spawn(move || std::io::copy(&mut from, &mut to));
+        let _ends_when_either_does = std::io::copy(&mut &node, &mut &client);
+        let _closed = client.shutdown(Shutdown::Both);
+    });
+    assert_ne!(port, moved);
+    assert_eq!(findings(moved, AMPLE, &[NODE]), ["wrong-nid"]);
+    drop(elsewhere.stop());
+}
+
+#[test]
+fn an_acceptor_of_privileged_ports_refuses_others_and_the_doctor_says_what_to_do() {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&[NODE], ""));
+    let mut command = site.command("node", &["node"]);
+    command.args(["--accept", "secure"]);
+    let node = Process::start(command);
+    node.wait_for_output("ready: ");
+    let ended = doctor(site.port, AMPLE, &[NODE]).expect_code(1);
+    for text in [
+        "warning unprivileged-refused: ",
+        "--privileged",
+        ": 1 finding\n",
+    ] {
+        assert!(ended.out.contains(text), "no '{text}' in {}", ended.out);
+    }
+    if is_root() {
+        assert_eq!(findings(site.port, AMPLE, &["--privileged", NODE]), [""; 0]);
+    }
+    drop(node.stop());
+}
+
+#[test]
+fn a_node_that_can_connect_to_this_machine_is_seen_to() {
+    if !is_root() {
+        return eprintln!("skipped: source ports below 1024 need root");
+    }
+    let (site, node) = site(NODE);
+    let ended = doctor(site.port, AMPLE, &["--privileged", "--listen", NODE]).expect_code(0);
+    let seen = "way back      the node connected from 127.0.0.2:";
+    assert!(ended.out.contains(seen), "{}", ended.out);
+    drop(node.stop());
+}
+
+#[test]
+fn two_nodes_that_claim_one_nid_are_told_apart() {
+    let (first, node) = site(NODE);
+    let (second, other) = site(NODE);
+    let ports = [first.port, second.port];
+    let port = peer(move |client, number| carry(client, ports[number % 2], u64::MAX));
+    assert_eq!(findings(port, AMPLE, &[NODE]), ["nid-claimed-twice"]);
+    drop(node.stop());
+    drop(other.stop());
+}
+
+#[test]
+fn a_path_that_loses_what_is_large_is_seen_by_its_stall() {
+    let (site, node) = site(NODE);
+    let real = site.port;
+    // Enough for a handshake and the small pings.
+    let port = peer(move |client, _| carry(client, real, 4000));
+    let ended = doctor(port, SHORT, &[NODE]).expect_code(1);
+    assert!(ended.out.contains("error large-stalls: "), "{}", ended.out);
+    assert!(
+        ended.out.contains("1536 bytes at once there"),
+        "{}",
+        ended.out
+    );
+    assert!(ended.out.ends_with(": 1 finding\n"), "{}", ended.out);
+    drop(node.stop());
+}
+
+#[test]
+fn a_peer_of_another_protocol_shows_its_first_words() {
+    let port = peer(|mut client, _| {
+        let _sent = client.read(&mut [0; 256]);
+        let _closed = client.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+    });
+    let ended = doctor(port, AMPLE, &[NODE]).expect_code(1);
+    let seen = "error other-protocol: ";
+    assert!(ended.out.contains(seen), "{}", ended.out);
+    assert!(
+        ended.out.contains("says \"HTTP/1.1 400 Bad Request"),
+        "{}",
+        ended.out
+    );
+}
+
+#[test]
+fn a_peer_that_never_stops_sending_holds_nobody_up() {
+    let port = peer(|mut client, _| while client.write_all(&[0x55; 4096]).is_ok() {});
+    assert_eq!(findings(port, AMPLE, &[NODE]), ["flood"]);
+}
+
+#[test]
+fn what_cannot_be_examined_is_wrong_usage() {
+    for (more, complaint) in [
+        (&["1@gni"][..], "not on a tcp network"),
+        (&["nonsense@nowhere"], "nowhere"),
+        (&[NODE, "--source", NODE], "is the node to examine"),
+        (&[NODE, "--timeout", "0"], "leaves no time"),
+        (&[NODE, "--listen"], "--privileged"),
+    ] {
+        let words = ["doctor"].iter().chain(more);
+        run(finerail(words)).expect_code(2).expect_error(complaint);
+    }
+}

@@ -1,0 +1,121 @@
+//! The way back: can the node connect to this machine?
+//!
+//! A node sends no messages on its BULK_IN (section 3.6). A ping that comes there from a peer without another
+//! connection makes the node dial that peer, if the peer is one that can be dialled.
+
+use std::io::{self, ErrorKind, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use lnet_types::{Nid, ProcessId};
+use lnet_wire::{Connreq, Ctype, KsockHeader, PING_BUFFER_MIN};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::{Diagnosis, catalogue, reason};
+use crate::link::Link;
+use crate::meeting::Meeting;
+
+/// Between two looks at the two places where something may come.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What came of the ping.
+enum Came {
+    /// A connection that asks for this NID.
+    Dialled(SocketAddr, Nid),
+    /// The answer, on the connection of the question.
+    Answered,
+    /// Nothing, or nothing that can be read.
+    Nothing(String),
+}
+
+pub(super) fn way_back(meeting: &Meeting, diagnosis: &mut Diagnosis) {
+    let name = "way back";
+    let subject = meeting.subject();
+    let own = SocketAddr::new(subject.source, subject.address.port());
+    let listener = match listen(own) {
+        Ok(listener) => listener,
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            let why = format!("something listens on {own} already: a node of this machine?");
+            return diagnosis.untested(name, why);
+        }
+        Err(error) => return diagnosis.untested(name, format!("cannot listen on {own}: {error}")),
+    };
+    let mut probe = meeting.probe();
+    // Only a peer with the process of a node is dialled.
+    probe.me.pid = ProcessId::LUSTRE_PID;
+    let (header, _) = probe.ping_header(PING_BUFFER_MIN);
+    let asked = probe.open(Ctype::BULK_OUT).and_then(|mut link| {
+        link.send_message(KsockHeader::LNET, &header, &[])?;
+        Ok(link)
+    });
+    let link = match asked {
+        Ok(link) => link,
+        Err(stop) => return diagnosis.untested(name, reason(stop)),
+    };
+    let deadline = Instant::now() + subject.timeout;
+    match wait(&listener, &link, deadline) {
+        Came::Dialled(from, target) => {
+            diagnosis.saw(name, format!("the node connected from {from} to {target}"));
+        }
+        Came::Answered => diagnosis.untested(
+            name,
+            "the node answers on the connection that it has: it takes this machine for a peer that it cannot dial",
+        ),
+        Came::Nothing(why) => {
+            let seen = format!("no connection of the node came to {own}: {why}");
+            diagnosis.saw(name, seen.clone());
+            diagnosis.found(&catalogue::NO_WAY_BACK, seen);
+        }
+    }
+}
+
+fn listen(own: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(own), Type::STREAM, Some(Protocol::TCP))?;
+    // Connections of a node that ran here may still be in TIME-WAIT.
+    socket.set_reuse_address(true)?;
+    socket.bind(&own.into())?;
+    socket.listen(8)?;
+    // On Linux this limits accept, too.
+    socket.set_read_timeout(Some(LOOK))?;
+    Ok(socket)
+}
+
+fn wait(listener: &Socket, link: &Link, deadline: Instant) -> Came {
+    while Instant::now() < deadline {
+        match listener.accept() {
+            Ok((socket, address)) => {
+                let from = address.as_socket().unwrap_or(NOWHERE);
+                return match target(socket.into(), deadline) {
+                    Ok(target) => Came::Dialled(from, target),
+                    Err(error) => {
+                        Came::Nothing(format!("a connection from {from} says no NID: {error}"))
+                    }
+                };
+            }
+            Err(_) if link.is_ready() => return Came::Answered,
+            Err(_) => {}
+        }
+    }
+    Came::Nothing("none within the timeout".to_owned())
+}
+
+/// Where a connection comes from that has no address.
+const NOWHERE: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);
+
+/// For which NID the node asks.
+fn target(mut stream: TcpStream, deadline: Instant) -> io::Result<Nid> {
+    let mut bytes = Vec::new();
+    loop {
+        let needed = Connreq::needed(&bytes).map_err(io::Error::other)?;
+        if needed <= bytes.len() {
+            let request = Connreq::decode(&bytes).map_err(io::Error::other)?;
+            return Ok(request.target);
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        stream.set_read_timeout(Some(left.max(LOOK)))?;
+        let mut more = vec![0; needed - bytes.len()];
+        stream.read_exact(&mut more)?;
+        bytes.extend(more);
+    }
+}

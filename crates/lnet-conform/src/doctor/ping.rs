@@ -1,0 +1,178 @@
+//! Pings: does the node answer, for whom, and how fast?
+
+use std::time::{Duration, Instant};
+
+use lnet_types::Nid;
+use lnet_wire::{Ctype, NiStatus, PingFeatures, PingInfo};
+
+use super::{Diagnosis, catalogue, door, milliseconds, reason};
+use crate::link::Link;
+use crate::meeting::Meeting;
+use crate::probe::{Probe, SINK_MAX, Stop};
+
+/// Enough to see an unsteady node, few enough for a server in production.
+const PINGS: u32 = 5;
+
+/// The most entries that any kernel takes (section 6.6).
+const ENTRIES_MAX: u32 = 4096;
+
+/// What the node said of itself.
+pub(super) struct Answers {
+    pub(super) features: PingFeatures,
+}
+
+/// Pings the node and judges what it says. `None` where it says nothing that can be used.
+pub(super) fn ping(
+    meeting: &Meeting,
+    lnd_timeout: Duration,
+    diagnosis: &mut Diagnosis,
+) -> Option<Answers> {
+    let mut probe = meeting.probe();
+    let begun = Instant::now();
+    let mut link = match probe.open(Ctype::CONTROL) {
+        Ok(link) => link,
+        Err(stop) => {
+            fails(reason(stop), diagnosis);
+            return None;
+        }
+    };
+    let handshake = begun.elapsed();
+    let (payload, times) = match pings(&mut probe, &mut link) {
+        Ok(answered) => answered,
+        Err(stop) => {
+            lost(&mut probe, &mut link, stop, diagnosis);
+            return None;
+        }
+    };
+    let (least, most) = (
+        times.iter().min().copied().unwrap_or_default(),
+        times.iter().max().copied().unwrap_or_default(),
+    );
+    diagnosis.saw(
+        "ping",
+        format!(
+            "{} answers in {} to {}; handshake in {}",
+            times.len(),
+            milliseconds(least),
+            milliseconds(most),
+            milliseconds(handshake)
+        ),
+    );
+    slowness(most.max(handshake), lnd_timeout, diagnosis);
+    judge(&payload, meeting.subject().nid, diagnosis)
+}
+
+fn fails(why: String, diagnosis: &mut Diagnosis) {
+    diagnosis.saw("ping", why.clone());
+    diagnosis.found(&catalogue::UNSTEADY, format!("the second handshake: {why}"));
+}
+
+fn lost(probe: &mut Probe<'_>, link: &mut Link, stop: Stop, diagnosis: &mut Diagnosis) {
+    let why = reason(stop);
+    diagnosis.saw("ping", why.clone());
+    match door::is_flooded(link, &probe.observed()) {
+        Some(count) => diagnosis.found(
+            &catalogue::FLOOD,
+            format!("the node sent {count} bytes, and no answer to the ping: {why}"),
+        ),
+        None => diagnosis.found(&catalogue::PING_UNANSWERED, why),
+    }
+}
+
+/// The last answer, and the time of each.
+fn pings(probe: &mut Probe<'_>, link: &mut Link) -> Result<(Vec<u8>, Vec<Duration>), Stop> {
+    let mut payload = Vec::new();
+    let mut times = Vec::new();
+    for _ in 0..PINGS {
+        let sent = Instant::now();
+        payload = probe.ping(link, SINK_MAX)?.payload;
+        times.push(sent.elapsed());
+    }
+    Ok((payload, times))
+}
+
+fn slowness(slowest: Duration, lnd_timeout: Duration, diagnosis: &mut Diagnosis) {
+    if slowest > lnd_timeout {
+        let seen = format!(
+            "an answer took {}, and a transfer may take {lnd_timeout:?}",
+            milliseconds(slowest)
+        );
+        diagnosis.found(&catalogue::TIMEOUT_SHORT, seen);
+    }
+}
+
+/// Reads what the node says of itself.
+fn judge(payload: &[u8], nid: Nid, diagnosis: &mut Diagnosis) -> Option<Answers> {
+    let info = match PingInfo::parse(payload) {
+        Ok(info) => info,
+        Err(error) => {
+            diagnosis.found(&catalogue::PING_MALFORMED, error.to_string());
+            return None;
+        }
+    };
+    if let Err(error) = info.validate(ENTRIES_MAX) {
+        diagnosis.found(&catalogue::PING_MALFORMED, error.to_string());
+        return None;
+    }
+    listed(&info, nid, diagnosis);
+    diagnosis.saw("node", portrait(&info, nid));
+    let features = info.features();
+    Some(Answers { features })
+}
+
+fn listed(info: &PingInfo<'_>, nid: Nid, diagnosis: &mut Diagnosis) {
+    match info.nis().find(|ni| ni.nid == nid) {
+        Some(ni) if ni.status == NiStatus::DOWN => {
+            diagnosis.found(&catalogue::NI_DOWN, format!("the status of {nid} is down"));
+        }
+        Some(_) => {}
+        None if info.is_truncated() => {}
+        None => {
+            let primary = info.primary_nid().unwrap_or(Nid::ANY);
+            let seen = format!("{nid} is not among the NIDs of the node, which is {primary}");
+            diagnosis.found(&catalogue::NID_NOT_LISTED, seen);
+        }
+    }
+}
+
+fn portrait(info: &PingInfo<'_>, nid: Nid) -> String {
+    let has = |feature| info.features().contains(feature);
+    let kinds = [
+        (has(PingFeatures::MULTI_RAIL), "Multi-Rail"),
+        (has(PingFeatures::DISCOVERY), "discovery"),
+        (!has(PingFeatures::RTE_DISABLED), "router"),
+        (has(PingFeatures::LARGE_ADDR), "large NIDs"),
+    ];
+    let mut text = format!(
+        "primary NID {}, NIs: {}",
+        info.primary_nid().unwrap_or(nid),
+        info.nis().count()
+    );
+    for (_, kind) in kinds.iter().filter(|(is, _)| *is) {
+        text.push_str(", ");
+        text.push_str(kind);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_takes_longer_than_a_transfer_may_is_a_finding() {
+        let second = Duration::from_secs(1);
+        let mut diagnosis = Diagnosis::default();
+        slowness(second, second, &mut diagnosis);
+        assert_eq!(diagnosis.findings, []);
+        slowness(2 * second, second, &mut diagnosis);
+        assert_eq!(diagnosis.findings[0].ailment.name, "timeout-short");
+    }
+
+    #[test]
+    fn an_answer_that_is_no_ping_info_is_a_finding() {
+        let mut diagnosis = Diagnosis::default();
+        assert!(judge(b"nonsense of sixteen bytes", Nid::ANY, &mut diagnosis).is_none());
+        assert_eq!(diagnosis.findings[0].ailment.name, "ping-malformed");
+    }
+}
