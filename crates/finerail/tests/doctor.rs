@@ -1,4 +1,9 @@
 //! `finerail doctor` against real peers, in good order and not: each finding once, and none of a healthy node.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on has failed"
+)]
 
 mod common;
 

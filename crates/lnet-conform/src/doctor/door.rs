@@ -259,10 +259,7 @@ fn closes_unheard(meeting: &Meeting) -> bool {
 fn other_net(subject: &Subject) -> Option<Nid> {
     let address = subject.nid.ip()?;
     let asked = subject.nid.net();
-    let nets = (0..NETS_TRIED).map(|number| Net {
-        number: number.into(),
-        ..asked
-    });
+    let nets = (0..NETS_TRIED).map(|number| Net { number, ..asked });
     nets.filter(|net| *net != asked)
         .map(|net| Nid::from_ip(net, address))
         .find(|&nid| knock(&mut Meeting::unmet(Subject { nid, ..*subject }).probe()).is_ok())
