@@ -759,8 +759,14 @@ impl World {
     }
 }
 
-/// What is in one of the recovery queues of a node, but for gateways' peers that were never heard of.
+/// What is in one of the recovery queues of a node, but for gateways' peers that were never heard of; and of peer
+/// interfaces behind routers, which nobody pings, what is not at full health.
 fn recovering(core: &Core) -> Option<String> {
+    let is_far = |nid: Nid| core.nis().all(|ni| ni.nid.net() != nid.net());
+    let mut behind = core.peers().flat_map(|peer| peer.nis);
+    if let Some(it) = behind.find(|it| is_far(it.nid) && !it.health.health.is_full()) {
+        return Some(format!("{} is not at full health", it.nid));
+    }
     let own = core.nis().map(|ni| (ni.nid, ni.health.in_recovery));
     let peers = core.peers().flat_map(|peer| peer.nis);
     let heard_of = peers.filter(|it| it.last_alive.is_some());

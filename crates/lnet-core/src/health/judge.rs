@@ -208,18 +208,16 @@ impl Core {
         if globals.health_sensitivity == 0 || own {
             return;
         }
-        let by = if self.is_gateway(peer_ni) {
-            globals.gateway_sensitivity
-        } else {
-            globals.health_sensitivity
-        };
         let before = peer_ni.health;
-        self.peers.set_health(id, before.lowered(by));
+        let health = before.lowered(self.blame_of(peer_ni));
+        self.peers.set_health(id, health);
         self.tell_of_peer_health(id, before);
         self.enter_recovery(Patient::Peer(id), now);
     }
 
-    /// A peer's node has said whether this interface of it is up. One that goes down costs health once.
+    /// A peer's node has said whether this interface of it is up. One that goes down costs health once. One that was
+    /// never heard of, such as those on nets behind routers, is not pinged until it has recovered: for it the same
+    /// word gives back what it took.
     pub(crate) fn set_peer_ni_status(&mut self, nid: Nid, up: bool, now: Time) {
         let Some(id) = self.peers.id_of(nid) else {
             return;
@@ -227,10 +225,36 @@ impl Core {
         let Some(peer_ni) = self.peers.get_mut(id) else {
             return self.broken("a peer that was found by its NID");
         };
-        let goes_down = peer_ni.status_up && !up;
-        peer_ni.status_up = up;
-        if goes_down {
-            self.lower_peer_ni(id, now);
+        let was_up = std::mem::replace(&mut peer_ni.status_up, up);
+        let is_unheard = peer_ni.last_alive.is_none();
+        match (was_up, up) {
+            (true, false) => self.lower_peer_ni(id, now),
+            (false, true) if is_unheard => self.give_back(id),
+            _ => {}
+        }
+    }
+
+    /// Gives back what one failure takes.
+    fn give_back(&mut self, id: PeerNiId) {
+        let Some(peer_ni) = self.peers.get(id) else {
+            return;
+        };
+        let before = peer_ni.health;
+        let health = before.raised(self.blame_of(peer_ni));
+        self.peers.set_health(id, health);
+        self.tell_of_peer_health(id, before);
+        if health.is_full() {
+            self.leave_recovery(Patient::Peer(id));
+        }
+    }
+
+    /// What a failure takes from a peer interface.
+    fn blame_of(&self, peer_ni: &PeerNi) -> u16 {
+        let globals = &self.config.globals;
+        if self.is_gateway(peer_ni) {
+            globals.gateway_sensitivity
+        } else {
+            globals.health_sensitivity
         }
     }
 

@@ -200,3 +200,33 @@ fn what_waits_to_be_sent_again_takes_another_rail_when_its_interface_is_removed(
     assert_ne!(again.ni, failed.ni);
     assert_eq!(net.kinds(0), []);
 }
+
+#[test]
+fn a_peer_interface_never_heard_of_is_well_when_its_node_says_that_it_is_up_again() {
+    for profile in [Profile::Design, Profile::Lustre] {
+        let mut net = net(profile, UsedPaths::Pair);
+        let (far, now) = (nid(THEIRS[2]), net.now);
+        let health = |net: &mut Net| {
+            let nis = net.core(0).peers().flat_map(|peer| peer.nis);
+            let mut found = nis.filter(|peer_ni| peer_ni.nid == far);
+            let shown = found.next().expect("the peer has it").health;
+            (shown.health, shown.in_recovery)
+        };
+        let full = health(&mut net);
+        // New peer interfaces are up: that one still is, is no news.
+        for up in [true, false, false] {
+            net.core(0).set_peer_ni_status(far, up, now);
+        }
+        let less = health(&mut net);
+        assert!(less.0 < full.0 && !less.1, "nobody could ping it");
+        for _ in 0..2 {
+            net.core(0).set_peer_ni_status(far, true, now);
+            assert_eq!(health(&mut net), full);
+        }
+        // What an administrator took, the word does not give.
+        let less = Health::new(500).unwrap();
+        net.core(0).set_peer_ni_health(far, less, now).unwrap();
+        net.core(0).set_peer_ni_status(far, true, now);
+        assert!(health(&mut net).0 < full.0);
+    }
+}
