@@ -1,8 +1,10 @@
 //! `finerail doctor` against real peers, in good order and not: each finding once, and none of a healthy node.
+
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on has failed"
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
 )]
 
 mod common;

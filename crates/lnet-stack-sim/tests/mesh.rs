@@ -1,5 +1,7 @@
 //! A mesh of eight nodes with two rails, two routers and a third net heals to full health after its last fault.
 
+#![allow(clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
 use lnet_stack_sim::{Options, Sabotage, World, failure, mesh};
 
 /// Seeds of an ordinary run, and of `FINERAIL_LONG=1`.
