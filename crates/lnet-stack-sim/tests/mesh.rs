@@ -1,6 +1,9 @@
 //! A mesh of eight nodes with two rails, two routers and a third net heals to full health after its last fault.
 
-#![allow(clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 use lnet_stack_sim::{Options, Sabotage, World, failure, mesh};
 
