@@ -22,11 +22,11 @@ use crate::ping::{endpoint_address, seconds};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Each finding has a name, what was seen, and what to do; docs/doctor.md lists all of them. What could
-not be tested from here is said. The doctor sends what nodes in good order send; a kernel logs at most
-that it refused a connection.
+not be tested from here is said. The doctor sends what nodes in good order send; a kernel logs at
+most that it refused a connection.
 
-Nodes that accept only privileged source ports (the default of kernel nodes) need --privileged, which
-needs CAP_NET_BIND_SERVICE or root. Without it only the way to the port is examined.
+Nodes that accept only privileged source ports (the default of kernel nodes) need --privileged,
+which needs CAP_NET_BIND_SERVICE or root. Without it only the way to the port is examined.
 
 Examples
   finerail doctor --privileged 10.1.0.2@tcp
