@@ -160,7 +160,7 @@ impl Core {
             return self.cannot_begin(name, Happening::PingFailed, now);
         };
         if let Some(discovery) = self.discovery_mut(name) {
-            discovery.ping = Some(md);
+            discovery.begin_ping(md);
         }
         let timeout = self.config.globals.transaction_timeout;
         self.send_ping(md, name, timeout, now);
@@ -278,6 +278,9 @@ impl Core {
         // A peer that needs more each time ends at the limit.
         if said.truncated && discovery.grow(bytes_needed(&said)) {
             return Happening::CutOff;
+        }
+        if discovery.is_overtaken() {
+            return Happening::Overtaken;
         }
         discovery.keep(data, false);
         Happening::Answered

@@ -62,6 +62,8 @@ pub(crate) enum Happening {
     Answered,
     /// The answer was cut off: a larger buffer is needed.
     CutOff,
+    /// The ping was answered, and the peer has pushed since the ping was sent: which of the two is newer is unknown.
+    Overtaken,
     /// The ping failed.
     PingFailed,
     /// The peer has acknowledged our push.
@@ -92,7 +94,7 @@ macro_rules! bits {
     ($($name:ident)*) => { PeerState::empty()$(.union(PeerState::$name))* };
 }
 
-const EVENTS: [Row; 11] = [
+const EVENTS: [Row; 12] = [
     Row {
         section: "7.1",
         event: Happening::Wanted,
@@ -117,6 +119,12 @@ const EVENTS: [Row; 11] = [
         event: Happening::CutOff,
         clear: bits!(PING_SENT),
         set: bits!(FORCE_PING),
+    },
+    Row {
+        section: "7.4",
+        event: Happening::Overtaken,
+        clear: bits!(PING_SENT),
+        set: bits!(DISCOVERING FORCE_PING),
     },
     Row {
         section: "7.3",
@@ -325,6 +333,8 @@ pub(crate) struct Discovery {
     data: Vec<u8>,
     /// The peer has pushed these data.
     pushed: bool,
+    /// The peer has pushed since the last ping was sent.
+    overtaken: bool,
     /// Bytes that the peer's information needs.
     info_size: u32,
     /// The ping under way. What happens to another one, of a peer that became part of this one, is of no consequence.
@@ -417,6 +427,19 @@ impl Discovery {
     /// Keeps what the peer said, in a push or when it was asked, until it is merged; newer replaces older.
     pub(crate) fn keep(&mut self, data: Vec<u8>, pushed: bool) {
         (self.data, self.pushed) = (data, pushed);
+        self.overtaken |= pushed;
+    }
+
+    /// A ping leaves now.
+    pub(crate) fn begin_ping(&mut self, md: MdHandle) {
+        self.ping = Some(md);
+        self.overtaken = false;
+    }
+
+    /// The answer to the last ping may be older than what the peer has pushed: a change of a status alone keeps the
+    /// number of the information (section 6.5), and the peer does not push again what was acknowledged.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        self.overtaken
     }
 
     pub(crate) fn take_data(&mut self) -> Vec<u8> {
@@ -572,6 +595,7 @@ mod tests {
             Happening::Forced,
             Happening::Answered,
             Happening::CutOff,
+            Happening::Overtaken,
             Happening::PingFailed,
             Happening::Acknowledged,
             Happening::PushFailed,

@@ -6,6 +6,7 @@ mod configuration;
 mod credits;
 mod discovery;
 mod discovery_names;
+mod discovery_order;
 mod discovery_random;
 mod forward;
 mod hostile;
