@@ -31,7 +31,7 @@ impl Lab {
             None
         };
         if let Some(why) = why_not {
-            eprintln!("skipped: {why}");
+            testkit::absent(why);
             return None;
         }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -43,10 +43,10 @@ impl Lab {
         for &room in rooms {
             let made = run(ip(&["netns", "add", &lab.namespace(room)]));
             if !made.status.success() {
-                eprintln!(
-                    "skipped: cannot make a network namespace: {}",
+                testkit::absent(format_args!(
+                    "cannot make a network namespace: {}",
                     made.err.trim()
-                );
+                ));
                 return None;
             }
             lab.rooms.push(room.to_owned());
@@ -64,14 +64,45 @@ impl Lab {
             &far,
         ]));
         for end in ends {
-            let mut add = vec!["address", "add", end.address, "dev", end.interface];
-            if end.address.contains(':') {
-                // Without the seconds that looking for duplicates takes.
-                add.push("nodad");
-            }
-            self.ip(end.room, &add);
-            self.ip(end.room, &["link", "set", end.interface, "up"]);
+            self.address(end);
         }
+    }
+
+    /// A cable from an interface to a port of a bridge in another room.
+    pub(crate) fn plug(&self, end: &End<'_>, [switch, bridge, port]: [&str; 3]) {
+        let [near, far] = [end.room, switch].map(|room| self.namespace(room));
+        done(ip(&[
+            "link",
+            "add",
+            end.interface,
+            "netns",
+            &near,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            port,
+            "netns",
+            &far,
+        ]));
+        self.ip(switch, &["link", "set", port, "master", bridge, "up"]);
+        self.address(end);
+    }
+
+    fn address(&self, end: &End<'_>) {
+        let mut add = vec!["address", "add", end.address, "dev", end.interface];
+        if end.address.contains(':') {
+            // Without the seconds that looking for duplicates takes.
+            add.push("nodad");
+        }
+        self.ip(end.room, &add);
+        self.ip(end.room, &["link", "set", end.interface, "up"]);
+    }
+
+    /// Runs a script of the shell in a room, which must succeed.
+    pub(crate) fn script(&self, room: &str, script: &str) {
+        let namespace = self.namespace(room);
+        done(ip(&["netns", "exec", &namespace, "sh", "-e", "-c", script]));
     }
 
     /// `ip` in a room, which must succeed.
