@@ -155,3 +155,46 @@ fn who_may_not_control_a_node_is_told_so_whatever_the_mode_of_its_socket() {
         .expect_error("user 65534")
         .expect_error(&format!("the members of group {GROUP} may"));
 }
+
+/// This node moves bytes by TCP only; gateways and peers may have other networks.
+#[test]
+fn names_of_every_lnd_are_taken_shown_and_exported() {
+    const LNDS: [&str; 6] = ["gni", "ptlf", "kfi", "efa", "bxi3f", "o2ib"];
+    let site = Site::new();
+    let first = node(&site, "127.0.0.1@tcp", &[]);
+    first.wait_for_output("ready: ");
+    let nids = LNDS.map(|lnd| match lnd {
+        "efa" | "o2ib" => format!("10.2.0.7@{lnd}3"),
+        _ => format!("167903239@{lnd}3"),
+    });
+    let changed = |words: &[&str]| run(ctl(&site, words)).expect_code(0);
+    let added = nids.join(",");
+    changed(&[
+        "peer",
+        "add",
+        "--prim_nid",
+        "127.0.0.2@tcp",
+        "--nid",
+        &added,
+    ]);
+    for lnd in LNDS {
+        let (net, rule) = (format!("{lnd}4"), format!("{lnd}3"));
+        changed(&["route", "add", "--net", &net, "--gateway", "127.0.0.2@tcp"]);
+        changed(&["udsp", "add", "--dst", &rule, "--priority", "2"]);
+    }
+    let export = || run(ctl(&site, &["export", "--backup"])).expect_code(0).out;
+    let exported = export();
+    for (lnd, nid) in LNDS.iter().zip(&nids) {
+        for expected in [nid.clone(), format!("{lnd}4"), format!("dst: {lnd}3")] {
+            assert!(exported.contains(&expected), "{expected}:\n{exported}");
+        }
+    }
+    first.stop().expect_code(0);
+    let file = site.write("export.yaml", &exported);
+    let mut again = finerail(["node", "--port", &site.port.to_string(), "--config"]);
+    again.arg(file).env("XDG_RUNTIME_DIR", site.path(""));
+    let second = Process::start(again);
+    second.wait_for_output("ready: ");
+    assert_eq!(export(), exported);
+    drop(second);
+}

@@ -409,8 +409,8 @@ pub(crate) struct PeerAddArgs {
     /// Its NIDs are not to be used side by side
     #[arg(long = "non_mr", short = 'm', visible_alias = "non-mr")]
     pub(crate) non_mr: bool,
-    /// Refused: nothing but a command changes a primary NID here
-    #[arg(long = "lock_prim", short = 'l', alias = "lock-prim", hide = true)]
+    /// Keep the primary NID, whatever the peer says when it is discovered
+    #[arg(long = "lock_prim", short = 'l', visible_alias = "lock-prim")]
     pub(crate) lock_prim: bool,
 }
 

@@ -8,6 +8,7 @@ mod discovery;
 mod discovery_names;
 mod discovery_order;
 mod discovery_random;
+mod foreign_lnds;
 mod forward;
 mod hostile;
 mod hung;

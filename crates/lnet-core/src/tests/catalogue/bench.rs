@@ -21,7 +21,7 @@ pub(super) const PAIR: fn(&mut Globals) = |globals| globals.used_paths = UsedPat
 pub(super) const LITERAL: fn(&mut Globals) = |globals| globals.used_paths = UsedPaths::Literal;
 
 /// A rule as `lnetctl udsp add` writes it: source, destination, gateway, priority.
-pub(super) fn rule(src: &str, dst: &str, rte: &str, priority: Option<u32>) -> Rule {
+pub(crate) fn rule(src: &str, dst: &str, rte: &str, priority: Option<u32>) -> Rule {
     let given = |text: &'static str| Some(text).filter(|text| !text.is_empty());
     let leak = |text: &str| given(Box::leak(text.to_owned().into_boxed_str()));
     let action = priority.map(|value| lnet_policy::Action::Priority(Priority::new(value).unwrap()));

@@ -21,7 +21,8 @@ mod routing;
 mod selection;
 mod triggers;
 
-use self::bench::{Bench, DESIGN, LITERAL, LUSTRE, LUSTRE_217, PAIR, rule};
+pub(super) use self::bench::rule;
+use self::bench::{Bench, DESIGN, LITERAL, LUSTRE, LUSTRE_217, PAIR};
 use super::net::{self, any_me, open_md};
 use super::{Net, nid};
 use crate::*;
