@@ -69,6 +69,10 @@ impl<'a> View<'a> {
             .filter(|_| self.globals.profile == Profile::Design)
             .and_then(|peer| peer.on_net(source.nid.net()));
         let Some(on) = on else {
+            let (from, to) = (source.nid, quest.target.nid);
+            if from.is_large() != to.is_large() {
+                return Err(SelectError::OtherAddressSize(from, to));
+            }
             return Ok(direct(source, quest.target));
         };
         let chosen = self

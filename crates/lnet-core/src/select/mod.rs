@@ -107,6 +107,12 @@ pub enum SelectError {
     /// The interface that was given as the source is down.
     #[error("the interface {0} is down")]
     SourceDown(Nid),
+    /// The source that was given and the target have addresses of different sizes: there is no connection between them
+    /// (sections 2.4 and 4.2).
+    #[error(
+        "no connection joins {0} and {1}: one has a 4-byte address, the other a 16-byte address"
+    )]
+    OtherAddressSize(Nid, Nid),
     /// No interface on the net.
     #[error("no local interface on {0}")]
     NoInterface(Net),
@@ -128,6 +134,7 @@ impl SelectError {
         match self {
             Self::SourceNotLocal(_) if profile.is_lustre() => Errno::EINVAL,
             Self::SourceDown(_) => Errno::ENETDOWN,
+            Self::OtherAddressSize(..) => Errno::EINVAL,
             _ => Errno::EHOSTUNREACH,
         }
     }

@@ -423,6 +423,35 @@ fn two_nodes_with_both_use_both() {
 }
 
 #[test]
+fn a_source_of_another_address_size_than_the_targets_is_refused() {
+    for [from, to] in [
+        ["10.0.0.1@tcp", "fd00::2@tcp"],
+        ["fd00::1@tcp", "10.0.0.2@tcp"],
+    ] {
+        let mut net = Net::new();
+        net.add(&BOTH);
+        net.add(&["10.0.0.2@tcp", "fd00::2@tcp"]);
+        let now = net.now;
+        let put = PutRequest {
+            md: net.bind(0, b"x", 1),
+            ack: false,
+            source: Some(nid(from)),
+            target: ProcessId::lustre(nid(to)),
+            portal: 4,
+            match_bits: 0,
+            offset: 0,
+            hdr_data: 0,
+        };
+        net.core(0).put(put, now).unwrap();
+        net.run();
+        assert!(net.trace.is_empty(), "{:?}", net.trace);
+        let events = net.take_events(0);
+        let ended: Vec<_> = events.iter().map(|event| event.status).collect();
+        assert_eq!(ended, [Err(Errno::EINVAL)]);
+    }
+}
+
+#[test]
 fn nothing_is_sent_to_the_wildcard_and_no_peer_is_made_of_it() {
     let mut net = Net::new();
     net.add(&["10.0.0.1@tcp"]);
