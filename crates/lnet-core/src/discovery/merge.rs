@@ -42,13 +42,26 @@ impl Core {
             (false, false) if enabled => self.forget_rails(name),
             _ => name,
         };
+        self.take_statuses(name, &said, now);
+        self.gateway_pushed(name, &said, now);
+        name
+    }
+
+    /// Takes over what a peer said of the interfaces that are known to be the peer's.
+    pub(crate) fn take_statuses(&mut self, name: Nid, said: &Said, now: Time) {
         for &(nid, status) in &said.nis {
             if self.peers.primary_of(nid) == name {
                 self.set_peer_ni_status(nid, status != NiStatus::DOWN, now);
             }
         }
-        self.gateway_pushed(name, &said, now);
-        name
+    }
+
+    /// What a peer said has been merged at this time or later.
+    pub(crate) fn has_said_more_since(&self, name: Nid, time: Time) -> bool {
+        let known = self.peers.by_nid(name);
+        let known = known.and_then(|peer_ni| peer_ni.discovery.as_ref());
+        let heard = known.and_then(|known| known.view().heard);
+        heard.is_some_and(|heard| heard.at >= time)
     }
 
     /// Makes the interfaces of a peer those that the peer named. NIDs that a configured peer has are left out, and so are

@@ -216,8 +216,8 @@ impl Core {
     }
 
     /// A peer's node has said whether this interface of it is up. One that goes down costs health once. One that was
-    /// never heard of, such as those on nets behind routers, is not pinged until it has recovered: for it the same
-    /// word gives back what it took.
+    /// never heard of, such as those on nets behind routers, is not pinged itself: for it the same word gives back what
+    /// it took, and its recovery asks for that word.
     pub(crate) fn set_peer_ni_status(&mut self, nid: Nid, up: bool, now: Time) {
         let Some(id) = self.peers.id_of(nid) else {
             return;

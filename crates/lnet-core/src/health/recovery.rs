@@ -12,6 +12,12 @@
 //! if it was ever heard of and not silent for longer than `recovery_limit`. One ping at a time: while
 //! one is under way the next one waits. Any message received restarts the pauses, but does not bring
 //! the next ping forward.
+//!
+//! A peer interface that was never heard of, such as one on a net behind routers, lost health because its node said
+//! that the interface is down. The node may have said the opposite since: two pushes can pass each other on their way,
+//! and nothing in them tells which one is newer, since a change of a status keeps the sequence number (lnet-wire,
+//! section 6.5). The recovery of such an interface asks the node again, at another interface of the node. Kernels
+//! leave the interface as it is until the next push.
 
 use std::time::Duration;
 
@@ -20,8 +26,9 @@ use lnet_wire::PING_BUFFER_MIN;
 
 use crate::Core;
 use crate::event::{Event, EventKind};
-use crate::io::NiId;
+use crate::io::{CoreBuffer, NiId};
 use crate::peer::PeerNiId;
+use crate::ping::said::Said;
 use crate::portals::descriptor::Owner;
 use crate::portals::md::MdHandle;
 use crate::timer::Timer;
@@ -44,6 +51,8 @@ pub(crate) struct Recovery {
     pub(crate) at: Option<Time>,
     /// The ping that is under way.
     pub(crate) ping: Option<MdHandle>,
+    /// When the last ping was sent.
+    sent: Time,
     /// The last one failed.
     pub(crate) failed: bool,
 }
@@ -136,14 +145,20 @@ impl Core {
         }
     }
 
-    /// A peer interface that was never heard of, or not for too long, is not pinged.
+    /// A peer interface that was not heard of for too long is not pinged. The node of one that was never heard of is
+    /// asked only while the node's last word is that the interface is down.
     fn is_eligible(&self, patient: Patient, now: Time) -> bool {
         let Patient::Peer(id) = patient else {
             return true;
         };
+        let Some(peer_ni) = self.peers.get(id) else {
+            return false;
+        };
         let limit = self.config.globals.recovery_limit;
-        let heard = self.peers.get(id).and_then(|peer_ni| peer_ni.last_alive);
-        heard.is_some_and(|heard| limit.is_zero() || now <= heard + limit)
+        match peer_ni.last_alive {
+            Some(heard) => limit.is_zero() || now <= heard + limit,
+            None => !peer_ni.status_up && self.config.globals.discovery,
+        }
     }
 
     /// A ping is due.
@@ -169,30 +184,45 @@ impl Core {
     }
 
     fn send_recovery_ping(&mut self, patient: Patient, now: Time) {
-        let Some(nid) = self.nid_of_patient(patient) else {
+        let Some((nid, length)) = self.recovery_target(patient) else {
             return;
         };
-        let Some(md) = self.bind_ping(PING_BUFFER_MIN, |buffer| Owner::Recovery(buffer, patient))
-        else {
+        let Some(md) = self.bind_ping(length, |buffer| Owner::Recovery(buffer, patient)) else {
             return;
         };
         if let Some(recovery) = self.recovery_mut(patient) {
-            recovery.ping = Some(md);
+            (recovery.ping, recovery.sent) = (Some(md), now);
         }
         let timeout = self.config.globals.transaction_timeout;
         self.send_ping(md, nid, timeout, now);
     }
 
-    fn nid_of_patient(&self, patient: Patient) -> Option<Nid> {
-        match patient {
-            Patient::Ni(ni) => self.nis.get(ni).map(|ni| ni.nid),
-            Patient::Peer(peer) => self.peers.get(peer).map(|peer_ni| peer_ni.nid),
+    /// The NID to ping, and the bytes that the answer may need.
+    fn recovery_target(&self, patient: Patient) -> Option<(Nid, u32)> {
+        let id = match patient {
+            Patient::Ni(ni) => return Some((self.nis.get(ni)?.nid, PING_BUFFER_MIN)),
+            Patient::Peer(id) => id,
+        };
+        let peer_ni = self.peers.get(id)?;
+        if peer_ni.last_alive.is_some() {
+            return Some((peer_ni.nid, PING_BUFFER_MIN));
         }
+        let name = self.peers.primary_of(peer_ni.nid);
+        let is_up = |nid: &&Nid| self.peers.by_nid(**nid).is_some_and(|ni| ni.status_up);
+        let nids = &self.peers.peer(name)?.nids;
+        let asked = nids.iter().find(is_up).copied().unwrap_or(name);
+        Some((asked, self.ping_size(name)))
     }
 
     /// Something happened to a recovery ping. That a peer interface lives was seen when its answer was
     /// received; for one of ours the answer itself counts.
-    pub(crate) fn recovery_event(&mut self, patient: Patient, event: &Event) {
+    pub(crate) fn recovery_event(
+        &mut self,
+        buffer: CoreBuffer,
+        patient: Patient,
+        event: &Event,
+        now: Time,
+    ) {
         let failed = match (event.kind, event.status) {
             (EventKind::Reply, Ok(())) => false,
             (EventKind::Unlink, _) | (EventKind::Send, Ok(())) => return,
@@ -201,8 +231,27 @@ impl Core {
         if let Some(recovery) = self.recovery_mut(patient) {
             recovery.failed = failed;
         }
-        if let (false, Patient::Ni(ni)) = (failed, patient) {
-            self.raise_ni(ni);
+        match patient {
+            Patient::Ni(ni) if !failed => self.raise_ni(ni),
+            Patient::Peer(id) if !failed => self.node_answered(id, buffer, event.mlength, now),
+            _ => {}
+        }
+    }
+
+    /// The node of a peer interface that was never heard of says whether its interfaces are up.
+    fn node_answered(&mut self, id: PeerNiId, buffer: CoreBuffer, length: u32, now: Time) {
+        let Some(peer_ni) = self.peers.get(id) else {
+            return;
+        };
+        let (heard, sent) = (peer_ni.last_alive, peer_ni.recovery.sent);
+        let name = self.peers.primary_of(peer_ni.nid);
+        if heard.is_some() || self.has_said_more_since(name, sent) {
+            return;
+        }
+        let bytes = self.buffers.data(buffer);
+        let said = Said::read(bytes.get(..length as usize).unwrap_or(bytes));
+        if let Some(said) = said {
+            self.take_statuses(name, &said, now);
         }
     }
 

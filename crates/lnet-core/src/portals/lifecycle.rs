@@ -44,7 +44,9 @@ impl Core {
             Owner::User => self.outputs.push_back(Output::Event(event)),
             Owner::PingTarget(_) | Owner::NetCheck(_) => {}
             Owner::Check(buffer, gateway) => self.check_event(buffer, gateway, &event),
-            Owner::Recovery(_, patient) => self.recovery_event(patient, &event),
+            Owner::Recovery(buffer, patient) => {
+                self.recovery_event(buffer, patient, &event, self.latest);
+            }
             Owner::Discovery(buffer, asked) => {
                 self.discovery_ping_event(buffer, asked, &event, self.latest);
             }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use lnet_wire::MessageType;
+use lnet_types::Nid;
+use lnet_wire::{MessageType, NiStatus, PingInfoRepr, PingNi};
 
-use super::discovery::{B, rails, state_of};
+use super::discovery::{B, multi_rail, push, rails, state_of};
 use super::net::{Net, nid};
 use crate::*;
 
@@ -34,5 +35,104 @@ fn an_answer_that_a_push_has_overtaken_is_not_believed() {
     assert!(is_up(&mut net), "the answer is older than the push");
     net.advance(Duration::from_secs(400));
     assert_eq!(state_of(&mut net, 0, B[0]).bits(), 273);
+    net.assert_at_rest();
+}
+
+/// What B says of itself.
+fn said(near: NiStatus, far: NiStatus) -> Vec<u8> {
+    let statuses = [(B[0], near), (B[1], far)];
+    let nis = statuses.map(|(name, status)| PingNi {
+        nid: nid(name),
+        status,
+    });
+    let info = PingInfoRepr {
+        features: multi_rail(),
+        pid: 12345,
+        sequence: 1,
+        nis: &nis,
+    };
+    let mut bytes = vec![0; info.encoded_len()];
+    info.encode(&mut bytes).unwrap();
+    bytes
+}
+
+fn health_of(net: &mut Net, of: Nid) -> (Health, bool) {
+    let peer = net.core(0).peer_with(of).unwrap();
+    let shown = peer.nis.iter().find(|ni| ni.nid == of).unwrap();
+    (shown.health.health, shown.health.in_recovery)
+}
+
+/// The second interface of B is one that nothing was received from, as on a net behind a router.
+#[test]
+fn a_push_that_comes_after_a_newer_one_costs_health_until_the_node_is_asked_again() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.advance(Duration::from_secs(1));
+    let far = nid(B[1]);
+    net.core(0).peers.by_nid_mut(far).unwrap().last_alive = None;
+    let full = health_of(&mut net, far);
+    push(&mut net, 0, B[0], &said(NiStatus::UP, NiStatus::DOWN));
+    let less = health_of(&mut net, far);
+    assert!(less.0 < full.0 && less.1, "{less:?}");
+    net.trace.clear();
+    net.advance(Duration::from_secs(2));
+    assert_eq!(health_of(&mut net, far), full);
+    let asked = net.trace.iter().filter(|(from, _)| *from == 0);
+    let asked: Vec<Nid> = asked.map(|(_, header)| header.dest_nid).collect();
+    assert_eq!(asked, [nid(B[0])], "the interface that is up, once");
+    net.advance(Duration::from_secs(400));
+    net.assert_at_rest();
+}
+
+/// An interface that stays down is asked about with growing pauses, and not at all once health is given back.
+#[test]
+fn a_node_is_asked_of_its_interface_that_is_down_ever_more_seldom() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.advance(Duration::from_secs(1));
+    let far = nid(B[1]);
+    net.core(0).peers.by_nid_mut(far).unwrap().last_alive = None;
+    let (theirs, now) = (net.nodes[1].nis[1].0, net.now);
+    net.core(1).set_ni_fatal(theirs, true, now);
+    net.trace.clear();
+    net.advance(Duration::from_secs(1_000));
+    let pings = |net: &Net| {
+        let gets = net
+            .trace
+            .iter()
+            .filter(|(from, header)| *from == 0 && header.body.message_type() == MessageType::Get);
+        gets.count()
+    };
+    // 1, 2, 4 … 512 s apart.
+    assert!((8..=11).contains(&pings(&net)), "{}", pings(&net));
+    let now = net.now;
+    net.core(1).set_ni_fatal(theirs, false, now);
+    net.advance(Duration::from_secs(1));
+    net.trace.clear();
+    net.advance(Duration::from_secs(2_000));
+    assert_eq!(pings(&net), 0);
+    net.assert_at_rest();
+}
+
+/// The answer left before the push that says that the interface is down.
+#[test]
+fn an_answer_about_an_interface_that_a_push_has_overtaken_is_not_believed() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.advance(Duration::from_secs(1));
+    let far = nid(B[1]);
+    net.core(0).peers.by_nid_mut(far).unwrap().last_alive = None;
+    push(&mut net, 0, B[0], &said(NiStatus::UP, NiStatus::DOWN));
+    net.keep_answers = true;
+    net.advance(Duration::from_secs(1));
+    let asked = net.answer(0, MessageStatus::Ok).unwrap();
+    assert_eq!(asked.body.message_type(), MessageType::Get);
+    push(&mut net, 0, B[0], &said(NiStatus::UP, NiStatus::DOWN));
+    let less = health_of(&mut net, far);
+    net.answer(1, MessageStatus::Ok).unwrap();
+    assert_eq!(health_of(&mut net, far), less);
+    net.keep_answers = false;
+    net.advance(Duration::from_secs(400));
+    assert!(!health_of(&mut net, far).1, "asked again, it is up");
     net.assert_at_rest();
 }
