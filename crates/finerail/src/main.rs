@@ -22,6 +22,7 @@ mod ping;
 mod service;
 mod shard;
 mod sim;
+mod site;
 mod store;
 mod top;
 mod zoid;
@@ -73,6 +74,8 @@ enum Command {
     Explain(Box<explain::ExplainArgs>),
     /// Find what is wrong in the configurations of one node or of many
     Lint(lint::LintArgs),
+    /// Ask a whole site: what is wrong, worst first, from the files of all nodes
+    Site(site::SiteArgs),
     /// Turn options of the lnet module into YAML, and back
     Convert(convert::ConvertArgs),
     /// Keep files on a storage node, and reach them from others
@@ -129,6 +132,7 @@ fn main() -> ExitCode {
         Command::Dump(args) => dump::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Lint(args) => lint::run(args),
+        Command::Site(args) => site::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Store(args) => store::run(args),
         Command::Lst(args) => lst::run(args),

@@ -61,8 +61,23 @@ pub struct Input<'a> {
 /// For the first output of `ip -j addr` that is none. A document that cannot be put in force, or not be read at all,
 /// is a finding.
 pub fn lint(inputs: &[Input<'_>]) -> Result<Report, LintError> {
+    lint_classes(inputs, |_| 1)
+}
+
+/// The same where a document stands for as many nodes as `count` says of its index, and counts as many where it is asked
+/// what most nodes have.
+///
+/// # Errors
+///
+/// As [`lint`].
+pub fn lint_classes(
+    inputs: &[Input<'_>],
+    count: impl Fn(usize) -> usize,
+) -> Result<Report, LintError> {
     let sources: Result<Vec<Source<'_>>, LintError> = inputs.iter().map(Source::read).collect();
     let sources = sources?;
-    let nodes: Vec<Node<'_>> = sources.iter().map(Node::new).collect();
+    let nodes = sources.iter().zip(0..);
+    let nodes = nodes.map(|(source, at)| Node::new(source, count(at)));
+    let nodes: Vec<Node<'_>> = nodes.collect();
     Ok(Report::new(inputs, lints::all(&nodes)))
 }

@@ -52,6 +52,8 @@ pub(crate) struct PlacedRule {
 #[derive(Debug)]
 pub(crate) struct Node<'s> {
     pub(crate) source: &'s Source<'s>,
+    /// How many nodes have this document.
+    pub(crate) count: usize,
     /// Without loopback.
     pub(crate) nis: Vec<Ni<'s>>,
     pub(crate) routes: Vec<Route<'s>>,
@@ -67,7 +69,7 @@ pub(crate) struct Node<'s> {
 
 impl<'s> Node<'s> {
     /// Puts together what a document says.
-    pub(crate) fn new(source: &'s Source<'s>) -> Self {
+    pub(crate) fn new(source: &'s Source<'s>, count: usize) -> Self {
         let document = &source.document;
         let (list, dead) = document.rules(Profile::Design);
         let rules = document
@@ -97,6 +99,7 @@ impl<'s> Node<'s> {
                 .collect(),
             list,
             source,
+            count,
         }
     }
 

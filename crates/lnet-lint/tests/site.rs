@@ -313,3 +313,32 @@ fn settings_of_the_lnd_that_differ_among_nodes_of_one_role_are_found() {
         assert!(one.reason.starts_with(key), "{one:?}");
     }
 }
+
+/// One document may stand for many nodes: what most nodes have is then what most nodes have, not most documents.
+#[test]
+fn a_document_counts_as_many_nodes_as_it_stands_for() {
+    let node = |last: u8, more: &str| {
+        format!("net: [{{net type: tcp, local NI(s): [{{nid: 10.0.0.{last}@tcp}}]}}]\n{more}")
+    };
+    let texts = [node(1, "global: {retry_count: 5}\n"), node(2, "")];
+    let inputs = [("one", &texts[0]), ("many", &texts[1])].map(|(name, text)| Input {
+        name,
+        text,
+        interfaces: None,
+    });
+    let blamed = |count: fn(usize) -> usize| {
+        let found = lnet_lint::lint_classes(&inputs, count).unwrap().findings;
+        let mut differing = found
+            .into_iter()
+            .filter(|one| one.code == "parameters-differ");
+        differing.next().unwrap()
+    };
+    assert_eq!(blamed(|_| 1).file, "many");
+    let finding = blamed(|at| if at == 1 { 9408 } else { 1 });
+    assert_eq!(finding.file, "one");
+    assert!(
+        finding.reason.contains("2 on 9408 of the 9409 nodes"),
+        "{}",
+        finding.reason
+    );
+}

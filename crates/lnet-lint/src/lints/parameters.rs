@@ -41,18 +41,20 @@ fn differences(alike: &[&Node<'_>]) -> Vec<Finding> {
     }
     let all: Vec<(&Node<'_>, Vec<Parameter>)> =
         alike.iter().map(|&node| (node, parameters(node))).collect();
-    let mut by_name: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
-    for parameter in all.iter().flat_map(|(_, parameters)| parameters) {
-        by_name
-            .entry(&parameter.name)
-            .or_default()
-            .push(parameter.value);
+    let nodes: usize = alike.iter().map(|node| node.count).sum();
+    let mut by_name: BTreeMap<&str, Vec<(u32, usize)>> = BTreeMap::new();
+    for (node, parameters) in &all {
+        for parameter in parameters {
+            let values = by_name.entry(&parameter.name).or_default();
+            values.push((parameter.value, node.count));
+        }
     }
     let most: BTreeMap<&str, (u32, usize)> = by_name
         .into_iter()
         .filter_map(|(name, values)| {
             let most = usual(values.iter().copied())?;
-            let count = values.iter().filter(|&&value| value == most).count();
+            let with = values.iter().filter(|(value, _)| *value == most);
+            let count = with.map(|(_, nodes)| nodes).sum();
             Some((name, (most, count)))
         })
         .collect();
@@ -64,8 +66,7 @@ fn differences(alike: &[&Node<'_>]) -> Vec<Finding> {
                 continue;
             };
             let reason = format!(
-                "{name} is {value}, and {most} on {count} of the {} nodes with these networks and this role",
-                alike.len()
+                "{name} is {value}, and {most} on {count} of the {nodes} nodes with these networks and this role"
             );
             let fix = format!("{name}: {most}, or the same value on all of them");
             found.push(node.finding(&PARAMETERS_DIFFER, path, reason, fix));

@@ -38,11 +38,11 @@ fn some(names: &BTreeSet<String>) -> String {
     }
 }
 
-/// The value that most have; of equally frequent ones the first.
-pub(super) fn usual<T: Ord + Clone>(values: impl Iterator<Item = T>) -> Option<T> {
+/// The value that most have, each with how many nodes have it; of equally frequent ones the first.
+pub(super) fn usual<T: Ord + Clone>(values: impl Iterator<Item = (T, usize)>) -> Option<T> {
     let mut counts: BTreeMap<T, (usize, std::cmp::Reverse<usize>)> = BTreeMap::new();
-    for (at, value) in values.enumerate() {
-        counts.entry(value).or_insert((0, std::cmp::Reverse(at))).0 += 1;
+    for (at, (value, nodes)) in values.enumerate() {
+        counts.entry(value).or_insert((0, std::cmp::Reverse(at))).0 += nodes;
     }
     let most = counts.into_iter().max_by_key(|(_, rank)| *rank);
     most.map(|(value, _)| value)
@@ -62,7 +62,7 @@ pub(super) fn mtu_differs(nodes: &[Node<'_>]) -> Vec<Finding> {
     }
     let mut found = Vec::new();
     for (net, nis) in by_net {
-        let Some(most) = usual(nis.iter().map(|&(_, _, mtu)| mtu)) else {
+        let Some(most) = usual(nis.iter().map(|&(node, _, mtu)| (mtu, node.count))) else {
             continue;
         };
         let others = nis.into_iter().filter(|&(_, _, mtu)| mtu != most);

@@ -1,0 +1,36 @@
+//! `finerail site`: questions about a whole site, answered from a directory of what its nodes have.
+
+mod check;
+mod files;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+/// Arguments of `finerail site`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+DIR holds, for each node, a file or a folder that is named like the node:
+  node1.yaml               what lnetctl exports or shows, or a file of modprobe.d
+  node1.json               the output of `ip -j addr`
+  node1/…                  several outputs
+  node[0001-9408].yaml     one document for a class of nodes
+  sosreport-node1-…/…      an unpacked sosreport
+")]
+pub(crate) struct SiteArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Find what is wrong in a site: all lints, all nodes, by cause and role, worst first
+    Check(check::CheckArgs),
+}
+
+/// Runs `finerail site`.
+pub(crate) fn run(args: &SiteArgs) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Check(args) => check::run(args),
+    }
+}

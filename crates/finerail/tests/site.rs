@@ -1,0 +1,70 @@
+//! `finerail site`: what it prints, written down, its exit codes, and what machines read of it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn site(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_finerail"));
+    command.arg("site").args(arguments).output().unwrap()
+}
+
+/// After a change that is meant: `TRYCMD=overwrite cargo test -p finerail --test site`, and look at the difference.
+#[test]
+fn pages_are_those_written_down() {
+    let cases = trycmd::TestCases::new();
+    cases.case("tests/site/*.trycmd").run();
+}
+
+#[test]
+fn a_check_ends_with_0_without_errors_with_1_for_errors_and_with_2_for_what_cannot_be_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().to_str().unwrap();
+    let node = directory.path().join("node1.yaml");
+    assert_eq!(site(&["check", at]).status.code(), Some(2));
+    fs::write(
+        &node,
+        "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp}]}]\n",
+    )
+    .unwrap();
+    assert_eq!(site(&["check", at]).status.code(), Some(0));
+    fs::write(&node, "global: {retry_count: 5, health_sensitivity: 0}\n").unwrap();
+    assert_eq!(site(&["check", at]).status.code(), Some(1));
+    fs::write(&node, "global: [").unwrap();
+    assert_eq!(site(&["check", at]).status.code(), Some(2));
+}
+
+#[test]
+fn machines_read_json_and_sarif_with_the_files_that_people_have() {
+    let json = site(&["check", "--json", "tests/site/dir"]);
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["nodes"], 133);
+    let first = &json["causes"][0];
+    assert_eq!(
+        (&first["code"], &first["names"]),
+        (&"gateway-not-routing".into(), &"rtr2".into())
+    );
+    assert_eq!(first["first"]["file"], "rtr2.yaml");
+    let sarif = site(&["check", "--sarif", "tests/site/dir"]);
+    let sarif: Value = serde_json::from_slice(&sarif.stdout).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    assert_eq!(
+        results.len(),
+        json["report"]["findings"].as_array().unwrap().len()
+    );
+    let page = site(&["check", "--html", "tests/site/dir"]);
+    let page = String::from_utf8(page.stdout).unwrap();
+    assert!(
+        page.starts_with("<!DOCTYPE html>") && page.contains("gateway-not-routing"),
+        "{page}"
+    );
+    assert!(!page.contains("http"), "a page needs nothing else");
+}

@@ -1,0 +1,119 @@
+//! A node's text as a document in which every NI has a NID.
+
+use std::net::IpAddr;
+
+use lnet_config::machine::Machine;
+use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions};
+use lnet_config::{Document, Ip2Nets, NetShow, NiShow};
+use lnet_types::{LndType, Net, Nid};
+
+use crate::gather::NodeText;
+
+/// NIDs that stand for those that are not known: addresses that no host has (0.0.0.0/8, RFC 1122 section 3.2.1.3).
+#[derive(Debug, Default)]
+pub(crate) struct StandIns(u32);
+
+/// The largest one.
+const STAND_IN_MAX: u32 = 0x00FF_FFFF;
+
+impl StandIns {
+    fn next(&mut self, net: Net) -> Nid {
+        self.0 = (self.0 + 1).min(STAND_IN_MAX);
+        Nid::from_number(net, self.0)
+    }
+}
+
+/// What options of the module mean; `None` where no configuration can be made of them.
+pub(crate) fn of_options(text: &str, machine: Option<&Machine>) -> Option<Document> {
+    let (options, _, _) = ModuleOptions::survey(text, Dialect::Kernel);
+    let interface = machine.and_then(Machine::first).unwrap_or("eth0");
+    let defaults = ConvertDefaults {
+        hop: None,
+        interface: Some(interface.to_owned()),
+    };
+    let (config, _) = options.to_config(&defaults).ok()?;
+    Some(Document::from(&config))
+}
+
+/// The document of a node as far as it can be read.
+pub(crate) fn read(node: &NodeText, machine: Option<&Machine>) -> Document {
+    let is_options = |line: &str| line.trim_start().starts_with("options ");
+    if node.text.lines().any(is_options) {
+        return of_options(&node.text, machine).unwrap_or_default();
+    }
+    let survey = lnet_config::survey(&node.text);
+    survey.map(|survey| survey.document).unwrap_or_default()
+}
+
+/// Gives every NI its NID, or one that stands for it; gives back those that do.
+pub(crate) fn resolve(
+    document: &mut Document,
+    machine: Option<&Machine>,
+    free: &mut StandIns,
+) -> Vec<(Nid, String)> {
+    document.nets.retain(|net| net.net != Net::LO);
+    if document.nets.is_empty() {
+        document.nets = by_address(&document.ip2nets, machine);
+    }
+    document.ip2nets.clear();
+    let mut invented = Vec::new();
+    for net in &mut document.nets {
+        let shown = std::mem::take(&mut net.nis);
+        let each = shown.into_iter().flat_map(expanded);
+        net.nis = each.collect();
+        for ni in &mut net.nis {
+            if ni.config.nid.is_some() {
+                continue;
+            }
+            let interface = ni.config.interfaces.first().cloned().unwrap_or_default();
+            let nid = known(net.net, &interface, machine).unwrap_or_else(|| {
+                let nid = free.next(net.net);
+                invented.push((nid, interface));
+                nid
+            });
+            ni.config.nid = Some(nid);
+        }
+    }
+    invented
+}
+
+/// An NI for each interface that one names.
+fn expanded(ni: NiShow) -> Vec<NiShow> {
+    if ni.config.nid.is_some() || ni.config.interfaces.len() < 2 {
+        return vec![ni];
+    }
+    let names = ni.config.interfaces.clone();
+    let one = |name: String| {
+        let mut one = ni.clone();
+        one.config.interfaces = vec![name];
+        one
+    };
+    names.into_iter().map(one).collect()
+}
+
+fn known(net: Net, interface: &str, machine: Option<&Machine>) -> Option<Nid> {
+    let by_ip = matches!(net.lnd, LndType::TCP | LndType::O2IB);
+    let address = machine.filter(|_| by_ip)?.address(interface)?;
+    Some(Nid::from_ip(net, address.ip))
+}
+
+/// The networks that address patterns make; without the machine's addresses, each of them with one NI.
+fn by_address(rules: &[Ip2Nets], machine: Option<&Machine>) -> Vec<NetShow> {
+    if let Some(machine) = machine {
+        let local: Vec<(&str, IpAddr)> = machine.named_addresses().collect();
+        let nets = Ip2Nets::nets(rules, &local).unwrap_or_default();
+        return nets.iter().map(NetShow::from).collect();
+    }
+    let mut nets: Vec<NetShow> = Vec::new();
+    for rule in rules {
+        if nets.iter().all(|known| known.net != rule.net) {
+            let mut ni = NiShow::default();
+            ni.config.interfaces.clone_from(&rule.interfaces);
+            nets.push(NetShow {
+                net: rule.net,
+                nis: vec![ni],
+            });
+        }
+    }
+    nets
+}

@@ -1,0 +1,417 @@
+//! Which files of a directory say what of which node.
+//!
+//! ```text
+//!   NAME.yaml  NAME.conf  NAME.json      one node, or with brackets a class of nodes
+//!   NAME/…                               the same, several outputs in a folder
+//!   sosreport-NAME-DATE-…/…              what its lustre plugin and /etc/modprobe.d have
+//! ```
+//!
+//! Outputs of one node are put together section by section: of a section that several have, the longest counts.
+
+use std::collections::BTreeMap;
+
+use crate::error::SiteError;
+
+/// A file of the site's directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteFile {
+    /// Its path below the directory, with slashes.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// A node, or the nodes of a class, and what files say of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeText {
+    /// The name, which may be a host list.
+    pub name: String,
+    /// How many nodes the name stands for.
+    pub count: usize,
+    /// The document: YAML of `lnetctl`, or options of the kernel module.
+    pub text: String,
+    /// The output of `ip -j addr`.
+    pub interfaces: Option<String>,
+    /// Where the parts of the text come from: the line that each begins at, the path, and the line there.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a node's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The first line in the node's text, counted from 1.
+    pub line: usize,
+    /// The file.
+    pub path: String,
+    /// The line in that file.
+    pub line_there: usize,
+}
+
+/// What was found in a directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gathered {
+    /// The nodes, by name.
+    pub nodes: Vec<NodeText>,
+    /// Files that say nothing that is understood, each with the reason.
+    pub passed_over: Vec<(String, &'static str)>,
+}
+
+/// Nodes of one name.
+const NODES_MAX: usize = 1 << 20;
+
+/// Top-level sections of documents.
+const SECTIONS: [&str; 10] = [
+    "net",
+    "ip2nets",
+    "route",
+    "routing",
+    "peer",
+    "global",
+    "numa",
+    "udsp",
+    "buffers",
+    "statistics",
+];
+
+#[derive(Default)]
+struct Found<'f> {
+    documents: Vec<&'f SiteFile>,
+    options: Vec<&'f SiteFile>,
+    interfaces: Option<&'f SiteFile>,
+}
+
+/// Whether a file below the directory may say something of a node: of a sosreport only some do.
+#[must_use]
+pub fn is_wanted(path: &str) -> bool {
+    let hidden = path.split('/').any(|part| part.starts_with('.'));
+    let (folder, rest) = path.split_once('/').unwrap_or(("", path));
+    !hidden && (!is_report(folder) || report_part(rest))
+}
+
+fn is_report(folder: &str) -> bool {
+    folder.starts_with("sosreport-")
+}
+
+/// The files of a sosreport that count (the plugin `lustre` of sos 4, and `/etc`).
+fn report_part(path: &str) -> bool {
+    path == "hostname"
+        || path == "etc/lnet.conf"
+        || path.starts_with("sos_commands/lustre/lnetctl_")
+        || path.starts_with("etc/modprobe.d/")
+        || path.starts_with("sos_commands/networking/ip_-j")
+}
+
+/// Sorts the files by the nodes that they tell of.
+///
+/// # Errors
+///
+/// A name in brackets that is no host list, or a site that is too large.
+pub fn gather(files: &[SiteFile]) -> Result<Gathered, SiteError> {
+    let hosts = report_hosts(files);
+    let mut found: BTreeMap<String, Found<'_>> = BTreeMap::new();
+    let mut gathered = Gathered::default();
+    for file in files.iter().filter(|file| is_wanted(&file.path)) {
+        let Some(name) = name_of(&file.path, &hosts) else {
+            continue;
+        };
+        let of_node = found.entry(name).or_default();
+        match kind(file) {
+            Kind::Document => of_node.documents.push(file),
+            Kind::Options => of_node.options.push(file),
+            Kind::Interfaces => of_node.interfaces = Some(file),
+            Kind::Unknown(why) => gathered.passed_over.push((file.path.clone(), why)),
+        }
+    }
+    for (name, of_node) in found {
+        let interfaces = of_node.interfaces;
+        match of_node.node(name)? {
+            Some(node) => gathered.nodes.push(node),
+            None if interfaces.is_some() => {
+                let path = interfaces.map_or(String::new(), |file| file.path.clone());
+                let why = "interfaces of a node of which there is no document";
+                gathered.passed_over.push((path, why));
+            }
+            None => {}
+        }
+    }
+    Ok(gathered)
+}
+
+/// Host names of sosreports, by their folders.
+fn report_hosts(files: &[SiteFile]) -> BTreeMap<&str, &str> {
+    let named = files.iter().filter_map(|file| {
+        let (folder, rest) = file.path.split_once('/')?;
+        let name = file.text.trim();
+        let is_name = rest == "hostname" && is_report(folder) && !name.is_empty();
+        (is_name && !name.contains(char::is_whitespace)).then_some((folder, name))
+    });
+    named.collect()
+}
+
+/// The node that a file tells of.
+fn name_of(path: &str, hosts: &BTreeMap<&str, &str>) -> Option<String> {
+    let Some((folder, rest)) = path.split_once('/') else {
+        return Some(stem(path).to_owned());
+    };
+    if !is_report(folder) {
+        return Some(folder.to_owned());
+    }
+    if rest == "hostname" {
+        return None;
+    }
+    let named = hosts.get(folder).map(|name| (*name).to_owned());
+    named.or_else(|| Some(report_name(folder).to_owned()))
+}
+
+/// `node-7` of `sosreport-node-7-2026-11-24-abcdefg`.
+fn report_name(folder: &str) -> &str {
+    let rest = folder.strip_prefix("sosreport-").unwrap_or(folder);
+    let is_year = |text: &str| {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        digits == 4 && text.as_bytes().get(4) == Some(&b'-')
+    };
+    let mut dashes = rest.match_indices('-');
+    let date = dashes.find(|(at, _)| rest.get(at + 1..).is_some_and(is_year));
+    date.and_then(|(at, _)| rest.get(..at)).unwrap_or(rest)
+}
+
+/// A file's name without what says its kind.
+fn stem(name: &str) -> &str {
+    const ENDS: [&str; 9] = [
+        ".yaml", ".yml", ".json", ".conf", ".txt", ".out", ".ip", ".addr", ".export",
+    ];
+    let shorter = ENDS.iter().find_map(|end| name.strip_suffix(end));
+    match shorter.filter(|rest| !rest.is_empty()) {
+        Some(rest) => stem(rest),
+        None => name,
+    }
+}
+
+enum Kind {
+    Document,
+    Options,
+    Interfaces,
+    Unknown(&'static str),
+}
+
+fn kind(file: &SiteFile) -> Kind {
+    let text = file.text.trim_start();
+    let file_name = file.path.rsplit('/').next().unwrap_or_default();
+    if text.starts_with('[') && lnet_config::machine::Machine::parse(text).is_ok() {
+        return Kind::Interfaces;
+    }
+    let mut lines = text.lines().map(str::trim_start);
+    if lines.clone().any(|line| line.starts_with("options ")) {
+        let ours = [
+            "lnet", "ksocklnd", "ko2iblnd", "kgnilnd", "kfilnd", "ksocklnd",
+        ];
+        let is_ours = |line: &str| {
+            let module = line.strip_prefix("options ").map(str::trim_start);
+            module.is_some_and(|rest| ours.iter().any(|name| rest.starts_with(name)))
+        };
+        return match lines.any(is_ours) {
+            true => Kind::Options,
+            false => Kind::Unknown("options of other modules"),
+        };
+    }
+    let is_yaml = file_name.ends_with(".yaml") || file_name.ends_with(".yml");
+    if is_yaml || !sections(text).is_empty() {
+        return Kind::Document;
+    }
+    match text.is_empty() {
+        true => Kind::Unknown("empty"),
+        false => Kind::Unknown("neither a document of lnetctl, options of lnet, nor `ip -j addr`"),
+    }
+}
+
+/// The sections of a document in block style, each with its first line, counted from 0, and its text.
+fn sections(text: &str) -> Vec<(&str, usize, String)> {
+    let mut found: Vec<(&str, usize, String)> = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let key = line.split_once(':').map(|(key, _)| key);
+        if let Some(key) = key.filter(|key| SECTIONS.contains(key)) {
+            found.push((key, at, String::new()));
+        }
+        if let Some((_, _, body)) = found.last_mut() {
+            body.push_str(line);
+            body.push('\n');
+        }
+    }
+    found
+}
+
+impl Found<'_> {
+    fn node(self, name: String) -> Result<Option<NodeText>, SiteError> {
+        let (text, parts) = match (&self.documents[..], &self.options[..]) {
+            ([], []) => return Ok(None),
+            ([one], []) => (one.text.clone(), vec![part(1, one, 1)]),
+            ([], options) => joined(options),
+            (documents, options) => by_section(documents, options),
+        };
+        Ok(Some(NodeText {
+            count: count(&name)?,
+            interfaces: self.interfaces.map(|file| file.text.clone()),
+            name,
+            text,
+            parts,
+        }))
+    }
+}
+
+fn count(name: &str) -> Result<usize, SiteError> {
+    let names = fgr::hosts(name).map_err(|error| SiteError::Name(name.to_owned(), error))?;
+    match names.len() {
+        0 => Ok(1),
+        many if many <= NODES_MAX => Ok(many),
+        _ => Err(SiteError::TooLarge(NODES_MAX)),
+    }
+}
+
+fn part(line: usize, file: &SiteFile, line_there: usize) -> Part {
+    Part {
+        line,
+        path: file.path.clone(),
+        line_there,
+    }
+}
+
+/// The texts one behind the other.
+fn joined(files: &[&SiteFile]) -> (String, Vec<Part>) {
+    let (mut text, mut parts, mut line) = (String::new(), Vec::new(), 1);
+    for file in files {
+        parts.push(part(line, file, 1));
+        for one in file.text.lines() {
+            text.push_str(one);
+            text.push('\n');
+            line += 1;
+        }
+    }
+    (text, parts)
+}
+
+/// Of each section the longest text that there is; routes and networks of options where no document has any.
+fn by_section(documents: &[&SiteFile], options: &[&SiteFile]) -> (String, Vec<Part>) {
+    let mut best: BTreeMap<usize, (String, Part)> = BTreeMap::new();
+    for file in documents {
+        for (key, line, body) in sections(&file.text) {
+            let place = SECTIONS.iter().position(|known| *known == key).unwrap_or(0);
+            let known = best.get(&place).map_or(0, |(known, _)| known.len());
+            if body.len() > known {
+                best.insert(place, (body, part(0, file, line + 1)));
+            }
+        }
+    }
+    if best.is_empty() {
+        return joined(documents);
+    }
+    for (key, body, file) in from_options(options) {
+        let place = SECTIONS.iter().position(|known| *known == key).unwrap_or(0);
+        let known = best.contains_key(&place) || (key == "ip2nets" && best.contains_key(&0));
+        if !known {
+            best.insert(place, (body, part(0, file, 1)));
+        }
+    }
+    let (mut text, mut parts, mut line) = (String::new(), Vec::new(), 1);
+    for (body, at) in best.into_values() {
+        parts.push(Part { line, ..at });
+        line += body.lines().count();
+        text.push_str(&body);
+    }
+    (text, parts)
+}
+
+/// The sections of YAML that options of the module mean.
+fn from_options<'f>(options: &[&'f SiteFile]) -> Vec<(&'static str, String, &'f SiteFile)> {
+    let mut found = Vec::new();
+    let Some(first) = options.first() else {
+        return found;
+    };
+    let (text, _) = joined(options);
+    let Some(document) = crate::document::of_options(&text, None) else {
+        return found;
+    };
+    for (key, _, body) in sections(&document.to_yaml()) {
+        let known = SECTIONS.iter().find(|known| **known == key);
+        // Parameters that the module's file does not name would be printed with their defaults.
+        if let Some(key) = known.filter(|key| ["net", "ip2nets", "route"].contains(key)) {
+            found.push((*key, body, *first));
+        }
+    }
+    found
+}
+
+impl NodeText {
+    /// The file and its line that a line of the text comes from.
+    #[must_use]
+    pub fn place(&self, line: usize) -> (&str, usize) {
+        let parts = self.parts.iter().take_while(|part| part.line <= line);
+        match parts.last().or(self.parts.first()) {
+            Some(part) => (&part.path, part.line_there + line.saturating_sub(part.line)),
+            None => (&self.name, line),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> SiteFile {
+        SiteFile {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    const NET: &str = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 10.0.0.1@tcp\n";
+    const ROUTE: &str = "route:\n- net: o2ib\n  gateway: 10.0.0.9@tcp\n";
+
+    #[test]
+    fn a_file_a_folder_and_a_report_are_a_node_each() {
+        let files = [
+            file("n[1-3].yaml", NET),
+            file("n[1-3].ip.json", "[{\"ifname\":\"eth0\"}]"),
+            file("r1/net", NET),
+            file("r1/routes.txt", ROUTE),
+            file(
+                "sosreport-oss-7-2026-01-02-abcdefg/sos_commands/lustre/lnetctl_net_show_-v",
+                NET,
+            ),
+            file(
+                "sosreport-oss-7-2026-01-02-abcdefg/etc/modprobe.d/lustre.conf",
+                "options lnet networks=tcp(eth0) routes=\"o2ib 10.0.0.9@tcp\"\n",
+            ),
+            file("sosreport-oss-7-2026-01-02-abcdefg/etc/passwd", "root:"),
+            file("README", "words"),
+        ];
+        let gathered = gather(&files).unwrap();
+        let names: Vec<(&str, usize)> = gathered
+            .nodes
+            .iter()
+            .map(|node| (node.name.as_str(), node.count))
+            .collect();
+        assert_eq!(names, [("n[1-3]", 3), ("oss-7", 1), ("r1", 1)]);
+        assert!(gathered.nodes[0].interfaces.is_some());
+        assert!(
+            gathered.nodes[1].text.contains("gateway: 10.0.0.9@tcp"),
+            "{}",
+            gathered.nodes[1].text
+        );
+        assert_eq!(gathered.nodes[2].text, format!("{NET}{ROUTE}"));
+        assert_eq!(gathered.nodes[2].place(6), ("r1/routes.txt", 2));
+        assert_eq!(gathered.passed_over.len(), 1);
+    }
+
+    #[test]
+    fn of_a_section_that_two_outputs_have_the_longer_counts() {
+        let long = format!("{NET}    status: up\n");
+        let gathered = gather(&[file("a/x", NET), file("a/y", &long)]).unwrap();
+        assert_eq!(gathered.nodes[0].text, long);
+        assert_eq!(gathered.nodes[0].place(2), ("a/y", 2));
+    }
+
+    #[test]
+    fn a_name_that_is_no_host_list_is_refused() {
+        assert!(gather(&[file("n[3-1].yaml", NET)]).is_err());
+    }
+}

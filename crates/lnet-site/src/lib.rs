@@ -1,0 +1,37 @@
+//! Questions about a whole LNet site, answered from the files that it already has.
+//!
+//! ```text
+//!  files ── gather ──▶ nodes ──▶ Site: members, classes, roles
+//!                                  ├─ check ─▶ what is wrong, by cause and role
+//!                                  └─ …
+//! ```
+//!
+//! A node is a file or a folder; a class of nodes is a file whose name is a host list (`node[0001-9408].yaml`). Nodes
+//! that differ in nothing but their NIDs and what they counted are one class, and are looked at once where a question
+//! is about behaviour. What one node alone has wrong is looked for in every node.
+//!
+//! This crate opens no file and no socket, and chooses no path: that is the work of `lnet-core`.
+
+mod check;
+mod document;
+mod error;
+mod fold;
+mod gather;
+mod html;
+mod site;
+mod text;
+
+pub use check::{Cause, Check, ClassReport, RoleReport, check, listed};
+pub use error::SiteError;
+pub use fold::fold;
+pub use gather::{Gathered, NodeText, Part, SiteFile, gather, is_wanted};
+pub use site::{Class, Member, Role, Site};
+
+/// Reads a site from its files.
+///
+/// # Errors
+///
+/// [`SiteError`].
+pub fn read(files: &[SiteFile]) -> Result<Site, SiteError> {
+    Site::new(gather(files)?)
+}

@@ -1,0 +1,371 @@
+//! A site as its files describe it: nodes, classes of those with one configuration, roles.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lnet_config::machine::Machine;
+use lnet_config::{Document, NetShow, NiShow, Status};
+use lnet_lint::LintError;
+use lnet_types::{Net, Nid};
+
+use crate::document::{self, StandIns};
+use crate::error::SiteError;
+use crate::fold::fold;
+use crate::gather::{Gathered, NodeText};
+
+/// A node, or the nodes of one name.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its text.
+    pub text: NodeText,
+    /// What the text says; every NI has a NID, and the only nets are those that are configured.
+    pub document: Document,
+    /// Its interfaces, if they are known.
+    pub machine: Option<Machine>,
+    /// NIDs that stand for those that are not known, each with the name of its interface.
+    pub invented: Vec<(Nid, String)>,
+    /// Its class.
+    pub class: usize,
+    /// Its role.
+    pub role: usize,
+}
+
+/// Nodes that differ in nothing but their NIDs and what they count.
+#[derive(Clone, Debug)]
+pub struct Class {
+    /// Its members, the first of which stands for all.
+    pub members: Vec<usize>,
+    /// How many nodes.
+    pub nodes: usize,
+    /// Their role.
+    pub role: usize,
+    /// Their settings, each as `path: value`.
+    pub settings: BTreeSet<String>,
+}
+
+/// What makes nodes comparable: whether they forward, and their networks.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Role {
+    /// They forward for others.
+    pub is_router: bool,
+    /// Their networks.
+    pub nets: BTreeSet<Net>,
+}
+
+/// A site.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Every node.
+    pub members: Vec<Member>,
+    /// The classes, largest first within a role.
+    pub classes: Vec<Class>,
+    /// The roles.
+    pub roles: Vec<Role>,
+    /// Files that say nothing that is understood, each with the reason.
+    pub passed_over: Vec<(String, &'static str)>,
+}
+
+impl Site {
+    /// Puts together what was gathered.
+    ///
+    /// # Errors
+    ///
+    /// When there is no node, or the interfaces of one are none.
+    pub fn new(gathered: Gathered) -> Result<Self, SiteError> {
+        let mut free = StandIns::default();
+        let mut members = Vec::new();
+        for text in gathered.nodes {
+            members.push(Member::new(text, &mut free)?);
+        }
+        if members.is_empty() {
+            return Err(SiteError::Empty);
+        }
+        let mut site = Self {
+            members,
+            classes: Vec::new(),
+            roles: Vec::new(),
+            passed_over: gathered.passed_over,
+        };
+        site.sort_out();
+        Ok(site)
+    }
+
+    /// How many nodes.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.members.iter().map(|member| member.text.count).sum()
+    }
+
+    /// The names of some members as a host list.
+    #[must_use]
+    pub fn names(&self, members: &[usize]) -> String {
+        let names = members.iter().filter_map(|&at| self.members.get(at));
+        fold(names.map(|member| member.text.name.as_str()))
+    }
+
+    /// Roles and classes anew, after the documents of members changed.
+    pub(crate) fn sort_out(&mut self) {
+        let roles: BTreeSet<Role> = self
+            .members
+            .iter()
+            .map(|one| Role::of(&one.document))
+            .collect();
+        self.roles = roles.into_iter().collect();
+        let mut by_settings: BTreeMap<(usize, BTreeSet<String>), Vec<usize>> = BTreeMap::new();
+        for (at, member) in self.members.iter_mut().enumerate() {
+            let role = Role::of(&member.document);
+            member.role = self.roles.binary_search(&role).unwrap_or(0);
+            let key = (member.role, settings(&member.document));
+            by_settings.entry(key).or_default().push(at);
+        }
+        let members = &self.members;
+        let count = |at: &usize| members.get(*at).map_or(0, |one| one.text.count);
+        let classes = by_settings
+            .into_iter()
+            .map(|((role, settings), members)| Class {
+                nodes: members.iter().map(count).sum(),
+                members,
+                role,
+                settings,
+            });
+        let mut classes: Vec<Class> = classes.collect();
+        classes.sort_by_key(|class| (class.role, std::cmp::Reverse(class.nodes)));
+        self.classes = classes;
+        for (at, class) in self.classes.iter().enumerate() {
+            for member in &class.members {
+                if let Some(member) = self.members.get_mut(*member) {
+                    member.class = at;
+                }
+            }
+        }
+    }
+}
+
+impl Member {
+    fn new(text: NodeText, free: &mut StandIns) -> Result<Self, SiteError> {
+        let machine = text.interfaces.as_deref().map(Machine::parse).transpose();
+        let machine = machine.map_err(|source| LintError::Interfaces {
+            name: text.name.clone(),
+            source,
+        })?;
+        let mut document = document::read(&text, machine.as_ref());
+        let invented = document::resolve(&mut document, machine.as_ref(), free);
+        Ok(Self {
+            text,
+            document,
+            machine,
+            invented,
+            class: 0,
+            role: 0,
+        })
+    }
+
+    /// Its NIDs.
+    pub fn nids(&self) -> impl Iterator<Item = Nid> {
+        let nis = self.document.nets.iter().flat_map(|net| &net.nis);
+        nis.filter_map(|ni| ni.config.nid)
+    }
+
+    /// Whether it forwards for others.
+    #[must_use]
+    pub fn is_router(&self) -> bool {
+        self.document.routing == Some(true)
+    }
+}
+
+impl Role {
+    fn of(document: &Document) -> Self {
+        Self {
+            is_router: document.routing == Some(true),
+            nets: document.nets.iter().map(|net| net.net).collect(),
+        }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let nets: Vec<String> = self.nets.iter().map(ToString::to_string).collect();
+        let what = if self.is_router { "routers" } else { "nodes" };
+        match nets.len() {
+            0 => format!("{what} without networks"),
+            _ => format!("{what} of {}", nets.join(", ")),
+        }
+    }
+}
+
+/// The settings of a node without its NIDs and without what it counted.
+fn settings(document: &Document) -> BTreeSet<String> {
+    let mut bare = Document {
+        nets: document.nets.iter().map(bare_net).collect(),
+        routes: document.routes.clone(),
+        routing: document.routing,
+        buffers: document.buffers,
+        globals: document.globals,
+        udsp: document.udsp.clone(),
+        ..Document::default()
+    };
+    // Who discovers its peers finds out what a list of them would say.
+    if document.globals.discovery == Some(false) {
+        bare.peers.clone_from(&document.peers);
+    }
+    for route in &mut bare.routes {
+        // A document without a state says nothing of one.
+        route.state = route.state.filter(|status| *status == Status::Down);
+        route.kind = None;
+        route.health_sensitivity = None;
+    }
+    flat(&bare.to_yaml())
+}
+
+fn bare_net(net: &NetShow) -> NetShow {
+    let nis = net.nis.iter().zip(1..).map(|(ni, number)| {
+        let mut config = ni.config.clone();
+        config.nid = None;
+        if config.interfaces.is_empty() {
+            config.interfaces = vec![format!("interface {number}")];
+        }
+        NiShow {
+            config,
+            status: ni.status.filter(|status| *status == Status::Down),
+            ..NiShow::default()
+        }
+    });
+    NetShow {
+        net: net.net,
+        nis: nis.collect(),
+    }
+}
+
+/// A key, or an entry of a list, that lines stand under.
+struct Above {
+    column: usize,
+    name: String,
+    is_entry: bool,
+    entries: usize,
+}
+
+/// The lines of a document in block style, each behind the keys and entries that it stands under. An entry is called by
+/// its first value, or by its number.
+fn flat(yaml: &str) -> BTreeSet<String> {
+    let mut above: Vec<Above> = Vec::new();
+    let mut lines = BTreeSet::new();
+    for line in yaml.lines() {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let text = line.trim_start_matches([' ', '-']);
+        let column = line.len() - text.len();
+        let is_entry = line.trim_start().starts_with("- ");
+        let Some((key, value)) = text.split_once(':') else {
+            continue;
+        };
+        let value = value.trim();
+        if is_entry {
+            above.retain(|one| one.column < indent || (one.column == indent && !one.is_entry));
+            let number = above.last_mut().map_or(0, |list| {
+                list.entries += 1;
+                list.entries
+            });
+            let name = match value {
+                "" => number.to_string(),
+                value => value.to_owned(),
+            };
+            above.push(Above {
+                column: indent,
+                name,
+                is_entry,
+                entries: 0,
+            });
+        } else {
+            above.retain(|one| one.column < column);
+        }
+        let path: String = above.iter().map(|one| format!("{}/", one.name)).collect();
+        if value.is_empty() {
+            above.push(Above {
+                column,
+                name: key.to_owned(),
+                is_entry: false,
+                entries: 0,
+            });
+        } else {
+            lines.insert(format!("{path}{key}: {value}"));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gather::SiteFile;
+
+    fn site(files: &[(&str, &str)]) -> Site {
+        let files: Vec<SiteFile> = files
+            .iter()
+            .map(|(path, text)| SiteFile {
+                path: (*path).to_owned(),
+                text: (*text).to_owned(),
+            })
+            .collect();
+        crate::read(&files).unwrap()
+    }
+
+    fn node(last: u8, more: &str) -> String {
+        format!(
+            "net:\n- net type: tcp\n  local NI(s):\n  - nid: 10.0.0.{last}@tcp\n    interfaces: {{0: eth0}}\n{more}"
+        )
+    }
+
+    #[test]
+    fn nodes_that_differ_in_their_nids_only_are_one_class() {
+        let (a, b, c) = (
+            node(1, ""),
+            node(2, ""),
+            node(3, "global: {retry_count: 5}\n"),
+        );
+        let site = site(&[
+            ("n1.yaml", &a),
+            ("n2.yaml", &b),
+            ("n3.yaml", &c),
+            ("n[4-9].yaml", &a),
+        ]);
+        assert_eq!(
+            (site.nodes(), site.roles.len(), site.classes.len()),
+            (9, 1, 2)
+        );
+        let [many, one] = &site.classes[..] else {
+            panic!("{:?}", site.classes)
+        };
+        assert_eq!(
+            (many.nodes, site.names(&many.members)),
+            (8, "n[1-2],n[4-9]".to_owned())
+        );
+        let told: Vec<&String> = one.settings.difference(&many.settings).collect();
+        assert_eq!(told, ["global/retry_count: 5"]);
+    }
+
+    #[test]
+    fn settings_are_called_by_their_place() {
+        let text = "net:\n-     net type: tcp\n      local NI(s):\n      -     interfaces:\n                  0: a\n\
+                    \x20           tunables:\n                  credits: 8\n      -     interfaces:\n                  0: b\n\
+                    routing: 1\n";
+        let lines: Vec<String> = flat(text).into_iter().collect();
+        assert_eq!(
+            lines,
+            [
+                "net/tcp/local NI(s)/1/interfaces/0: a",
+                "net/tcp/local NI(s)/1/tunables/credits: 8",
+                "net/tcp/local NI(s)/2/interfaces/0: b",
+                "net/tcp/net type: tcp",
+                "routing: 1"
+            ]
+        );
+    }
+
+    #[test]
+    fn nids_come_from_addresses_or_are_stood_in_for() {
+        let text = "net:\n- net type: tcp\n  local NI(s):\n  - interfaces: {0: eth0, 1: eth1}\n";
+        let addresses = r#"[{"ifname":"eth0","addr_info":[{"local":"10.0.0.7","prefixlen":24}]}]"#;
+        let site = site(&[("n.yaml", text), ("n.json", addresses)]);
+        let nids: Vec<String> = site.members[0].nids().map(|nid| nid.to_string()).collect();
+        assert_eq!(nids, ["10.0.0.7@tcp", "0.0.0.1@tcp"]);
+        assert_eq!(site.members[0].invented[0].1, "eth1");
+    }
+}
