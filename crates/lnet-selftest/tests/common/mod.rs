@@ -16,10 +16,20 @@ pub(crate) fn nid(text: &str) -> Nid {
 
 /// A node with this NID, which waits for answers no longer than it must.
 pub(crate) fn node(port: u16, text: &str) -> Node {
+    start(port, text, Duration::from_secs(5))
+}
+
+/// A node with this NID whose connections outlast a test, also while the other end reads nothing: the sender closes a
+/// connection that makes no progress for its timeout (section 3.7).
+pub(crate) fn patient_node(port: u16, text: &str) -> Node {
+    start(port, text, testkit::PATIENCE * 2)
+}
+
+fn start(port: u16, text: &str, transaction_timeout: Duration) -> Node {
     let options = NodeOptions {
         port,
         globals: Globals {
-            transaction_timeout: Duration::from_secs(5),
+            transaction_timeout,
             retry_count: 0,
             ..Globals::default()
         },
