@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use lnet_noded::UsersFile;
+use lnet_selftest::TestNode;
 use lnet_types::Nid;
 
 use crate::common::{
@@ -49,6 +50,10 @@ pub(crate) struct NodeArgs {
     /// router again at once, and not after their next check
     #[arg(long, value_name = "FILE")]
     users: Option<PathBuf>,
+    /// Serve consoles and tests of LNet selftest, too, as kernel nodes do with the module lnet_selftest. Such a node
+    /// takes orders from everybody who reaches it
+    #[arg(long)]
+    selftest: bool,
 }
 
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
@@ -66,10 +71,18 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
         users.with_context(|| format!("cannot use the file of users {}", path.display()))
     });
     let users = users.transpose()?;
+    let test_node = args.selftest.then(|| TestNode::start(node.clone()));
+    let test_node = test_node.transpose().context("cannot serve selftest")?;
     let names = names(&node.nids());
-    let ready = format!("ready: {names} on port {}; {control}", args.transport.port);
+    let tests = if test_node.is_some() {
+        "; serves selftest"
+    } else {
+        ""
+    };
+    let port = args.transport.port;
+    let ready = format!("ready: {names} on port {port}; {control}{tests}");
     signals.wait_until_stopped(&ready, || reload(&managed, &args.config));
-    drop((control, metrics, users));
+    drop((control, metrics, users, test_node));
     let report = node.shutdown(GRACE);
     if !report.clean {
         tracing::warn!("stopped with messages still under way");

@@ -264,10 +264,27 @@ fn a_peer_of_another_protocol_shows_its_first_words() {
     let seen = "error other-protocol: ";
     assert!(ended.out.contains(seen), "{}", ended.out);
     assert!(
-        ended.out.contains("says \"HTTP\" in place of a HELLO"),
+        ended
+            .out
+            .contains("says \"HTTP/1.1 400 Bad Request\" in place of a HELLO"),
         "{}",
         ended.out
     );
+}
+
+#[test]
+fn a_peer_that_greets_first_and_in_pieces_shows_its_whole_first_line() {
+    let port = peer(|mut client, _| {
+        for piece in ["SSH-2.0", "-OpenSSH_9.2p1 ", "Debian-2\r\nmore"] {
+            let _closed = client.write_all(piece.as_bytes());
+            std::thread::yield_now();
+        }
+        let _sent = client.read(&mut [0; 256]);
+        let _more = client.read(&mut [0; 256]);
+    });
+    let ended = doctor(port, AMPLE, &[NODE]).expect_code(1);
+    let seen = "says \"SSH-2.0-OpenSSH_9.2p1 Debian-2\" in place of a HELLO";
+    assert!(ended.out.contains(seen), "{}", ended.out);
 }
 
 #[test]

@@ -122,6 +122,31 @@ fn a_script_for_lst_runs_a_batch_and_ends_its_session() {
         bed.ok("ping servers")
             .contains("12345-127.0.0.5@tcp: Active [session: test")
     );
+    let all = "12345-127.0.0.1@tcp 12345-127.0.0.5@tcp 12345-127.0.0.6@tcp";
+    for (words, pinged) in [
+        ("ping", all),
+        ("ping --session", all),
+        ("ping --session servers", all),
+        ("ping --group clients", "12345-127.0.0.1@tcp"),
+        ("ping --batch bulk", "12345-127.0.0.1@tcp"),
+        (
+            "ping --batch bulk --server --timeout 20",
+            "12345-127.0.0.5@tcp 12345-127.0.0.6@tcp",
+        ),
+        (
+            "ping --group clients --nodes 127.0.0.[5,1]@tcp",
+            "12345-127.0.0.1@tcp 12345-127.0.0.5@tcp",
+        ),
+    ] {
+        let out = bed.ok(words);
+        let mut names: Vec<&str> = out.lines().filter_map(|it| it.split(": ").next()).collect();
+        names.sort_unstable();
+        assert_eq!(names.join(" "), pinged, "{words}");
+    }
+    bed.lst("ping --group nobody")
+        .expect_code(1)
+        .expect_error("there is no group nobody");
+    bed.lst("ping --server").expect_code(2);
     assert_eq!(bed.ok("end_session"), "session is ended\n");
     testkit::eventually("the console ends", || {
         bed.lst("show_session").status.code() == Some(1)
@@ -168,6 +193,41 @@ fn what_is_wrong_is_said_with_the_node_and_an_exit_code() {
     run(without)
         .expect_code(2)
         .expect_error("export LST_SESSION=$$");
+}
+
+#[test]
+fn what_a_console_logs_is_kept_in_a_file_and_commands_may_name_a_level() {
+    let bed = Bed::new();
+    let mut begin = bed.command("new_session --log trace test --config");
+    begin.arg(bed.site.path("console.yaml"));
+    begin.args(["--port", &bed.site.port.to_string()]);
+    let begun = run(begin).expect_code(0);
+    let log = bed.site.path("finerail/lst/77.log");
+    assert!(begun.err.contains("the console logs to "), "{begun:?}");
+    assert!(begun.err.ends_with("/finerail/lst/77.log\n"), "{begun:?}");
+    let length = || fs::metadata(&log).unwrap().len();
+    let before = length();
+    // The command that began the session has ended, and its standard error with it.
+    bed.ok("add_group --log debug servers 127.0.0.5@tcp");
+    testkit::eventually("the console logs a connection", || length() > before);
+    bed.ok("end_session --log=info");
+}
+
+#[test]
+fn a_node_serves_selftest_where_it_is_told_to() {
+    let bed = Bed::new();
+    bed.site.write("three.yaml", yaml(&["127.0.0.7@tcp"], ""));
+    let node = Process::start(bed.site.command("three", &["node", "--selftest"]));
+    node.wait_for_output("; serves selftest");
+    bed.new_session().expect_code(0);
+    bed.ok("add_group servers 127.0.0.7@tcp");
+    bed.ok("add_group clients 127.0.0.1@tcp");
+    bed.ok("add_test --loop 3 --from clients --to servers brw read size=4K check=simple");
+    bed.ok("run batch");
+    testkit::eventually("the batch ends", || bed.ok("query") == "Batch is idle\n");
+    assert!(bed.ok("show_error servers").contains("No error nodes"));
+    bed.ok("end_session");
+    node.stop().expect_code(0);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use clap::Parser;
 use lnet_selftest::console::Console;
 use lnet_selftest::{ConsoleError, TestNode};
 
-use super::talk::{LINE_MAX, Line, USAGE};
+use super::talk::{LINE_MAX, Line, USAGE, log_path};
 use super::{ConsoleCommand, Words, commands};
 use crate::common::{ConfigArgs, NOT_SO, TransportArgs};
 use crate::service::{GRACE, raise_descriptor_limit, raise_on_signals};
@@ -104,6 +104,10 @@ pub(super) fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     // A session that its nodes do not end now, they end by themselves.
     let _ended = shared.console().end_session();
     node.shutdown(GRACE);
+    let log = log_path(&args.socket);
+    if fs::metadata(&log).is_ok_and(|it| it.len() == 0) {
+        let _removed = fs::remove_file(log);
+    }
     Ok(ExitCode::SUCCESS)
 }
 

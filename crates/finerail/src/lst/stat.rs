@@ -1,12 +1,13 @@
 //! What nodes counted: `stat`, `show_error`, `ping`.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use lnet_selftest::console::Answer;
+use lnet_selftest::console::{Answer, Session};
 use lnet_selftest::wire::StatReply;
 use lnet_types::{Nid, ProcessId};
 
-use super::commands::{nodes, told};
+use super::commands::{expand, nodes, told};
 use super::console::{Output, Shared};
 
 /// Arguments of `lst stat`.
@@ -61,7 +62,25 @@ pub(super) struct ShowErrorArgs {
 /// Arguments of `lst ping`.
 #[derive(clap::Args)]
 pub(super) struct PingArgs {
-    /// Groups or NIDs; without any, all nodes of the session
+    /// All nodes of the session, as without any of these
+    #[arg(long)]
+    session: bool,
+    /// The nodes of a group
+    #[arg(long, value_name = "NAME")]
+    group: Vec<String>,
+    /// These nodes
+    #[arg(long, value_name = "NIDS")]
+    nodes: Vec<String>,
+    /// The clients of a batch
+    #[arg(long, value_name = "NAME")]
+    batch: Option<String>,
+    /// The servers of the batch instead
+    #[arg(long, requires = "batch")]
+    server: bool,
+    /// Seconds to wait for an answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    timeout: u32,
+    /// Groups or NIDs
     #[arg(value_name = "GROUP|NIDS")]
     names: Vec<String>,
 }
@@ -225,15 +244,35 @@ pub(super) fn show_error(
     Ok(is_good)
 }
 
+/// The nodes that `lst ping` means, each once.
+fn pinged(args: &PingArgs, session: &Session) -> anyhow::Result<Vec<Nid>> {
+    let mut nids = Vec::new();
+    for name in &args.group {
+        nids.extend(&session.group(name)?.nodes);
+    }
+    nids.extend(expand(&args.nodes)?);
+    if let Some(batch) = &args.batch {
+        nids.extend(session.parties(batch, 0, !args.server)?);
+    }
+    for (_, named) in nodes(session, &args.names)? {
+        nids.extend(named);
+    }
+    let is_named = [&args.group, &args.nodes, &args.names]
+        .iter()
+        .any(|names| !names.is_empty());
+    if args.session || !(is_named || args.batch.is_some()) {
+        nids.extend(session.nodes());
+    }
+    let mut seen = BTreeSet::new();
+    nids.retain(|&nid| seen.insert(nid));
+    Ok(nids)
+}
+
 pub(super) fn ping(args: &PingArgs, shared: &Shared, out: &mut Output<'_>) -> anyhow::Result<bool> {
     let mut console = shared.console();
-    let nids: Vec<Nid> = if args.names.is_empty() {
-        console.session()?.nodes().collect()
-    } else {
-        let groups = nodes(console.session()?, &args.names)?;
-        groups.into_iter().flat_map(|(_, nids)| nids).collect()
-    };
-    let answers = console.debug(&nids)?;
+    let nids = pinged(args, console.session()?)?;
+    let timeout = Duration::from_secs(args.timeout.into());
+    let answers = console.debug_within(&nids, timeout)?;
     let mut is_good = true;
     for (nid, answer) in answers {
         let state = console.session()?.state(nid);

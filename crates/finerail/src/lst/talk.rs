@@ -2,9 +2,9 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,27 @@ pub(super) fn forward() -> anyhow::Result<ExitCode> {
         .iter()
         .position(|word| word == "lst")
         .map_or(1, |at| at + 1);
-    send(words.get(at..).unwrap_or_default())
+    send(&without_log(words.get(at..).unwrap_or_default()))
+}
+
+/// The words without the option of this process, which is the console's to have from its beginning.
+fn without_log(words: &[String]) -> Vec<String> {
+    let mut rest = Vec::with_capacity(words.len());
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == "--log" {
+            let _value = words.next();
+        } else if !word.starts_with("--log=") {
+            rest.push(word.clone());
+        }
+    }
+    rest
+}
+
+/// What the console process logs, in the same private directory as its socket. A pipe to the command that began the
+/// session would end with that command.
+pub(super) fn log_path(socket: &Path) -> PathBuf {
+    socket.with_extension("log")
 }
 
 /// Sends words to the console, and prints what comes back.
@@ -141,13 +161,21 @@ fn private_directory(socket: &Path) -> anyhow::Result<()> {
 /// Starts the console with the options of this process, and waits until it listens.
 fn start(socket: &Path) -> anyhow::Result<()> {
     let program = env::current_exe().context("cannot find this program")?;
+    let log = log_path(socket);
+    let errors = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&log)
+        .with_context(|| format!("cannot write {}", log.display()))?;
     let mut child = Command::new(program)
         .args(["lst", "console", "--socket"])
         .arg(socket)
         .args(node_options())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stderr(errors)
         // A terminal's Ctrl-C is for the command, and not for the session.
         .process_group(0)
         .spawn()
@@ -157,16 +185,28 @@ fn start(socket: &Path) -> anyhow::Result<()> {
         BufReader::new(out).read_line(&mut ready)?;
     }
     if ready.starts_with("ready") {
+        if is_log_asked_for() {
+            complaint(&format!("the console logs to {}", log.display()));
+        }
         return Ok(());
     }
-    let mut why = String::new();
-    if let Some(errors) = child.stderr.take() {
-        errors.take(LINE_MAX).read_to_string(&mut why)?;
-    }
-    let why = why.trim().trim_start_matches("finerail: ");
     // Whatever its exit code is, there is no console.
     let _code = child.wait();
+    let mut why = String::new();
+    let said = File::open(&log).and_then(|it| it.take(LINE_MAX).read_to_string(&mut why));
+    said.with_context(|| format!("cannot start the console, nor read {}", log.display()))?;
+    let _removed = fs::remove_file(&log);
+    let why = why.trim().trim_start_matches("finerail: ");
     bail!("cannot start the console: {why}")
+}
+
+/// A log level was given, so that more than warnings is logged.
+fn is_log_asked_for() -> bool {
+    let is_given = |word: OsString| {
+        let word = word.to_string_lossy().into_owned();
+        word == "--log" || word.starts_with("--log=")
+    };
+    env::var_os("FINERAIL_LOG").is_some() || env::args_os().any(is_given)
 }
 
 /// The options of `new_session` that describe the node, as they were typed.
@@ -177,6 +217,7 @@ fn node_options() -> Vec<OsString> {
         "--accept",
         "--congestion",
         "--router-check-interval",
+        "--log",
     ];
     let words: Vec<OsString> = env::args_os().collect();
     let mut options = Vec::new();

@@ -103,7 +103,7 @@ fn knock(probe: &mut Probe<'_>) -> Result<(), Trouble> {
     let mut link = probe.reach(ours.version).map_err(Trouble::NoConnection)?;
     link.send(&probe.greeting(&ours));
     let Ok(heard) = link.hello() else {
-        return Err(unheard(&mut link, &probe.observed()));
+        return Err(unheard(&mut link, probe));
     };
     let hello = heard.hello;
     if hello.ctype == Ctype::NONE {
@@ -121,7 +121,8 @@ fn knock(probe: &mut Probe<'_>) -> Result<(), Trouble> {
 }
 
 /// Why no HELLO came.
-fn unheard(link: &mut Link, observed: &[Exchange]) -> Trouble {
+fn unheard(link: &mut Link, probe: &Probe<'_>) -> Trouble {
+    let observed = probe.observed();
     let received: Vec<&Exchange> = observed
         .iter()
         .filter(|it| it.way == Way::Received)
@@ -140,10 +141,13 @@ fn unheard(link: &mut Link, observed: &[Exchange]) -> Trouble {
     let so_far: usize = received.iter().map(|it| it.length).sum();
     let all = so_far + link.swallow(FLOOD, WATCH);
     if all >= FLOOD {
-        Trouble::Flood(all)
-    } else {
-        Trouble::Strange(first.bytes.clone())
+        return Trouble::Flood(all);
     }
+    // A HELLO is looked for in the first bytes only; the rest of a greeting says whose it is.
+    let rest = probe.observed();
+    let rest = rest.iter().filter(|it| it.way == Way::Received);
+    let all = received.into_iter().chain(rest);
+    Trouble::Strange(all.flat_map(|it| it.bytes.iter().copied()).collect())
 }
 
 /// True for the beginning of a HELLO of a version that we do not read.
@@ -265,11 +269,14 @@ fn other_net(subject: &Subject) -> Option<Nid> {
         .find(|&nid| knock(&mut Meeting::unmet(Subject { nid, ..*subject }).probe()).is_ok())
 }
 
-/// The first bytes, in a line of text.
+/// The first line, or as many bytes as fit one.
 fn shown(bytes: &[u8]) -> String {
-    const SHOWN_MAX: usize = 24;
+    const SHOWN_MAX: usize = 64;
     let bytes = bytes.get(..SHOWN_MAX).unwrap_or(bytes);
-    bytes.escape_ascii().to_string()
+    let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    let line = bytes.split(is_end).next().unwrap_or_default();
+    let shown = if line.is_empty() { bytes } else { line };
+    shown.escape_ascii().to_string()
 }
 
 impl Probe<'_> {

@@ -355,11 +355,25 @@ impl<C: Caller> Console<C> {
     ///
     /// No session here.
     pub fn debug(&mut self, nodes: &[Nid]) -> Result<Vec<Answer<DebugReply>>, ConsoleError> {
+        self.debug_within(nodes, TIMEOUT)
+    }
+
+    /// Asks nodes which session they have, and waits so long for each answer.
+    ///
+    /// # Errors
+    ///
+    /// No session here.
+    pub fn debug_within(
+        &mut self,
+        nodes: &[Nid],
+        timeout: Duration,
+    ) -> Result<Vec<Answer<DebugReply>>, ConsoleError> {
         let body = Body::DebugRequest(DebugRequest {
             session: self.session()?.id,
             ..DebugRequest::default()
         });
-        let answers = self.ask_all(nodes, body);
+        let requests = nodes.iter().map(|&nid| (nid, body, None)).collect();
+        let answers = self.ask_within(requests, timeout);
         Ok(map(answers, |body| match body {
             Body::DebugReply(reply) => Some(reply),
             _ => None,
@@ -412,6 +426,14 @@ impl<C: Caller> Console<C> {
     }
 
     fn ask(&mut self, requests: Vec<(Nid, Body, Option<bytes::Bytes>)>) -> Vec<Answer<Body>> {
+        self.ask_within(requests, TIMEOUT)
+    }
+
+    fn ask_within(
+        &mut self,
+        requests: Vec<(Nid, Body, Option<bytes::Bytes>)>,
+        timeout: Duration,
+    ) -> Vec<Answer<Body>> {
         let nids: Vec<Nid> = requests.iter().map(|(nid, ..)| *nid).collect();
         let requests = requests.into_iter().map(|(target, body, source)| Request {
             target,
@@ -419,7 +441,7 @@ impl<C: Caller> Console<C> {
             body,
             source,
         });
-        let replies = self.caller.call(requests.collect(), TIMEOUT);
+        let replies = self.caller.call(requests.collect(), timeout);
         let now = self.caller.now();
         let mut answers = Vec::with_capacity(nids.len());
         for (nid, reply) in nids.into_iter().zip(replies) {
