@@ -122,6 +122,16 @@ fn a_script_for_lst_runs_a_batch_and_ends_its_session() {
         bed.ok("ping servers")
             .contains("12345-127.0.0.5@tcp: Active [session: test")
     );
+    ping_all_ways(&bed);
+    assert_eq!(bed.ok("end_session"), "session is ended\n");
+    testkit::eventually("the console ends", || {
+        bed.lst("show_session").status.code() == Some(1)
+    });
+    bed.lst("show_session").expect_error("there is no session");
+}
+
+/// Each way to say which nodes are meant.
+fn ping_all_ways(bed: &Bed) {
     let all = "12345-127.0.0.1@tcp 12345-127.0.0.5@tcp 12345-127.0.0.6@tcp";
     for (words, pinged) in [
         ("ping", all),
@@ -147,11 +157,6 @@ fn a_script_for_lst_runs_a_batch_and_ends_its_session() {
         .expect_code(1)
         .expect_error("there is no group nobody");
     bed.lst("ping --server").expect_code(2);
-    assert_eq!(bed.ok("end_session"), "session is ended\n");
-    testkit::eventually("the console ends", || {
-        bed.lst("show_session").status.code() == Some(1)
-    });
-    bed.lst("show_session").expect_error("there is no session");
 }
 
 #[test]
@@ -198,7 +203,7 @@ fn what_is_wrong_is_said_with_the_node_and_an_exit_code() {
 #[test]
 fn what_a_console_logs_is_kept_in_a_file_and_commands_may_name_a_level() {
     let bed = Bed::new();
-    let mut begin = bed.command("new_session --log trace test --config");
+    let mut begin = bed.command("new_session --log info test --config");
     begin.arg(bed.site.path("console.yaml"));
     begin.args(["--port", &bed.site.port.to_string()]);
     let begun = run(begin).expect_code(0);
@@ -208,8 +213,11 @@ fn what_a_console_logs_is_kept_in_a_file_and_commands_may_name_a_level() {
     let length = || fs::metadata(&log).unwrap().len();
     let before = length();
     // The command that began the session has ended, and its standard error with it.
-    bed.ok("add_group --log debug servers 127.0.0.5@tcp");
-    testkit::eventually("the console logs a connection", || length() > before);
+    bed.lst("add_group --log debug servers 127.0.0.77@tcp")
+        .expect_code(1);
+    testkit::eventually("the console logs that nobody listens there", || {
+        length() > before
+    });
     bed.ok("end_session --log=info");
 }
 
