@@ -68,3 +68,28 @@ fn machines_read_json_and_sarif_with_the_files_that_people_have() {
     );
     assert!(!page.contains("http"), "a page needs nothing else");
 }
+
+#[test]
+fn a_repaired_site_is_whole_and_the_page_has_a_picture() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["client[001-128].yaml", "oss1.yaml", "rtr2.yaml"] {
+        fs::copy(
+            format!("tests/site/dir/{name}"),
+            directory.path().join(name),
+        )
+        .unwrap();
+    }
+    let router = directory.path().join("rtr2.yaml");
+    let text = fs::read_to_string(&router).unwrap() + "routing: {enable: 1}\n";
+    let at = directory.path().to_str().unwrap();
+    let broken = site(&["reach", "--json", at]);
+    assert_eq!(broken.status.code(), Some(1));
+    let json: Value = serde_json::from_slice(&broken.stdout).unwrap();
+    let repair = json["directions"][1]["repair"].as_str().unwrap();
+    assert_eq!(repair, "on rtr2: lnetctl set routing 1");
+    fs::write(&router, text).unwrap();
+    let whole = site(&["reach", "--html", at]);
+    assert_eq!(whole.status.code(), Some(0));
+    let page = String::from_utf8(whole.stdout).unwrap();
+    assert!(page.contains("<svg") && !page.contains("href"), "{page}");
+}

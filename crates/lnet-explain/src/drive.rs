@@ -21,6 +21,7 @@ pub(crate) struct Drive<'a> {
     pub(crate) core: Core,
     pub(crate) now: Time,
     node: &'a Node,
+    portal: u32,
 }
 
 /// What became of our message.
@@ -40,14 +41,24 @@ impl<'a> Drive<'a> {
             core: Core::from_selection_state(&node.state, node.now)?,
             now: node.now,
             node,
+            portal: PORTAL,
         };
         drive.skip_others();
         Ok(drive)
     }
 
+    /// The same for messages that leave no trace in the local interface that a peer is used to, as those of others that
+    /// are passed on.
+    pub(crate) fn unpinned(self) -> Self {
+        Self { portal: 0, ..self }
+    }
+
     /// Which path the next message takes.
     pub(crate) fn choose(&self, question: &Question) -> Result<Choice, SelectError> {
-        self.core.choose(&question.query())
+        self.core.choose(&SendQuery {
+            portal: self.portal,
+            ..question.query()
+        })
     }
 
     /// Sends a message.
@@ -66,7 +77,7 @@ impl<'a> Drive<'a> {
             ack: false,
             source: question.from,
             target: ProcessId::lustre(question.to),
-            portal: PORTAL,
+            portal: self.portal,
             match_bits: MATCH_BITS,
             offset: 0,
             hdr_data: 0,

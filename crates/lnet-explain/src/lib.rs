@@ -49,10 +49,11 @@ pub use explanation::{
     LevelTable, Path, Pick, Policies, PolicyValue, ResendTree, Row, RuleReport, Share, Try,
 };
 pub use finding::{Code, Finding, Severity};
-pub use import::{ImportError, Imported, Settings, Source, import};
+pub use forecast::{Way, ways};
+pub use import::{ImportError, Imported, Settings, Source, from_document, import};
 pub use node::{Assumed, Facts, Node, ShownPriority};
 pub use reverse::{Reverse, reverse};
-pub use whatif::{Change, ChangeError, Parameter, Switch, Target};
+pub use whatif::{Change, ChangeError, Parameter, Switch, Target, new_peer, new_peer_ni};
 
 /// What is asked of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,14 +18,22 @@ mod error;
 mod fold;
 mod gather;
 mod html;
+mod model;
+mod picture;
+mod reach;
+mod repair;
 mod site;
 mod text;
+mod trouble;
 
 pub use check::{Cause, Check, ClassReport, RoleReport, check, listed};
 pub use error::SiteError;
 pub use fold::fold;
 pub use gather::{Gathered, NodeText, Part, SiteFile, gather, is_wanted};
+pub use model::{Track, Verdict};
+pub use reach::{Direction, End, Reach, Selection, reach, tracks, verdicts};
 pub use site::{Class, Member, Role, Site};
+pub use trouble::Trouble;
 
 /// Reads a site from its files.
 ///

@@ -7,6 +7,7 @@ use lnet_config::{Document, NetShow, NiShow, Status};
 use lnet_lint::LintError;
 use lnet_types::{Net, Nid};
 
+use crate::check::short;
 use crate::document::{self, StandIns};
 use crate::error::SiteError;
 use crate::fold::fold;
@@ -102,6 +103,73 @@ impl Site {
         fold(names.map(|member| member.text.name.as_str()))
     }
 
+    /// The name of a member, cut where it is long.
+    #[must_use]
+    pub fn member_name(&self, at: usize) -> String {
+        let name = self
+            .members
+            .get(at)
+            .map_or("nobody", |one| one.text.name.as_str());
+        short(name)
+    }
+
+    /// The name of a class, cut where it is long.
+    #[must_use]
+    pub fn class_name(&self, at: usize) -> String {
+        let members = self.classes.get(at).map(|class| self.names(&class.members));
+        short(&members.unwrap_or_default())
+    }
+
+    /// The site with one member for each class of ends, and every gateway. Those that have one of these NIDs are members
+    /// of their own.
+    #[must_use]
+    pub fn reduced(&self, apart: &BTreeSet<Nid>) -> Self {
+        let routes = self.members.iter().flat_map(|one| &one.document.routes);
+        let named: BTreeSet<Nid> = routes.map(|route| route.gateway).collect();
+        let stays = |one: &Member| {
+            one.is_router()
+                || one
+                    .nids()
+                    .any(|nid| named.contains(&nid) || apart.contains(&nid))
+        };
+        let mut members = Vec::new();
+        for class in &self.classes {
+            let ends: Vec<usize> = class
+                .members
+                .iter()
+                .copied()
+                .filter(|at| self.members.get(*at).is_some_and(|one| !stays(one)))
+                .collect();
+            let kept = class.members.iter().filter_map(|&at| self.members.get(at));
+            members.extend(kept.filter(|one| stays(one)).cloned());
+            if let Some(mut first) = ends.first().and_then(|&at| self.members.get(at)).cloned() {
+                let nodes = ends.iter().filter_map(|&at| self.members.get(at));
+                first.text.count = nodes.map(|one| one.text.count).sum();
+                first.text.name = self.names(&ends);
+                members.push(first);
+            }
+        }
+        let mut site = Self {
+            members,
+            classes: Vec::new(),
+            roles: Vec::new(),
+            passed_over: Vec::new(),
+        };
+        site.sort_out();
+        site
+    }
+
+    /// Whether a member forwards, or is named as a gateway by others.
+    #[must_use]
+    pub fn gateways(&self) -> BTreeSet<usize> {
+        let routes = self.members.iter().flat_map(|one| &one.document.routes);
+        let named: BTreeSet<Nid> = routes.map(|route| route.gateway).collect();
+        let members = self.members.iter().enumerate();
+        let found = members
+            .filter(|(_, one)| one.is_router() || one.nids().any(|nid| named.contains(&nid)));
+        found.map(|(at, _)| at).collect()
+    }
+
     /// Roles and classes anew, after the documents of members changed.
     pub(crate) fn sort_out(&mut self) {
         let roles: BTreeSet<Role> = self
@@ -169,6 +237,31 @@ impl Member {
     #[must_use]
     pub fn is_router(&self) -> bool {
         self.document.routing == Some(true)
+    }
+
+    /// Whether it finds out the NIDs of its peers.
+    pub(crate) fn discovers(&self) -> bool {
+        self.document.globals.discovery != Some(false)
+    }
+
+    /// Whether it asks its gateways from time to time.
+    pub(crate) fn asks_gateways(&self) -> bool {
+        self.document.globals.alive_router_check_interval != Some(0)
+    }
+
+    /// NIDs that did not work when the document was written. A router's interface that nobody sends to is printed as
+    /// down, too, so that of routers only fatal errors count.
+    pub(crate) fn failed_nids(&self) -> impl Iterator<Item = Nid> {
+        let nis = self.document.nets.iter().flat_map(|net| &net.nis);
+        let is_router = self.is_router();
+        let failed = nis.filter(move |ni| {
+            let is_fatal = ni
+                .health
+                .as_ref()
+                .is_some_and(|health| health.fatal_error != 0);
+            is_fatal || (!is_router && ni.status == Some(Status::Down))
+        });
+        failed.filter_map(|ni| ni.config.nid)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod check;
 mod files;
+mod reach;
 
 use std::process::ExitCode;
 
@@ -26,11 +27,14 @@ pub(crate) struct SiteArgs {
 enum Command {
     /// Find what is wrong in a site: all lints, all nodes, by cause and role, worst first
     Check(check::CheckArgs),
+    /// Say who reaches whom, by which gateways, there and back, and what would repair what does not
+    Reach(reach::ReachArgs),
 }
 
 /// Runs `finerail site`.
 pub(crate) fn run(args: &SiteArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Check(args) => check::run(args),
+        Command::Reach(args) => reach::run(args),
     }
 }

@@ -91,3 +91,9 @@ pub fn import(sources: &[Source<'_>], settings: &Settings) -> Result<Imported, I
         warnings,
     })
 }
+
+/// The node that a document describes, as [`import`] builds it.
+#[must_use]
+pub fn from_document(document: &Document, settings: &Settings) -> Node {
+    build::node(document, settings)
+}

@@ -174,7 +174,8 @@ pub(crate) fn new_ni(nid: Nid, tunables: Tunables) -> NiSelection {
 }
 
 /// A peer NI that nothing has happened to yet.
-pub(crate) fn new_peer_ni(nid: Nid) -> PeerNiSelection {
+#[must_use]
+pub fn new_peer_ni(nid: Nid) -> PeerNiSelection {
     PeerNiSelection {
         nid,
         health: Health::MAX,
@@ -223,7 +224,8 @@ fn add_peer_nid(state: &mut SelectionState, peer: Nid, nid: Nid) -> Result<(), C
 }
 
 /// A peer that nothing was sent to yet.
-pub(crate) fn new_peer(nids: Vec<Nid>, multi_rail: bool) -> PeerSelection {
+#[must_use]
+pub fn new_peer(nids: Vec<Nid>, multi_rail: bool) -> PeerSelection {
     let mut nets: Vec<NetSelection> = Vec::new();
     for net in nids.iter().map(|nid| nid.net()) {
         if !nets.iter().any(|known| known.net == net) {

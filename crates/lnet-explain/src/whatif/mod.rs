@@ -11,7 +11,8 @@ use lnet_policy::Rule;
 use lnet_types::{Net, Nid};
 use thiserror::Error;
 
-pub(crate) use self::apply::{new_gateway, new_ni, new_peer, new_peer_ni};
+pub(crate) use self::apply::{new_gateway, new_ni};
+pub use self::apply::{new_peer, new_peer_ni};
 
 /// A change of a node.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,366 @@
+//! Who reaches whom, for every pair of classes and in both directions, and what would repair what does not.
+
+use std::collections::BTreeSet;
+
+use lnet_types::Nid;
+use serde::Serialize;
+
+use crate::model::{Model, Track, Verdict, verdict};
+use crate::repair::repair;
+use crate::site::{Member, Site};
+
+/// Directions for which a repair is looked for; each tries some changes.
+const REPAIRS_MAX: usize = 64;
+
+/// Who reaches whom.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reach {
+    /// The ends: classes of nodes that are no gateways.
+    pub ends: Vec<End>,
+    /// The gateways.
+    pub gateways: Vec<End>,
+    /// Each direction of each pair that something joins, by the indices of its ends.
+    pub directions: Vec<Direction>,
+    /// Pairs that have neither a network in common nor a route to one of the other's.
+    pub apart: usize,
+}
+
+/// A class of nodes, or a gateway.
+#[derive(Clone, Debug, Serialize)]
+pub struct End {
+    /// The nodes, as a host list.
+    pub name: String,
+    /// How many.
+    pub nodes: usize,
+    /// Their networks.
+    pub nets: Vec<String>,
+}
+
+/// One direction of a pair.
+#[derive(Clone, Debug, Serialize)]
+pub struct Direction {
+    /// Who sends, by index among the ends.
+    pub from: usize,
+    /// To whom.
+    pub to: usize,
+    /// What becomes of the messages.
+    pub verdict: Verdict,
+    /// The paths: gateways behind each other, or `direct` and the network.
+    pub paths: BTreeSet<String>,
+    /// How many gateways or rails could each carry the messages alone.
+    pub ways: usize,
+    /// Why routes of the sender to the other's networks are not used.
+    pub unused: BTreeSet<String>,
+    /// Why messages are lost.
+    pub troubles: BTreeSet<String>,
+    /// The one change that repairs this direction, where there is one.
+    pub repair: Option<String>,
+}
+
+/// Looks at every pair of classes, or those between `from` and `to`.
+#[must_use]
+pub fn reach(site: &Site, from: &Selection, to: &Selection) -> Reach {
+    reach_after(site, from, to, &BTreeSet::new(), true)
+}
+
+/// Nodes that are asked about: names, NIDs and networks; empty for all.
+#[derive(Clone, Debug, Default)]
+pub struct Selection(pub(crate) BTreeSet<String>);
+
+impl Selection {
+    /// The nodes of a host list, NIDs and networks, each separated by commas.
+    ///
+    /// # Errors
+    ///
+    /// For what is no host list.
+    pub fn parse(text: &str) -> Result<Self, fgr::HostListError> {
+        let names = fgr::hosts(text)?;
+        Ok(Self(names.into_iter().collect()))
+    }
+
+    /// Whether a member is among them.
+    pub(crate) fn has(&self, member: &Member) -> bool {
+        let named = |name: &str| self.0.contains(name);
+        self.0.is_empty()
+            || member
+                .nids()
+                .any(|nid| named(&nid.to_string()) || named(&nid.net().to_string()))
+            || named(&member.text.name)
+            || fgr::hosts(&member.text.name).is_ok_and(|names| names.iter().any(|name| named(name)))
+    }
+
+    /// The NIDs of the members that are among them; of a network, those on it.
+    #[must_use]
+    pub fn nids(&self, site: &Site) -> BTreeSet<Nid> {
+        let mut nids = BTreeSet::new();
+        for member in &site.members {
+            let by_name = fgr::hosts(&member.text.name);
+            let whole = by_name.is_ok_and(|names| names.iter().any(|name| self.0.contains(name)));
+            nids.extend(member.nids().filter(|nid| {
+                let (nid, net) = (nid.to_string(), nid.net().to_string());
+                whole || self.0.contains(&nid) || self.0.contains(&net)
+            }));
+        }
+        nids
+    }
+
+    /// Names of which nothing is known in the site.
+    #[must_use]
+    pub fn unknown(&self, site: &Site) -> Vec<String> {
+        let unknown = self.0.iter().filter(|name| {
+            let one = Self(BTreeSet::from([(*name).clone()]));
+            !site.members.iter().any(|member| one.has(member))
+        });
+        unknown.cloned().collect()
+    }
+}
+
+/// What becomes of messages of one member to each NID of another one while these NIDs are out of order, before anything
+/// is put together.
+#[must_use]
+pub fn verdicts(
+    site: &Site,
+    failed: &BTreeSet<Nid>,
+    from: usize,
+    to: usize,
+) -> Vec<(Nid, Verdict)> {
+    let model = Model::new(site, failed);
+    let nids = site.members.get(to).into_iter().flat_map(Member::nids);
+    nids.map(|nid| (nid, verdict(&model.tracks(from, nid))))
+        .collect()
+}
+
+/// Messages of a member to a NID, on every path that they take, while these NIDs are out of order.
+#[must_use]
+pub fn tracks(site: &Site, failed: &BTreeSet<Nid>, from: usize, to: Nid) -> Vec<Track> {
+    Model::new(site, failed).tracks(from, to)
+}
+
+/// The same with these NIDs out of order.
+pub(crate) fn reach_after(
+    site: &Site,
+    from: &Selection,
+    to: &Selection,
+    failed: &BTreeSet<Nid>,
+    repairs: bool,
+) -> Reach {
+    let small = site.reduced(failed);
+    reach_of(&small, from, to, failed, repairs)
+}
+
+/// The same of a site that was reduced.
+pub(crate) fn reach_of(
+    small: &Site,
+    from: &Selection,
+    to: &Selection,
+    failed: &BTreeSet<Nid>,
+    repairs: bool,
+) -> Reach {
+    let model = Model::new(small, failed);
+    let gateways = small.gateways();
+    let ends: Vec<usize> = (0..small.members.len())
+        .filter(|at| !gateways.contains(at))
+        .collect();
+    let among =
+        |which: &Selection, at: usize| small.members.get(at).is_some_and(|one| which.has(one));
+    let mut reach = Reach {
+        ends: ends.iter().filter_map(|&at| end(small, at)).collect(),
+        gateways: gateways.iter().filter_map(|&at| end(small, at)).collect(),
+        directions: Vec::new(),
+        apart: 0,
+    };
+    let mut repaired = 0;
+    for (a, &one) in ends.iter().enumerate() {
+        for (b, &other) in ends.iter().enumerate().skip(a) {
+            let asked =
+                among(from, one) && among(to, other) || among(from, other) && among(to, one);
+            let alone = a == b && small.members.get(one).is_some_and(|one| one.text.count < 2);
+            if !asked || alone {
+                continue;
+            }
+            let pairs = [(a, b, one, other), (b, a, other, one)];
+            let pairs = pairs.into_iter().take(if a == b { 1 } else { 2 });
+            let sides: Vec<_> = pairs
+                .map(|pair| (pair, side(&model, pair.2, pair.3)))
+                .collect();
+            if sides.iter().all(|(_, side)| side.is_none()) {
+                reach.apart += 1;
+                continue;
+            }
+            for ((from, to, one, other), side) in sides {
+                let side = side.unwrap_or_else(Side::without_route);
+                let mut direction = side.direction(small, from, to);
+                direction.unused = unused(&model, one, other);
+                if repairs && side.verdict != Verdict::All && repaired < REPAIRS_MAX {
+                    repaired += 1;
+                    direction.repair = repair(small, failed, one, other);
+                }
+                reach.directions.push(direction);
+            }
+        }
+    }
+    reach
+}
+
+fn end(site: &Site, at: usize) -> Option<End> {
+    let member = site.members.get(at)?;
+    Some(End {
+        name: member.text.name.clone(),
+        nodes: member.text.count,
+        nets: member
+            .document
+            .nets
+            .iter()
+            .map(|net| net.net.to_string())
+            .collect(),
+    })
+}
+
+/// What becomes of the messages of one end to another.
+#[derive(Clone, Debug)]
+pub(crate) struct Side {
+    pub(crate) verdict: Verdict,
+    tracks: Vec<Track>,
+    ways: usize,
+}
+
+/// The messages of one member to another; `None` when they have nothing in common and no route.
+pub(crate) fn side(model: &Model<'_>, from: usize, to: usize) -> Option<Side> {
+    let (one, other) = (model.site.members.get(from)?, model.site.members.get(to)?);
+    let local: BTreeSet<_> = one.nids().map(|nid| nid.net()).collect();
+    let routed: BTreeSet<_> = one.document.routes.iter().map(|route| route.net).collect();
+    // Peers of one class are others than the one that asks, with NIDs that nothing is known of.
+    if from == to {
+        return within(model, one);
+    }
+    let near = other.nids().filter(|nid| local.contains(&nid.net()));
+    let far = other
+        .nids()
+        .filter(|nid| !local.contains(&nid.net()) && routed.contains(&nid.net()));
+    let mut best: Option<Side> = None;
+    for nid in near.chain(far) {
+        let tracks = model.tracks(from, nid);
+        let verdict = verdict(&tracks);
+        if best.as_ref().is_none_or(|best| verdict < best.verdict) {
+            let ways = ways(model, from, to, nid);
+            best = Some(Side {
+                verdict,
+                tracks,
+                ways,
+            });
+        }
+        if verdict == Verdict::All {
+            break;
+        }
+    }
+    best
+}
+
+/// Nodes of one class reach each other by each network of which they have an interface that works.
+fn within(model: &Model<'_>, one: &Member) -> Option<Side> {
+    let mut up = one.nids().filter(|nid| model.is_up(*nid));
+    let nid = up.next()?;
+    Some(Side {
+        verdict: Verdict::All,
+        tracks: vec![Track {
+            source: nid,
+            gateways: Vec::new(),
+            destination: nid,
+            outcome: Ok(()),
+        }],
+        ways: 1 + up.count(),
+    })
+}
+
+/// Routes of one member to networks of another that are down, and why.
+fn unused(model: &Model<'_>, from: usize, to: usize) -> BTreeSet<String> {
+    let (Some(one), Some(other)) = (model.site.members.get(from), model.site.members.get(to))
+    else {
+        return BTreeSet::new();
+    };
+    let nets: BTreeSet<_> = other.nids().map(|nid| nid.net()).collect();
+    let routes = one
+        .document
+        .routes
+        .iter()
+        .filter(|route| nets.contains(&route.net));
+    let down = routes.filter_map(|route| model.route_state(from, route).err());
+    down.map(|trouble| trouble.told(model.site)).collect()
+}
+
+/// Gateways or rails each of which could carry the messages alone.
+fn ways(model: &Model<'_>, from: usize, to: usize, nid: Nid) -> usize {
+    let (Some(one), Some(other)) = (model.site.members.get(from), model.site.members.get(to))
+    else {
+        return 0;
+    };
+    let count = |member: &Member, net| {
+        let nids = member
+            .nids()
+            .filter(|nid| nid.net() == net && model.is_up(*nid));
+        nids.count()
+    };
+    let nets: BTreeSet<_> = one.nids().map(|nid| nid.net()).collect();
+    let rails = nets
+        .into_iter()
+        .map(|net| count(one, net).min(count(other, net)))
+        .sum();
+    if rails > 0 {
+        return rails;
+    }
+    let routes = one
+        .document
+        .routes
+        .iter()
+        .filter(|route| route.net == nid.net());
+    let usable = routes.filter(|route| model.route_state(from, route).is_ok());
+    let gateways: BTreeSet<usize> = usable
+        .filter_map(|route| model.owners.get(&route.gateway).copied())
+        .collect();
+    let carries = |gateway: &&usize| model.carries(from, **gateway, nid);
+    gateways.iter().filter(carries).count()
+}
+
+impl Side {
+    fn without_route() -> Self {
+        Self {
+            verdict: Verdict::None,
+            tracks: Vec::new(),
+            ways: 0,
+        }
+    }
+
+    fn direction(&self, site: &Site, from: usize, to: usize) -> Direction {
+        let lost = self
+            .tracks
+            .iter()
+            .filter_map(|track| track.outcome.as_ref().err());
+        let mut troubles: BTreeSet<String> = lost.map(|trouble| trouble.told(site)).collect();
+        if self.tracks.is_empty() {
+            troubles.insert("no network in common, and no route".to_owned());
+        }
+        let arrived = self.tracks.iter().filter(|track| track.outcome.is_ok());
+        Direction {
+            from,
+            to,
+            verdict: self.verdict,
+            paths: arrived.map(|track| path(site, track)).collect(),
+            ways: self.ways,
+            unused: BTreeSet::new(),
+            troubles,
+            repair: None,
+        }
+    }
+}
+
+fn path(site: &Site, track: &Track) -> String {
+    if track.gateways.is_empty() {
+        return format!("direct on {}", track.destination.net());
+    }
+    let names: Vec<String> = track
+        .gateways
+        .iter()
+        .map(|&at| site.member_name(at))
+        .collect();
+    format!("by {}", names.join(", then "))
+}

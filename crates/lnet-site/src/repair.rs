@@ -1,0 +1,158 @@
+//! The one change that lets messages arrive: tried, not guessed.
+
+use std::collections::BTreeSet;
+
+use lnet_config::{RouteConfig, RouteShow};
+use lnet_types::{Net, Nid};
+
+use crate::model::{Model, Track, Verdict};
+use crate::reach::side;
+use crate::site::{Member, Site};
+use crate::trouble::Trouble;
+
+/// Changes that are tried for one direction.
+const TRIED_MAX: usize = 32;
+
+/// A change of one member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Change {
+    /// A route to a network by a gateway.
+    Route(usize, Net, Nid),
+    /// It forwards.
+    Routing(usize),
+    /// It takes what comes by any gateway.
+    Asymmetric(usize),
+}
+
+/// The first change that lets all messages of one member to another arrive, in words.
+pub(crate) fn repair(
+    site: &Site,
+    failed: &BTreeSet<Nid>,
+    from: usize,
+    to: usize,
+) -> Option<String> {
+    let changes = candidates(site, failed, from, to);
+    let helps = |change: &&Change| {
+        let mut changed = site.clone();
+        change.apply(&mut changed);
+        let model = Model::new(&changed, failed);
+        side(&model, from, to).is_some_and(|side| side.verdict == Verdict::All)
+    };
+    changes
+        .iter()
+        .take(TRIED_MAX)
+        .find(helps)
+        .map(|change| change.told(site))
+}
+
+/// What is worth trying: first what the troubles name, then routes by every gateway that joins the two.
+fn candidates(site: &Site, failed: &BTreeSet<Nid>, from: usize, to: usize) -> Vec<Change> {
+    let model = Model::new(site, failed);
+    let mut changes = Vec::new();
+    let (Some(one), Some(other)) = (site.members.get(from), site.members.get(to)) else {
+        return changes;
+    };
+    let troubles: BTreeSet<Trouble> = other
+        .nids()
+        .flat_map(|nid| model.tracks(from, nid))
+        .filter_map(|Track { outcome, .. }| outcome.err())
+        .collect();
+    for trouble in &troubles {
+        named(trouble, &mut changes);
+    }
+    let silent = site.gateways().into_iter();
+    let silent = silent.filter(|&at| site.members.get(at).is_some_and(|one| !one.is_router()));
+    changes.extend(silent.map(Change::Routing));
+    let ends = [(from, one, other), (to, other, one)];
+    for (at, here, there) in ends {
+        for router in site.gateways() {
+            let Some(router) = site.members.get(router) else {
+                continue;
+            };
+            for (net, gateway) in joins(&model, router, here, there) {
+                changes.push(Change::Route(at, net, gateway));
+            }
+        }
+    }
+    let mut unique: Vec<Change> = Vec::new();
+    for change in changes {
+        if !unique.contains(&change) {
+            unique.push(change);
+        }
+    }
+    unique
+}
+
+fn named(trouble: &Trouble, changes: &mut Vec<Change>) {
+    match trouble {
+        Trouble::NotRouting(at) => changes.push(Change::Routing(*at)),
+        Trouble::Dropped(at, net, by) => {
+            changes.push(Change::Route(*at, *net, *by));
+            changes.push(Change::Asymmetric(*at));
+        }
+        Trouble::Answer(why) => named(why, changes),
+        _ => {}
+    }
+}
+
+/// Networks of `there` that a router leads to from `here`, each with its NID on a network of `here`.
+fn joins(model: &Model<'_>, router: &Member, here: &Member, there: &Member) -> Vec<(Net, Nid)> {
+    let is_local = |net: Net| here.nids().any(|nid| nid.net() == net);
+    let near = router
+        .nids()
+        .find(|nid| is_local(nid.net()) && model.is_up(*nid));
+    let Some(near) = near else {
+        return Vec::new();
+    };
+    let leads = |net: Net| {
+        let routes = &router.document.routes;
+        router.nids().any(|nid| nid.net() == net) || routes.iter().any(|route| route.net == net)
+    };
+    let has = |net: Net| {
+        let mut routes = here.document.routes.iter();
+        routes.any(|route| (route.net, route.gateway) == (net, near))
+    };
+    let nets: BTreeSet<Net> = there.nids().map(|nid| nid.net()).collect();
+    let nets = nets
+        .into_iter()
+        .filter(|&net| !is_local(net) && leads(net) && !has(net));
+    nets.map(|net| (net, near)).collect()
+}
+
+impl Change {
+    fn apply(&self, site: &mut Site) {
+        let at = match self {
+            Self::Route(at, ..) | Self::Routing(at) | Self::Asymmetric(at) => *at,
+        };
+        let Some(member) = site.members.get_mut(at) else {
+            return;
+        };
+        match self {
+            Self::Route(_, net, gateway) => {
+                let route = RouteConfig {
+                    net: *net,
+                    gateway: *gateway,
+                    hop: None,
+                    priority: 0,
+                };
+                member.document.routes.push(RouteShow::from(&route));
+            }
+            Self::Routing(_) => member.document.routing = Some(true),
+            Self::Asymmetric(_) => member.document.globals.drop_asym_route = Some(false),
+        }
+    }
+
+    fn told(&self, site: &Site) -> String {
+        match self {
+            Self::Route(at, net, gateway) => format!(
+                "on {}: lnetctl route add --net {net} --gateway {gateway}",
+                site.member_name(*at)
+            ),
+            Self::Routing(at) => format!("on {}: lnetctl set routing 1", site.member_name(*at)),
+            Self::Asymmetric(at) => format!(
+                "on {}: lnetctl set drop_asym_route 0",
+                site.member_name(*at)
+            ),
+        }
+    }
+}
