@@ -66,6 +66,8 @@ pub enum Failure {
     RemoteTimeout,
     /// No progress within the LND's timeout.
     NetworkTimeout,
+    /// The peer reads no form in which the message's NIDs can be written. No interface is to blame.
+    Unwritable,
 }
 
 /// A message to be sent.

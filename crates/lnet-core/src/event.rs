@@ -51,6 +51,8 @@ impl Errno {
     pub const ENOTUNIQ: Self = Self(76);
     /// Would invalidate the routing configuration.
     pub const EUSERS: Self = Self(87);
+    /// The next hop reads no form in which the message's NIDs can be written.
+    pub const EAFNOSUPPORT: Self = Self(97);
     /// The interface is down.
     pub const ENETDOWN: Self = Self(100);
     /// Timed out.

@@ -311,6 +311,9 @@ impl<Q: EventSink> Upper for Side<Q> {
     }
 
     fn sent(&mut self, tx: TxId, result: Result<(), Failure>, now: Time) {
+        if result == Err(Failure::Unwritable) {
+            return self.core.sent_in_no_form(tx, now);
+        }
         let status = result.map_or_else(status, |()| MessageStatus::Ok);
         self.core.sent(tx, status, now);
     }
@@ -331,7 +334,7 @@ fn range(offset: u32, length: u32) -> Range<usize> {
 /// The LND's failures are a subset of LNet's status classes (section 3.8).
 fn status(failure: Failure) -> MessageStatus {
     match failure {
-        Failure::LocalError => MessageStatus::LocalError,
+        Failure::LocalError | Failure::Unwritable => MessageStatus::LocalError,
         Failure::RemoteError => MessageStatus::RemoteError,
         Failure::RemoteDropped => MessageStatus::RemoteDropped,
         Failure::RemoteTimeout => MessageStatus::RemoteTimeout,

@@ -8,7 +8,8 @@
 //! | `BULK_IN` | maybe | no |
 //!
 //! The best "yes" wins, else the best "maybe". Best is the one with the fewest bytes queued, then the one
-//! that was used longest ago.
+//! that was used longest ago. Where connections of two versions stand beside each other, those of the newer one
+//! carry everything: a peer with a 4-byte address has both while it is met anew for 16-byte NIDs.
 
 use std::cmp::Reverse;
 
@@ -40,6 +41,7 @@ pub(crate) fn suits(version: HelloVersion, ctype: Ctype, bytes: u64, min_bulk: u
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) slot: usize,
+    pub(crate) version: HelloVersion,
     pub(crate) suits: Suits,
     /// Bytes that wait on it here. Those in its socket would take a system call a message to know.
     pub(crate) queued: u64,
@@ -53,6 +55,7 @@ pub(crate) fn choose(candidates: impl Iterator<Item = Candidate>) -> Option<usiz
         .filter(|candidate| candidate.suits != Suits::No)
         .min_by_key(|candidate| {
             (
+                Reverse(candidate.version),
                 Reverse(candidate.suits),
                 candidate.queued,
                 candidate.last_use,
@@ -97,6 +100,7 @@ mod tests {
     fn candidate(slot: usize, suits: Suits, queued: u64, last_use: u64) -> Candidate {
         Candidate {
             slot,
+            version: V3,
             suits,
             queued,
             last_use,
@@ -110,6 +114,22 @@ mod tests {
             candidate(2, Suits::Yes, 9000, 9),
         ];
         assert_eq!(choose(two.into_iter()), Some(2));
+    }
+
+    #[test]
+    fn a_newer_version_beats_everything() {
+        let newer = Candidate {
+            version: HelloVersion::V4,
+            ..candidate(2, Suits::Maybe, 9000, 9)
+        };
+        let two = [candidate(1, Suits::Yes, 0, 0), newer];
+        assert_eq!(choose(two.into_iter()), Some(2));
+        let useless = Candidate {
+            suits: Suits::No,
+            ..newer
+        };
+        let two = [candidate(1, Suits::Yes, 0, 0), useless];
+        assert_eq!(choose(two.into_iter()), Some(1));
     }
 
     #[test]

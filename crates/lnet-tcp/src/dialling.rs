@@ -184,6 +184,11 @@ impl Dialler {
         self.refusals = 0;
     }
 
+    /// Connections of another version are wanted beside those that there are.
+    pub(crate) fn want_more(&mut self) {
+        self.content = false;
+    }
+
     /// A connection has gone: more may be wanted again.
     pub(crate) fn lost(&mut self, was_last: bool) {
         self.content = false;

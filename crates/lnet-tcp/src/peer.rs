@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use lnd::{NiId, SendRequest};
 use lnet_types::{ProcessId, Time};
+use lnet_wire::{Header, HelloVersion};
 use smallvec::SmallVec;
 
 use crate::dialling::Dialler;
@@ -16,6 +17,18 @@ use crate::stats::DialFailure;
 pub(crate) struct PeerKey {
     pub(crate) ni: NiId,
     pub(crate) id: ProcessId,
+}
+
+/// Whether a peer with a 4-byte address reads headers with 16-byte NIDs (section 2.4): a version that it is not
+/// dialled in without need, because not all of them know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LargeNids {
+    /// No message needed to know.
+    Untried,
+    /// A message needed them: from now on it is dialled so.
+    Wanted,
+    /// It refused, and is asked again when it has connected anew.
+    Refused,
 }
 
 /// A peer.
@@ -33,6 +46,7 @@ pub(crate) struct Peer {
     /// That of its open connections.
     pub(crate) incarnation: u64,
     pub(crate) dialler: Dialler,
+    pub(crate) large_nids: LargeNids,
     /// The slot of the handshake of ours that is under way.
     pub(crate) dial_slot: Option<usize>,
     /// Why it could not be dialled the last time, until there is a connection.
@@ -55,6 +69,16 @@ pub(crate) struct Peer {
     pub(crate) armed: Option<Time>,
 }
 
+/// True for headers that have NIDs of more than 8 bytes.
+pub(crate) const fn is_large(header: &Header) -> bool {
+    header.src_nid.is_large() || header.dest_nid.is_large()
+}
+
+/// True where connections of this version carry the header.
+pub(crate) fn carries(version: HelloVersion, header: &Header) -> bool {
+    version == HelloVersion::V4 || !is_large(header)
+}
+
 /// Later than any time that means something.
 pub(crate) const NEVER: Time = Time::from_nanos(u64::MAX);
 
@@ -68,6 +92,7 @@ impl Peer {
             parting_until: NEVER,
             incarnation: 0,
             dialler: Dialler::default(),
+            large_nids: LargeNids::Untried,
             dial_slot: None,
             last_failure: None,
             is_dialled: false,
@@ -88,6 +113,19 @@ impl Peer {
             deadline,
             ..request
         });
+    }
+
+    /// True where only a version that is not dialled without need can carry the header: of a peer with a large NID, the
+    /// usual version carries all.
+    pub(crate) fn needs_more_than_usual(&self, header: &Header) -> bool {
+        !self.key.id.nid.is_large() && is_large(header)
+    }
+
+    /// What was known of a peer's version is forgotten with its connections: another release may be there next.
+    pub(crate) fn forget_refusal(&mut self) {
+        if self.links.is_empty() && self.large_nids == LargeNids::Refused {
+            self.large_nids = LargeNids::Untried;
+        }
     }
 
     /// The messages whose time is up.

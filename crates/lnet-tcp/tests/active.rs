@@ -14,7 +14,7 @@ use lnet_tcp::{
 use lnet_types::{Net, Nid, ProcessId};
 use lnet_wire::{Connreq, Ctype, Hello, HelloVersion};
 
-use common::{Node, Raw, accept, config, frame, hello, opening, put, raw_peer, until};
+use common::{Node, Raw, accept, config, frame, opening, put, raw_peer, until};
 
 /// A node that has sent a message to a peer played by hand.
 struct Dial {
@@ -305,25 +305,6 @@ fn a_nid_without_an_ip_address_cannot_be_dialled() {
     let tx = node.send(ProcessId::lustre("27@gni".parse().unwrap()), vec![1]);
     assert_eq!(node.result(tx), Some(Err(Failure::LocalError)));
     assert_eq!(node.lnd.stats().dial_failures.of(DialFailure::NoAddress), 1);
-}
-
-#[test]
-fn a_large_nid_cannot_travel_on_a_version_3_connection() {
-    let mut node = Node::new(config());
-    let hello = hello(node.nid, Ctype::CONTROL);
-    let _raw = Raw::establish(&mut node, &hello);
-    let header = put(node.nid, "fd00::1@tcp".parse().unwrap(), 0);
-    let request = lnet_tcp::SendRequest {
-        tx: TxId(9),
-        ni: common::NI,
-        to: ProcessId::lustre(hello.src_nid),
-        header,
-        payload: None,
-        deadline: node.now + Duration::from_secs(1),
-    };
-    node.lnd.send(request, node.now, &mut node.upper);
-    assert_eq!(node.result(TxId(9)), Some(Err(Failure::LocalError)));
-    assert_eq!(node.open(), 1);
 }
 
 fn add(node: &mut Node, nid: &str) -> AddNiError {

@@ -6,6 +6,7 @@ use lnet_types::{Net, Nid};
 use thiserror::Error;
 
 use crate::Core;
+use crate::ni::Ni;
 
 /// The most gateways that a [`NoPath`] names.
 const GATEWAYS_NAMED: usize = 4;
@@ -36,11 +37,21 @@ pub struct NoPath {
     pub gateways: Vec<(Nid, RouteFault)>,
     /// How many more gateways there are, all of them down.
     pub more: usize,
+    /// A NID on a net on which this node has interfaces, none of them with an address of its size: no connection joins
+    /// an address of 4 bytes and one of 16.
+    pub other_size: Option<Nid>,
 }
 
 impl fmt::Display for NoPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let net = self.net;
+        if let Some(nid) = self.other_size {
+            let [its, ours] = if nid.is_large() { [16, 4] } else { [4, 16] };
+            return write!(
+                f,
+                "{nid} has a {its}-byte address, and this node's interfaces on {net} have {ours}-byte addresses only"
+            );
+        }
         if self.gateways.is_empty() {
             return write!(
                 f,
@@ -65,6 +76,15 @@ impl Core {
     pub fn no_path_to(&self, nid: Nid) -> Option<NoPath> {
         let net = nid.net();
         let routes = self.routes.to(net);
+        let is_other = |ni: &Ni| ni.nid.is_large() != nid.is_large();
+        if self.nis.has_net(net) && self.nis.on_net(net).all(is_other) {
+            return Some(NoPath {
+                net,
+                gateways: Vec::new(),
+                more: 0,
+                other_size: Some(nid),
+            });
+        }
         let leads = self.nis.has_net(net) || routes.iter().any(|state| self.routes.is_alive(state));
         if leads || nid.is_loopback() {
             return None;
@@ -77,6 +97,7 @@ impl Core {
             net,
             gateways: faults.take(GATEWAYS_NAMED).collect(),
             more: routes.len().saturating_sub(GATEWAYS_NAMED),
+            other_size: None,
         })
     }
 }

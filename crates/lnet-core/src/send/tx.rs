@@ -316,6 +316,29 @@ impl Core {
         self.attempt_ended(tx, status, Some(next), now);
     }
 
+    /// The LND cannot write the message's NIDs in any form that the next hop reads (sections 2.4 and 4.1): a NID of an IPv6
+    /// address, and an old peer. Nobody's health suffers, and no resend would help; the caller is told
+    /// [`Errno::EAFNOSUPPORT`].
+    pub fn sent_in_no_form(&mut self, tx: TxId, now: Time) {
+        self.note_time(now);
+        if self.tx.get_mut(tx).is_none_or(|it| it.is_queued()) {
+            self.counters.stale_answers += 1;
+            return;
+        }
+        self.counters.count_status(MessageStatus::LocalError);
+        self.count_along_route(tx, MessageStatus::LocalError);
+        let Some(message) = self.tx.remove(tx) else {
+            return self.broken("a message that was found");
+        };
+        let (ni, peer) = (message.ni, message.peer);
+        let end = End::Failed(Errno::EAFNOSUPPORT, DropReason::NotForwarded);
+        self.end_attempts(message, tx, MessageStatus::LocalError, end);
+        if let Some(peer) = peer {
+            self.return_ni_credit(ni, now);
+            self.return_peer_credit(peer, now);
+        }
+    }
+
     fn attempt_ended(&mut self, id: TxId, status: MessageStatus, next: Option<Nid>, now: Time) {
         self.note_time(now);
         let Some(tx) = self.tx.get_mut(id).filter(|tx| !tx.is_queued()) else {
@@ -346,6 +369,14 @@ impl Core {
 
     /// The last attempt of a message has ended.
     fn conclude_attempts(&mut self, message: Tx, id: TxId, status: MessageStatus) {
+        let end = match status.result() {
+            Ok(()) => End::Sent,
+            Err(errno) => End::Failed(errno, DropReason::NotForwarded),
+        };
+        self.end_attempts(message, id, status, end);
+    }
+
+    fn end_attempts(&mut self, message: Tx, id: TxId, status: MessageStatus, end: End) {
         self.counters.end_message();
         self.counters
             .count_sent(status, message.header.payload_length);
@@ -362,10 +393,6 @@ impl Core {
         self.uncount_bytes(&message);
         self.unhang(&message, id);
         self.release_payload(message.payload);
-        let end = match status.result() {
-            Ok(()) => End::Sent,
-            Err(errno) => End::Failed(errno, DropReason::NotForwarded),
-        };
         self.conclude(&message.header, message.work, end);
     }
 

@@ -307,6 +307,14 @@ impl Net {
         Some(transmit.header)
     }
 
+    /// The LND has no form for a message that was kept back.
+    pub(super) fn answer_in_no_form(&mut self, node: usize) {
+        let transmit = self.nodes[node].kept.pop_front().unwrap();
+        let now = self.now;
+        self.core(node).sent_in_no_form(transmit.tx, now);
+        self.run();
+    }
+
     /// Everything is as it was before the first message: no message, no buffer, no credit is out.
     pub(super) fn assert_at_rest(&self) {
         for node in self.nodes.iter().filter(|node| node.alive) {

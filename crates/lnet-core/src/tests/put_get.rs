@@ -170,6 +170,23 @@ fn the_lnds_failure_is_the_send_events_status() {
 }
 
 #[test]
+fn a_message_that_the_next_hop_cannot_read_fails_and_blames_nobody() {
+    let mut net = Net::new();
+    net.add(&["10.0.0.1@tcp", "10.0.0.3@tcp"]);
+    net.add(&["10.0.0.2@tcp"]);
+    net.keep_answers = true;
+    net.put(0, b"x", false, "10.0.0.2@tcp");
+    net.run();
+    net.answer_in_no_form(0);
+    assert_eq!(net.take_events(0)[0].status, Err(Errno::EAFNOSUPPORT));
+    assert_eq!(net.core(0).counters().ended(MessageStatus::LocalError), 1);
+    for ni in net.core(0).nis() {
+        assert_eq!(ni.health.health, Health::MAX, "{}", ni.nid);
+    }
+    net.assert_at_rest();
+}
+
+#[test]
 fn a_descriptor_that_is_unlinked_while_busy_ceases_with_its_last_event() {
     let mut net = Net::pair();
     net.keep_answers = true;

@@ -214,6 +214,7 @@ impl<N: Network> Socklnd<N> {
         };
         let was_last = it.links.is_empty();
         it.dialler.lost(was_last);
+        it.forget_refusal();
         if was_last {
             upper.peer_changed(it.key.ni, it.key.id, false, now);
         }

@@ -15,6 +15,7 @@ use crate::dialling::{AfterRefusal, TypeCounts};
 use crate::handshake::{Handshake, Role, Stage};
 use crate::job::Above;
 use crate::network::{Bytes, Network, Stream, send_whole};
+use crate::peer::{LargeNids, Peer};
 use crate::reader::{HandshakeReader, ReadError};
 use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
 
@@ -56,7 +57,10 @@ impl<N: Network> Socklnd<N> {
         self.pursue(peer, now, upper);
     }
 
+    /// Connections with a peer that carry what is wanted.
     fn counts(&self, peer: usize) -> TypeCounts {
+        let it = self.peers.get(peer);
+        let wants_large = it.is_some_and(|it| it.large_nids == LargeNids::Wanted);
         let links = self
             .peers
             .get(peer)
@@ -65,8 +69,21 @@ impl<N: Network> Socklnd<N> {
         TypeCounts::of(
             links
                 .iter()
-                .filter_map(|&slot| Some(self.connection(slot)?.terms.ctype)),
+                .filter_map(|&slot| Some(self.connection(slot)?.terms))
+                .filter(|terms| !wants_large || terms.version == HelloVersion::V4)
+                .map(|terms| terms.ctype),
         )
+    }
+
+    /// The version in which a peer is dialled: what it needs, what it asked for, what its connections have, or the usual
+    /// one (section 2.4).
+    fn version_for(&self, it: &Peer, usual: HelloVersion) -> HelloVersion {
+        if it.large_nids == LargeNids::Wanted {
+            return HelloVersion::V4;
+        }
+        let links = it.links.iter();
+        let spoken = links.filter_map(|&slot| Some(self.connection(slot)?.terms.version));
+        it.dialler.version().or(spoken.max()).unwrap_or(usual)
     }
 
     fn missing(&self, peer: usize) -> Option<Ctype> {
@@ -111,7 +128,7 @@ impl<N: Network> Socklnd<N> {
             return Err(DialFailure::NoAddress);
         }
         let usual = Hello::dial(ni.nid, it.key.id.nid, ni.incarnation, ctype).version;
-        let version = it.dialler.version().unwrap_or(usual);
+        let version = self.version_for(it, usual);
         let deadline = it.dialler.deadline();
         let entry = self.slots.vacant_entry();
         let slot = entry.key();
@@ -153,14 +170,21 @@ impl<N: Network> Socklnd<N> {
         it.dial_slot = None;
         it.last_failure = Some(why);
         it.dialler.failed(now, min, max);
-        let (key, address) = (it.key, it.address);
+        it.forget_refusal();
+        let (key, address, has_links) = (it.key, it.address, !it.links.is_empty());
         // A peer that has dialled us meanwhile is there, and one that we let go is not down. Told before the messages
         // come back, so that none of those behind them is sent after them.
         if it.links.is_empty() && why != DialFailure::Shutdown {
             upper.peer_changed(key.ni, key.id, false, now);
         }
         self.log_dial_failure(key.id, address, why, now);
-        self.fail_waiting(peer, (Unsent::DialFailed, failure_of(why)), now, upper);
+        let failed = if has_links {
+            // What waits beside connections is what they cannot carry.
+            (Unsent::NotEncodable, Failure::Unwritable)
+        } else {
+            (Unsent::DialFailed, failure_of(why))
+        };
+        self.fail_waiting(peer, failed, now, upper);
         self.arm(peer, now);
     }
 
@@ -272,6 +296,9 @@ impl<N: Network> Socklnd<N> {
         if hello.ctype.inverse() != Some(ctype) {
             return self.fail_active(slot, DialFailure::WrongType, now, upper);
         }
+        if hello.version < version {
+            self.refuse_large(peer, now, upper);
+        }
         if self
             .known_incarnation(peer)
             .is_some_and(|known| known != hello.src_incarnation)
@@ -310,6 +337,9 @@ impl<N: Network> Socklnd<N> {
     ) {
         self.stats.dial_failures.add(DialFailure::Declined);
         self.drop_handshake(slot);
+        if version < spoken {
+            self.refuse_large(peer, now, upper);
+        }
         let counts = self.counts(peer);
         let jitter = self.random.next();
         let Some(it) = self.peers.get_mut(peer) else {
@@ -326,6 +356,39 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
+    /// The peer has a 4-byte address and reads no HELLO of version 4 (section 2.4): what needs one is not sent to it.
+    fn refuse_large(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
+        let Some(it) = self
+            .peers
+            .get_mut(peer)
+            .filter(|it| it.large_nids == LargeNids::Wanted)
+        else {
+            return;
+        };
+        it.large_nids = LargeNids::Refused;
+        let (id, ip) = (it.key.id, it.address.map(|address| address.ip()));
+        let (gone, kept) = it
+            .take_waiting()
+            .into_iter()
+            .partition::<Vec<_>, _>(|request| it.needs_more_than_usual(&request.header));
+        for request in kept {
+            let deadline = request.deadline;
+            it.wait(request, deadline);
+        }
+        for request in gone {
+            let failed = (Unsent::NotEncodable, Failure::Unwritable);
+            self.give_back(peer, &request, failed, now, upper);
+        }
+        if let Some(ip) = ip
+            && let Some(left_out) = self.log.admit("reads no large NIDs", ip, now)
+        {
+            warn!(
+                peer = %id, left_out,
+                "reads no HELLO of version 4: messages from or to nodes with IPv6 addresses cannot be sent to it"
+            );
+        }
+    }
+
     /// A handshake of ours is over without a connection, and the pass with it.
     pub(super) fn fail_active(
         &mut self,
@@ -338,9 +401,19 @@ impl<N: Network> Socklnd<N> {
             self.stats.broken("a handshake of ours that has failed");
             return;
         };
-        let Role::Active { peer, .. } = handshake.role else {
+        let Role::Active { peer, version, .. } = handshake.role else {
             return;
         };
+        // A release that does not know version 4 answers NONE in version 3 and closes with unread bytes, so that
+        // its answer may be lost (section 2.4).
+        let is_small = |it: &Peer| !it.key.id.nid.is_large();
+        if why == DialFailure::Disconnected
+            && version == HelloVersion::V4
+            && self.peers.get(peer).is_some_and(is_small)
+        {
+            let versions = (HelloVersion::V3, version);
+            return self.declined(slot, peer, versions, now, upper);
+        }
         self.drop_handshake(slot);
         self.dial_failed(peer, why, now, upper);
         self.forget_if_idle(peer, now);

@@ -2,7 +2,7 @@
 
 use lnd::{Failure, RxId};
 use lnet_types::Time;
-use lnet_wire::KsockHeader;
+use lnet_wire::{Header, KsockHeader};
 use sys::span::Span;
 
 use super::{Slot, Socklnd};
@@ -10,7 +10,7 @@ use crate::SendRequest;
 use crate::choose::{Candidate, choose, suits};
 use crate::job::{Above, Job, Outcome, Staging, Work};
 use crate::network::Network;
-use crate::peer::{Peer, PeerKey};
+use crate::peer::{LargeNids, Peer, PeerKey, carries};
 use crate::receive::Paused;
 use crate::stats::{CloseReason, Unsent};
 use crate::transmit::cost;
@@ -46,9 +46,27 @@ impl<N: Network> Socklnd<N> {
         } else if let Some(slot) = self.choose_connection(peer, &request) {
             self.enqueue(slot, &request, now, upper);
             self.dial_what_is_missing(peer, now, upper);
-        } else {
+        } else if self.may_be_carried(peer, &request.header) {
             self.queue_and_dial(peer, request, now, upper);
+        } else {
+            let failed = (Unsent::NotEncodable, Failure::Unwritable);
+            self.give_back(peer, &request, failed, now, upper);
         }
+    }
+
+    /// False where the peer has refused the version that the header needs. That version is wanted from now on.
+    fn may_be_carried(&mut self, peer: usize, header: &Header) -> bool {
+        let Some(it) = self.peers.get_mut(peer) else {
+            return true;
+        };
+        if !it.needs_more_than_usual(header) {
+            return true;
+        }
+        if it.large_nids == LargeNids::Untried && !it.key.id.is_userspace() {
+            it.large_nids = LargeNids::Wanted;
+            it.dialler.want_more();
+        }
+        it.large_nids == LargeNids::Wanted
     }
 
     /// The message waits for a connection, if there is hope for one.
@@ -63,13 +81,13 @@ impl<N: Network> Socklnd<N> {
         let it = &mut self.peers[peer];
         let dialable = !it.key.id.is_userspace();
         if !dialable || !(it.dialler.is_active() || it.dialler.may_begin(now)) {
-            self.give_back(
-                peer,
-                &request,
-                (Unsent::NoRoute, Failure::RemoteError),
-                now,
-                upper,
-            );
+            let failed = if it.links.is_empty() {
+                (Unsent::NoRoute, Failure::RemoteError)
+            } else {
+                // There are connections, of a version that does not carry it.
+                (Unsent::NotEncodable, Failure::Unwritable)
+            };
+            self.give_back(peer, &request, failed, now, upper);
             self.forget_if_idle(peer, now);
             return;
         }
@@ -85,10 +103,14 @@ impl<N: Network> Socklnd<N> {
         choose(self.peers[peer].links.iter().filter_map(|&slot| {
             let connection = self.connection(slot)?;
             let version = connection.terms.version;
+            if !carries(version, &request.header) {
+                return None;
+            }
             let headers = KsockHeader::LEN + version.header_form().len();
             let bytes = headers as u64 + u64::from(request.header.payload_length);
             Some(Candidate {
                 slot,
+                version,
                 suits: suits(version, connection.terms.ctype, bytes, min_bulk),
                 queued: connection.tx.bytes(),
                 last_use: connection.last_use,
