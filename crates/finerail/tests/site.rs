@@ -93,3 +93,31 @@ fn a_repaired_site_is_whole_and_the_page_has_a_picture() {
     let page = String::from_utf8(whole.stdout).unwrap();
     assert!(page.contains("<svg") && !page.contains("href"), "{page}");
 }
+
+#[test]
+fn a_difference_ends_with_1_and_names_the_paths() {
+    let directory = tempfile::tempdir().unwrap();
+    for entry in [
+        "client[001-128].yaml",
+        "login1.yaml",
+        "oss1.yaml",
+        "oss2.yaml",
+        "rtr2.yaml",
+    ] {
+        fs::copy(
+            format!("tests/site/dir/{entry}"),
+            directory.path().join(entry),
+        )
+        .unwrap();
+    }
+    let at = directory.path().to_str().unwrap();
+    let ended = site(&["diff", "tests/site/dir", at, "--json"]);
+    assert_eq!(ended.status.code(), Some(1));
+    let json: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let changes = json["changes"].as_array().unwrap();
+    // Clients and the login node to servers, and back.
+    assert_eq!(changes.len(), 4, "{json:#}");
+    assert_eq!(changes[0]["before"], "by rtr1 (1 way)");
+    assert_eq!(changes[0]["after"], "nothing arrives");
+    assert_eq!(site(&["diff", at, "nonexistent"]).status.code(), Some(2));
+}

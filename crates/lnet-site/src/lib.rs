@@ -3,7 +3,9 @@
 //! ```text
 //!  files ── gather ──▶ nodes ──▶ Site: members, classes, roles
 //!                                  ├─ check ─▶ what is wrong, by cause and role
-//!                                  └─ …
+//!                                  ├─ reach ─▶ who reaches whom, there and back
+//!                                  ├─ what_if ─▶ what a failure does to that
+//!                                  └─ differences ─▶ what a change does to that
 //! ```
 //!
 //! A node is a file or a folder; a class of nodes is a file whose name is a host list (`node[0001-9408].yaml`). Nodes
@@ -18,6 +20,8 @@ mod error;
 mod fold;
 mod gather;
 mod html;
+mod impact;
+mod impact_text;
 mod model;
 mod picture;
 mod reach;
@@ -30,6 +34,10 @@ pub use check::{Cause, Check, ClassReport, RoleReport, check, listed};
 pub use error::SiteError;
 pub use fold::fold;
 pub use gather::{Gathered, NodeText, Part, SiteFile, gather, is_wanted};
+pub use impact::{
+    Change, Impact, SiteDifference, differences, each_rail, each_router, overlay, what_if,
+};
+pub use impact_text::{difference_text, impacts_text};
 pub use model::{Track, Verdict};
 pub use reach::{Direction, End, Reach, Selection, reach, tracks, verdicts};
 pub use site::{Class, Member, Role, Site};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use lnet_site::{Site, SiteFile, is_wanted};
+use lnet_site::{Gathered, Site, SiteFile, gather, is_wanted};
 use lnet_store::Printable;
 
 use crate::common::{complaint, read_text};
@@ -22,16 +22,34 @@ pub(super) struct ReadSite {
     pub(super) is_partial: bool,
 }
 
+/// What was gathered of a directory, and whether some of its files could not be read.
+pub(super) struct ReadFiles {
+    pub(super) gathered: Gathered,
+    pub(super) is_partial: bool,
+}
+
 /// Reads a site. A file that cannot be read hides nothing of the others, and is told of.
 pub(super) fn read_site(directory: &Path) -> anyhow::Result<ReadSite> {
+    let read = read_files(directory)?;
+    Ok(ReadSite {
+        site: Site::new(read.gathered).with_context(|| directory.display().to_string())?,
+        is_partial: read.is_partial,
+    })
+}
+
+/// The files of a directory, or one file.
+pub(super) fn read_files(path: &Path) -> anyhow::Result<ReadFiles> {
     let mut reader = Reader::default();
-    reader.folder(directory, "", 0)?;
+    match path.file_name().and_then(|name| name.to_str()) {
+        Some(name) if path.is_file() => reader.file(path, name.to_owned())?,
+        _ => reader.folder(path, "", 0)?,
+    }
     for error in &reader.unread {
         complaint(&format!("{error:#}"));
     }
-    let name = directory.display().to_string();
-    Ok(ReadSite {
-        site: lnet_site::read(&reader.files).context(name)?,
+    let name = path.display().to_string();
+    Ok(ReadFiles {
+        gathered: gather(&reader.files).context(name)?,
         is_partial: !reader.unread.is_empty(),
     })
 }

@@ -1,8 +1,10 @@
 //! `finerail site`: questions about a whole site, answered from a directory of what its nodes have.
 
 mod check;
+mod diff;
 mod files;
 mod reach;
+mod what_if;
 
 use std::process::ExitCode;
 
@@ -29,6 +31,10 @@ enum Command {
     Check(check::CheckArgs),
     /// Say who reaches whom, by which gateways, there and back, and what would repair what does not
     Reach(reach::ReachArgs),
+    /// Say which pairs a failure or a change costs their path or their redundancy, or moves, both directions
+    WhatIf(what_if::WhatIfArgs),
+    /// Compare the behaviour of two sites: which pairs and paths change, not which lines
+    Diff(diff::DiffArgs),
 }
 
 /// Runs `finerail site`.
@@ -36,5 +42,7 @@ pub(crate) fn run(args: &SiteArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Check(args) => check::run(args),
         Command::Reach(args) => reach::run(args),
+        Command::WhatIf(args) => what_if::run(args),
+        Command::Diff(args) => diff::run(args),
     }
 }

@@ -1,0 +1,49 @@
+//! `finerail site diff`: how the behaviour of two sites differs.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lnet_site::{difference_text, differences};
+
+use super::files::{printable, read_site};
+use super::what_if::ended;
+use crate::common::print_bytes;
+
+/// Arguments of `finerail site diff`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Nodes are known by their names, and compared by whom they reach, by which paths, and how many ways
+there are.
+
+Example:
+  finerail site diff site-before/ site-after/
+
+Exit code: 0 both behave the same, 1 they differ, 2 wrong usage or files that cannot be read.
+")]
+pub(crate) struct DiffArgs {
+    /// The directory of the files before
+    #[arg(value_name = "OLD")]
+    old: PathBuf,
+    /// The directory of the files afterwards
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `finerail site diff`.
+pub(super) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
+    let (old, new) = (read_site(&args.old)?, read_site(&args.new)?);
+    let difference = differences(&old.site, &new.site);
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&difference)? + "\n",
+        false => printable(&difference_text(&difference)),
+    };
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(ended(
+        old.is_partial || new.is_partial,
+        !difference.is_empty(),
+    ))
+}

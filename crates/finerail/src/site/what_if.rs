@@ -1,0 +1,98 @@
+//! `finerail site what-if`: what failures and changes cost.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use lnet_site::{
+    Impact, Site, SiteDifference, difference_text, differences, each_rail, each_router,
+    impacts_text, overlay, what_if,
+};
+
+use super::files::{printable, read_files, read_site};
+use super::reach::selection;
+use crate::common::{BAD_INPUT, NOT_SO, print_bytes};
+
+/// Arguments of `finerail site what-if`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Both directions of each pair count: what servers start (lock callbacks) is lost as requests are.
+
+Examples:
+  finerail site what-if site/ --down rtr1
+  finerail site what-if site/ --down o2ib3,10.0.0.7@tcp
+  finerail site what-if site/ --each-router
+  finerail site what-if site/ --apply new/rtr1.yaml
+
+Exit code: 0 nothing is lost, 1 some pairs lose messages, 2 wrong usage or files that cannot be read.
+")]
+pub(crate) struct WhatIfArgs {
+    /// The directory of the site's files
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// These fail together: a host list, NIDs or nets, separated by commas
+    #[arg(long, value_name = "NID|NET|NODE", required_unless_present_any = ["each_router", "each_rail", "apply"])]
+    down: Option<String>,
+    /// Every gateway fails, one at a time
+    #[arg(long, conflicts_with_all = ["down", "each_rail", "apply"])]
+    each_router: bool,
+    /// Every interface of a gateway fails, and every one of a node that has several, one at a time
+    #[arg(long, conflicts_with_all = ["down", "apply"])]
+    each_rail: bool,
+    /// These documents take the places of those of the nodes that they are named like: a file or a directory
+    #[arg(long, value_name = "FILE|DIR", conflicts_with = "down")]
+    apply: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `finerail site what-if`.
+pub(super) fn run(args: &WhatIfArgs) -> anyhow::Result<ExitCode> {
+    let read = read_site(&args.directory)?;
+    if let Some(path) = &args.apply {
+        let (before, new) = (read_files(&args.directory)?, read_files(path)?);
+        if new.gathered.nodes.is_empty() {
+            bail!("{}: no document of a node", path.display());
+        }
+        let is_partial = read.is_partial || new.is_partial;
+        let after = Site::new(overlay(before.gathered, new.gathered))?;
+        let difference = differences(&read.site, &after);
+        return changed(&difference, args.json, is_partial);
+    }
+    let impacts = match &args.down {
+        Some(down) => {
+            let failed = selection(Some(down), &read.site)?.nids(&read.site);
+            vec![what_if(&read.site, &failed, down)]
+        }
+        None if args.each_router => each_router(&read.site),
+        None => each_rail(&read.site),
+    };
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&impacts)? + "\n",
+        false => printable(&impacts_text(&impacts)),
+    };
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(ended(read.is_partial, impacts.iter().any(Impact::loses)))
+}
+
+fn changed(difference: &SiteDifference, json: bool, is_partial: bool) -> anyhow::Result<ExitCode> {
+    let text = match json {
+        true => serde_json::to_string_pretty(difference)? + "\n",
+        false => printable(&difference_text(difference)),
+    };
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(ended(is_partial, difference.loses()))
+}
+
+/// How the command ends.
+pub(super) fn ended(is_partial: bool, is_not_so: bool) -> ExitCode {
+    if is_partial {
+        ExitCode::from(BAD_INPUT)
+    } else if is_not_so {
+        ExitCode::from(NOT_SO)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
