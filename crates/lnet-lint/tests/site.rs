@@ -342,3 +342,13 @@ fn a_document_counts_as_many_nodes_as_it_stands_for() {
         finding.reason
     );
 }
+
+/// Nobody can use a route whose gateway is on no local network, so that nobody else lacks a way back.
+#[test]
+fn a_gateway_that_is_not_local_is_one_finding_and_not_one_of_every_server() {
+    let mut site = Site::new();
+    site.client = site.client.replace("10.0.0.8@tcp", "10.0.0.8@o2ib9");
+    let codes: Vec<&str> = site.report().findings.iter().map(|one| one.code).collect();
+    assert!(codes.contains(&"gateway-not-local"), "{codes:?}");
+    assert!(!codes.contains(&"one-sided-route"), "{codes:?}");
+}

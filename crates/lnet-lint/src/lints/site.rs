@@ -223,7 +223,11 @@ pub(super) fn one_sided_route(nodes: &[Node<'_>]) -> Vec<Finding> {
     // By way, those who use it. Routers have routes for what they forward, and those who sent it are among the others.
     let mut users: BTreeMap<(Net, Net), BTreeSet<String>> = BTreeMap::new();
     for node in nodes.iter().filter(|node| !node.is_router()) {
-        for way in ways(node).into_keys() {
+        // A gateway that is on no local network leads nowhere, which another lint says.
+        let usable = ways(node)
+            .into_keys()
+            .filter(|(from, _)| node.has_net(*from));
+        for way in usable {
             let names = users.entry(way).or_default();
             names.insert(node.source.name.to_owned());
         }
