@@ -19,6 +19,16 @@ impl Check {
     pub fn to_text(&self) -> String {
         let mut page = String::new();
         let _infallible = writeln!(page, "{}", self.headline());
+        let mut codes: Vec<&str> = Vec::new();
+        for cause in &self.causes {
+            if !codes.contains(&cause.code) {
+                codes.push(cause.code);
+            }
+        }
+        // What is wrong at a glance; one cause stands below anyway.
+        if codes.len() > 1 {
+            wrapped(&mut page, "", &format!("worst first: {}", codes.join(", ")));
+        }
         for cause in &self.causes {
             cause.write(&mut page);
         }
