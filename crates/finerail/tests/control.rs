@@ -198,3 +198,45 @@ fn names_of_every_lnd_are_taken_shown_and_exported() {
     assert_eq!(export(), exported);
     drop(second);
 }
+
+#[test]
+fn nids_of_a_peer_are_listed_by_net_and_the_time_of_its_last_recovery_ping_stays() {
+    let site = Site::new();
+    let config = site.write("n.yaml", yaml(&["127.0.0.1@tcp", "127.0.0.2@tcp1"], ""));
+    let mut command = finerail(["node", "--port", &site.port.to_string(), "--config"]);
+    command.arg(config).env("XDG_RUNTIME_DIR", site.path(""));
+    let node = Process::start(command);
+    node.wait_for_output("ready: ");
+    let ctl = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        run(ctl(&site, &words)).expect_code(0).out
+    };
+    let others = "127.0.0.22@tcp1,127.0.0.23@tcp,127.0.0.24@tcp2,127.0.0.25@tcp1";
+    ctl(&format!(
+        "peer add --prim_nid 127.0.0.21@tcp --nid {others}"
+    ));
+    let shown = ctl("peer show --nid 127.0.0.25@tcp1");
+    let nids: Vec<&str> = shown
+        .lines()
+        .filter_map(|line| line.trim_start_matches(['-', ' ']).strip_prefix("nid: "))
+        .collect();
+    let [a, b, c] = ["tcp", "tcp1", "tcp2"];
+    let grouped = [(21, a), (23, a), (22, b), (25, b), (24, c)];
+    let grouped = grouped.map(|(host, net)| format!("127.0.0.{host}@{net}"));
+    assert_eq!(nids, grouped);
+
+    ctl("net set --nid 127.0.0.1@tcp --health 900");
+    let number = |key: &str| {
+        let shown = ctl("net show --net tcp -v 2");
+        let line = shown.lines().find(|line| line.trim().starts_with(key));
+        let number = line.unwrap().trim().trim_start_matches(key);
+        number
+            .trim_start_matches([':', ' '])
+            .parse::<u64>()
+            .unwrap()
+    };
+    testkit::eventually("it is well again", || number("health value") == 1000);
+    assert_eq!(number("ping_count"), 0);
+    assert!(number("next_ping") > 0, "kernels keep it");
+    node.stop().expect_code(0);
+}

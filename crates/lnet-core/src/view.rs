@@ -2,6 +2,7 @@
 //!
 //! Everything is a copy; no caller keeps a reference into the core.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lnet_policy::{Effective, Preferred, PreferredList};
@@ -83,7 +84,7 @@ pub struct PeerView {
     pub gateway: bool,
     /// Messages in a row that were not answered through it, as a gateway.
     pub silent: u32,
-    /// Its interfaces, primary first.
+    /// Its interfaces, primary first, those of one net together, as kernels list them.
     pub nis: Vec<PeerNiView>,
 }
 
@@ -255,7 +256,7 @@ impl Core {
             locked: peer.lock.is_some(),
             gateway: peer.routes > 0,
             silent: peer.silent,
-            nis: nis.map(|peer_ni| self.peer_ni_view(peer_ni)).collect(),
+            nis: by_net(nis.map(|peer_ni| self.peer_ni_view(peer_ni)).collect()),
         }
     }
 
@@ -361,11 +362,24 @@ impl Core {
     }
 }
 
+/// Interfaces of one net together; the nets in the order of the first of each.
+fn by_net(mut nis: Vec<PeerNiView>) -> Vec<PeerNiView> {
+    if nis.len() > 2 {
+        let mut first = BTreeMap::new();
+        for (at, ni) in nis.iter().enumerate() {
+            first.entry(ni.nid.net()).or_insert(at);
+        }
+        nis.sort_by_key(|ni| first.get(&ni.nid.net()).copied());
+    }
+    nis
+}
+
 fn health_view(health: Health, recovery: &Recovery, priority: Effective) -> HealthView {
     HealthView {
         health,
         ping_count: recovery.ping_count,
         next_ping: recovery.at,
+        last_planned: recovery.planned,
         in_recovery: recovery.at.is_some(),
         ping_failed: recovery.failed,
         priority,

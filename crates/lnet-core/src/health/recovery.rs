@@ -49,6 +49,8 @@ pub(crate) struct Recovery {
     pub(crate) ping_count: u32,
     /// When the next ping is due, while it is in recovery.
     pub(crate) at: Option<Time>,
+    /// The last of those times, which stays when the recovery ends.
+    pub(crate) planned: Option<Time>,
     /// The ping that is under way.
     pub(crate) ping: Option<MdHandle>,
     /// When the last ping was sent.
@@ -58,6 +60,10 @@ pub(crate) struct Recovery {
 }
 
 impl Recovery {
+    fn plan(&mut self, at: Time) {
+        (self.at, self.planned) = (Some(at), Some(at));
+    }
+
     pub(crate) fn is_pending(&self) -> bool {
         self.ping.is_some()
     }
@@ -108,7 +114,7 @@ impl Core {
             return;
         };
         if recovery.at.is_none() {
-            recovery.at = Some(at);
+            recovery.plan(at);
             self.timers.arm(at, Timer::Recover(patient));
         }
     }
@@ -178,7 +184,7 @@ impl Core {
         }
         recovery.ping_count = recovery.ping_count.saturating_add(1);
         let at = now + pause(recovery.ping_count, longest);
-        recovery.at = Some(at);
+        recovery.plan(at);
         self.timers.arm(at, Timer::Recover(patient));
         self.send_recovery_ping(patient, now);
     }

@@ -147,6 +147,8 @@ pub struct HealthView {
     pub ping_count: u32,
     /// When the next recovery ping is due, while it is being recovered.
     pub next_ping: Option<lnet_types::Time>,
+    /// For when a recovery ping was planned last, also after the recovery: what kernels print as `next_ping`.
+    pub last_planned: Option<lnet_types::Time>,
     /// It is being recovered.
     pub in_recovery: bool,
     /// The last recovery ping failed.

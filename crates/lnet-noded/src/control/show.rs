@@ -326,7 +326,7 @@ fn ni_health(view: &NiView, loopback: bool) -> NiHealth {
         timeouts: failed.timeouts,
         error: failed.error,
         ping_count: view.health.ping_count.into(),
-        next_ping: uptime(view.health.next_ping),
+        next_ping: uptime(view.health.last_planned),
     }
 }
 
@@ -390,7 +390,7 @@ fn peer_ni(core: &Core, view: &PeerNiView, watched: bool) -> PeerNiShow {
             error: failed.error,
             network_timeout: failed.network_timeout,
             ping_count: view.health.ping_count.into(),
-            next_ping: uptime(view.health.next_ping),
+            next_ping: uptime(view.health.last_planned),
         }),
     }
 }
