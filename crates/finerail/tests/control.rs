@@ -240,3 +240,35 @@ fn nids_of_a_peer_are_listed_by_net_and_the_time_of_its_last_recovery_ping_stays
     assert!(number("next_ping") > 0, "kernels keep it");
     node.stop().expect_code(0);
 }
+
+#[test]
+fn a_network_that_went_down_comes_up_with_what_the_nodes_file_says() {
+    let site = Site::new();
+    let rest = "route:\n- net: tcp9\n  gateway: 127.0.0.9@tcp\n";
+    let config = site.write("n.yaml", yaml(&["127.0.0.1@tcp", "127.0.0.2@tcp1"], rest));
+    let mut command = finerail(["node", "--port", &site.port.to_string(), "--config"]);
+    command.arg(config).env("XDG_RUNTIME_DIR", site.path(""));
+    let node = Process::start(command);
+    node.wait_for_output("ready: ");
+    let lctl = |words: &str| {
+        let mut command = finerail(words.split(' '));
+        command.arg0("lctl").env("XDG_RUNTIME_DIR", site.path(""));
+        run(command).expect_code(0).out
+    };
+    let both = "127.0.0.1@tcp\n127.0.0.2@tcp1\n";
+    for down in ["down", "unconfigure"] {
+        lctl(&format!("network {down}"));
+        assert_eq!(lctl("list_nids"), "");
+        run(ctl(&site, &["lnet", "configure"])).expect_code(0);
+        assert_eq!(lctl("list_nids"), "", "without --all nothing is added");
+        lctl("network up");
+        assert_eq!(lctl("list_nids"), both);
+        let routes = run(ctl(&site, &["route", "show"])).expect_code(0).out;
+        assert!(routes.contains("gateway: 127.0.0.9@tcp"), "{routes}");
+    }
+    // What was changed meanwhile stays as it is.
+    run(ctl(&site, &["net", "del", "--net", "tcp1"])).expect_code(0);
+    run(ctl(&site, &["lnet", "configure", "--all"])).expect_code(0);
+    assert_eq!(lctl("list_nids"), "127.0.0.1@tcp\n");
+    node.stop().expect_code(0);
+}

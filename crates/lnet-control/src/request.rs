@@ -28,6 +28,10 @@ pub enum Request {
     Configure {
         /// From now on a name of a system interface means its IPv6 address, where there is one.
         large: bool,
+        /// A node without a network gets networks and routes of the document with which it began, or that it has read
+        /// since: what module parameters are to kernels.
+        #[serde(default)]
+        all: bool,
     },
     /// Removes every network, route, peer and rule; peers that only traffic has made, too.
     Unconfigure,

@@ -3,7 +3,7 @@
 //! ```text
 //!  locks, in the order in which they are taken:
 //!    turn    whoever has it may change the configuration (`changing`)
-//!    kept    what the configuration says beyond the node
+//!    kept    what the configuration says beyond the node; `document` is taken alone
 //!    engine  the node itself: no message moves while somebody has it
 //! ```
 //!
@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     kept: Mutex<Kept>,
     /// What the node was started with besides its configuration.
     options: NodeOptions,
+    /// Networks, routes and routing of the document that was read last.
+    document: Mutex<Config>,
 }
 
 /// What a configuration configures: a node's engine, and what is kept beside it.
@@ -88,8 +90,21 @@ fn start_if(
             turn: Mutex::default(),
             kept: Mutex::new(kept),
             options,
+            document: Mutex::new(networks(config)),
         }),
     })
+}
+
+/// What module parameters say of a kernel node.
+fn networks(config: &Config) -> Config {
+    Config {
+        nets: config.nets.clone(),
+        ip2nets: config.ip2nets.clone(),
+        routes: config.routes.clone(),
+        routing: config.routing,
+        buffers: config.buffers,
+        ..Config::default()
+    }
 }
 
 impl ManagedNode {
@@ -108,6 +123,17 @@ impl ManagedNode {
     /// What the node was started with besides its configuration.
     pub(crate) fn options(&self) -> &NodeOptions {
         &self.shared.options
+    }
+
+    /// Networks, routes and routing of the document that was read last.
+    pub(crate) fn networks_of_document(&self) -> Config {
+        let document = self.shared.document.lock();
+        document.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn note_document(&self, config: &Config) {
+        let document = self.shared.document.lock();
+        *document.unwrap_or_else(PoisonError::into_inner) = networks(config);
     }
 
     /// Takes both locks that a look at the configuration needs.

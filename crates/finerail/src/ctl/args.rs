@@ -73,9 +73,9 @@ pub(crate) enum LnetCommand {
 
 #[derive(Args)]
 pub(crate) struct ConfigureArgs {
-    /// Module parameters: a node has none
+    /// A node without a network gets those of its file, and its routes: what module parameters are to kernels
     #[arg(long, short)]
-    all: bool,
+    pub(crate) all: bool,
     /// Interfaces that are added by name get their IPv6 address, where they have one
     #[arg(long, short)]
     pub(crate) large: bool,

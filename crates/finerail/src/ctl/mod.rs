@@ -289,8 +289,9 @@ fn run_called(tool: Tool, group: Option<&Group>, partner: Partner<'_>) -> anyhow
 
 fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
     match group {
-        Group::Lnet(LnetCommand::Configure(args)) if args.large => {
-            talk.print(&Request::Configure { large: true })
+        Group::Lnet(LnetCommand::Configure(args)) if args.large || args.all => {
+            let (large, all) = (args.large, args.all);
+            talk.print(&Request::Configure { large, all })
         }
         Group::Lnet(LnetCommand::Configure(_)) => talk.reach(),
         Group::Lnet(LnetCommand::Unconfigure) => talk.print(&Request::Unconfigure),

@@ -55,6 +55,25 @@ pub(super) fn import(node: &ManagedNode, yaml: &str, how: How) -> Reply {
     }
 }
 
+/// What `lctl network up` and `lnetctl lnet configure --all` do: a node without a network gets those of its document.
+pub(super) fn configure(node: &ManagedNode) -> Reply {
+    let changing = node.changing();
+    let before = Before::look(node, &Concerned::Everybody);
+    if !before.config.nets.is_empty() {
+        return Reply::Done;
+    }
+    let wanted = Config {
+        peers: before.config.peers.clone(),
+        rules: before.config.rules.clone(),
+        ..node.networks_of_document()
+    };
+    let changes = replacement(&before, &wanted);
+    match carry_out(&changing, &before, &changes, false) {
+        Ok(()) => Reply::Done,
+        Err(failure) => Reply::Failed(vec![failure]),
+    }
+}
+
 /// What `lnetctl lnet unconfigure` does.
 pub(super) fn unconfigure(node: &ManagedNode) -> Reply {
     let wanted = Config {
@@ -110,6 +129,7 @@ impl ManagedNode {
         let before = Before::look(self, &Concerned::Everybody);
         let changes = replacement(&before, &wanted);
         carry_out(&changing, &before, &changes, false).map_err(refused)?;
+        self.note_document(&wanted);
         Ok(changes.len())
     }
 }

@@ -185,7 +185,7 @@ impl From<PingError> for Unanswered {
     }
 }
 
-/// The text of kernel nodes, and the gateways that are down where that is why.
+/// The text of kernel nodes, and the gateways that are down, or the size of the address, where that is why.
 fn unanswered(entity: &str, nid: &str, failed: &Unanswered) -> Failure {
     let errno = failed.errno;
     let why = io::Error::from_raw_os_error(-errno).to_string();
@@ -194,7 +194,7 @@ fn unanswered(entity: &str, nid: &str, failed: &Unanswered) -> Failure {
     let gateways = failed
         .no_path
         .as_ref()
-        .filter(|why| !why.gateways.is_empty());
+        .filter(|why| !why.gateways.is_empty() || why.other_size.is_some());
     let because = gateways.map(|why| format!(" ({why})")).unwrap_or_default();
     Failure {
         verb: "manage".to_owned(),

@@ -69,11 +69,15 @@ pub(super) fn carry_out(node: &ManagedNode, body: &[u8], send: Pieces<'_>) -> io
             };
             import::import(node, &yaml, how)
         }
-        Request::Configure { large } => {
+        Request::Configure { large, all } => {
             if large {
                 node.with(|node, _| node.kept.large = true);
             }
-            Reply::Done
+            if all {
+                import::configure(node)
+            } else {
+                Reply::Done
+            }
         }
         Request::Unconfigure => import::unconfigure(node),
         Request::SelectionState => return selection_state(node, send),

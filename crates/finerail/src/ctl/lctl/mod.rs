@@ -47,10 +47,13 @@ pub(super) fn carry_out(args: &LctlArgs, talk: &mut Talk) -> Result<(), Failed> 
     }
 }
 
-/// A node is configured as long as its process runs, so there is nothing to do for `up`.
+/// `up` gives a node without a network those of its file, as module parameters do on kernel nodes.
 fn network(what: &str, talk: &mut Talk) -> Result<(), Failed> {
     match what {
-        "up" | "configure" => talk.reach(),
+        "up" | "configure" => talk.print(&Request::Configure {
+            large: false,
+            all: true,
+        }),
         "down" | "unconfigure" => talk.print(&Request::Unconfigure),
         net if net.parse::<Net>().is_ok() => Ok(()),
         _ => Err(line(format!("Can't parse network \"{what}\""), INVALID)),
