@@ -285,7 +285,7 @@ fn a_node_with_both_talks_to_each_in_its_own_form_and_the_others_are_told_why_no
     }
     for (node, nid) in [("four", "fd00:1::1@tcp"), ("six", "10.1.0.1@tcp")] {
         let ping = site.ctl(node, &["ping", nid]);
-        let why = "byte address, and this node's interfaces on tcp have ";
+        let why = "byte address, and the interfaces here on tcp have ";
         assert!(ping.out.contains(why), "{ping:?}");
         ping.expect_code(1);
         let direct = run(site.command(node, &["ping", nid]));

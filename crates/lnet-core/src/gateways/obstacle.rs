@@ -49,7 +49,7 @@ impl fmt::Display for NoPath {
             let [its, ours] = if nid.is_large() { [16, 4] } else { [4, 16] };
             return write!(
                 f,
-                "{nid} has a {its}-byte address, and this node's interfaces on {net} have {ours}-byte addresses only"
+                "{nid} has a {its}-byte address, and the interfaces here on {net} have {ours}-byte addresses only"
             );
         }
         if self.gateways.is_empty() {
