@@ -9,6 +9,13 @@ impl ModuleOptions {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         warnings.extend(self.deprecated());
+        if !self.networks.is_empty() && !self.ip2nets.is_empty() {
+            warnings.push(
+                "networks, ip2nets: they exclude each other, and the module does not start with both; the YAML has what \
+                 both say, so remove the one that is not meant"
+                    .to_owned(),
+            );
+        }
         let rules = self.ip2nets(&mut Vec::new());
         for (at, rule, earlier) in Ip2Nets::may_be_passed_over(&rules) {
             warnings.push(format!(

@@ -250,6 +250,22 @@ fn what_options_do_not_keep_for_long_or_do_not_mean_is_warned_of() {
 }
 
 #[test]
+fn what_the_converter_takes_and_the_module_does_not_is_warned_of() {
+    let warned = |text: &str| {
+        let options = ModuleOptions::parse(text, Dialect::Converter).unwrap();
+        let warnings = options.warnings();
+        warnings
+            .iter()
+            .any(|it| it.starts_with("networks, ip2nets: they exclude each other"))
+    };
+    assert!(warned(
+        "options lnet networks=tcp(eth0) ip2nets=\"tcp(eth0) *.*.*.*\""
+    ));
+    assert!(!warned("options lnet networks=tcp(eth0)"));
+    assert!(!warned("options lnet ip2nets=\"tcp(eth0) *.*.*.*\""));
+}
+
+#[test]
 fn a_document_that_lacks_what_options_give_is_not_proved() {
     let options = options(
         "options lnet networks=tcp(eth0,eth1[1]) routes=\"o2ib 2 10.0.0.[1-2]@tcp:3; tcp 10.0.0.9@tcp1\"",
