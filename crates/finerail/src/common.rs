@@ -114,6 +114,11 @@ pub(crate) struct LogArgs {
 }
 
 impl LogArgs {
+    /// The filter as it was given.
+    pub(crate) fn filter(&self) -> &str {
+        &self.log
+    }
+
     /// Starts logging; a filter that cannot be read falls back to `warn` and says so.
     pub(crate) fn start(&self) {
         let parsed = EnvFilter::try_new(&self.log);

@@ -17,6 +17,7 @@ mod generate;
 mod lint;
 mod lst;
 mod merge;
+mod mount;
 mod node;
 mod ping;
 mod service;
@@ -80,6 +81,8 @@ enum Command {
     Convert(convert::ConvertArgs),
     /// Keep files on a storage node, and reach them from others
     Store(store::StoreArgs),
+    /// Mount files at an address as a directory of this machine
+    Mount(mount::MountArgs),
     /// Load LNet nodes and measure them: test node and console of LNet selftest
     Lst(lst::LstArgs),
     /// Forward I/O between compute processes and a server on their I/O node
@@ -113,6 +116,7 @@ fn usage(arguments: &[OsString], error: &clap::Error) -> u8 {
 
 fn main() -> ExitCode {
     let arguments = lst::with_command(zoid::with_command(std::env::args_os().collect()));
+    let arguments = mount::with_command(arguments);
     if let Some(done) = ctl::called_directly(&arguments) {
         return done.unwrap_or_else(|error| common::report(&error));
     }
@@ -135,6 +139,7 @@ fn main() -> ExitCode {
         Command::Site(args) => site::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Store(args) => store::run(args),
+        Command::Mount(args) => mount::run(args, cli.log.filter()),
         Command::Lst(args) => lst::run(args),
         Command::Zoid(args) => zoid::run(args),
         Command::Demo(args) => demo::run(args),

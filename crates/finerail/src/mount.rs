@@ -1,0 +1,293 @@
+//! `finerail mount`: files at an address as a directory of this machine.
+
+mod options;
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::thread;
+
+use anyhow::{Context, bail};
+use files::FileSystem;
+use files_dir::{Identity, LocalDirectory, Squash};
+use files_mount::{Ender, MountError, Mounted};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{dup2_stderr, setsid};
+
+use self::options::MountOptions;
+use crate::common::{NOT_SO, NotSo, complaint, report};
+use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
+
+/// Called by this name, the program is what mount(8) calls for the type `finerail`.
+const HELPER: &str = "mount.finerail";
+/// What mount(8) expects of its helpers for a mount that failed.
+const HELPER_FAILED: u8 = 32;
+/// What a detached service says once it serves.
+const READY: &str = "ready: ";
+
+/// The arguments, with what a call as `mount.finerail` leaves out put in.
+pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let name = arguments.first().map(Path::new).and_then(Path::file_name);
+    if name.is_some_and(|name| name == HELPER) {
+        arguments.splice(1..1, ["mount", "--helper"].map(OsString::from));
+    }
+    arguments
+}
+
+/// Arguments of `finerail mount`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+ADDRESS is dir:PATH, a directory of this machine. Options of -o:
+  ro, rw            nothing may be changed; the default is rw
+  allow_other       other users may use the mount, as far as permission bits let them
+  cache=SECONDS     names and attributes may be this old, at most 3600 [default: 1]
+  threads=N         operations at the same time, 1 to 256 [default: 16]
+  suid, noexec, noatime   as in mount(8); nosuid is the default
+What mount(8) keeps for itself (noauto, nofail, _netdev, user, x-…) is passed over.
+
+The command serves until the directory is unmounted or a signal ends it: SIGTERM writes back what maps hold,
+unmounts, and waits 10 seconds for files that are open. With -b it returns once the directory is there.
+Linked as /sbin/mount.finerail it is what mount(8), /etc/fstab and systemd call:
+  dir:/srv/scratch  /scratch  finerail  allow_other,_netdev,nofail  0 0
+docs/files-semantics.md says what a mount promises.
+
+Examples
+  finerail mount dir:/srv/scratch /mnt                 until Ctrl-C
+  finerail mount -b -o ro,allow_other dir:/srv /mnt    in the background, for everybody to read
+  umount /mnt
+")]
+pub(crate) struct MountArgs {
+    /// Where the files are
+    #[arg(value_name = "ADDRESS")]
+    address: OsString,
+    /// Where to mount them
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// How to mount, separated by commas
+    #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
+    options: Vec<String>,
+    /// Return once the directory is there, and serve it in the background
+    #[arg(short, long)]
+    background: bool,
+    /// Called by mount(8)
+    #[arg(long, hide = true)]
+    helper: bool,
+    /// The process in the background
+    #[arg(long, hide = true)]
+    detached: bool,
+    /// Do everything but mount (mount(8))
+    #[arg(short = 'f', hide = true, requires = "helper")]
+    fake: bool,
+    /// Pass over unknown options (mount(8))
+    #[arg(short = 's', hide = true, requires = "helper")]
+    sloppy: bool,
+    /// No entry in mtab, which is no file any longer (mount(8))
+    #[arg(short = 'n', hide = true, requires = "helper")]
+    no_mtab: bool,
+    /// Say more (mount(8))
+    #[arg(short = 'v', hide = true, requires = "helper")]
+    verbose: bool,
+    /// The type of the mount (mount(8))
+    #[arg(short = 't', hide = true, requires = "helper")]
+    kind: Option<String>,
+}
+
+pub(crate) fn run(args: &MountArgs, log: &str) -> anyhow::Result<ExitCode> {
+    if !args.helper {
+        return mount(args, log);
+    }
+    // mount(8): 1 for wrong usage, 32 for a mount that failed.
+    match mount(args, log) {
+        Ok(code) if code == ExitCode::from(NOT_SO) => Ok(ExitCode::from(HELPER_FAILED)),
+        Ok(code) if code == ExitCode::SUCCESS => Ok(code),
+        Ok(_) => Ok(ExitCode::FAILURE),
+        Err(error) if error.is::<NotSo>() => {
+            complaint(&format!("{error:#}"));
+            Ok(ExitCode::from(HELPER_FAILED))
+        }
+        Err(error) => {
+            report(&error);
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn mount(args: &MountArgs, log: &str) -> anyhow::Result<ExitCode> {
+    let options = MountOptions::parse(&args.options, args.sloppy)?;
+    if args.fake {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.background || args.helper {
+        return detach(args, log);
+    }
+    if args.detached {
+        // The leader of a session of its own gets no signals of the terminal. A process that leads one has done so.
+        let _session = setsid();
+    }
+    serve(args, &options)
+}
+
+/// Starts this program once more as the service, and waits until that serves.
+fn detach(args: &MountArgs, log: &str) -> anyhow::Result<ExitCode> {
+    let program = env::current_exe().context("this program has no path")?;
+    let mut command = Command::new(program);
+    command.args(["--log", log, "mount", "--detached"]);
+    for options in &args.options {
+        command.args(["-o", options]);
+    }
+    if args.sloppy {
+        command.args(["--helper", "-s"]);
+    }
+    command.arg("--").arg(&args.address).arg(&args.directory);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().context("cannot start the service")?;
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        BufReader::new(out).read_line(&mut line)?;
+    }
+    if line.starts_with(READY) {
+        return Ok(ExitCode::SUCCESS);
+    }
+    // It has said on standard error why not.
+    let status = child.wait()?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(ExitCode::from(code.unwrap_or(NOT_SO)))
+}
+
+fn serve(args: &MountArgs, options: &MountOptions) -> anyhow::Result<ExitCode> {
+    raise_descriptor_limit();
+    let signals = StopSignals::register()?;
+    let (files, groups) = open(&args.address, &args.directory)?;
+    let mut mount = options.mount.clone();
+    mount.source = args.address.to_string_lossy().into_owned();
+    mount.groups = groups;
+    let mounted = Mounted::open(files, &args.directory, &mount).map_err(failure)?;
+    let ready = format!("{READY}{}", mounted.directory().display());
+    let ender = mounted.ender();
+    if args.detached {
+        leave_terminal()?;
+    }
+    // The mount may end by itself, by `umount`: then the process does, too.
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            let reload = || tracing::info!("no setting can change while a directory is mounted");
+            signals.wait_until_stopped(&ready, reload);
+            end(&ender);
+        })
+        .context("cannot start a thread")?;
+    mounted
+        .wait()
+        .map_err(|error| NotSo(format!("the mount has ended: {error}")))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Unmounts; the process ends with the mount, or after [`GRACE`] where files are still open.
+fn end(ender: &Ender) {
+    if let Err(error) = ender.end() {
+        complaint(&format!("cannot unmount: {error}"));
+    }
+    thread::sleep(GRACE);
+    complaint("files are still open; what is not written by now is lost");
+    std::process::exit(NOT_SO.into());
+}
+
+/// Keeps neither the terminal nor a directory of whoever started the service.
+fn leave_terminal() -> anyhow::Result<()> {
+    let null = File::options().write(true).open("/dev/null")?;
+    env::set_current_dir("/")?;
+    dup2_stderr(&null).context("cannot leave the terminal")?;
+    Ok(())
+}
+
+fn failure(error: MountError) -> anyhow::Error {
+    match error {
+        MountError::Directory { .. } => error.into(),
+        error => NotSo(error.to_string()).into(),
+    }
+}
+
+/// The files at an address, and whether their server acts as its callers.
+fn open(address: &OsString, directory: &Path) -> anyhow::Result<(Arc<dyn FileSystem>, bool)> {
+    let Some(path) = address.as_bytes().strip_prefix(b"dir:") else {
+        bail!(
+            "{}: not an address; dir:PATH is a directory of this machine",
+            address.to_string_lossy()
+        );
+    };
+    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+    require_outside(path, directory)?;
+    // The kernel has taken the caller's mask off already.
+    umask(Mode::empty());
+    let is_root = nix::unistd::geteuid().is_root();
+    let identity = Identity::Caller {
+        squash: Squash::None,
+        uid: 65534,
+        gid: 65534,
+    };
+    let with = |identity| files_dir::Options {
+        identity,
+        ..files_dir::Options::default()
+    };
+    if is_root && let Ok(files) = LocalDirectory::open(path, with(identity)) {
+        return Ok((Arc::new(files), true));
+    }
+    // A user of its own, or root of a namespace with no other users in it: this process does everything itself.
+    let files = LocalDirectory::open(path, with(Identity::Server))?;
+    Ok((Arc::new(files), false))
+}
+
+/// A directory that is mounted below itself would wait for itself.
+fn require_outside(path: &Path, directory: &Path) -> anyhow::Result<()> {
+    let (Ok(path), Ok(directory)) = (path.canonicalize(), directory.canonicalize()) else {
+        return Ok(());
+    };
+    if directory != path && directory.starts_with(&path) {
+        bail!(
+            "{} is below {}: a mount there would wait for itself; mount elsewhere",
+            directory.display(),
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn called_as_the_helper_of_mount_it_mounts() {
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let called = words(&["/sbin/mount.finerail", "dir:/a", "/b", "-o", "ro"]);
+        let meant = [
+            "/sbin/mount.finerail",
+            "mount",
+            "--helper",
+            "dir:/a",
+            "/b",
+            "-o",
+            "ro",
+        ];
+        assert_eq!(with_command(called), words(&meant));
+        assert_eq!(
+            with_command(words(&["finerail", "ping"])),
+            words(&["finerail", "ping"])
+        );
+    }
+
+    #[test]
+    fn a_directory_below_itself_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let below = directory.path().join("below");
+        std::fs::create_dir(&below).unwrap();
+        assert!(require_outside(directory.path(), &below).is_err());
+        assert!(require_outside(directory.path(), directory.path()).is_ok());
+        assert!(require_outside(&below, directory.path()).is_ok());
+    }
+}

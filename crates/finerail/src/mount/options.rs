@@ -1,0 +1,145 @@
+//! What stands behind `-o`.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use files_mount::{Options, THREADS_MAX};
+
+/// Longest time that names and attributes are believed, in seconds.
+const CACHE_MAX: f64 = 3600.0;
+
+/// What mount(8) keeps for itself, or what holds for every mount here.
+const PASSED_OVER: [&str; 20] = [
+    "async",
+    "auto",
+    "defaults",
+    "dev",
+    "diratime",
+    "group",
+    "loud",
+    "nodev",
+    "nodiratime",
+    "noauto",
+    "nofail",
+    "nouser",
+    "owner",
+    "relatime",
+    "norelatime",
+    "silent",
+    "strictatime",
+    "user",
+    "users",
+    "_netdev",
+];
+
+/// The options of one mount.
+#[derive(Debug)]
+pub(super) struct MountOptions {
+    pub(super) mount: Options,
+}
+
+impl MountOptions {
+    /// Reads lists of options; of two that contradict each other the later holds. With `sloppy` unknown ones are
+    /// passed over.
+    pub(super) fn parse(lists: &[String], sloppy: bool) -> anyhow::Result<Self> {
+        let mut mount = Options::default();
+        for option in lists.iter().flat_map(|list| list.split(',')) {
+            let known = set(&mut mount, option)?;
+            if !known && !sloppy {
+                bail!(
+                    "-o {option}: no such option; there are ro, rw, allow_other, cache=SECONDS, threads=N, suid, \
+                     noexec, noatime and those of mount(8)"
+                );
+            }
+        }
+        Ok(Self { mount })
+    }
+}
+
+/// Sets one option; false where there is none of this name.
+fn set(mount: &mut Options, option: &str) -> anyhow::Result<bool> {
+    match option {
+        "ro" => mount.read_only = true,
+        "rw" => mount.read_only = false,
+        "allow_other" => mount.allow_other = true,
+        "suid" => mount.suid = true,
+        "nosuid" => mount.suid = false,
+        "exec" => mount.exec = true,
+        "noexec" => mount.exec = false,
+        "atime" => mount.no_access_time = false,
+        "noatime" => mount.no_access_time = true,
+        "" => {}
+        other => return set_value(mount, other),
+    }
+    Ok(true)
+}
+
+fn set_value(mount: &mut Options, option: &str) -> anyhow::Result<bool> {
+    if let Some(seconds) = option.strip_prefix("cache=") {
+        mount.cache = seconds
+            .parse()
+            .ok()
+            .filter(|seconds| (0.0..=CACHE_MAX).contains(seconds))
+            .map(Duration::from_secs_f64)
+            .with_context(|| format!("-o {option}: a number of seconds, 0 to {CACHE_MAX}"))?;
+        return Ok(true);
+    }
+    if let Some(threads) = option.strip_prefix("threads=") {
+        mount.threads = threads
+            .parse()
+            .ok()
+            .filter(|threads| (1..=THREADS_MAX).contains(threads))
+            .with_context(|| format!("-o {option}: a number, 1 to {THREADS_MAX}"))?;
+        return Ok(true);
+    }
+    let is_for_others = option.starts_with("x-") || option.starts_with("comment=");
+    Ok(is_for_others || PASSED_OVER.contains(&option))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(list: &str) -> anyhow::Result<Options> {
+        let parsed = MountOptions::parse(&[list.to_owned()], false)?;
+        Ok(parsed.mount)
+    }
+
+    #[test]
+    fn options_are_set() {
+        let mount = parse("ro,allow_other,cache=0.5,threads=4,suid,noexec,noatime").unwrap();
+        assert!(mount.read_only && mount.allow_other && mount.suid);
+        assert!(!mount.exec && mount.no_access_time);
+        assert_eq!(mount.cache, Duration::from_millis(500));
+        assert_eq!(mount.threads, 4);
+    }
+
+    #[test]
+    fn the_later_option_holds() {
+        assert!(!parse("ro,rw").unwrap().read_only);
+        assert!(parse("rw,ro").unwrap().read_only);
+    }
+
+    #[test]
+    fn options_of_mount_are_passed_over() {
+        parse("defaults,noauto,nofail,_netdev,x-systemd.automount,comment=a b,").unwrap();
+    }
+
+    #[test]
+    fn bad_options_are_refused() {
+        for option in [
+            "rx",
+            "cache=",
+            "cache=-1",
+            "cache=nan",
+            "cache=3601",
+            "threads=0",
+            "threads=257",
+            "ro=1",
+        ] {
+            let error = parse(option).unwrap_err().to_string();
+            assert!(error.contains(option), "{error}");
+        }
+        assert!(MountOptions::parse(&["rx".to_owned()], true).is_ok());
+    }
+}

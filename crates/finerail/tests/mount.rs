@@ -1,0 +1,459 @@
+//! Files behind a mount, used by programs that know nothing of it: through the kernel, through the real binary.
+//!
+//! Each test has mounts of its own, in a mount namespace of its thread: nothing is left when it dies.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod common;
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, FallocateFlags, RenameFlags, fallocate, renameat2};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::Signal;
+use nix::unistd::{Whence, lseek};
+use tempfile::TempDir;
+
+use common::process::{Process, run};
+use common::{eventually, finerail, is_root, pattern, scaled};
+
+/// A directory, and where it is mounted.
+struct Lab {
+    directory: TempDir,
+    service: Option<Process>,
+}
+
+impl Lab {
+    /// `None`, and a line that says why, where nothing can be mounted.
+    fn new(options: &str) -> Option<Self> {
+        let lab = Self::unmounted()?;
+        Some(lab.mounted(options))
+    }
+
+    fn unmounted() -> Option<Self> {
+        if !is_root() {
+            testkit::absent("mount namespaces of threads need root");
+            return None;
+        }
+        if !Path::new("/dev/fuse").exists() {
+            testkit::absent("there is no /dev/fuse");
+            return None;
+        }
+        unshare(CloneFlags::CLONE_NEWNS).unwrap();
+        done("mount", &["--make-rprivate", "/"]);
+        let directory = TempDir::with_prefix("finerail-test-").unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        for name in ["kept", "seen", "other"] {
+            fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        let service = None;
+        Some(Self { directory, service })
+    }
+
+    fn mounted(mut self, options: &str) -> Self {
+        self.service = Some(self.mount("seen", options));
+        self
+    }
+
+    fn mount(&self, at: &str, options: &str) -> Process {
+        let process = Process::start(self.command(at, options));
+        process.wait_for_output("ready: ");
+        process
+    }
+
+    fn command(&self, at: &str, options: &str) -> Command {
+        let address = format!("dir:{}", self.kept("").display());
+        let at = self.directory.path().join(at);
+        let words = [OsStr::new("mount"), OsStr::new("-o"), OsStr::new(options)];
+        finerail(words.into_iter().chain([OsStr::new(&address), at.as_os_str()]))
+    }
+
+    /// A name in the directory that is mounted.
+    fn kept(&self, name: &str) -> PathBuf {
+        self.directory.path().join("kept").join(name)
+    }
+
+    /// The same name in the mount.
+    fn seen(&self, name: &str) -> PathBuf {
+        self.directory.path().join("seen").join(name)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for at in ["seen", "other"] {
+            // It may not be mounted.
+            let _unmounted = run_quietly("umount", &["-l", self.directory.path().join(at).to_str().unwrap()]);
+        }
+    }
+}
+
+fn run_quietly(program: &str, words: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(words);
+    run(command).status.success()
+}
+
+#[track_caller]
+fn done(program: &str, words: &[&str]) {
+    let mut command = Command::new(program);
+    command.args(words);
+    run(command).expect_code(0);
+}
+
+#[track_caller]
+fn script(directory: &Path, text: &str) -> String {
+    let mut command = Command::new("sh");
+    command.args(["-ec", text]).current_dir(directory);
+    run(command).expect_code(0).out
+}
+
+/// A program in Python, for what the standard library of Rust does not have.
+#[track_caller]
+fn python(directory: &Path, text: &str) -> bool {
+    if !testkit::require("python3") {
+        return false;
+    }
+    let mut command = Command::new("python3");
+    command.args(["-c", text]).current_dir(directory);
+    run(command).expect_code(0);
+    true
+}
+
+#[test]
+fn a_tree_goes_in_by_tar_and_compares_equal() {
+    let Some(lab) = Lab::new("rw") else { return };
+    let from = lab.directory.path().join("from");
+    let content = pattern(70_000);
+    for number in 0..scaled(1000, 10_000) {
+        let directory = from.join(format!("{}/{}", number % 7, number % 31));
+        fs::create_dir_all(&directory).unwrap();
+        let length = (number * 97) % content.len();
+        fs::write(directory.join(number.to_string()), &content[..length]).unwrap();
+    }
+    symlink("0/0", from.join("link")).unwrap();
+    fs::create_dir(from.join("empty")).unwrap();
+    let here = lab.directory.path();
+    script(here, "tar -C from -cf - . | tar -C seen -xf -");
+    script(here, "diff -r --no-dereference from seen");
+    script(here, "diff -r --no-dereference from kept");
+    script(here, "rm -r seen/*");
+    assert_eq!(fs::read_dir(lab.kept("")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_written_is_in_the_directory_when_write_returns() {
+    let Some(lab) = Lab::new("rw") else { return };
+    let bytes = pattern(3_000_001);
+    let mut file = File::create(lab.seen("a")).unwrap();
+    file.write_all(&bytes).unwrap();
+    assert_eq!(fs::read(lab.kept("a")).unwrap(), bytes);
+    file.sync_all().unwrap();
+    file.set_len(5).unwrap();
+    assert_eq!(fs::read(lab.kept("a")).unwrap(), bytes[..5]);
+}
+
+#[test]
+fn whoever_opens_a_file_sees_what_another_client_closed() {
+    let Some(lab) = Lab::new("cache=3600") else { return };
+    let _other = lab.mount("other", "cache=3600");
+    let other = lab.directory.path().join("other/a");
+    for round in 1..20_usize {
+        let bytes = pattern(round * 5000);
+        fs::write(lab.seen("a"), &bytes).unwrap();
+        assert_eq!(fs::read(&other).unwrap(), bytes, "round {round}");
+    }
+}
+
+#[test]
+fn names_and_attributes_are_as_new_as_the_server_s_without_a_cache() {
+    let Some(lab) = Lab::new("cache=0") else { return };
+    fs::write(lab.seen("a"), "1").unwrap();
+    fs::write(lab.kept("a"), "12").unwrap();
+    assert_eq!(fs::metadata(lab.seen("a")).unwrap().len(), 2);
+    fs::rename(lab.kept("a"), lab.kept("b")).unwrap();
+    assert!(!lab.seen("a").exists() && lab.seen("b").exists());
+}
+
+#[test]
+fn a_rename_keeps_replaces_or_exchanges() {
+    let Some(lab) = Lab::new("rw") else { return };
+    let rename = |from: &str, to: &str, flags| {
+        renameat2(AT_FDCWD, &lab.seen(from), AT_FDCWD, &lab.seen(to), flags)
+    };
+    fs::write(lab.seen("a"), "a").unwrap();
+    fs::write(lab.seen("b"), "b").unwrap();
+    let keep = RenameFlags::RENAME_NOREPLACE;
+    assert_eq!(rename("a", "b", keep), Err(Errno::EEXIST));
+    rename("a", "b", RenameFlags::RENAME_EXCHANGE).unwrap();
+    assert_eq!(fs::read(lab.kept("a")).unwrap(), b"b");
+    rename("a", "b", RenameFlags::empty()).unwrap();
+    assert_eq!(fs::read(lab.kept("b")).unwrap(), b"b");
+    assert!(!lab.kept("a").exists());
+}
+
+#[test]
+fn holes_are_kept_and_found() {
+    let Some(lab) = Lab::new("rw") else { return };
+    let file = File::create_new(lab.seen("a")).unwrap();
+    let file = (file, OpenOptions::new().read(true).open(lab.seen("a")).unwrap());
+    file.0.write_all_at(&[1; 4096], 1 << 20).unwrap();
+    assert_eq!(lseek(&file.1, 0, Whence::SeekData).unwrap(), 1 << 20);
+    assert_eq!(lseek(&file.1, 1 << 20, Whence::SeekHole).unwrap(), (1 << 20) + 4096);
+    assert!(fs::metadata(lab.kept("a")).unwrap().blocks() < 64);
+    let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    fallocate(&file.0, punch, 1 << 20, 4096).unwrap();
+    assert_eq!(lseek(&file.1, 0, Whence::SeekData), Err(Errno::ENXIO));
+    let mut byte = [7];
+    file.1.read_exact_at(&mut byte, 1 << 20).unwrap();
+    assert_eq!(byte, [0]);
+}
+
+#[test]
+fn a_file_that_is_removed_while_open_is_there_until_it_is_closed() {
+    let Some(lab) = Lab::new("rw") else { return };
+    fs::write(lab.seen("a"), "first").unwrap();
+    let mut file = OpenOptions::new().read(true).write(true).open(lab.seen("a")).unwrap();
+    fs::remove_file(lab.seen("a")).unwrap();
+    fs::write(lab.seen("a"), "second").unwrap();
+    file.seek(std::io::SeekFrom::End(0)).unwrap();
+    file.write_all(b" and more").unwrap();
+    file.rewind().unwrap();
+    let mut text = String::new();
+    file.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "first and more");
+    assert_eq!(file.metadata().unwrap().nlink(), 0);
+    drop(file);
+    eventually("the file has gone", || {
+        (fs::read_dir(lab.kept("")).unwrap().count() == 1).then_some(())
+    });
+    assert_eq!(fs::read(lab.seen("a")).unwrap(), b"second");
+}
+
+#[test]
+fn a_file_that_is_replaced_while_open_is_there_until_it_is_closed() {
+    let Some(lab) = Lab::new("rw") else { return };
+    fs::write(lab.seen("a"), "first").unwrap();
+    fs::write(lab.seen("b"), "second").unwrap();
+    let mut file = File::open(lab.seen("a")).unwrap();
+    fs::rename(lab.seen("b"), lab.seen("a")).unwrap();
+    let mut text = String::new();
+    file.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "first");
+    assert_eq!(fs::read(lab.seen("a")).unwrap(), b"second");
+    drop(file);
+    eventually("the file has gone", || {
+        (fs::read_dir(lab.kept("")).unwrap().count() == 1).then_some(())
+    });
+}
+
+#[test]
+fn appends_of_two_clients_lose_nothing() {
+    let Some(lab) = Lab::new("rw") else { return };
+    let _other = lab.mount("other", "rw");
+    let paths = [lab.seen("log"), lab.directory.path().join("other/log")];
+    fs::write(&paths[0], "").unwrap();
+    thread::scope(|scope| {
+        for (writer, path) in paths.iter().enumerate() {
+            scope.spawn(move || {
+                let mut file = OpenOptions::new().append(true).open(path).unwrap();
+                for line in 0..300 {
+                    file.write_all(format!("{writer}-{line}\n").as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    let text = fs::read_to_string(lab.kept("log")).unwrap();
+    let lines: std::collections::BTreeSet<&str> = text.lines().collect();
+    assert_eq!((lines.len(), text.lines().count()), (600, 600));
+}
+
+#[test]
+fn a_directory_is_listed_whole_while_names_come_and_go() {
+    let Some(lab) = Lab::new("rw") else { return };
+    let count = scaled(2000, 10_000);
+    for number in 0..count {
+        File::create(lab.seen(&format!("stays-{number}"))).unwrap();
+    }
+    thread::scope(|scope| {
+        let changes = scope.spawn(|| {
+            for number in 0..500 {
+                fs::write(lab.seen(&format!("goes-{number}")), "").unwrap();
+                fs::remove_file(lab.seen(&format!("goes-{number}"))).unwrap();
+            }
+        });
+        while !changes.is_finished() {
+            let names = fs::read_dir(lab.seen("")).unwrap();
+            let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+            let stays = names.iter().filter(|name| name.as_bytes().starts_with(b"stays-"));
+            let stays: std::collections::BTreeSet<_> = stays.collect();
+            assert_eq!(stays.len(), count);
+        }
+    });
+}
+
+#[test]
+fn a_full_disk_is_said_and_room_is_used_again() {
+    let Some(lab) = Lab::unmounted() else { return };
+    let kept = lab.kept("");
+    done("mount", &["-t", "tmpfs", "-o", "size=2m", "none", kept.to_str().unwrap()]);
+    let lab = lab.mounted("rw");
+    let failed = fs::write(lab.seen("a"), pattern(4 << 20)).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::StorageFull);
+    fs::remove_file(lab.seen("a")).unwrap();
+    fs::write(lab.seen("b"), pattern(1 << 20)).unwrap();
+    assert_eq!(fs::read(lab.seen("b")).unwrap(), pattern(1 << 20));
+}
+
+#[test]
+fn names_are_bytes_and_as_long_as_they_may_be() {
+    let Some(lab) = Lab::new("rw") else { return };
+    let odd = OsStr::from_bytes(b"\xff\xfe\n \x01");
+    fs::write(lab.seen("").join(odd), "odd").unwrap();
+    assert_eq!(fs::read(lab.kept("").join(odd)).unwrap(), b"odd");
+    let names = fs::read_dir(lab.seen("")).unwrap();
+    assert!(names.map(|entry| entry.unwrap().file_name()).any(|name| name == odd));
+    fs::write(lab.seen(&"x".repeat(255)), "long").unwrap();
+    let failed = fs::write(lab.seen(&"x".repeat(256)), "longer").unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::InvalidFilename);
+}
+
+#[test]
+fn hard_links_are_one_file() {
+    let Some(lab) = Lab::new("rw") else { return };
+    fs::write(lab.seen("a"), "1").unwrap();
+    fs::hard_link(lab.seen("a"), lab.seen("b")).unwrap();
+    let [a, b] = ["a", "b"].map(|name| fs::metadata(lab.seen(name)).unwrap());
+    assert_eq!((a.ino(), a.nlink()), (b.ino(), 2));
+    assert_eq!(a.ino(), fs::metadata(lab.kept("a")).unwrap().ino());
+    fs::remove_file(lab.seen("a")).unwrap();
+    assert_eq!(fs::metadata(lab.seen("b")).unwrap().nlink(), 1);
+}
+
+#[test]
+fn times_are_kept_to_the_nanosecond_also_before_1970() {
+    let Some(lab) = Lab::new("rw") else { return };
+    fs::write(lab.seen("a"), "").unwrap();
+    for time in ["@-1.2", "@1234567890.123456789", "@-9223372036854775808"] {
+        script(&lab.seen(""), &format!("touch -d {time} a"));
+        let seen = script(&lab.seen(""), "stat -c %.9Y a");
+        assert_eq!(seen, script(&lab.kept(""), "stat -c %.9Y a"), "{time}");
+    }
+}
+
+#[test]
+fn maps_and_attributes_work() {
+    let Some(lab) = Lab::new("rw") else { return };
+    fs::write(lab.seen("a"), pattern(100_000)).unwrap();
+    let ran = python(
+        &lab.seen(""),
+        "import mmap, os\n\
+         with open('a', 'r+b') as f:\n\
+         \x20m = mmap.mmap(f.fileno(), 0); m[5:9] = b'MAPS'; m.flush(); m.close()\n\
+         os.setxattr('a', 'user.x', b'v'); assert os.getxattr('a', 'user.x') == b'v'\n\
+         assert os.listxattr('a') == ['user.x']\n\
+         try: os.setxattr('a', 'user.x', b'w', os.XATTR_CREATE); assert False\n\
+         except FileExistsError: pass\n\
+         os.removexattr('a', 'user.x'); assert os.listxattr('a') == []\n",
+    );
+    if ran {
+        assert_eq!(&fs::read(lab.kept("a")).unwrap()[5..9], b"MAPS");
+    }
+}
+
+#[test]
+fn a_read_only_mount_refuses_changes() {
+    let Some(lab) = Lab::new("ro") else { return };
+    fs::write(lab.kept("a"), "1").unwrap();
+    assert_eq!(fs::read(lab.seen("a")).unwrap(), b"1");
+    let failed = fs::write(lab.seen("b"), "2").unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::ReadOnlyFilesystem);
+}
+
+#[test]
+fn other_users_have_their_own_rights() {
+    let Some(lab) = Lab::new("allow_other") else { return };
+    if !testkit::require("setpriv") {
+        return;
+    }
+    fs::set_permissions(lab.seen(""), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::write(lab.seen("secret"), "1").unwrap();
+    fs::set_permissions(lab.seen("secret"), fs::Permissions::from_mode(0o640)).unwrap();
+    let as_other = "setpriv --reuid 54321 --regid 54321 --clear-groups sh -c";
+    script(
+        &lab.seen(""),
+        &format!("{as_other} 'echo mine > mine; ! cat secret 2>/dev/null; chmod 400 mine; cat mine'"),
+    );
+    assert_eq!(fs::metadata(lab.kept("mine")).unwrap().uid(), 54321);
+}
+
+#[test]
+fn without_allow_other_nobody_else_gets_in() {
+    let Some(lab) = Lab::new("rw") else { return };
+    if !testkit::require("setpriv") {
+        return;
+    }
+    script(
+        lab.directory.path(),
+        "! setpriv --reuid 54321 --regid 54321 --clear-groups ls seen 2>/dev/null",
+    );
+}
+
+#[test]
+fn umount_ends_the_service() {
+    let Some(mut lab) = Lab::new("rw") else { return };
+    fs::write(lab.seen("a"), "1").unwrap();
+    done("umount", &[lab.seen("").to_str().unwrap()]);
+    lab.service.take().unwrap().wait().expect_code(0);
+}
+
+#[test]
+fn sigterm_unmounts_and_waits_for_open_files() {
+    let Some(mut lab) = Lab::new("rw") else { return };
+    let mut file = File::create(lab.seen("a")).unwrap();
+    let service = lab.service.take().unwrap();
+    service.signal(Signal::SIGTERM);
+    eventually("the mount has gone", || {
+        (fs::read_dir(lab.seen("")).unwrap().count() == 0).then_some(())
+    });
+    file.write_all(b"to the end").unwrap();
+    drop(file);
+    service.wait().expect_code(0);
+    assert_eq!(fs::read(lab.kept("a")).unwrap(), b"to the end");
+}
+
+#[test]
+fn in_the_background_the_command_returns_once_the_directory_is_there() {
+    let Some(lab) = Lab::unmounted() else { return };
+    fs::write(lab.kept("a"), "1").unwrap();
+    let mut command = lab.command("seen", "rw");
+    command.arg("-b");
+    run(command).expect_code(0);
+    assert_eq!(fs::read(lab.seen("a")).unwrap(), b"1");
+    done("umount", &[lab.seen("").to_str().unwrap()]);
+}
+
+#[test]
+fn what_cannot_be_mounted_says_why() {
+    let Some(lab) = Lab::unmounted() else { return };
+    let refused = |at: &str, options: &str| run(lab.command(at, options));
+    refused("nowhere", "rw").expect_code(2).expect_error("nowhere: ");
+    refused("seen", "frob").expect_code(2).expect_error("-o frob");
+    fs::create_dir(lab.kept("below")).unwrap();
+    refused("kept/below", "rw").expect_code(2).expect_error("below");
+    let bad = finerail(["mount", "nfs:/x", "/mnt"]);
+    run(bad).expect_code(2).expect_error("not an address");
+}
