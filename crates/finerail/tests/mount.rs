@@ -78,7 +78,11 @@ impl Lab {
         let address = format!("dir:{}", self.kept("").display());
         let at = self.directory.path().join(at);
         let words = [OsStr::new("mount"), OsStr::new("-o"), OsStr::new(options)];
-        finerail(words.into_iter().chain([OsStr::new(&address), at.as_os_str()]))
+        finerail(
+            words
+                .into_iter()
+                .chain([OsStr::new(&address), at.as_os_str()]),
+        )
     }
 
     /// A name in the directory that is mounted.
@@ -96,7 +100,10 @@ impl Drop for Lab {
     fn drop(&mut self) {
         for at in ["seen", "other"] {
             // It may not be mounted.
-            let _unmounted = run_quietly("umount", &["-l", self.directory.path().join(at).to_str().unwrap()]);
+            let _unmounted = run_quietly(
+                "umount",
+                &["-l", self.directory.path().join(at).to_str().unwrap()],
+            );
         }
     }
 }
@@ -168,7 +175,9 @@ fn what_is_written_is_in_the_directory_when_write_returns() {
 
 #[test]
 fn whoever_opens_a_file_sees_what_another_client_closed() {
-    let Some(lab) = Lab::new("cache=3600") else { return };
+    let Some(lab) = Lab::new("cache=3600") else {
+        return;
+    };
     let _other = lab.mount("other", "cache=3600");
     let other = lab.directory.path().join("other/a");
     for round in 1..20_usize {
@@ -180,7 +189,9 @@ fn whoever_opens_a_file_sees_what_another_client_closed() {
 
 #[test]
 fn names_and_attributes_are_as_new_as_the_server_s_without_a_cache() {
-    let Some(lab) = Lab::new("cache=0") else { return };
+    let Some(lab) = Lab::new("cache=0") else {
+        return;
+    };
     fs::write(lab.seen("a"), "1").unwrap();
     fs::write(lab.kept("a"), "12").unwrap();
     assert_eq!(fs::metadata(lab.seen("a")).unwrap().len(), 2);
@@ -209,10 +220,16 @@ fn a_rename_keeps_replaces_or_exchanges() {
 fn holes_are_kept_and_found() {
     let Some(lab) = Lab::new("rw") else { return };
     let file = File::create_new(lab.seen("a")).unwrap();
-    let file = (file, OpenOptions::new().read(true).open(lab.seen("a")).unwrap());
+    let file = (
+        file,
+        OpenOptions::new().read(true).open(lab.seen("a")).unwrap(),
+    );
     file.0.write_all_at(&[1; 4096], 1 << 20).unwrap();
     assert_eq!(lseek(&file.1, 0, Whence::SeekData).unwrap(), 1 << 20);
-    assert_eq!(lseek(&file.1, 1 << 20, Whence::SeekHole).unwrap(), (1 << 20) + 4096);
+    assert_eq!(
+        lseek(&file.1, 1 << 20, Whence::SeekHole).unwrap(),
+        (1 << 20) + 4096
+    );
     assert!(fs::metadata(lab.kept("a")).unwrap().blocks() < 64);
     let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
     fallocate(&file.0, punch, 1 << 20, 4096).unwrap();
@@ -226,7 +243,11 @@ fn holes_are_kept_and_found() {
 fn a_file_that_is_removed_while_open_is_there_until_it_is_closed() {
     let Some(lab) = Lab::new("rw") else { return };
     fs::write(lab.seen("a"), "first").unwrap();
-    let mut file = OpenOptions::new().read(true).write(true).open(lab.seen("a")).unwrap();
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(lab.seen("a"))
+        .unwrap();
     fs::remove_file(lab.seen("a")).unwrap();
     fs::write(lab.seen("a"), "second").unwrap();
     file.seek(std::io::SeekFrom::End(0)).unwrap();
@@ -271,7 +292,8 @@ fn appends_of_two_clients_lose_nothing() {
             scope.spawn(move || {
                 let mut file = OpenOptions::new().append(true).open(path).unwrap();
                 for line in 0..300 {
-                    file.write_all(format!("{writer}-{line}\n").as_bytes()).unwrap();
+                    file.write_all(format!("{writer}-{line}\n").as_bytes())
+                        .unwrap();
                 }
             });
         }
@@ -298,7 +320,9 @@ fn a_directory_is_listed_whole_while_names_come_and_go() {
         while !changes.is_finished() {
             let names = fs::read_dir(lab.seen("")).unwrap();
             let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
-            let stays = names.iter().filter(|name| name.as_bytes().starts_with(b"stays-"));
+            let stays = names
+                .iter()
+                .filter(|name| name.as_bytes().starts_with(b"stays-"));
             let stays: std::collections::BTreeSet<_> = stays.collect();
             assert_eq!(stays.len(), count);
         }
@@ -309,7 +333,17 @@ fn a_directory_is_listed_whole_while_names_come_and_go() {
 fn a_full_disk_is_said_and_room_is_used_again() {
     let Some(lab) = Lab::unmounted() else { return };
     let kept = lab.kept("");
-    done("mount", &["-t", "tmpfs", "-o", "size=2m", "none", kept.to_str().unwrap()]);
+    done(
+        "mount",
+        &[
+            "-t",
+            "tmpfs",
+            "-o",
+            "size=2m",
+            "none",
+            kept.to_str().unwrap(),
+        ],
+    );
     let lab = lab.mounted("rw");
     let failed = fs::write(lab.seen("a"), pattern(4 << 20)).unwrap_err();
     assert_eq!(failed.kind(), ErrorKind::StorageFull);
@@ -325,7 +359,11 @@ fn names_are_bytes_and_as_long_as_they_may_be() {
     fs::write(lab.seen("").join(odd), "odd").unwrap();
     assert_eq!(fs::read(lab.kept("").join(odd)).unwrap(), b"odd");
     let names = fs::read_dir(lab.seen("")).unwrap();
-    assert!(names.map(|entry| entry.unwrap().file_name()).any(|name| name == odd));
+    assert!(
+        names
+            .map(|entry| entry.unwrap().file_name())
+            .any(|name| name == odd)
+    );
     fs::write(lab.seen(&"x".repeat(255)), "long").unwrap();
     let failed = fs::write(lab.seen(&"x".repeat(256)), "longer").unwrap_err();
     assert_eq!(failed.kind(), ErrorKind::InvalidFilename);
@@ -385,7 +423,9 @@ fn a_read_only_mount_refuses_changes() {
 
 #[test]
 fn other_users_have_their_own_rights() {
-    let Some(lab) = Lab::new("allow_other") else { return };
+    let Some(lab) = Lab::new("allow_other") else {
+        return;
+    };
     if !testkit::require("setpriv") {
         return;
     }
@@ -395,7 +435,9 @@ fn other_users_have_their_own_rights() {
     let as_other = "setpriv --reuid 54321 --regid 54321 --clear-groups sh -c";
     script(
         &lab.seen(""),
-        &format!("{as_other} 'echo mine > mine; ! cat secret 2>/dev/null; chmod 400 mine; cat mine'"),
+        &format!(
+            "{as_other} 'echo mine > mine; ! cat secret 2>/dev/null; chmod 400 mine; cat mine'"
+        ),
     );
     assert_eq!(fs::metadata(lab.kept("mine")).unwrap().uid(), 54321);
 }
@@ -414,7 +456,9 @@ fn without_allow_other_nobody_else_gets_in() {
 
 #[test]
 fn umount_ends_the_service() {
-    let Some(mut lab) = Lab::new("rw") else { return };
+    let Some(mut lab) = Lab::new("rw") else {
+        return;
+    };
     fs::write(lab.seen("a"), "1").unwrap();
     done("umount", &[lab.seen("").to_str().unwrap()]);
     lab.service.take().unwrap().wait().expect_code(0);
@@ -422,7 +466,9 @@ fn umount_ends_the_service() {
 
 #[test]
 fn sigterm_unmounts_and_waits_for_open_files() {
-    let Some(mut lab) = Lab::new("rw") else { return };
+    let Some(mut lab) = Lab::new("rw") else {
+        return;
+    };
     let mut file = File::create(lab.seen("a")).unwrap();
     let service = lab.service.take().unwrap();
     service.signal(Signal::SIGTERM);
@@ -450,10 +496,16 @@ fn in_the_background_the_command_returns_once_the_directory_is_there() {
 fn what_cannot_be_mounted_says_why() {
     let Some(lab) = Lab::unmounted() else { return };
     let refused = |at: &str, options: &str| run(lab.command(at, options));
-    refused("nowhere", "rw").expect_code(2).expect_error("nowhere: ");
-    refused("seen", "frob").expect_code(2).expect_error("-o frob");
+    refused("nowhere", "rw")
+        .expect_code(2)
+        .expect_error("nowhere: ");
+    refused("seen", "frob")
+        .expect_code(2)
+        .expect_error("-o frob");
     fs::create_dir(lab.kept("below")).unwrap();
-    refused("kept/below", "rw").expect_code(2).expect_error("below");
+    refused("kept/below", "rw")
+        .expect_code(2)
+        .expect_error("below");
     let bad = finerail(["mount", "nfs:/x", "/mnt"]);
     run(bad).expect_code(2).expect_error("not an address");
 }
