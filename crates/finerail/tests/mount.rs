@@ -509,3 +509,55 @@ fn what_cannot_be_mounted_says_why() {
     let bad = finerail(["mount", "nfs:/x", "/mnt"]);
     run(bad).expect_code(2).expect_error("not an address");
 }
+
+#[test]
+fn mount_calls_the_program_as_its_helper() {
+    let Some(lab) = Lab::unmounted() else { return };
+    let helper = lab.directory.path().join("mount.finerail");
+    symlink(env!("CARGO_BIN_EXE_finerail"), &helper).unwrap();
+    let address = format!("dir:{}", lab.kept("").display());
+    let call = |at: &str, options: &str| {
+        let mut command = Command::new(&helper);
+        command.arg(&address).arg(lab.directory.path().join(at));
+        command.args(["-n", "-v", "-o", options, "-t", "finerail"]);
+        run(command)
+    };
+    call("seen", "rw,_netdev,nofail").expect_code(0);
+    fs::write(lab.seen("a"), "1").unwrap();
+    assert_eq!(fs::read(lab.kept("a")).unwrap(), b"1");
+    done("umount", &[lab.seen("").to_str().unwrap()]);
+    call("seen", "frob").expect_code(1).expect_error("-o frob");
+}
+
+#[test]
+fn git_clones_into_a_mount_and_finds_no_fault() {
+    let Some(lab) = Lab::new("rw") else { return };
+    if !testkit::require("git") {
+        return;
+    }
+    script(
+        lab.directory.path(),
+        "export HOME=$PWD GIT_CONFIG_NOSYSTEM=1\n\
+         git init -q from; cd from; git config user.email a@b; git config user.name a\n\
+         for n in $(seq 1 100); do mkdir -p d$((n % 9)); seq 1 $n > d$((n % 9))/$n; done\n\
+         git add -A; git commit -qm one; git mv d1 e1; git commit -qm two; cd ..\n\
+         git clone -q --no-local from seen/clone; cd seen/clone; git fsck --full\n\
+         git checkout -q HEAD~1; git gc -q; git fsck --full; test -z \"$(git status --porcelain)\"",
+    );
+}
+
+#[test]
+fn a_database_in_a_mount_is_whole_after_concurrent_writers() {
+    let Some(lab) = Lab::new("rw") else { return };
+    if !testkit::require("sqlite3") {
+        return;
+    }
+    let said = script(
+        &lab.seen(""),
+        "sqlite3 a.db 'create table t (n integer primary key, w text)'\n\
+         for w in 1 2 3; do (for n in $(seq 1 20); do\n\
+         sqlite3 -cmd '.timeout 60000' a.db \"insert into t (w) values ('$w-$n')\"; done) & done; wait\n\
+         sqlite3 a.db 'pragma integrity_check; select count(distinct w) from t'",
+    );
+    assert_eq!(said, "ok\n60\n");
+}
