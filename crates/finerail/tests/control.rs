@@ -272,3 +272,49 @@ fn a_network_that_went_down_comes_up_with_what_the_nodes_file_says() {
     assert_eq!(lctl("list_nids"), "127.0.0.1@tcp\n");
     node.stop().expect_code(0);
 }
+
+/// A watch sees what happens after it began; health is set until it has.
+#[test]
+fn a_watch_tells_what_happens_and_why() {
+    let site = Site::new();
+    let node = node(&site, "127.0.0.1@tcp", &[]);
+    node.wait_for_output("ready: ");
+    let seen = |more: &[&str]| {
+        let words = [&["watch", "--health", "--count", "1"], more].concat();
+        let mut watch = Process::start(ctl(&site, &words));
+        for health in ["400", "900"].iter().cycle() {
+            run(ctl(&site, &["net", "set", "--all", "--health", health])).expect_code(0);
+            if !watch.is_running() {
+                break;
+            }
+        }
+        watch.wait().expect_code(0).out
+    };
+    let line = seen(&[]);
+    let expected = "health: interface 127.0.0.1@tcp";
+    assert!(line.contains(expected), "{line}");
+    assert!(
+        line.trim_end().ends_with(": an administrator set it"),
+        "{line}"
+    );
+    let event: serde_json::Value = serde_json::from_str(&seen(&["--json"])).unwrap();
+    assert_eq!(event["event"], "health");
+    assert_eq!(
+        (&event["nid"], &event["own"]),
+        (&"127.0.0.1@tcp".into(), &true.into())
+    );
+    assert!(event["time"].as_f64().unwrap() > 1.7e9);
+    // Whoever leaves makes room for others: a node serves 32 connections.
+    let watches: Vec<Process> = (0..32)
+        .map(|_| Process::start(ctl(&site, &["watch"])))
+        .collect();
+    drop(watches);
+    testkit::eventually("the watches have ended", || {
+        run(ctl(&site, &["net", "show"])).code() == Some(0)
+    });
+    // A node that ends says so at once.
+    let watch = Process::start(ctl(&site, &["watch"]));
+    run(ctl(&site, &["net", "show"])).expect_code(0);
+    node.stop();
+    watch.wait().expect_code(1);
+}

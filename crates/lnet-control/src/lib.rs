@@ -22,6 +22,7 @@ mod frame;
 mod numbers;
 mod path;
 mod request;
+mod watch;
 
 pub use frame::{Code, Frame, FrameError, Header};
 pub use numbers::{
@@ -33,3 +34,4 @@ pub use request::{
     Failure, Fault, FaultPace, FaultRule, HealthTarget, ImportMode, MARK_MAX, PARAMETERS, Reply,
     Request, RuleChange, Section, Show, Tune, UdspRule,
 };
+pub use watch::{Happened, Happening, Happenings};

@@ -86,6 +86,12 @@ pub enum Request {
     },
     /// What the node counts; each piece of the answer is a [`crate::Part`] as JSON.
     Numbers,
+    /// What happens in the node from now on, until the client leaves; each piece of the answer is a list of
+    /// [`crate::Happening`] as JSON, an empty one at least once a second.
+    Watch {
+        /// Which events; none: all but [`crate::Happenings::Sends`].
+        kinds: Vec<crate::Happenings>,
+    },
 }
 
 /// What a node can be asked for by [`Request::Parameter`]: tables, then module parameters under their names in

@@ -12,6 +12,7 @@ use crate::event::Errno;
 use crate::io::NiId;
 use crate::send::tx::{End, Stage, Tx};
 use crate::status::DropReason;
+use crate::watch::Watched;
 
 impl Core {
     /// Adds an interface, and its net with the first one.
@@ -88,6 +89,8 @@ impl Core {
             return;
         };
         entry.fatal = fatal;
+        let nid = entry.nid;
+        self.happened(Watched::Fatal { nid, fatal });
         if self.config.routing {
             self.rewrite_ping_info();
         } else {

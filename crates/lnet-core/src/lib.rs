@@ -57,6 +57,7 @@ mod table;
 mod tests;
 mod timer;
 mod view;
+mod watch;
 
 use std::collections::VecDeque;
 
@@ -101,6 +102,7 @@ pub use state::{
 };
 pub use status::{DropReason, MessageStatus, ProtocolError};
 pub use view::{NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView};
+pub use watch::{HealthCause, Watched, WatchedAttempt, WatchedEvent, Watcher};
 
 use crate::timer::Timer;
 
@@ -222,6 +224,7 @@ pub struct Core {
     counters: Counters,
     outputs: VecDeque<Output>,
     news: news::Pending,
+    watch: watch::Watch,
     /// Made from the state of another core, to foretell what that one selects.
     is_copy: bool,
     /// The latest time that an input came at.
@@ -258,6 +261,7 @@ impl Core {
             counters: Counters::default(),
             outputs: VecDeque::new(),
             news: news::Pending::default(),
+            watch: watch::Watch::default(),
             latest: now,
             #[cfg(feature = "broken")]
             gullible: false,

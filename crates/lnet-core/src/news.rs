@@ -11,6 +11,7 @@ use crate::Core;
 use crate::gateways::obstacle::RouteFault;
 use crate::health::value::Health;
 use crate::peer::{PeerNi, PeerNiId};
+use crate::watch::{HealthCause, Watched};
 
 /// A change that an administrator wants to hear of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,15 +104,28 @@ impl Core {
             all,
             fault,
         });
+        self.happened(Watched::Routes {
+            gateway,
+            down,
+            all,
+            fault,
+        });
     }
 
-    pub(crate) fn tell_of_ni_health(&mut self, nid: Nid, before: Health, health: Health) {
+    pub(crate) fn tell_of_ni_health(
+        &mut self,
+        nid: Nid,
+        (before, health): (Health, Health),
+        cause: HealthCause,
+    ) {
+        self.ni_health_happened(nid, (before, health), cause);
         if is_news(before, health) {
             self.news.push(News::NiHealth { nid, health });
         }
     }
 
-    pub(crate) fn tell_of_peer_health(&mut self, id: PeerNiId, before: Health) {
+    pub(crate) fn tell_of_peer_health(&mut self, id: PeerNiId, before: Health, cause: HealthCause) {
+        self.peer_health_happened(id, before, cause);
         let Some(peer_ni) = self.peers.get(id) else {
             return;
         };
@@ -132,6 +146,7 @@ impl Core {
         if owner.is_some_and(|owner| owner.configured || owner.routes > 0) {
             let connected = !down;
             self.news.push(News::Peer { nid, connected });
+            self.happened(Watched::Peer { nid, connected });
         }
     }
 }

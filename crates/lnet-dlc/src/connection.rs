@@ -97,12 +97,30 @@ impl Dlc {
         request: &Request,
         mut take: impl FnMut(&str),
     ) -> Result<(), DlcError> {
+        self.request_while(request, |piece| {
+            take(piece);
+            true
+        })
+    }
+
+    /// Makes a request and takes pieces of the answer as long as `take` says that more is wanted. An answer that is not
+    /// taken to its end leaves the connection unusable: drop it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Dlc::request_pieces`].
+    pub fn request_while(
+        &mut self,
+        request: &Request,
+        mut take: impl FnMut(&str) -> bool,
+    ) -> Result<(), DlcError> {
         let body = request.to_body().map_err(malformed)?;
         let sequence = self.send(Code::DOCUMENT, ANY, body)?;
         loop {
             let frame = self.receive(Code::DOCUMENT, sequence)?;
             match Reply::from_body(&frame.body).map_err(malformed)? {
-                Reply::Text(piece) => take(&piece),
+                Reply::Text(piece) if take(&piece) => {}
+                Reply::Text(_) => return Ok(()),
                 Reply::Done => {}
                 Reply::Failed(failures) => return Err(DlcError::Refused(failures)),
             }

@@ -29,6 +29,8 @@ pub(crate) enum Group {
     /// Counters
     #[command(subcommand)]
     Stats(StatsCommand),
+    /// Tell what happens in the node, one line an event with its reason, until interrupted
+    Watch(WatchNodeArgs),
     /// What is being recovered, peers, NID lists
     #[command(subcommand)]
     Debug(DebugCommand),
@@ -335,6 +337,29 @@ pub(crate) enum StatsCommand {
     Show(WatchArgs),
     /// Zero the node's counters
     Reset,
+}
+
+/// Without one of the first four: all but attempts to send that succeed.
+#[derive(Args)]
+pub(crate) struct WatchNodeArgs {
+    /// Messages that are dropped or given up
+    #[arg(long)]
+    pub(crate) dropped: bool,
+    /// Health, links, connections of configured peers
+    #[arg(long)]
+    pub(crate) health: bool,
+    /// Routes that come and go
+    #[arg(long)]
+    pub(crate) routes: bool,
+    /// Every attempt to send, also those that succeed
+    #[arg(long)]
+    pub(crate) sends: bool,
+    /// One JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// End after so many events
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
 }
 
 #[derive(Subcommand)]

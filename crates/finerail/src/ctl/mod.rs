@@ -16,6 +16,7 @@ mod local;
 mod session;
 mod talk;
 mod udsp;
+mod watch;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -343,6 +344,7 @@ fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
             timeout: DISCOVERY_SECONDS,
             discover: true,
         }),
+        Group::Watch(args) => watch::watch(args, talk),
         Group::Debug(command) => debug(command, talk),
         Group::Udsp(command) => udsp::carry_out(command, talk),
         Group::Fault(command) => fault::carry_out(command, talk),

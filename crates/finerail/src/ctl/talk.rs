@@ -174,6 +174,26 @@ impl Talk {
         Ok(done?)
     }
 
+    /// Makes a request whose answer has no end, and takes its pieces as long as `take` says that more is wanted.
+    pub(super) fn follow(
+        &mut self,
+        request: &Request,
+        mut take: impl FnMut(&str) -> io::Result<bool>,
+    ) -> Result<(), Failed> {
+        let mut failed = None;
+        let followed = self.dlc()?.request_while(request, |piece| {
+            take(piece).unwrap_or_else(|error| {
+                failed = Some(error);
+                false
+            })
+        });
+        self.forget();
+        match failed {
+            Some(error) => Err(error.into()),
+            None => Ok(followed?),
+        }
+    }
+
     /// Makes a request, and gives what is answered as a remark: on standard error, which a kernel's tool leaves empty.
     pub(super) fn remark(&mut self, request: &Request) -> Result<(), Failed> {
         if is_change(request) {
@@ -257,6 +277,7 @@ const fn is_change(request: &Request) -> bool {
             }
             | Request::SelectionState
             | Request::Numbers
+            | Request::Watch { .. }
             | Request::Fault(Fault::Show { .. })
             | Request::Import { dry_run: true, .. }
     );

@@ -10,6 +10,7 @@ use lnet_wire::{Header, MessageType};
 use crate::Core;
 use crate::io::{NiId, Verdict};
 use crate::status::{DropReason, MessageStatus};
+use crate::watch::Watched;
 
 /// Counters of the whole node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -238,6 +239,13 @@ impl Core {
     /// Counts an arriving message as dropped.
     pub(crate) fn count_drop(&mut self, arrival: Arrival, reason: DropReason) {
         self.counters.count_drop(reason, arrival.length);
+        self.happened(Watched::Dropped {
+            ni: self.nis.get(arrival.ni).map(|ni| ni.nid),
+            sender: arrival.sender,
+            message: arrival.kind,
+            length: arrival.length,
+            reason,
+        });
         if let Some(ni) = self.nis.get_mut(arrival.ni) {
             ni.stats.dropped.count(arrival.kind);
         }

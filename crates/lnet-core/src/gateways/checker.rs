@@ -159,7 +159,8 @@ impl Core {
     }
 
     /// The gateway may be fine: what failed was an interface of ours, which its health now shows, and
-    /// there is another one in full health. Each failure leaves one less.
+    /// there is another one in full health. Each failure leaves one less, but for a node's only interface, which the
+    /// `lustre` profile spares.
     fn has_another_way(&mut self, nid: Nid) -> bool {
         let failed_here = self
             .routes
@@ -167,6 +168,7 @@ impl Core {
             .is_some_and(|gateway| std::mem::take(&mut gateway.failed_here));
         failed_here
             && self.config.globals.health_sensitivity > 0
+            && self.nis.real().len() > 1
             && self.nis.on_net(nid.net()).any(Ni::is_optimal)
     }
 

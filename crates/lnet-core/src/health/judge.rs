@@ -24,6 +24,7 @@ use crate::health::value::Health;
 use crate::io::{NiId, TxId};
 use crate::peer::{Peer, PeerNi, PeerNiId};
 use crate::status::MessageStatus;
+use crate::watch::HealthCause;
 
 impl Core {
     /// An attempt to send has ended.
@@ -34,7 +35,7 @@ impl Core {
         let (ni, deadline, probe) = (tx.ni, tx.deadline, tx.attempts.probe);
         let Some(peer) = tx.peer else { return };
         if status == MessageStatus::Ok {
-            return self.raise_ni(ni);
+            return self.raise_ni(ni, HealthCause::Sent);
         }
         if now >= deadline {
             self.counters.late_count += 1;
@@ -49,10 +50,10 @@ impl Core {
             peer_ni.health_stats.count(status);
         }
         if status.blames_local() && !self.spares_only_ni(status) {
-            self.lower_ni(ni, now);
+            self.lower_ni(ni, status, now);
         }
         if status.blames_remote() && !probe && self.may_blame(peer) {
-            self.lower_peer_ni(peer, now);
+            self.lower_peer_ni(peer, HealthCause::Failed(status), now);
         }
     }
 
@@ -73,7 +74,7 @@ impl Core {
     /// No response came in time to what was sent to this next hop.
     pub(crate) fn next_hop_was_silent(&mut self, nid: Nid, now: Time) {
         if let Some(id) = self.peers.id_of(nid) {
-            self.lower_peer_ni(id, now);
+            self.lower_peer_ni(id, HealthCause::NoResponse, now);
         }
         self.came_not_back(nid, now);
     }
@@ -107,7 +108,7 @@ impl Core {
         if ni == NiId::LOOPBACK {
             return;
         }
-        self.raise_ni(ni);
+        self.raise_ni(ni, HealthCause::Received);
         let Some(id) = self.peers.id_of(sender) else {
             return;
         };
@@ -134,7 +135,7 @@ impl Core {
             health.raised(sensitivity)
         };
         self.peers.set_health(id, raised);
-        self.tell_of_peer_health(id, health);
+        self.tell_of_peer_health(id, health, HealthCause::Received);
         self.watch_peer_ni(id, raised, now);
     }
 
@@ -147,7 +148,7 @@ impl Core {
     }
 
     /// A success.
-    pub(crate) fn raise_ni(&mut self, id: NiId) {
+    pub(crate) fn raise_ni(&mut self, id: NiId, cause: HealthCause) {
         let sensitivity = self.config.globals.health_sensitivity;
         let Some(ni) = self.nis.get_mut(id) else {
             return;
@@ -156,15 +157,16 @@ impl Core {
             return;
         }
         let (nid, before) = (ni.nid, ni.health);
-        ni.health = before.raised(sensitivity);
-        if ni.health.is_full() {
-            self.tell_of_ni_health(nid, before, Health::MAX);
+        let health = before.raised(sensitivity);
+        ni.health = health;
+        self.tell_of_ni_health(nid, (before, health), cause);
+        if health.is_full() {
             self.leave_recovery(Patient::Ni(id));
             self.set_ni_status(id, true);
         }
     }
 
-    fn lower_ni(&mut self, id: NiId, now: Time) {
+    fn lower_ni(&mut self, id: NiId, status: MessageStatus, now: Time) {
         let sensitivity = self.config.globals.health_sensitivity;
         if sensitivity == 0 {
             return;
@@ -178,7 +180,7 @@ impl Core {
         if health == Health::ZERO {
             self.set_ni_status(id, false);
         }
-        self.tell_of_ni_health(nid, before, health);
+        self.tell_of_ni_health(nid, (before, health), HealthCause::Failed(status));
         self.enter_recovery(Patient::Ni(id), now);
     }
 
@@ -199,7 +201,7 @@ impl Core {
         self.rebuild_ping_info();
     }
 
-    fn lower_peer_ni(&mut self, id: PeerNiId, now: Time) {
+    fn lower_peer_ni(&mut self, id: PeerNiId, cause: HealthCause, now: Time) {
         let globals = &self.config.globals;
         let Some(peer_ni) = self.peers.get(id) else {
             return;
@@ -211,7 +213,7 @@ impl Core {
         let before = peer_ni.health;
         let health = before.lowered(self.blame_of(peer_ni));
         self.peers.set_health(id, health);
-        self.tell_of_peer_health(id, before);
+        self.tell_of_peer_health(id, before, cause);
         self.enter_recovery(Patient::Peer(id), now);
     }
 
@@ -228,7 +230,7 @@ impl Core {
         let was_up = std::mem::replace(&mut peer_ni.status_up, up);
         let is_unheard = peer_ni.last_alive.is_none();
         match (was_up, up) {
-            (true, false) => self.lower_peer_ni(id, now),
+            (true, false) => self.lower_peer_ni(id, HealthCause::Told, now),
             (false, true) if is_unheard => self.give_back(id),
             _ => {}
         }
@@ -242,7 +244,7 @@ impl Core {
         let before = peer_ni.health;
         let health = before.raised(self.blame_of(peer_ni));
         self.peers.set_health(id, health);
-        self.tell_of_peer_health(id, before);
+        self.tell_of_peer_health(id, before, HealthCause::Told);
         if health.is_full() {
             self.leave_recovery(Patient::Peer(id));
         }
@@ -271,7 +273,10 @@ impl Core {
         now: Time,
     ) -> Result<(), ConfigError> {
         let entry = self.nis.get_mut(ni).filter(|ni| ni.id != NiId::LOOPBACK);
-        entry.ok_or(ConfigError::UnknownNi)?.health = health;
+        let entry = entry.ok_or(ConfigError::UnknownNi)?;
+        let (nid, before) = (entry.nid, entry.health);
+        entry.health = health;
+        self.ni_health_happened(nid, (before, health), HealthCause::Administrator);
         match health {
             Health::ZERO => self.set_ni_status(ni, false),
             Health::MAX => self.set_ni_status(ni, true),
@@ -298,7 +303,9 @@ impl Core {
         now: Time,
     ) -> Result<(), ConfigError> {
         let id = self.peers.id_of(nid).ok_or(ConfigError::UnknownPeer(nid))?;
+        let before = self.peers.get(id).map_or(health, |peer_ni| peer_ni.health);
         self.peers.set_health(id, health);
+        self.peer_health_happened(id, before, HealthCause::Administrator);
         if health.is_full() {
             self.leave_recovery(Patient::Peer(id));
         } else {

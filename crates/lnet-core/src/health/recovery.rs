@@ -32,6 +32,7 @@ use crate::ping::said::Said;
 use crate::portals::descriptor::Owner;
 use crate::portals::md::MdHandle;
 use crate::timer::Timer;
+use crate::watch::HealthCause;
 
 /// What is being recovered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -214,9 +215,15 @@ impl Core {
             return Some((peer_ni.nid, PING_BUFFER_MIN));
         }
         let name = self.peers.primary_of(peer_ni.nid);
-        let is_up = |nid: &&Nid| self.peers.by_nid(**nid).is_some_and(|ni| ni.status_up);
         let nids = &self.peers.peer(name)?.nids;
-        let asked = nids.iter().find(is_up).copied().unwrap_or(name);
+        let is_near = |nid: &Nid| self.nis.has_net(nid.net());
+        // A node that this one shares a net with refuses a message for its interface on another net: the route may lead
+        // through the node itself.
+        let has_near = nids.iter().any(is_near);
+        let mut askable = nids.iter().filter(|nid| !has_near || is_near(nid));
+        let is_up = |nid: &&Nid| self.peers.by_nid(**nid).is_some_and(|ni| ni.status_up);
+        let first = askable.clone().next().copied().unwrap_or(name);
+        let asked = askable.find(is_up).copied().unwrap_or(first);
         Some((asked, self.ping_size(name)))
     }
 
@@ -238,7 +245,7 @@ impl Core {
             recovery.failed = failed;
         }
         match patient {
-            Patient::Ni(ni) if !failed => self.raise_ni(ni),
+            Patient::Ni(ni) if !failed => self.raise_ni(ni, HealthCause::Recovered),
             Patient::Peer(id) if !failed => self.node_answered(id, buffer, event.mlength, now),
             _ => {}
         }

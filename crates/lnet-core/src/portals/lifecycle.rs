@@ -156,7 +156,9 @@ impl Core {
         };
         self.counters.end_wait();
         self.counters.response_timeout_count += 1;
-        self.next_hop_was_silent(tracked.next_hop, now);
+        if tracked.departed {
+            self.next_hop_was_silent(tracked.next_hop, now);
+        }
         let mut event = bare_event(EventKind::Timeout, handle, user);
         event.status = Err(Errno::ETIMEDOUT);
         event.target = tracked.target;

@@ -363,6 +363,7 @@ impl Core {
             portal: start.portal,
             match_bits: start.match_bits,
             next_hop,
+            departed: false,
         };
         self.track(start.md, tracked);
     }

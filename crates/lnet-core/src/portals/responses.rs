@@ -25,8 +25,10 @@ pub(crate) struct Tracked {
     pub(crate) target: ProcessId,
     pub(crate) portal: u32,
     pub(crate) match_bits: u64,
-    /// Where the last attempt was sent.
+    /// Where the last attempt was sent; before the first one, the target.
     pub(crate) next_hop: Nid,
+    /// There was an attempt: what found no path is nobody's silence.
+    pub(crate) departed: bool,
 }
 
 /// What one NID was asked for.
@@ -93,6 +95,7 @@ impl Responses {
         }
         if let Some(tracked) = &mut self.tracked {
             tracked.next_hop = to.next_hop;
+            tracked.departed = true;
         }
     }
 
@@ -153,6 +156,7 @@ mod tests {
             portal: 30,
             match_bits: 7,
             next_hop: nid("10.0.0.1@tcp"),
+            departed: false,
         }
     }
 

@@ -25,6 +25,7 @@ use crate::router::forward::Passage;
 use crate::select::{Path, Send};
 use crate::status::{DropReason, MessageStatus};
 use crate::timer::Timer;
+use crate::watch::Attempted;
 
 /// Bytes that a queued message counts beyond its payload.
 const HEADER_BYTES: u64 = 72;
@@ -35,7 +36,7 @@ pub(crate) struct Tx {
     pub(crate) header: Header,
     payload: Option<Payload>,
     pub(crate) ni: NiId,
-    to: ProcessId,
+    pub(crate) to: ProcessId,
     /// The peer NI whose credit it needs; loopback needs none.
     pub(crate) peer: Option<PeerNiId>,
     /// The route that the present attempt takes: remote net and gateway.
@@ -347,13 +348,18 @@ impl Core {
         };
         tx.attempts.named = next.or(tx.attempts.named);
         let (ni, peer) = (tx.ni, tx.peer);
+        let attempted = self.watch.wants(status).then(|| Attempted::of(tx));
         // A failure that comes too late says nothing; it is counted as late instead.
         if status == MessageStatus::Ok || now < tx.deadline {
             self.counters.count_status(status);
         }
         self.judge(id, status, now);
         self.count_along_route(id, status);
-        if status != MessageStatus::Ok && self.may_resend(id, status, now) {
+        let again = status != MessageStatus::Ok && self.may_resend(id, status, now);
+        if let Some(attempted) = attempted {
+            self.attempt_happened(&attempted, status, again);
+        }
+        if again {
             self.park_for_resend(id, status, now);
         } else if let Some(message) = self.tx.remove(id) {
             if status == MessageStatus::Ok {
@@ -669,6 +675,7 @@ impl Core {
         };
         self.counters.end_message();
         self.counters.errors += 1;
+        self.given_up_happened(&tx, end);
         self.timers.disarm(tx.deadline, Timer::Queued(id));
         if !matches!(tx.stage, Stage::Resend | Stage::Parked) {
             self.uncount_bytes(&tx);

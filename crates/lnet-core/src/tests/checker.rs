@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lnet_policy::Profile;
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{Body, Handle, Header, Put};
 
@@ -112,8 +113,11 @@ fn news_that_nobody_takes_are_bounded_and_counted() {
         } else {
             Health::MAX
         };
-        net.core(0)
-            .tell_of_ni_health(nid("10.0.0.1@tcp"), before, health);
+        net.core(0).tell_of_ni_health(
+            nid("10.0.0.1@tcp"),
+            (before, health),
+            HealthCause::Administrator,
+        );
     }
     let (news, left_out) = net.core(0).take_news();
     assert_eq!((news.len(), left_out), (64, 36));
@@ -469,4 +473,32 @@ fn a_gateway_is_pinged_over_each_net_that_it_shares() {
         .collect();
     assert_eq!(down, []);
     net.assert_at_rest();
+}
+
+/// Kernels up to 2.16 leave the health of a node's only interface alone, so health does not end the attempts.
+#[test]
+fn a_ping_that_fails_at_the_only_interface_is_not_sent_again_at_once() {
+    for profile in [Profile::Design, Profile::Lustre] {
+        let mut net = Net::new();
+        let client = CoreConfig {
+            globals: Globals {
+                profile,
+                ..Globals::default()
+            },
+            ..config(1)
+        };
+        net.add_configured(client, &["10.0.0.1@tcp"]);
+        net.route(0, "tcp1", "10.0.0.99@tcp");
+        net.keep_answers = true;
+        let mut pings = 0;
+        for _ in 0..20 {
+            let now = net.now;
+            net.core(0).tick(now);
+            net.run();
+            pings += u32::from(net.answer(0, MessageStatus::LocalError).is_some());
+        }
+        assert_eq!(pings, 1, "{profile:?}");
+        net.advance(SECOND * 10);
+        assert!(net.answer(0, MessageStatus::LocalError).is_some());
+    }
 }

@@ -6,7 +6,7 @@ use lnet_types::Nid;
 use lnet_wire::{MessageType, NiStatus, PingInfoRepr, PingNi};
 
 use super::discovery::{B, multi_rail, push, rails, state_of};
-use super::net::{Net, nid};
+use super::net::{Net, config, globals, nid};
 use crate::*;
 
 #[test]
@@ -135,4 +135,39 @@ fn an_answer_about_an_interface_that_a_push_has_overtaken_is_not_believed() {
     net.advance(Duration::from_secs(400));
     assert!(!health_of(&mut net, far).1, "asked again, it is up");
     net.assert_at_rest();
+}
+
+/// The only route to the first interface of the router leads through the router itself, which refuses what comes for it
+/// over another net.
+#[test]
+fn a_router_is_asked_at_the_interface_on_the_shared_net() {
+    const ROUTER: [&str; 3] = ["10.0.0.9@tcp", "10.1.0.9@tcp1", "10.2.0.9@tcp2"];
+    let discovering = |cookie, routing| CoreConfig {
+        routing,
+        globals: Globals {
+            discovery: true,
+            ..globals()
+        },
+        ..config(cookie)
+    };
+    let mut net = Net::new();
+    net.add_configured(discovering(1, false), &["10.1.0.2@tcp1"]);
+    net.add_configured(discovering(2, true), &ROUTER);
+    net.route(0, "tcp", ROUTER[1]);
+    net.route(0, "tcp2", ROUTER[1]);
+    net.put(0, b"hello", true, ROUTER[1]);
+    net.advance(Duration::from_secs(1));
+    let (far, now) = (net.nodes[1].nis[2].0, net.now);
+    net.core(1).set_ni_fatal(far, true, now);
+    net.advance(Duration::from_millis(500));
+    assert!(health_of(&mut net, nid(ROUTER[2])).1, "in recovery");
+    net.trace.clear();
+    net.advance(Duration::from_secs(10));
+    let asked = net
+        .trace
+        .iter()
+        .filter(|(from, header)| *from == 0 && header.body.message_type() == MessageType::Get);
+    let mut asked: Vec<Nid> = asked.map(|(_, header)| header.dest_nid).collect();
+    asked.dedup();
+    assert_eq!(asked, [nid(ROUTER[1])]);
 }

@@ -25,5 +25,6 @@ mod responders;
 mod routes;
 mod state;
 mod timeout;
+mod watch;
 
 use net::{Net, nid};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Net;
-use super::net::{any_me, open_md};
+use super::net::{any_me, nid, open_md};
 use crate::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -146,4 +146,34 @@ fn a_message_that_waits_too_long_for_a_credit_is_given_up() {
     );
     while net.answer(0, MessageStatus::NetworkTimeout).is_some() {}
     net.assert_at_rest();
+}
+
+/// Every route is down, so nothing was sent to anybody who could have answered.
+#[test]
+fn an_operation_that_found_no_path_costs_its_target_no_health() {
+    const SERVER: &str = "10.1.0.2@tcp1";
+    let mut net = Net::routed(RouterBuffers {
+        tiny: 8,
+        small: 8,
+        large: 4,
+    });
+    net.advance(Duration::from_secs(1));
+    net.put(0, b"first", true, SERVER);
+    net.advance(Duration::from_secs(1));
+    net.nodes[1].alive = false;
+    net.advance(Duration::from_secs(100));
+    net.nodes[0].events.clear();
+    net.put(0, b"second", true, SERVER);
+    net.advance(Duration::from_secs(200));
+    let statuses: Vec<_> = net.nodes[0]
+        .events
+        .iter()
+        .map(|event| (event.kind, event.status))
+        .collect();
+    assert!(
+        statuses.contains(&(EventKind::Send, Err(Errno::EHOSTUNREACH))),
+        "{statuses:?}"
+    );
+    let server = net.core(0).peer_with(nid(SERVER)).unwrap();
+    assert!(server.nis.iter().all(|ni| ni.health.health.is_full()));
 }

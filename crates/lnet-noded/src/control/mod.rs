@@ -24,6 +24,7 @@ mod request;
 mod rules;
 mod show;
 mod tune;
+mod watch;
 
 use std::fs;
 use std::io::{self, ErrorKind};

@@ -10,7 +10,7 @@ use lnet_types::{Net, Nid};
 
 use super::connection::Pieces;
 use super::show::RouteFilter;
-use super::{fault, import, numbers, parameters, ping, rules, show, tune};
+use super::{fault, import, numbers, parameters, ping, rules, show, tune, watch};
 use crate::managed::ManagedNode;
 use crate::setup::with_nids_where_names_mislead;
 
@@ -82,6 +82,7 @@ pub(super) fn carry_out(node: &ManagedNode, body: &[u8], send: Pieces<'_>) -> io
         Request::Unconfigure => import::unconfigure(node),
         Request::SelectionState => return selection_state(node, send),
         Request::Numbers => return numbers::tell(node, send),
+        Request::Watch { kinds } => return watch::tell(node, &kinds, send),
         Request::Connections => return numbers::connections(node, send),
         Request::Parameter { name } => return parameters::tell(node, &name, send),
         Request::Mark { text } => mark(&text),

@@ -1,0 +1,66 @@
+//! `finerail ctl watch`: what happens in a node, as it happens.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use lnet_control::{Happening, Happenings, Request};
+
+use super::args::WatchNodeArgs;
+use super::talk::{Failed, Talk};
+
+/// Prints events until the node or the reader ends, or as many as are wanted.
+pub(super) fn watch(args: &WatchNodeArgs, talk: &mut Talk) -> Result<(), Failed> {
+    let request = Request::Watch { kinds: kinds(args) };
+    let mut printer = Printer {
+        zone: TimeZone::system(),
+        json: args.json,
+        left: args.count,
+    };
+    talk.follow(&request, |piece| printer.print(piece))
+}
+
+fn kinds(args: &WatchNodeArgs) -> Vec<Happenings> {
+    let all = [
+        (args.dropped, Happenings::Dropped),
+        (args.health, Happenings::Health),
+        (args.routes, Happenings::Routes),
+        (args.sends, Happenings::Sends),
+    ];
+    let wanted = all.into_iter().filter(|(is_wanted, _)| *is_wanted);
+    wanted.map(|(_, kind)| kind).collect()
+}
+
+struct Printer {
+    zone: TimeZone,
+    json: bool,
+    /// How many more events are wanted, if not all.
+    left: Option<u64>,
+}
+
+impl Printer {
+    /// Prints a piece of the node's answer. True: more is wanted.
+    fn print(&mut self, piece: &str) -> io::Result<bool> {
+        let events: Vec<Happening> = serde_json::from_str(piece)?;
+        let mut out = io::stdout().lock();
+        for event in &events {
+            if self.left == Some(0) {
+                break;
+            }
+            writeln!(out, "{}", self.line(event)?)?;
+            self.left = self.left.map(|left| left - 1);
+        }
+        out.flush()?;
+        Ok(self.left != Some(0))
+    }
+
+    fn line(&self, event: &Happening) -> io::Result<String> {
+        if self.json {
+            return Ok(serde_json::to_string(event)?);
+        }
+        // A time of this millennium in microseconds; another is the node's error, and shown as 1970.
+        let at = Timestamp::from_microsecond((event.time * 1e6) as i64).unwrap_or_default();
+        let at = at.to_zoned(self.zone.clone()).strftime("%H:%M:%S%.3f");
+        Ok(format!("{at} {}", event.what))
+    }
+}

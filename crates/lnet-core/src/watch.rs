@@ -1,0 +1,324 @@
+//! What happens in a node, for whoever watches: drops, attempts to send, health, routes, connections, each with its
+//! reason.
+//!
+//! Watching loses events on purpose. While somebody watches, the core keeps the last [`KEPT_MAX`] events; a watcher that
+//! is slower than the node is told how many it missed. While nobody watches, nothing is kept.
+
+use std::collections::VecDeque;
+
+use lnet_types::{Nid, Time};
+use lnet_wire::{Header, MessageType};
+
+use crate::Core;
+use crate::event::Errno;
+use crate::gateways::obstacle::RouteFault;
+use crate::health::value::Health;
+use crate::io::NiId;
+use crate::peer::PeerNiId;
+use crate::send::tx::{End, Tx};
+use crate::status::{DropReason, MessageStatus};
+
+/// Events that are kept at most, some 500 KB.
+const KEPT_MAX: usize = 4096;
+
+/// An event and its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchedEvent {
+    /// When the core took the input that caused the event.
+    pub at: Time,
+    /// What happened.
+    pub what: Watched,
+}
+
+/// What can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// A message that arrived was dropped.
+    Dropped {
+        /// The interface that it arrived at; `None` if the interface is gone.
+        ni: Option<Nid>,
+        /// The last hop.
+        sender: Nid,
+        /// The type of the message.
+        message: MessageType,
+        /// Payload, in bytes.
+        length: u32,
+        /// Why.
+        reason: DropReason,
+    },
+    /// A message was given up before the LND had it.
+    GivenUp {
+        /// Its destination.
+        target: Nid,
+        /// The type of the message.
+        message: MessageType,
+        /// Payload, in bytes.
+        length: u32,
+        /// What its sender is told.
+        errno: Errno,
+        /// For a forwarded message: what it is counted under.
+        reason: Option<DropReason>,
+    },
+    /// The LND reported the end of an attempt to send.
+    Attempt(WatchedAttempt),
+    /// The health of an interface of this node changed.
+    NiHealth {
+        /// The interface.
+        nid: Nid,
+        /// Its health before.
+        before: Health,
+        /// Its health now.
+        health: Health,
+        /// Why.
+        cause: HealthCause,
+    },
+    /// The health of an interface of a peer changed.
+    PeerNiHealth {
+        /// The interface.
+        nid: Nid,
+        /// Its health before.
+        before: Health,
+        /// Its health now.
+        health: Health,
+        /// Why.
+        cause: HealthCause,
+    },
+    /// The LND reported a fatal error of an interface of this node, such as a link that is down, or its end.
+    Fatal {
+        /// The interface.
+        nid: Nid,
+        /// Whether the interface has a fatal error now.
+        fatal: bool,
+    },
+    /// Other routes by a gateway are up than before.
+    Routes {
+        /// The gateway.
+        gateway: Nid,
+        /// How many of its routes are down.
+        down: u32,
+        /// How many it has.
+        all: u32,
+        /// What speaks against the first that is down.
+        fault: Option<RouteFault>,
+    },
+    /// A configured peer or a gateway has no connection any more, or has one again.
+    Peer {
+        /// Its interface.
+        nid: Nid,
+        /// Whether there is a connection.
+        connected: bool,
+    },
+}
+
+/// An attempt to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchedAttempt {
+    /// The interface that sent; `None` if the interface is gone.
+    pub ni: Option<Nid>,
+    /// The next hop.
+    pub next_hop: Nid,
+    /// The destination.
+    pub target: Nid,
+    /// The type of the message.
+    pub message: MessageType,
+    /// Payload, in bytes.
+    pub length: u32,
+    /// The number of the attempt, from 1.
+    pub number: u32,
+    /// How the attempt ended.
+    pub status: MessageStatus,
+    /// The message waits for another attempt.
+    pub again: bool,
+}
+
+/// Why a health value changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HealthCause {
+    /// A message was sent.
+    Sent,
+    /// A message was received.
+    Received,
+    /// An attempt to send failed.
+    Failed(MessageStatus),
+    /// No response came in time.
+    NoResponse,
+    /// A recovery ping was answered.
+    Recovered,
+    /// The node of the interface said that the interface is up, or down.
+    Told,
+    /// An administrator set it.
+    Administrator,
+}
+
+/// Somebody who watches: [`Core::watch`] makes one, [`Core::unwatch`] ends it.
+#[derive(Debug)]
+#[must_use]
+pub struct Watcher {
+    /// The number of the event that comes next.
+    next: u64,
+    successes: bool,
+}
+
+/// The events that watchers may still want.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    watchers: u32,
+    /// Watchers that want successful attempts to send, too.
+    of_successes: u32,
+    kept: VecDeque<WatchedEvent>,
+    /// The number of the next event.
+    next: u64,
+}
+
+impl Watch {
+    /// Whether an attempt to send that ends so is to be kept.
+    pub(crate) const fn wants(&self, status: MessageStatus) -> bool {
+        match status {
+            MessageStatus::Ok => self.of_successes > 0,
+            _ => self.watchers > 0,
+        }
+    }
+
+    fn push(&mut self, event: WatchedEvent) {
+        if self.watchers == 0 {
+            return;
+        }
+        if self.kept.len() == KEPT_MAX {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(event);
+        self.next += 1;
+    }
+
+    /// The number of the oldest event that is kept.
+    fn first(&self) -> u64 {
+        self.next - self.kept.len() as u64
+    }
+}
+
+impl Core {
+    /// Begins to watch: events from now on are kept. `successes`: also attempts to send that succeed.
+    pub fn watch(&mut self, successes: bool) -> Watcher {
+        self.watch.watchers += 1;
+        self.watch.of_successes += u32::from(successes);
+        Watcher {
+            next: self.watch.next,
+            successes,
+        }
+    }
+
+    /// Ends a watch.
+    pub fn unwatch(&mut self, watcher: Watcher) {
+        self.watch.watchers = self.watch.watchers.saturating_sub(1);
+        let successes = u32::from(watcher.successes);
+        self.watch.of_successes = self.watch.of_successes.saturating_sub(successes);
+        if self.watch.watchers == 0 {
+            self.watch.kept = VecDeque::new();
+        }
+    }
+
+    /// The next events of a watcher, oldest first and `most` at most, and how many before them were lost.
+    pub fn watched(&self, watcher: &mut Watcher, most: usize) -> (Vec<WatchedEvent>, u64) {
+        let first = self.watch.first();
+        let lost = first.saturating_sub(watcher.next);
+        watcher.next += lost;
+        let skipped = (watcher.next - first) as usize;
+        let events: Vec<WatchedEvent> = self
+            .watch
+            .kept
+            .iter()
+            .skip(skipped)
+            .take(most)
+            .copied()
+            .collect();
+        watcher.next += events.len() as u64;
+        (events, lost)
+    }
+
+    pub(crate) fn happened(&mut self, what: Watched) {
+        let at = self.latest;
+        self.watch.push(WatchedEvent { at, what });
+    }
+
+    pub(crate) fn attempt_happened(&mut self, tx: &Attempted, status: MessageStatus, again: bool) {
+        self.happened(Watched::Attempt(WatchedAttempt {
+            ni: self.nis.get(tx.ni).map(|ni| ni.nid),
+            next_hop: tx.next_hop,
+            target: tx.header.dest_nid,
+            message: tx.header.body.message_type(),
+            length: tx.header.payload_length,
+            number: tx.attempt,
+            status,
+            again,
+        }));
+    }
+
+    /// A message is given up; its end is not [`End::Sent`].
+    pub(crate) fn given_up_happened(&mut self, tx: &Tx, end: End) {
+        if let End::Failed(errno, reason) = end {
+            self.happened(Watched::GivenUp {
+                target: tx.header.dest_nid,
+                message: tx.header.body.message_type(),
+                length: tx.header.payload_length,
+                errno,
+                reason: tx.is_forwarded().then_some(reason),
+            });
+        }
+    }
+
+    pub(crate) fn ni_health_happened(
+        &mut self,
+        nid: Nid,
+        (before, health): (Health, Health),
+        cause: HealthCause,
+    ) {
+        if before != health {
+            self.happened(Watched::NiHealth {
+                nid,
+                before,
+                health,
+                cause,
+            });
+        }
+    }
+
+    /// The health of a peer's interface may be another one than before.
+    pub(crate) fn peer_health_happened(
+        &mut self,
+        id: PeerNiId,
+        before: Health,
+        cause: HealthCause,
+    ) {
+        let Some(peer_ni) = self.peers.get(id) else {
+            return;
+        };
+        let (nid, health) = (peer_ni.nid, peer_ni.health);
+        if before != health {
+            self.happened(Watched::PeerNiHealth {
+                nid,
+                before,
+                health,
+                cause,
+            });
+        }
+    }
+}
+
+/// What an attempt to send was, after its message may be gone.
+pub(crate) struct Attempted {
+    ni: NiId,
+    next_hop: Nid,
+    header: Header,
+    attempt: u32,
+}
+
+impl Attempted {
+    pub(crate) fn of(tx: &Tx) -> Self {
+        Self {
+            ni: tx.ni,
+            next_hop: tx.to.nid,
+            header: tx.header,
+            attempt: tx.attempts.retries.saturating_add(1),
+        }
+    }
+}
