@@ -266,33 +266,44 @@ pub(super) fn spread(
 
 fn spread_slots(context: &Context<'_>, net: usize, block: u32, efficiency: u32) -> Vec<u16> {
     let routers = context.usable[net].len();
-    let mut costs = router_costs(context, net, Metric::Cost);
-    let mut slots = Vec::with_capacity(context.site_of.len());
-    for clients in context.site_of.chunks(block as usize) {
-        let mut columns = vec![0; clients.len() * routers];
-        for (client, &site) in clients.iter().enumerate() {
-            let row = costs.row(context.sites[site as usize].vertex);
-            for (router, &cost) in row.iter().enumerate() {
-                columns[router * clients.len() + client] = cost;
-            }
+    let costs = router_costs(context, net, Metric::Cost);
+    let blocks = context.site_of.par_chunks(block as usize);
+    let slots = blocks.map_init(
+        || costs.clone(),
+        |costs, sites| spread_block(context, sites, costs, (routers, efficiency)),
+    );
+    slots.collect::<Vec<_>>().concat()
+}
+
+/// The slots of the clients of one block, given their sites.
+fn spread_block(
+    context: &Context<'_>,
+    sites: &[u32],
+    costs: &mut Costs<'_>,
+    (routers, efficiency): (usize, u32),
+) -> Vec<u16> {
+    let mut columns = vec![0; sites.len() * routers];
+    for (client, &site) in sites.iter().enumerate() {
+        let row = costs.row(context.sites[site as usize].vertex);
+        for (router, &cost) in row.iter().enumerate() {
+            columns[router * sites.len() + client] = cost;
         }
-        // In 64 bits: a block is below 2^32 and routers below 2^16.
-        let limit = (clients.len() as u64 * 100).div_ceil(routers as u64 * u64::from(efficiency));
-        let problem = Transport {
-            supplies: vec![1; clients.len()],
-            costs: columns,
-            base: vec![u32::try_from(limit).unwrap_or(u32::MAX); routers],
-            extra: 0,
-            sides: None,
-        };
-        // All limits together are at least the block, so there is a solution. Each client is one
-        // unit, so that it has one piece.
-        let pieces = solve(&problem);
-        debug_assert!(pieces.is_some(), "no way to share a block");
-        let pieces = pieces.unwrap_or_default();
-        slots.extend(pieces.iter().map(|piece| piece.sink as u16));
     }
-    slots
+    // In 64 bits: a block is below 2^32 and routers below 2^16.
+    let limit = (sites.len() as u64 * 100).div_ceil(routers as u64 * u64::from(efficiency));
+    let problem = Transport {
+        supplies: vec![1; sites.len()],
+        costs: columns,
+        base: vec![u32::try_from(limit).unwrap_or(u32::MAX); routers],
+        extra: 0,
+        sides: None,
+    };
+    // All limits together are at least the block, so there is a solution. Each client is one
+    // unit, so that it has one piece.
+    let pieces = solve(&problem);
+    debug_assert!(pieces.is_some(), "no way to share a block");
+    let pieces = pieces.unwrap_or_default();
+    pieces.iter().map(|piece| piece.sink as u16).collect()
 }
 
 /// The plan of these shares, with the nearest other routers as backups. Clients at one place with the

@@ -57,6 +57,8 @@ struct State<'a> {
     ends: usize,
     /// Units by site and sink.
     flow: Vec<u32>,
+    /// Units at each end.
+    units: Vec<u32>,
     /// Units of each end that are not on the way to T, and those that are.
     excess: Vec<u32>,
     entered: Vec<u32>,
@@ -64,9 +66,12 @@ struct State<'a> {
     direct: Vec<u32>,
     through_hub: Vec<bool>,
     hub_used: u32,
-    moves: Vec<BinaryHeap<Move>>,
+    /// By end and next end; nothing of an end where no unit has been.
+    moves: Vec<Vec<BinaryHeap<Move>>>,
     potential: Vec<i64>,
     distance: Vec<i64>,
+    /// The same of the vertices that are still to be looked at.
+    open: Vec<i64>,
     previous: Vec<usize>,
 }
 
@@ -84,19 +89,22 @@ impl<'a> State<'a> {
             sinks,
             ends,
             flow: vec![0; problem.costs.len()],
+            units: vec![0; ends],
             excess: vec![0; ends],
             entered: vec![0; ends],
             direct: vec![0; sinks],
             through_hub: vec![false; sinks],
             hub_used: 0,
-            moves: Vec::new(),
+            moves: vec![Vec::new(); ends],
             potential: Vec::new(),
             distance: Vec::new(),
+            open: Vec::new(),
             previous: Vec::new(),
         };
         let vertices = state.end() + 1;
         state.potential = vec![0; vertices];
         state.distance = vec![FAR; vertices];
+        state.open = vec![FAR; vertices];
         state.previous = vec![usize::MAX; vertices];
         state.begin();
         state
@@ -104,7 +112,6 @@ impl<'a> State<'a> {
 
     /// Gives each site its cheapest sink, and sends on what that takes.
     fn begin(&mut self) {
-        let mut moves = vec![Vec::new(); self.ends * self.ends];
         for (site, &units) in (0_u32..).zip(&self.problem.supplies) {
             let cost = |sink| i64::from(self.problem.cost(site, sink));
             let cheapest = (0..self.sinks).min_by_key(|&sink| cost(sink));
@@ -114,12 +121,9 @@ impl<'a> State<'a> {
             self.flow[site as usize * self.sinks + here] = units;
             let end = self.end_of(site, here);
             self.excess[end] += units;
-            for there in (0..self.sinks).filter(|&there| there != here) {
-                let dearer = cost(there) - cost(here);
-                moves[end * self.ends + self.end_of(site, there)].push(Reverse((dearer, site)));
-            }
+            self.units[end] += units;
+            self.offer(site, end);
         }
-        self.moves = moves.into_iter().map(BinaryHeap::from).collect();
         for end in 0..self.ends {
             let sink = self.sink_of(end);
             let left = self.problem.base[sink] - self.direct[sink];
@@ -128,6 +132,19 @@ impl<'a> State<'a> {
             self.entered[end] += units;
             self.direct[sink] += units;
         }
+    }
+
+    /// Notes what it costs to move a unit of a site from an end to every other.
+    fn offer(&mut self, site: u32, end: usize) {
+        let mut row = std::mem::take(&mut self.moves[end]);
+        row.resize_with(self.ends, BinaryHeap::new);
+        let here = self.sink_of(end);
+        let cost = |sink| i64::from(self.problem.cost(site, sink));
+        for there in (0..self.sinks).filter(|&there| there != here) {
+            let dearer = cost(there) - cost(here);
+            row[self.end_of(site, there)].push(Reverse((dearer, site)));
+        }
+        self.moves[end] = row;
     }
 
     /// The end at which units of a site come to a sink.
@@ -201,7 +218,7 @@ impl<'a> State<'a> {
     /// The unit of end `from` that is cheapest to move to end `to`.
     fn cheapest_move(&mut self, from: usize, to: usize) -> Option<(i64, u32)> {
         let sink = self.sink_of(from);
-        let heap = &mut self.moves[from * self.ends + to];
+        let heap = self.moves[from].get_mut(to)?;
         while let Some(&Reverse((dearer, site))) = heap.peek() {
             if self.flow[site as usize * self.sinks + sink] > 0 {
                 return Some((dearer, site));
@@ -216,25 +233,31 @@ impl<'a> State<'a> {
         let end = self.end();
         self.distance.fill(FAR);
         self.distance[source] = 0;
-        let mut done = vec![false; end + 1];
+        self.open.fill(FAR);
+        self.open[source] = 0;
         loop {
-            let open = (0..=end).filter(|&v| !done[v] && self.distance[v] < FAR);
-            let nearest = open.min_by_key(|&v| self.distance[v])?;
+            let least = self.open.iter().copied().min().filter(|&d| d < FAR)?;
+            let nearest = self.open.iter().position(|&distance| distance == least)?;
             if nearest == end {
                 break;
             }
-            done[nearest] = true;
-            for to in (0..=end).filter(|&to| to != nearest) {
-                if done[to] {
+            self.open[nearest] = FAR;
+            // Where no unit is, none can be moved away.
+            let is_empty = self.units.get(nearest) == Some(&0);
+            let first = if is_empty { self.ends } else { 0 };
+            for to in first..=end {
+                // Steps never make a way shorter: what is done stays as it is.
+                if self.distance[to] <= least {
                     continue;
                 }
                 let Some(cost) = self.step(nearest, to) else {
                     continue;
                 };
                 let reduced = cost + self.potential[nearest] - self.potential[to];
-                let distance = self.distance[nearest] + reduced;
+                let distance = least + reduced;
                 if distance < self.distance[to] {
                     self.distance[to] = distance;
+                    self.open[to] = distance;
                     self.previous[to] = nearest;
                 }
             }
@@ -271,18 +294,13 @@ impl<'a> State<'a> {
 
     fn shift(&mut self, site: u32, from: usize, to: usize) {
         let first = site as usize * self.sinks;
-        let there = self.sink_of(to);
-        let from = self.sink_of(from);
-        self.flow[first + from] -= 1;
+        let (here, there) = (self.sink_of(from), self.sink_of(to));
+        self.units[from] -= 1;
+        self.units[to] += 1;
+        self.flow[first + here] -= 1;
         self.flow[first + there] += 1;
-        if self.flow[first + there] > 1 {
-            return;
-        }
-        let cost = |sink| i64::from(self.problem.cost(site, sink));
-        for other in (0..self.sinks).filter(|&other| other != there) {
-            let dearer = cost(other) - cost(there);
-            let other = self.end_of(site, other);
-            self.moves[to * self.ends + other].push(Reverse((dearer, site)));
+        if self.flow[first + there] == 1 {
+            self.offer(site, to);
         }
     }
 }
