@@ -56,7 +56,7 @@ pub(super) struct Board {
     goal: Goal,
     /// Excess of all rings and seats over the goal.
     excess: i64,
-    trial: Trial,
+    trial: Option<Box<Trial>>,
 }
 
 impl Board {
@@ -83,7 +83,7 @@ impl Board {
             stale: Vec::new(),
             goal: Goal::default(),
             excess: 0,
-            trial: Trial::default(),
+            trial: None,
             shape: Arc::new(shape),
         };
         board.count(&machine);
@@ -189,11 +189,10 @@ impl Board {
     /// Looks at how hot a ring is.
     fn judge(&mut self, ring: usize) {
         let track = &mut self.tracks[ring];
-        let line = self.shape.ring(track.side);
         if !track.is_loaded() {
-            track.fill(line, |seat| &self.seats[seat]);
+            track.fill(self.shape.ring(track.side), |seat| &self.seats[seat]);
         }
-        track.judge(line, &self.goal);
+        track.judge(&self.goal);
     }
 
     /// What is left to reach; 0 is there.
@@ -229,17 +228,18 @@ impl Board {
     }
 
     fn try_out(&mut self, steps: &[Step], limit: i64) -> bool {
-        let mut trial = std::mem::take(&mut self.trial);
+        let mut trial = self.trial.take().unwrap_or_default();
         let is_worth = trial.try_out(self, steps, limit);
-        self.trial = trial;
+        self.trial = Some(trial);
         is_worth
     }
 
     /// Makes the steps that were just tried.
     fn make(&mut self, steps: &[Step]) {
-        let mut trial = std::mem::take(&mut self.trial);
-        trial.make(self);
-        self.trial = trial;
+        if let Some(mut trial) = self.trial.take() {
+            trial.make(self);
+            self.trial = Some(trial);
+        }
         // A swap leaves every blade with as many clients as before.
         if let &[(module, site)] = steps {
             self.populate(self.at[module], site);
@@ -388,7 +388,7 @@ impl Board {
             seat.reach(shape, &self.windows[entry.window], None);
             cost += seat.cost * entry.nets;
             let hot = [Side::Write, Side::Read].map(|side| {
-                let mut track = Track::new(side, times);
+                let mut track = Track::new(shape.ring(side), side, times);
                 track.seats.push(0);
                 track.fill(shape.ring(side), |_| &seat);
                 f64::from(track.temperature())
@@ -416,7 +416,8 @@ impl Board {
 fn tracks(shape: &Shape) -> Vec<Track> {
     let of = |side, size| {
         let levels = shape.nets_at_once.iter();
-        levels.flat_map(move |&times| (0..size).map(move |_| Track::new(side, times)))
+        let track = move |&times| (0..size).map(move |_| Track::new(shape.ring(side), side, times));
+        levels.flat_map(track)
     };
     let writes = of(Side::Write, shape.columns.size);
     writes.chain(of(Side::Read, shape.depths.size)).collect()

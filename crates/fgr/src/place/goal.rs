@@ -47,9 +47,9 @@ impl Goal {
         }
     }
 
-    /// How many clients may come to or leave a ring before it can exceed the goal, if each makes it
-    /// hotter by so much at most; negative if it may exceed the goal now.
-    pub(super) fn spare(&self, side: Side, hot: f32, client: f32) -> i32 {
+    /// How many clients may come to or leave a ring before it can exceed the goal, if at least so many
+    /// make it hotter by one; negative if it may exceed the goal now.
+    pub(super) fn spare(&self, side: Side, hot: f32, per_client: f32) -> i32 {
         /// More than what rounding makes of a sum of a few products.
         const MARGIN: f32 = 1e-5;
         let (goal, _) = match side {
@@ -60,7 +60,7 @@ impl Goal {
         if room < 0.0 {
             -1
         } else {
-            (room / client) as i32
+            (room * per_client) as i32
         }
     }
 

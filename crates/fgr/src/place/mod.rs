@@ -330,12 +330,17 @@ pub fn moved(problem: &Problem<'_>, at: &[u32]) -> Machine {
     machine
 }
 
-/// One walk of so many moves, for measuring what a move takes; the figures that it ends with.
+/// One span of a search, in which its walks try so many moves side by side, for measuring what a move
+/// takes; the figures that the walks end with.
 ///
 /// # Errors
 ///
 /// Those of [`place`].
-pub fn trial_moves(problem: &Problem<'_>, moves: u64, seed: u64) -> Result<Figures, PlaceError> {
+pub fn trial_moves(
+    problem: &Problem<'_>,
+    moves: u64,
+    seed: u64,
+) -> Result<Vec<Figures>, PlaceError> {
     let at = sites::start(problem)?;
     let start = Figures::of(&moved(problem, &at), problem.policy)?;
     let effort = Effort {
@@ -343,7 +348,7 @@ pub fn trial_moves(problem: &Problem<'_>, moves: u64, seed: u64) -> Result<Figur
         ..Effort::default()
     };
     let state = search::begin(&effort, &start, &at);
-    search::walk(&search::Field::new(problem, start), &state.walks[0], moves)
+    search::span(&search::Field::new(problem, start), &state.walks, moves)
 }
 
 /// Primaries alone: backups do not change the figures.

@@ -242,8 +242,24 @@ impl Score {
 }
 
 impl Walk {
-    fn new(problem: &Problem<'_>, state: &WalkState) -> Result<Self, PlaceError> {
-        let mut score = Score::new(problem, &state.at)?;
+    /// The walks of a search; those that stand at one placement have its score computed once.
+    fn all(problem: &Problem<'_>, states: &[WalkState]) -> Result<Vec<Self>, PlaceError> {
+        let Some(first) = states.first() else {
+            return Ok(Vec::new());
+        };
+        let score = Score::new(problem, &first.at)?;
+        let walks = states.par_iter().map(|state| {
+            let score = if state.at == first.at {
+                score.clone()
+            } else {
+                Score::new(problem, &state.at)?
+            };
+            Ok(Self::new(problem, state, score))
+        });
+        walks.collect()
+    }
+
+    fn new(problem: &Problem<'_>, state: &WalkState, mut score: Score) -> Self {
         score.aim(&state.goal);
         let mut walk = Self {
             random: SplitMix(state.random),
@@ -254,7 +270,7 @@ impl Walk {
             score,
         };
         walk.own(problem);
-        Ok(walk)
+        walk
     }
 
     fn own(&mut self, problem: &Problem<'_>) {
@@ -378,11 +394,22 @@ impl Walk {
     }
 }
 
-/// One walk of so many moves; where it ends.
-pub(super) fn walk(field: &Field<'_>, from: &WalkState, moves: u64) -> Result<Figures, PlaceError> {
-    let mut walk = Walk::new(field.problem, from)?;
-    walk.round(field, (0, moves), &AIMS[0]);
-    Ok(walk.score.figures())
+/// One span of all walks, with so many moves in all or a few more; where they end.
+pub(super) fn span(
+    field: &Field<'_>,
+    from: &[WalkState],
+    moves: u64,
+) -> Result<Vec<Figures>, PlaceError> {
+    let each = moves.div_ceil(SPAN * (from.len() as u64).max(1));
+    let walks = Walk::all(field.problem, from)?;
+    let pairs = walks.into_par_iter().zip(&AIMS);
+    let ends = pairs.map(|(mut walk, aims)| {
+        for round in 0..SPAN {
+            walk.round(field, (round, each), aims);
+        }
+        walk.score.figures()
+    });
+    Ok(ends.collect())
 }
 
 /// Runs rounds until the effort is spent or the caller breaks; the state goes on from where it is.
@@ -392,8 +419,7 @@ pub(super) fn run(
     state: &mut State,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, PlaceError> {
-    let walks = state.walks.par_iter().map(|w| Walk::new(field.problem, w));
-    let mut walks: Vec<Walk> = walks.collect::<Result<_, _>>()?;
+    let mut walks = Walk::all(field.problem, &state.walks)?;
     let moves: u64 = walks.iter().map(Walk::moves).sum();
     let mut archive = Archive::from_points(std::mem::take(&mut state.points));
     let mut flow = ControlFlow::Continue(());

@@ -25,8 +25,10 @@ const RATIO_TARGET: f64 = 10.0;
 #[derive(clap::Args)]
 #[command(after_help = "\
 The naive loop is the strict rule client by client and net by net, every path walked link by link,
-by one thread. Optima are found with all threads; RAYON_NUM_THREADS=1 has one. Of several rounds
-the fastest counts. The targets are for Titan on two cores of today.
+by one thread. Optima and moves are found with all threads; RAYON_NUM_THREADS=1 has one. Of several
+rounds the fastest counts. Beside each time stands how many times it is that of the machine's own
+limit, measured in the same run: one thread that sums up the distance of every client to every
+module, or router where all are in one. The targets are for Titan on two cores of today.
 
 Examples
   finerail bench fgr --machine titan.map --modules modules.csv
@@ -48,8 +50,17 @@ pub(super) struct FgrArgs {
 struct Row {
     what: String,
     milliseconds: f64,
+    /// Times what summing up all distances once takes.
+    ratio_to_limit: f64,
     target_milliseconds: Option<f64>,
     met: Option<bool>,
+}
+
+/// The machine's own limit of one fabric: every distance of a client and a target, summed up once by one thread.
+#[derive(Clone, Serialize)]
+struct Limit {
+    distances: usize,
+    milliseconds: f64,
 }
 
 /// Everything that was measured.
@@ -59,6 +70,7 @@ struct Report {
     clients: usize,
     nets: usize,
     rows: Vec<Row>,
+    limits: Vec<Limit>,
     naive_ratio: f64,
     naive_ratio_target: f64,
     memory_mib: Option<f64>,
@@ -95,22 +107,25 @@ fn measure(machine: &Machine, rounds: u16) -> anyhow::Result<Report> {
         let after = single_failures(machine, &plan, Unit::Module);
         Ok((loads(machine, &plan), after))
     })?;
+    let limit = limit(machine, rounds)?;
     let mut rows = vec![
-        row("strict plan, write and read link loads", fast, Some(100.0)),
-        row("the same by the naive loop", naive_time, None),
-        row(
+        limit.row("strict plan, write and read link loads", fast, Some(100.0)),
+        limit.row("the same by the naive loop", naive_time, None),
+        limit.row(
             "strict plan, loads, every single-module failure",
             failures,
             Some(1_000.0),
         ),
     ];
-    rows.extend(searches(machine, rounds.min(3))?);
-    rows.extend(of_fugaku(rounds)?);
+    rows.extend(searches(machine, rounds.min(3), &limit)?);
+    let mut limits = vec![limit];
+    of_fugaku(rounds, &mut rows, &mut limits)?;
     Ok(Report {
         machine: machine.name.clone(),
         clients: machine.clients.len(),
         nets: machine.nets.len(),
         rows,
+        limits,
         naive_ratio: naive_time.as_secs_f64() / fast.as_secs_f64(),
         naive_ratio_target: RATIO_TARGET,
         memory_mib: peak_memory_mib(),
@@ -119,7 +134,7 @@ fn measure(machine: &Machine, rounds: u16) -> anyhow::Result<Report> {
 }
 
 /// The balanced optimum and trial moves.
-fn searches(machine: &Machine, rounds: u16) -> anyhow::Result<[Row; 3]> {
+fn searches(machine: &Machine, rounds: u16, limit: &Limit) -> anyhow::Result<[Row; 3]> {
     let policy = Policy::Balanced { by: Metric::Cost };
     let balanced = best(rounds, || Ok(loads(machine, &primaries(machine, policy)?)))?;
     let with_backups = best(rounds, || plan(machine, policy))?;
@@ -130,14 +145,18 @@ fn searches(machine: &Machine, rounds: u16) -> anyhow::Result<[Row; 3]> {
     };
     let trials = best(rounds, || Ok(trial_moves(&problem, TRIALS, 1)?))?;
     Ok([
-        row("distances, balanced optimum, loads", balanced, Some(10.0)),
-        row("balanced optimum with two backups", with_backups, None),
-        row("500,000 trial moves of modules", trials, Some(150.0)),
+        limit.row("distances, balanced optimum, loads", balanced, Some(10.0)),
+        limit.row("balanced optimum with two backups", with_backups, None),
+        limit.row(
+            "500,000 trial moves in a span of a search",
+            trials,
+            Some(150.0),
+        ),
     ])
 }
 
 /// Machines of Fugaku's size.
-fn of_fugaku(rounds: u16) -> anyhow::Result<[Row; 3]> {
+fn of_fugaku(rounds: u16, rows: &mut Vec<Row>, limits: &mut Vec<Limit>) -> anyhow::Result<()> {
     let by = Metric::Cost;
     let few = torus_of_fugaku()?;
     let strict = best(rounds, || Ok(loads(&few, &plan(&few, Policy::STRICT)?)))?;
@@ -148,33 +167,90 @@ fn of_fugaku(rounds: u16) -> anyhow::Result<[Row; 3]> {
     let nearest = best(rounds, || {
         Ok(loads(&large, &plan(&large, Policy::Nearest { by })?))
     })?;
-    Ok([
-        row(
+    let (of_few, of_large) = (limit(&few, rounds)?, limit(&large, rounds)?);
+    rows.extend([
+        of_few.row(
             "fugaku-like torus, 108 modules: strict, link loads",
             strict,
             Some(100.0),
         ),
-        row(
+        of_few.row(
             "fugaku-like torus, 108 modules: balanced optimum, loads",
             balanced,
             Some(100.0),
         ),
-        row(
+        of_large.row(
             "fugaku-like (828 routers): nearest, link loads",
             nearest,
             Some(500.0),
         ),
-    ])
+    ]);
+    limits.extend([of_few, of_large]);
+    Ok(())
 }
 
-fn row(what: &str, time: Duration, target: Option<f64>) -> Row {
-    let milliseconds = time.as_secs_f64() * 1e3;
-    Row {
-        what: what.to_owned(),
-        milliseconds,
-        target_milliseconds: target,
-        met: target.map(|target| milliseconds <= target),
+impl Limit {
+    fn row(&self, what: &str, time: Duration, target: Option<f64>) -> Row {
+        let milliseconds = time.as_secs_f64() * 1e3;
+        Row {
+            what: what.to_owned(),
+            milliseconds,
+            ratio_to_limit: milliseconds / self.milliseconds,
+            target_milliseconds: target,
+            met: target.map(|target| milliseconds <= target),
+        }
     }
+}
+
+/// What summing up every distance once takes.
+fn limit(machine: &Machine, rounds: u16) -> anyhow::Result<Limit> {
+    let targets = targets(machine);
+    let time = best(rounds, || Ok(sum_distances(machine, &targets)))?;
+    Ok(Limit {
+        distances: machine.clients.len() * targets.len(),
+        milliseconds: time.as_secs_f64() * 1e3,
+    })
+}
+
+/// The places of the modules, or of the routers where all are in one module.
+fn targets(machine: &Machine) -> Vec<Vertex> {
+    if machine.modules.len() > 1 {
+        machine.modules.iter().map(|module| module.home).collect()
+    } else {
+        machine.routers.iter().map(|r| r.vertex).collect()
+    }
+}
+
+/// The sum of the hops of all clients to all targets: of each dimension one table, and three additions or
+/// as many as there are dimensions for each pair.
+fn sum_distances(machine: &Machine, targets: &[Vertex]) -> u64 {
+    let Fabric::Grid(grid, _) = &machine.fabric else {
+        return 0;
+    };
+    let dimensions = 0..grid.dimensions().len();
+    let table = |d: usize| -> Vec<Vec<u16>> {
+        let to = |p| {
+            let hops = targets
+                .iter()
+                .map(|&t| grid.distance(d, p, grid.position(t, d)));
+            hops.collect()
+        };
+        (0..grid.dimensions()[d].size).map(to).collect()
+    };
+    let tables: Vec<Vec<Vec<u16>>> = dimensions.clone().map(table).collect();
+    let mut sums = vec![0_u16; targets.len()];
+    let mut all = 0;
+    for client in &machine.clients {
+        sums.fill(0);
+        for d in dimensions.clone() {
+            let row = &tables[d][usize::from(grid.position(client.vertex, d))];
+            for (sum, hops) in sums.iter_mut().zip(row) {
+                *sum += hops;
+            }
+        }
+        all += u64::from(black_box(&sums)[0]);
+    }
+    all
 }
 
 /// The fastest round: what the machine can do undisturbed.
@@ -341,18 +417,21 @@ impl Report {
     fn text(&self) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        table.set_header(["what", "ms", "target", ""]);
+        table.set_header(["what", "ms", "× limit", "target", ""]);
         for row in &self.rows {
             let target = row.target_milliseconds.map(|t| format!("≤ {t:.0} ms"));
             table.add_row([
                 row.what.clone(),
                 format!("{:.1}", row.milliseconds),
+                format!("{:.1}", row.ratio_to_limit),
                 target.unwrap_or_default(),
                 row.met.map(verdict).unwrap_or_default().to_owned(),
             ]);
         }
-        if let Some(column) = table.column_mut(1) {
-            column.set_cell_alignment(CellAlignment::Right);
+        for index in [1, 2] {
+            if let Some(column) = table.column_mut(index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
         }
         let (ratio, wanted) = (self.naive_ratio, self.naive_ratio_target);
         let mut text = format!(
@@ -364,6 +443,14 @@ impl Report {
             table.trim_fmt(),
             verdict(ratio >= wanted)
         );
+        for limit in &self.limits {
+            let (distances, time) = (limit.distances as f64 / 1e6, limit.milliseconds);
+            // Writing to a string cannot fail.
+            let _infallible = writeln!(
+                text,
+                "limit: {distances:.1} million distances summed up once by one thread, {time:.2} ms"
+            );
+        }
         if let Some(memory) = self.memory_mib {
             let (target, met) = (
                 self.memory_target_mib,

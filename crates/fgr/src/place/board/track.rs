@@ -23,6 +23,8 @@ pub(super) struct Track {
     pub(super) excess: i64,
     /// Clients that may still come or go before it can exceed the goal.
     spare: i32,
+    /// How many clients at least make it hotter by one.
+    per_heat: f32,
     /// Whether clients came or went that its loads do not have.
     lags: bool,
     /// Whether it is to be looked at again.
@@ -39,10 +41,12 @@ struct Load {
 
 impl Track {
     /// A ring where nobody stands.
-    pub(super) fn new(side: Side, times: i32) -> Self {
+    pub(super) fn new(ring: &Ring, side: Side, times: i32) -> Self {
         Self {
             side,
             times,
+            // A client puts one unit on a link, two halves.
+            per_heat: 0.5 / (ring.steepest * times as f32),
             lags: true,
             ..Self::default()
         }
@@ -51,6 +55,7 @@ impl Track {
     /// Takes on the kind of another one, with nobody on it.
     pub(super) fn be_like(&mut self, other: &Self) {
         (self.side, self.times) = (other.side, other.times);
+        self.per_heat = other.per_heat;
         self.seats.clear();
     }
 
@@ -85,13 +90,11 @@ impl Track {
     }
 
     /// Takes note of how hot it is.
-    pub(super) fn judge(&mut self, ring: &Ring, goal: &Goal) {
+    pub(super) fn judge(&mut self, goal: &Goal) {
         let hot = self.temperature();
         self.is_stale = false;
         self.excess = goal.ring(self.side, hot);
-        // A client puts one unit on a link, two halves.
-        let client = 2.0 * ring.steepest * self.times as f32;
-        self.spare = goal.spare(self.side, hot, client);
+        self.spare = goal.spare(self.side, hot, self.per_heat);
     }
 
     /// Whether its loads are those of its seats.

@@ -140,7 +140,7 @@ impl Trial {
         track.fill(line, |seat| {
             changed(seat).map_or(&board.seats[seat], |(_, is)| is)
         });
-        track.judge(line, &board.goal);
+        track.judge(&board.goal);
         track.excess
     }
 
