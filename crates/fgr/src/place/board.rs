@@ -293,9 +293,13 @@ impl Board {
             seat.grow(shape, column, depth, clients);
             self.cost += (seat.cost - cost) * shape.sub_groups[sub_group].nets;
             self.excess += self.goal.clients(seat.clients) - self.goal.clients(served);
-            for (ring, position) in seat.rings.into_iter().zip([depth, column]) {
-                let track = &mut self.tracks[ring];
-                if track.change(shape.ring(track.side), index, (position, None), clients) {
+            let [write, read] = seat.rings;
+            let lines = [
+                (write, &shape.depths, depth),
+                (read, &shape.columns, column),
+            ];
+            for (ring, line, position) in lines {
+                if self.tracks[ring].change(line, index, (position, None), clients) {
                     self.stale.push(ring);
                 }
             }

@@ -64,6 +64,10 @@ impl Track {
         self.lags = false;
         self.loads.clear();
         self.rows.clear();
+        if let &[own] = &*self.seats {
+            self.fill_with_one(ring, seat(own));
+            return;
+        }
         for &own in &self.seats {
             let links = ring.links(seat(own).streams(self.side).0);
             self.loads.extend(links.iter().map(|link| Load {
@@ -79,6 +83,20 @@ impl Track {
                 load.units += ring.flow(row, units);
                 self.rows.push(row);
             }
+        }
+    }
+
+    /// The same for the only seat of a ring, as most are.
+    fn fill_with_one(&mut self, ring: &Ring, seat: &Seat) {
+        let (at, units) = seat.streams(self.side);
+        for link in ring.links(at) {
+            let row = ring.row(link.index, at);
+            self.loads.push(Load {
+                link: link.index,
+                scale: link.scale,
+                units: ring.flow(row, units),
+            });
+            self.rows.push(row);
         }
     }
 
