@@ -11,7 +11,7 @@ use crate::source::{Source, Token};
 use crate::workspace::Workspace;
 
 /// The packages that hold no I/O, no clock and no chance.
-const PURE: [&str; 13] = [
+const PURE: &[&str] = &[
     "lnd",
     "lnet-config",
     "lnet-control",
