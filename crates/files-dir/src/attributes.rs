@@ -158,6 +158,7 @@ pub(crate) fn attributes(status: &Statx) -> Result<Attributes, Errno> {
         accessed: timestamp(status.stx_atime),
         modified: timestamp(status.stx_mtime),
         changed: timestamp(status.stx_ctime),
+        born: timestamp(status.stx_btime),
     })
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn attributes(number: u64, from: &Attributes) -> FileAttr {
         atime: system_time(from.accessed),
         mtime: system_time(from.modified),
         ctime: system_time(from.changed),
-        crtime: UNIX_EPOCH,
+        crtime: system_time(from.born),
         kind: kind(from.kind),
         perm: (from.mode & 0o7777) as u16,
         nlink: from.links,

@@ -260,6 +260,7 @@ mod tests {
             accessed: zero,
             modified: zero,
             changed: zero,
+            born: zero,
         };
         Entry {
             handle: Handle([handle; 32]),

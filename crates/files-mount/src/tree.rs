@@ -461,6 +461,7 @@ fn unseen(listed: &DirectoryEntry) -> Attributes {
         accessed: zero,
         modified: zero,
         changed: zero,
+        born: zero,
     }
 }
 

@@ -95,6 +95,9 @@ pub struct Attributes {
     pub modified: Timestamp,
     /// Last change of content or attributes.
     pub changed: Timestamp,
+    /// When it was made. Tells it from an object that had the same number before. All 0 where the server's file
+    /// system does not say.
+    pub born: Timestamp,
 }
 
 /// What a time is set to.

@@ -281,7 +281,8 @@ structures! {
     Place { directory, path }
     Timestamp { seconds, nanoseconds }
     Attributes {
-        kind, mode, links, uid, gid, size, blocks, block_size, device, filesystem, file, accessed, modified, changed
+        kind, mode, links, uid, gid, size, blocks, block_size, device, filesystem, file, accessed, modified, changed,
+        born
     }
     SetAttributes { mode, uid, gid, size, accessed, modified }
     Entry { handle, attributes }

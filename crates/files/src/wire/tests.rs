@@ -30,6 +30,7 @@ fn attributes() -> Attributes {
         accessed: time(-1, 999_999_999),
         modified: time(2, 0),
         changed: time(3, 1),
+        born: time(1, 2),
     }
 }
 
