@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use files::{Caller, Data, Entry, Errno, FileSystem, Handle, Kind, Place, Reply, Request};
+use files::{Caller, Data, Entry, Errno, Export, FileSystem, Handle, Kind, Place, Reply, Request};
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
 use thiserror::Error;
 
@@ -214,6 +214,14 @@ impl LocalDirectory {
         Ok(Entry { handle, attributes })
     }
 
+    fn export(&self) -> Export {
+        Export {
+            read_only: self.options.read_only,
+            as_caller: self.options.identity != Identity::Server,
+            ..Export::default()
+        }
+    }
+
     fn carry_out(
         &self,
         acting: &Acting,
@@ -222,6 +230,7 @@ impl LocalDirectory {
     ) -> Result<Reply, Errno> {
         match (request, data) {
             (Request::Null, _) => Ok(Reply::Done),
+            (Request::Identify, _) => Ok(Reply::Export(self.export())),
             (Request::Read { handle, segments }, Data::Read(memory)) => {
                 self.read(acting, *handle, segments, memory)
             }

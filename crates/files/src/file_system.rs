@@ -4,8 +4,8 @@ use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
 
 use crate::{
-    AllocateMode, Attributes, Caller, Entry, Errno, Handle, Listing, Node, Place, RenameMode,
-    Reply, Request, SeekTarget, Segment, SetAttributes, Space, XattrMode,
+    AllocateMode, Attributes, Caller, Entry, Errno, Export, Handle, Listing, Node, Place,
+    RenameMode, Reply, Request, SeekTarget, Segment, SetAttributes, Space, XattrMode,
 };
 
 /// The bytes of files that go with a request.
@@ -397,6 +397,18 @@ pub trait FileSystem: Send + Sync {
         };
         match self.call(caller, &request, Data::None)? {
             Reply::Offset(offset) => Ok(offset),
+            _ => Err(Errno::EPROTO),
+        }
+    }
+
+    /// What the server says of its directory: [`Request::Identify`].
+    ///
+    /// # Errors
+    ///
+    /// As the trait says; `EPROTO` from a server that does not know the question.
+    fn identify(&self, caller: &Caller) -> Result<Export, Errno> {
+        match self.call(caller, &Request::Identify, Data::None)? {
+            Reply::Export(export) => Ok(export),
             _ => Err(Errno::EPROTO),
         }
     }

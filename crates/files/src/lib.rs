@@ -44,8 +44,8 @@ pub use request::{
     SeekTarget, TRANSFER_MAX, XATTR_MAX, XattrMode,
 };
 pub use types::{
-    Attributes, Caller, DirectoryEntry, Entry, GROUPS_MAX, Handle, Kind, Listing, Segment,
-    SetAttributes, SetTime, Space, Timestamp,
+    Attributes, COHERENT_MAX, Caller, DirectoryEntry, Entry, Export, GROUPS_MAX, Handle, Kind,
+    Listing, Segment, SetAttributes, SetTime, Space, Timestamp,
 };
 
 /// The result of an operation that is not known: the server that was asked is gone, another one cannot tell

@@ -1,7 +1,7 @@
 //! What can be asked of a file system, and what comes back.
 
 use crate::{
-    Attributes, Caller, Entry, Errno, GROUPS_MAX, Handle, Kind, Listing, Place, Segment,
+    Attributes, Caller, Entry, Errno, Export, GROUPS_MAX, Handle, Kind, Listing, Place, Segment,
     SetAttributes, SetTime, Space, Timestamp,
 };
 
@@ -197,6 +197,8 @@ pub enum Request {
         /// Permission bits.
         mode: u32,
     },
+    /// What the server says of the directory that it serves. → [`Reply::Export`]
+    Identify,
 }
 
 /// What happens to an object that has the new name of another.
@@ -281,6 +283,8 @@ pub enum Reply {
     Space(Space),
     /// A position in a file.
     Offset(u64),
+    /// What a server says of its directory.
+    Export(Export),
 }
 
 impl Request {
@@ -312,6 +316,7 @@ impl Request {
             Self::Seek { .. } => "seek",
             Self::Append { .. } => "append",
             Self::MakeNode { .. } => "mknod",
+            Self::Identify => "identify",
         }
     }
 
@@ -349,6 +354,7 @@ impl Request {
                 | Self::GetXattr { .. }
                 | Self::ListXattr { .. }
                 | Self::Seek { .. }
+                | Self::Identify
         )
     }
 

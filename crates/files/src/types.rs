@@ -168,6 +168,24 @@ pub struct Segment {
     pub length: u64,
 }
 
+/// What a server says of the directory that it serves. Each field is the server's configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Export {
+    /// The name of the file system that several servers show coherently: what one has changed, the others show at
+    /// once. Servers with the same name may take each other's place. Empty where the server does not say so;
+    /// else at most [`COHERENT_MAX`] bytes.
+    pub coherent: Vec<u8>,
+    /// Nothing can be changed.
+    pub read_only: bool,
+    /// Operations run as the caller, so that permissions hold for each user of a client.
+    pub as_caller: bool,
+    /// What is not idempotent runs once, also where the server is restarted before it has answered.
+    pub remembers: bool,
+}
+
+/// Longest name of a coherent file system in bytes.
+pub const COHERENT_MAX: usize = 255;
+
 /// How full a file system is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {

@@ -16,9 +16,9 @@
 use thiserror::Error;
 
 use crate::{
-    AllocateMode, Attributes, Caller, DirectoryEntry, Entry, Errno, Handle, Kind, Listing, Node,
-    Path, Place, RenameMode, Reply, Request, SeekTarget, Segment, SetAttributes, SetTime, Space,
-    Timestamp, XattrMode,
+    AllocateMode, Attributes, Caller, DirectoryEntry, Entry, Errno, Export, Handle, Kind, Listing,
+    Node, Path, Place, RenameMode, Reply, Request, SeekTarget, Segment, SetAttributes, SetTime,
+    Space, Timestamp, XattrMode,
 };
 
 /// The version of the protocol. A server that has another one answers `EPROTONOSUPPORT`.
@@ -289,6 +289,7 @@ structures! {
     DirectoryEntry { name, cookie, file, kind, entry }
     Listing { entries, is_end }
     Segment { offset, length }
+    Export { coherent, read_only, as_caller, remembers }
     Space { block_size, blocks, blocks_free, blocks_available, files, files_free, name_max }
 }
 
@@ -319,6 +320,7 @@ choices! {
         22 Seek { handle, offset, target }
         23 Append { handle, length }
         24 MakeNode { place, node, mode }
+        25 Identify
     }
     Reply {
         0 Done
@@ -332,6 +334,7 @@ choices! {
         8 Appended(offset, length)
         9 Space(space)
         10 Offset(offset)
+        11 Export(export)
     }
     // The numbers are those of the specification, section 6.1.
     Kind {

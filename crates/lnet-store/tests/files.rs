@@ -7,8 +7,8 @@ mod common;
 use std::time::Duration;
 
 use files::{
-    Caller, Errno, FileSystem, Handle, OUTCOME_UNKNOWN, Place, Request, Segment, SetAttributes,
-    XattrMode,
+    Caller, Errno, Export, FileSystem, Handle, OUTCOME_UNKNOWN, Place, Request, Segment,
+    SetAttributes, XattrMode,
 };
 use files_dir::{LocalDirectory, Options};
 use files_reftest::{compare, steps};
@@ -62,7 +62,7 @@ impl Site {
     fn serve(&mut self, life: u8) {
         self.server = None;
         let files = LocalDirectory::open(self.directory.path(), Options::default()).unwrap();
-        let gateway = FileGateway::new(files);
+        let gateway = FileGateway::new(files).coherent(b"scratch");
         let entropy = Entropy::new([life; 32]);
         let server = Server::start(
             self.storage.clone(),
@@ -192,6 +192,17 @@ fn after_a_restart_old_handles_are_stale_and_what_must_not_be_repeated_has_an_un
     };
     let file = files.lookup(&caller, at("f")).unwrap().handle;
     assert_eq!(files.setattr(&caller, file, set).unwrap().size, 3);
+}
+
+#[test]
+fn a_gateway_says_which_file_system_it_shows_and_what_it_promises() {
+    let site = Site::new();
+    let export = site.clients[0].identify(&Caller::default()).unwrap();
+    let expected = Export {
+        coherent: b"scratch".to_vec(),
+        ..Export::default()
+    };
+    assert_eq!(export, expected);
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn requests() -> Vec<(u8, Request)> {
         (4, Request::ReadLink { handle }),
         (16, Request::StatFs { handle }),
         (18, Request::ListXattr { handle }),
+        (25, Request::Identify),
     ];
     list.extend(with_places());
     list.extend(of_attributes(handle));
@@ -221,6 +222,12 @@ fn replies() -> Vec<Result<Reply, Errno>> {
         files_free: 5,
         name_max: 255,
     };
+    let export = Export {
+        coherent: b"scratch".to_vec(),
+        read_only: true,
+        as_caller: false,
+        remembers: true,
+    };
     vec![
         Ok(Reply::Done),
         Ok(Reply::Attributes(attributes())),
@@ -233,6 +240,7 @@ fn replies() -> Vec<Result<Reply, Errno>> {
         Ok(Reply::Appended(8, 5)),
         Ok(Reply::Space(space)),
         Ok(Reply::Offset(9)),
+        Ok(Reply::Export(export)),
         Err(Errno::ESTALE),
     ]
 }

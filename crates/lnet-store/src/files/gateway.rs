@@ -4,7 +4,7 @@ use std::io::{IoSlice, IoSliceMut};
 
 use files::transfer::{Transfer, filled};
 use files::wire::{REQUEST_MAX, decode_request, encode_reply};
-use files::{Caller, Data, Errno, FileSystem, Handle, Reply, Request, Segment};
+use files::{Caller, Data, Errno, Export, FileSystem, Handle, Reply, Request, Segment};
 use lnet_rpc::{BulkError, BulkKind, Call, Handler, REPLY_BODY_MAX};
 
 use super::{FILE, LONG_FILE, PIECE};
@@ -15,6 +15,7 @@ use super::{FILE, LONG_FILE, PIECE};
 /// says: what to believe of it is configured in the file system.
 pub struct FileGateway<F> {
     files: F,
+    coherent: Vec<u8>,
 }
 
 /// Why a call has no reply of the protocol.
@@ -35,7 +36,16 @@ impl From<Errno> for Failed {
 impl<F: FileSystem> FileGateway<F> {
     /// A gateway to `files`.
     pub fn new(files: F) -> Self {
-        Self { files }
+        let coherent = Vec::new();
+        Self { files, coherent }
+    }
+
+    /// Declares that `files` is the coherent file system of this name, which other gateways show too: what one has
+    /// changed, all show at once. Clients change between gateways that say the same name.
+    #[must_use]
+    pub fn coherent(mut self, name: &[u8]) -> Self {
+        self.coherent = name.to_vec();
+        self
     }
 
     fn execute(&self, call: &mut Call<'_>) -> Result<Vec<u8>, Failed> {
@@ -75,7 +85,21 @@ impl<F: FileSystem> FileGateway<F> {
                 let memory = [IoSlice::new(&bytes)];
                 Ok(self.files.call(caller, request, Data::Write(&memory)))
             }
-            _ => Ok(self.files.call(caller, request, Data::None)),
+            _ => Ok(self
+                .files
+                .call(caller, request, Data::None)
+                .map(|reply| self.complete(reply))),
+        }
+    }
+
+    /// Adds what the gateway knows to what its file system says.
+    fn complete(&self, reply: Reply) -> Reply {
+        match reply {
+            Reply::Export(export) => Reply::Export(Export {
+                coherent: self.coherent.clone(),
+                ..export
+            }),
+            reply => reply,
         }
     }
 
