@@ -1,10 +1,11 @@
 //! The same steps on a file system and on the model.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use files::{Attributes, Caller, Errno, FileSystem, Handle, Kind, Place, Segment, SetAttributes};
+use files::{Attributes, Caller, Entry, Errno, FileSystem, Handle, Kind, Segment, SetAttributes};
 
-use crate::model::{Model, Outcome, Seen};
+use crate::model::{Model, Outcome, Seen, Thing, Tree};
 use crate::step::{SLOTS, Step, Steps};
 
 /// Where a file system and the model differ.
@@ -38,12 +39,8 @@ pub fn compare(
     caller: &Caller,
     steps: &Steps,
 ) -> Result<(), Mismatch> {
-    let mut run = Run {
-        clients,
-        caller,
-        slots: [Handle::ROOT; SLOTS],
-    };
-    let mut model = Model::new();
+    let mut run = Run::new(clients, caller, 1);
+    let mut model = Model::new(1);
     for (number, (client, step)) in steps.0.iter().enumerate() {
         if slot_of(step).is_some_and(|slot| !model.is_kept(slot)) {
             continue;
@@ -51,29 +48,60 @@ pub fn compare(
         let expected = model.carry_out(step);
         let found = run.carry_out(*client, step);
         if found != expected {
-            return Err(Mismatch {
-                step: format!("step {number}, client {client}: {step:?}"),
-                found: shown(&found),
-                expected: shown(&expected),
-            });
+            let step = format!("step {number}, client {client}: {step:?}");
+            return Err(Mismatch::of(step, &found, &expected));
         }
     }
-    run.compare_trees(&model)
+    let found = tree(clients[0], caller);
+    same_trees("at the end", &found, &model.tree())
 }
 
-struct Run<'a> {
+impl Mismatch {
+    pub(crate) fn of(
+        step: String,
+        found: &Result<Outcome, Errno>,
+        expected: &Result<Outcome, Errno>,
+    ) -> Self {
+        Self {
+            step,
+            found: shown(found),
+            expected: shown(expected),
+        }
+    }
+}
+
+/// The clients, and the handles that they have.
+pub(crate) struct Run<'a> {
     clients: &'a [&'a dyn FileSystem],
     caller: &'a Caller,
-    slots: [Handle; SLOTS],
+    /// One set for all clients, or one for each.
+    slots: Vec<[Handle; SLOTS]>,
 }
 
-impl Run<'_> {
-    fn carry_out(&mut self, client: usize, step: &Step) -> Result<Outcome, Errno> {
+impl<'a> Run<'a> {
+    pub(crate) fn new(
+        clients: &'a [&'a dyn FileSystem],
+        caller: &'a Caller,
+        sets_of_slots: usize,
+    ) -> Self {
+        Self {
+            clients,
+            caller,
+            slots: vec![[Handle::ROOT; SLOTS]; sets_of_slots],
+        }
+    }
+
+    fn slot(&mut self, client: usize, slot: usize) -> &mut Handle {
+        let set = client % self.slots.len();
+        &mut self.slots[set][slot]
+    }
+
+    pub(crate) fn carry_out(&mut self, client: usize, step: &Step) -> Result<Outcome, Errno> {
         let (files, caller) = (self.clients[client], self.caller);
         match step {
             Step::Lookup { at, slot } => {
                 let entry = files.lookup(caller, at.place())?;
-                self.slots[*slot] = entry.handle;
+                *self.slot(client, *slot) = entry.handle;
                 Ok(object(&entry.attributes))
             }
             Step::Create {
@@ -83,33 +111,42 @@ impl Run<'_> {
                 slot,
             } => {
                 let (entry, is_new) = files.create(caller, at.place(), *mode, *exclusive)?;
-                self.slots[*slot] = entry.handle;
+                *self.slot(client, *slot) = entry.handle;
                 Ok(Outcome::Created(seen(&entry.attributes), is_new))
             }
             Step::Mkdir { at, mode, slot } => {
                 let entry = files.mkdir(caller, at.place(), *mode)?;
-                self.slots[*slot] = entry.handle;
+                *self.slot(client, *slot) = entry.handle;
                 Ok(object(&entry.attributes))
             }
             Step::Symlink { at, to, slot } => {
                 let entry = files.symlink(caller, at.place(), to.as_bytes())?;
-                self.slots[*slot] = entry.handle;
+                *self.slot(client, *slot) = entry.handle;
                 Ok(object(&entry.attributes))
             }
             Step::Link { slot, at } => {
-                let entry = files.link(caller, self.slots[*slot], at.place())?;
+                let handle = *self.slot(client, *slot);
+                let entry = files.link(caller, handle, at.place())?;
                 Ok(object(&entry.attributes))
             }
             Step::Remove { at, directory } => done(files.remove(caller, at.place(), *directory)),
             Step::Rename { from, to, mode } => {
                 done(files.rename(caller, from.place(), to.place(), *mode))
             }
-            other => self.on_slot(files, other),
+            other => {
+                let handle = *self.slot(client, slot_of(other).unwrap_or(0));
+                self.on_slot(files, handle, other)
+            }
         }
     }
 
-    fn on_slot(&self, files: &dyn FileSystem, step: &Step) -> Result<Outcome, Errno> {
-        let (caller, handle) = (self.caller, self.slots[slot_of(step).unwrap_or(0)]);
+    fn on_slot(
+        &self,
+        files: &dyn FileSystem,
+        handle: Handle,
+        step: &Step,
+    ) -> Result<Outcome, Errno> {
+        let caller = self.caller;
         let set = |set| {
             files
                 .setattr(caller, handle, set)
@@ -198,38 +235,100 @@ impl Run<'_> {
         }
         Err(Errno::ELOOP)
     }
+}
 
-    fn compare_trees(&self, model: &Model) -> Result<(), Mismatch> {
-        for thing in model.everything() {
-            let (path, expected) = (thing.path.join("/"), thing.seen);
-            let differ = |found: String, expected: String| Mismatch {
-                step: format!("at the end: {path}"),
-                found,
-                expected,
-            };
-            let files = self.clients[0];
-            let entry = Place::from_root(path.as_bytes())
-                .and_then(|place| files.lookup(self.caller, place))
-                .map_err(|errno| differ(errno.to_string(), format!("{expected:?}")))?;
-            let found = seen(&entry.attributes);
-            if found != expected {
-                return Err(differ(format!("{found:?}"), format!("{expected:?}")));
-            }
-            let Some(content) = thing.content else {
-                continue;
-            };
-            let mut bytes = vec![0; content.len() + 1];
-            let count = files.read(self.caller, entry.handle, 0, &mut bytes);
-            if count != Ok(content.len()) || bytes[..content.len()] != content {
-                return Err(differ(format!("other content, {count:?}"), String::new()));
+/// All that a file system has.
+pub(crate) fn tree(files: &dyn FileSystem, caller: &Caller) -> Result<Tree, Errno> {
+    let (mut found, mut open) = (Tree::new(), vec![(String::new(), Handle::ROOT)]);
+    let root = Entry {
+        handle: Handle::ROOT,
+        attributes: files.getattr(caller, Handle::ROOT)?,
+    };
+    let mut root = thing(files, caller, &root)?;
+    root.seen.mode = None;
+    found.insert(String::new(), root);
+    while let Some((path, directory)) = open.pop() {
+        let (mut cookie, mut is_end) = (0, false);
+        while !is_end {
+            let listing = files.readdir(caller, directory, cookie, 100, true)?;
+            is_end = listing.is_end;
+            for listed in listing.entries {
+                cookie = listed.cookie;
+                let Some(entry) = listed.entry else { continue };
+                let path = format!("{path}{}", String::from_utf8_lossy(&listed.name));
+                found.insert(path.clone(), thing(files, caller, &entry)?);
+                if entry.attributes.is_directory() {
+                    open.push((path + "/", entry.handle));
+                }
             }
         }
-        Ok(())
+    }
+    Ok(found)
+}
+
+fn thing(files: &dyn FileSystem, caller: &Caller, entry: &Entry) -> Result<Thing, Errno> {
+    let (handle, attributes) = (entry.handle, &entry.attributes);
+    let content = match attributes.kind {
+        Kind::File => {
+            let mut bytes = vec![0; attributes.size as usize + 1];
+            let count = files.read(caller, handle, 0, &mut bytes)?;
+            bytes.truncate(count);
+            bytes
+        }
+        Kind::Symlink => files.readlink(caller, handle)?,
+        _ => Vec::new(),
+    };
+    let mut xattrs = BTreeMap::new();
+    if attributes.kind != Kind::Symlink {
+        for name in files.listxattr(caller, handle)? {
+            let value = files.getxattr(caller, handle, &name)?;
+            xattrs.insert(String::from_utf8_lossy(&name).into_owned(), value);
+        }
+    }
+    Ok(Thing {
+        seen: seen(attributes),
+        content,
+        xattrs,
+    })
+}
+
+/// Compares what a file system has with what the model has.
+pub(crate) fn same_trees(
+    when: &str,
+    found: &Result<Tree, Errno>,
+    expected: &Tree,
+) -> Result<(), Mismatch> {
+    let differ = |step: String, found: String, expected: String| Mismatch {
+        step,
+        found,
+        expected,
+    };
+    let found = found
+        .as_ref()
+        .map_err(|errno| differ(when.to_owned(), errno.to_string(), "a tree".to_owned()))?;
+    let differs = |path: &&String| found.get(*path) != expected.get(*path);
+    match found.keys().chain(expected.keys()).find(differs) {
+        None => Ok(()),
+        Some(path) => {
+            let shown = |tree: &Tree| tree.get(path).map_or("nothing".to_owned(), summary);
+            let step = format!("{when}: {path}");
+            Err(differ(step, shown(found), shown(expected)))
+        }
     }
 }
 
+fn summary(thing: &Thing) -> String {
+    let content = Outcome::Bytes(thing.content.clone());
+    format!(
+        "{:?}, {}, {:?}",
+        thing.seen,
+        shown(&Ok(content)),
+        thing.xattrs
+    )
+}
+
 /// The slot whose handle a step uses.
-fn slot_of(step: &Step) -> Option<usize> {
+pub(crate) fn slot_of(step: &Step) -> Option<usize> {
     match *step {
         Step::GetAttr { slot }
         | Step::ReadLink { slot }

@@ -35,12 +35,16 @@ pub(crate) struct Seen {
 }
 
 /// Something in the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Thing {
-    pub(crate) path: Vec<&'static str>,
     pub(crate) seen: Seen,
-    /// Of a file.
-    pub(crate) content: Option<Vec<u8>>,
+    /// The bytes of a file, or the target of a link.
+    pub(crate) content: Vec<u8>,
+    pub(crate) xattrs: BTreeMap<String, Vec<u8>>,
 }
+
+/// All that there is, by path. The mode of the root does not count.
+pub(crate) type Tree = BTreeMap<String, Thing>;
 
 #[derive(Clone, Debug)]
 enum Content {
@@ -60,28 +64,45 @@ struct Node {
 const ROOT: usize = 0;
 
 /// The tree. Objects are never thrown away, so that a number stays that of one object.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Model {
     nodes: Vec<Node>,
-    slots: [Option<usize>; SLOTS],
+    /// Those of each client that has handles of its own.
+    slots: Vec<[Option<usize>; SLOTS]>,
+    /// Who makes the step.
+    client: usize,
 }
 
 type Result<T> = std::result::Result<T, Errno>;
 
 impl Model {
-    pub(crate) fn new() -> Self {
+    /// An empty root, and as many sets of handles as there are clients that have their own.
+    pub(crate) fn new(clients: usize) -> Self {
         let mut slots = [None; SLOTS];
         slots[0] = Some(ROOT);
         let root = Node::new(Content::Directory(BTreeMap::new()), 0o755);
         Self {
             nodes: vec![root],
-            slots,
+            slots: vec![slots; clients],
+            client: 0,
         }
+    }
+
+    /// Whose handles the next steps use.
+    pub(crate) fn turn_to(&mut self, client: usize) {
+        self.client = client;
     }
 
     /// Whether a slot holds a handle.
     pub(crate) fn is_kept(&self, slot: usize) -> bool {
-        self.slots[slot].is_some()
+        self.slots[self.client][slot].is_some()
+    }
+
+    /// Gives a handle up.
+    pub(crate) fn drop_slot(&mut self, slot: usize) {
+        if slot != 0 {
+            self.slots[self.client][slot] = None;
+        }
     }
 
     /// Carries out a step.
@@ -235,7 +256,7 @@ impl Model {
         if matches!(self.live(slot)?.content, Content::Directory(_)) {
             return Err(Errno::EPERM);
         }
-        let node = self.slots[slot].ok_or(Errno::ESTALE)?;
+        let node = self.slots[self.client][slot].ok_or(Errno::ESTALE)?;
         let (parent, name) = self.parent(at)?;
         if self.child(parent, name)?.is_some() {
             return Err(Errno::EEXIST);
@@ -324,7 +345,7 @@ impl Model {
 
     /// The object that a slot holds, unless its last name is gone.
     fn live(&mut self, slot: usize) -> Result<&mut Node> {
-        let node = self.slots[slot].ok_or(Errno::ESTALE)?;
+        let node = self.slots[self.client][slot].ok_or(Errno::ESTALE)?;
         match &mut self.nodes[node] {
             gone if gone.links == 0 => Err(Errno::ESTALE),
             node => Ok(node),
@@ -332,7 +353,7 @@ impl Model {
     }
 
     fn keep(&mut self, slot: usize, node: usize) -> Seen {
-        self.slots[slot] = Some(node);
+        self.slots[self.client][slot] = Some(node);
         self.nodes[node].seen()
     }
 
@@ -366,27 +387,19 @@ impl Model {
         }
     }
 
-    /// All that there is, for the comparison at the end.
-    pub(crate) fn everything(&self) -> Vec<Thing> {
-        let (mut found, mut open) = (Vec::new(), vec![(Vec::new(), ROOT)]);
+    /// All that there is.
+    pub(crate) fn tree(&self) -> Tree {
+        let (mut found, mut open) = (Tree::new(), vec![(Vec::new(), ROOT)]);
         while let Some((path, node)) = open.pop() {
             let node = &self.nodes[node];
             if let Content::Directory(names) = &node.content {
                 let below = |(&name, &node)| ([&path[..], &[name]].concat(), node);
                 open.extend(names.iter().map(below));
             }
-            let content = match &node.content {
-                Content::File(bytes) => Some(bytes.clone()),
-                _ => None,
-            };
-            if !path.is_empty() {
-                let seen = node.seen();
-                found.push(Thing {
-                    path,
-                    seen,
-                    content,
-                });
-            }
+            found.insert(path.join("/"), node.thing());
+        }
+        if let Some(root) = found.get_mut("") {
+            root.seen.mode = None;
         }
         found
     }
@@ -420,6 +433,21 @@ impl Node {
             mode,
             size,
             links,
+        }
+    }
+
+    fn thing(&self) -> Thing {
+        let xattrs = self.xattrs.iter();
+        Thing {
+            seen: self.seen(),
+            content: match &self.content {
+                Content::File(bytes) => bytes.clone(),
+                Content::Directory(_) => Vec::new(),
+                Content::Symlink(to) => to.as_bytes().to_vec(),
+            },
+            xattrs: xattrs
+                .map(|(&name, &value)| (name.to_owned(), vec![value]))
+                .collect(),
         }
     }
 

@@ -121,6 +121,50 @@ pub(crate) enum Step {
     },
 }
 
+impl Step {
+    /// Whether the step may be carried out twice.
+    pub(crate) fn is_idempotent(&self) -> bool {
+        match self {
+            Self::Create { exclusive, .. } => !exclusive,
+            Self::SetXattr { mode, .. } => *mode != XattrMode::Create,
+            Self::Mkdir { .. }
+            | Self::Symlink { .. }
+            | Self::Link { .. }
+            | Self::Remove { .. }
+            | Self::Rename { .. }
+            | Self::RemoveXattr { .. }
+            | Self::Append { .. } => false,
+            _ => true,
+        }
+    }
+
+    /// Whether the step may change anything.
+    pub(crate) fn is_change(&self) -> bool {
+        !matches!(
+            self,
+            Self::Lookup { .. }
+                | Self::GetAttr { .. }
+                | Self::ReadLink { .. }
+                | Self::Read { .. }
+                | Self::List { .. }
+                | Self::GetXattr { .. }
+                | Self::ListXattr { .. }
+                | Self::Commit { .. }
+        )
+    }
+
+    /// The slot that gets a new handle.
+    pub(crate) fn new_slot(&self) -> Option<usize> {
+        match *self {
+            Self::Lookup { slot, .. }
+            | Self::Create { slot, .. }
+            | Self::Mkdir { slot, .. }
+            | Self::Symlink { slot, .. } => Some(slot),
+            _ => None,
+        }
+    }
+}
+
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const XATTRS: [&str; 2] = ["user.x", "user.y"];
 /// Around the sizes at which carriers and file systems change their ways.

@@ -15,6 +15,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("files-dir", &["files"]),
     ("files-mount", &["files"]),
     ("files-reftest", &["files"]),
+    ("files-spread", &["files"]),
     ("finerail-sys", &[]),
     ("lnet-testkit", &["finerail-sys"]),
     ("lnet-wire", &["lnet-types"]),

@@ -1,0 +1,250 @@
+//! One operation, from gateway to gateway until one has carried it out.
+
+use std::io::IoSliceMut;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use files::{Caller, Data, Errno, OUTCOME_UNKNOWN, Place, RenameMode, Reply, Request};
+
+use crate::gateway::{Gateway, is_lost, is_unclear};
+use crate::health::State;
+use crate::proof::{Before, Verdict};
+use crate::spread::{Inner, Spread};
+use crate::table::Spot;
+use crate::translate::{handles, places};
+
+/// An operation on its way.
+pub(crate) struct Job<'a, 'd> {
+    pub(crate) caller: &'a Caller,
+    /// With the spread's handles.
+    pub(crate) request: &'a Request,
+    pub(crate) data: Data<'d>,
+    /// What was known before, for [`Spread::prove`].
+    pub(crate) before: Before,
+}
+
+impl Spread {
+    /// Carries out an operation at the first gateway of `order` that answers.
+    pub(crate) fn drive(&self, order: &[usize], job: &mut Job<'_, '_>) -> Result<Reply, Errno> {
+        let mut failed: Vec<usize> = Vec::new();
+        let (mut in_doubt, mut was_in_doubt, mut last) = (None, false, Errno::ETIMEDOUT);
+        // A gateway that loses an operation and answers when it is knocked at gets a second one.
+        for _ in 0..2 * order.len() {
+            let Some(gateway) = self.choose(order, &failed, &mut last) else {
+                break;
+            };
+            let epoch = self.inner.gateways[gateway].epoch();
+            let result = match in_doubt {
+                Some(by) => match self.prove(gateway, job) {
+                    Ok(Verdict::NotDone) => {
+                        in_doubt = None;
+                        self.attempt(gateway, job)
+                    }
+                    Ok(Verdict::Done(reply)) => {
+                        self.note_names(job);
+                        Ok(reply)
+                    }
+                    Ok(Verdict::Refused(errno)) => Err(errno),
+                    Err(errno) if is_lost(errno) => Err(errno),
+                    Ok(Verdict::Unknown) | Err(_) => return Err(self.unknown(by, job)),
+                },
+                None => self.attempt(gateway, job),
+            };
+            match result {
+                Err(errno) if is_lost(errno) => {
+                    last = errno;
+                    failed.push(gateway);
+                    self.lost(gateway, epoch, errno);
+                    if in_doubt.is_none() && !job.request.is_idempotent() {
+                        (in_doubt, was_in_doubt) = (Some(gateway), true);
+                    }
+                }
+                // The first gateway may have carried it out behind the look.
+                Err(Errno::EEXIST | Errno::ENOENT | Errno::ENODATA)
+                    if was_in_doubt && in_doubt.is_none() =>
+                {
+                    return Err(self.unknown(gateway, job));
+                }
+                result => {
+                    if !failed.is_empty() {
+                        let taken_over = &self.inner.gateways[gateway].taken_over;
+                        taken_over.fetch_add(1, Ordering::Relaxed);
+                    }
+                    return result;
+                }
+            }
+        }
+        match in_doubt {
+            Some(by) => Err(self.unknown(by, job)),
+            None => Err(last),
+        }
+    }
+
+    /// Carries out an operation at one gateway, and notes what it has done.
+    pub(crate) fn attempt(&self, gateway: usize, job: &mut Job<'_, '_>) -> Result<Reply, Errno> {
+        let boot = self.inner.gateways[gateway].boot();
+        let reply = self.send(gateway, job)?;
+        self.note_effect(gateway, boot, job);
+        self.for_caller(gateway, job.request, reply)
+    }
+
+    /// Sends an operation to one gateway; an object that the gateway does not know is looked up once. The reply has the
+    /// gateway's handles.
+    pub(crate) fn send(&self, gateway: usize, job: &mut Job<'_, '_>) -> Result<Reply, Errno> {
+        let Job {
+            caller, request, ..
+        } = *job;
+        let at = &self.inner.gateways[gateway];
+        let sent = self.for_gateway(gateway, caller, request)?;
+        match call(at, caller, &sent, &mut job.data) {
+            Err(Errno::ESTALE) => {
+                at.stale.fetch_add(1, Ordering::Relaxed);
+                self.forget_handles(gateway, request, &sent);
+                // Perhaps it was started again, or is another one.
+                self.inner.knock(gateway)?;
+                let sent = self.for_gateway(gateway, caller, request)?;
+                call(at, caller, &sent, &mut job.data)
+            }
+            result => result,
+        }
+    }
+
+    /// Which gateway is asked next: one that is up, else one that answers.
+    fn choose(&self, order: &[usize], failed: &[usize], last: &mut Errno) -> Option<usize> {
+        for &gateway in order.iter().filter(|gateway| !failed.contains(gateway)) {
+            match self.inner.gateways[gateway].state() {
+                State::Up => return Some(gateway),
+                State::New => match self.inner.knock(gateway) {
+                    Ok(()) => return Some(gateway),
+                    Err(errno) => *last = errno,
+                },
+                State::Down { .. } => self.knock_later(gateway),
+            }
+        }
+        let answers = |&&gateway: &&usize| match self.inner.knock(gateway) {
+            Ok(()) => true,
+            Err(errno) => {
+                *last = errno;
+                false
+            }
+        };
+        order.iter().find(answers).copied()
+    }
+
+    /// Has a gateway knocked at whose pause is over.
+    fn knock_later(&self, gateway: usize) {
+        if !self.inner.gateways[gateway].take_knock(self.inner.surroundings.now()) {
+            return;
+        }
+        let inner = Arc::clone(&self.inner);
+        self.inner.surroundings.later(Box::new(move || {
+            // What it says is noted.
+            let _answer = inner.knock(gateway);
+            inner.gateways[gateway].knocked();
+        }));
+    }
+
+    /// An operation was lost. A gateway that may be well is asked whether it is.
+    pub(crate) fn lost(&self, gateway: usize, epoch: u64, errno: Errno) {
+        let at = &self.inner.gateways[gateway];
+        at.count_lost();
+        if !is_unclear(errno) || self.inner.knock(gateway).is_err() {
+            at.failed(epoch, self.inner.surroundings.now(), errno);
+        }
+    }
+
+    /// Nobody knows what became of the operation.
+    fn unknown(&self, by: usize, job: &Job<'_, '_>) -> Errno {
+        self.inner.gateways[by]
+            .unknown
+            .fetch_add(1, Ordering::Relaxed);
+        if matches!(job.request, Request::Remove { .. } | Request::Rename { .. }) {
+            self.forget_names(job.request);
+        }
+        OUTCOME_UNKNOWN
+    }
+
+    /// Notes which objects a gateway has changed, and which names.
+    fn note_effect(&self, gateway: usize, boot: u64, job: &Job<'_, '_>) {
+        if !job.request.is_change() {
+            return;
+        }
+        for handle in handles(&mut job.request.clone()) {
+            let mut table = self.table();
+            if let Ok((id, _)) = table.find(*handle) {
+                table.changed(id, gateway, boot);
+            }
+        }
+        self.note_names(job);
+    }
+
+    /// Notes which names are gone or others'.
+    fn note_names(&self, job: &Job<'_, '_>) {
+        let Some(first) = job.before.first else {
+            return;
+        };
+        let mut table = self.table();
+        let mut spot = |place: &Place| -> Option<Spot> {
+            let (directory, _) = table.find(place.directory).ok()?;
+            Some((directory, place.path.as_bytes().into()))
+        };
+        match job.request {
+            Request::Remove { place, .. } => {
+                if let Some((directory, name)) = spot(place) {
+                    table.removed(&first, directory, &name);
+                }
+            }
+            Request::Rename { from, to, mode } => {
+                if let (Some(from), Some(to)) = (spot(from), spot(to)) {
+                    table.moved(&first, from, to, *mode == RenameMode::Exchange);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes that it is not known any longer what has the names of a request.
+    fn forget_names(&self, request: &Request) {
+        for place in places(&mut request.clone()) {
+            let mut table = self.table();
+            if let Ok((directory, _)) = table.find(place.directory) {
+                table.forget_spot(&(directory, place.path.as_bytes().into()));
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Asks a gateway who it is, whether it is down or not. Only one that shows the same file system as the others is
+    /// used.
+    pub(crate) fn knock(&self, gateway: usize) -> Result<(), Errno> {
+        let at = &self.gateways[gateway];
+        let epoch = at.epoch();
+        let answer = at
+            .introduce()
+            .and_then(|(export, root)| self.admit(gateway, &export, &root));
+        match answer {
+            Ok(()) => at.answered(),
+            Err(errno) => at.failed(epoch, self.surroundings.now(), errno),
+        }
+        answer
+    }
+}
+
+/// Calls a gateway with memory that may be needed once more.
+fn call(
+    at: &Gateway,
+    caller: &Caller,
+    request: &Request,
+    data: &mut Data<'_>,
+) -> Result<Reply, Errno> {
+    match data {
+        Data::None => at.call(caller, request, Data::None),
+        Data::Write(memory) => at.call(caller, request, Data::Write(memory)),
+        Data::Read(memory) => {
+            let parts = memory.iter_mut().map(|part| IoSliceMut::new(part));
+            let mut memory: Vec<IoSliceMut<'_>> = parts.collect();
+            at.call(caller, request, Data::Read(&mut memory))
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! One read or write as parts for several gateways, by blocks of the file.
+
+use std::collections::BTreeMap;
+use std::io::{IoSlice, IoSliceMut};
+
+use files::{Caller, Data, Errno, Handle, Reply, Request, SEGMENTS_MAX, Segment};
+
+use crate::drive::Job;
+use crate::order::{from_first, of_block};
+use crate::proof::Before;
+use crate::spread::Spread;
+
+/// What lies in one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    /// The gateway of the block.
+    gateway: usize,
+    /// Which segment of the request it is from.
+    segment: usize,
+    /// Where in that segment it begins.
+    within: u64,
+    part: Segment,
+}
+
+/// The pieces of one gateway, and their memory.
+struct Work<'m> {
+    pieces: Vec<Piece>,
+    memory: Memory<'m>,
+}
+
+enum Memory<'m> {
+    Write(Vec<IoSlice<'m>>),
+    Read(Vec<IoSliceMut<'m>>),
+}
+
+/// What is left of the memory of a request, in reverse order.
+enum Rest<'m> {
+    Write(Vec<&'m [u8]>),
+    Read(Vec<&'m mut [u8]>),
+}
+
+impl Spread {
+    /// Reads or writes blocks at their gateways, all at the same time.
+    pub(crate) fn transfer(
+        &self,
+        caller: &Caller,
+        handle: Handle,
+        segments: &[Segment],
+        data: Data<'_>,
+        home: usize,
+    ) -> Result<Reply, Errno> {
+        let gateways = self.inner.gateways.len();
+        let is_write = matches!(data, Data::Write(_));
+        let pieces = cut(segments, self.inner.options.block, home, gateways);
+        let works = shared_out(&pieces, data);
+        let mut results: Vec<Result<Vec<u64>, Errno>> = vec![Err(Errno::EAGAIN); works.len()];
+        let mut ends = Vec::with_capacity(works.len());
+        let mut parts: Vec<crate::Part<'_>> = Vec::with_capacity(works.len());
+        for (work, result) in works.into_iter().zip(&mut results) {
+            ends.push(work.pieces.clone());
+            parts.push(Box::new(move || *result = self.carry(caller, handle, work)));
+        }
+        self.inner.surroundings.together(parts);
+        let done = ends.into_iter().zip(results);
+        counts(segments, is_write, done).map(Reply::Counts)
+    }
+
+    fn carry(&self, caller: &Caller, handle: Handle, work: Work<'_>) -> Result<Vec<u64>, Errno> {
+        let segments: Vec<Segment> = work.pieces.iter().map(|piece| piece.part).collect();
+        let count = segments.len();
+        let first = work.pieces.first().map_or(0, |piece| piece.gateway);
+        let order = from_first(first, self.inner.gateways.len());
+        let (write, mut read);
+        let (request, data) = match work.memory {
+            Memory::Write(memory) => {
+                write = memory;
+                (Request::Write { handle, segments }, Data::Write(&write[..]))
+            }
+            Memory::Read(memory) => {
+                read = memory;
+                (
+                    Request::Read { handle, segments },
+                    Data::Read(&mut read[..]),
+                )
+            }
+        };
+        let mut job = Job {
+            caller,
+            request: &request,
+            data,
+            before: Before::default(),
+        };
+        match self.drive(&order, &mut job)? {
+            Reply::Counts(counts) if counts.len() == count => Ok(counts),
+            _ => Err(Errno::EPROTO),
+        }
+    }
+}
+
+/// The pieces in the order of the memory.
+fn cut(segments: &[Segment], block: u64, home: usize, gateways: usize) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for (number, segment) in segments.iter().enumerate() {
+        let mut within = 0;
+        while within < segment.length {
+            let offset = segment.offset + within;
+            let length = (block - offset % block).min(segment.length - within);
+            pieces.push(Piece {
+                gateway: of_block(home, offset, block, gateways),
+                segment: number,
+                within,
+                part: Segment { offset, length },
+            });
+            within += length;
+        }
+    }
+    pieces
+}
+
+/// The pieces by gateway, with their memory; no more in one request than there may be.
+fn shared_out<'m>(pieces: &[Piece], data: Data<'m>) -> Vec<Work<'m>> {
+    let mut rest = match data {
+        Data::None => Rest::Write(Vec::new()),
+        Data::Write(memory) => Rest::Write(memory.iter().rev().map(|part| &**part).collect()),
+        Data::Read(memory) => Rest::Read(memory.iter_mut().rev().map(|part| &mut **part).collect()),
+    };
+    let mut open: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut works: Vec<Work<'m>> = Vec::new();
+    for piece in pieces {
+        let index = match open.get(&piece.gateway) {
+            Some(&index) if works[index].pieces.len() < SEGMENTS_MAX => index,
+            _ => {
+                works.push(Work {
+                    pieces: Vec::new(),
+                    memory: match rest {
+                        Rest::Write(_) => Memory::Write(Vec::new()),
+                        Rest::Read(_) => Memory::Read(Vec::new()),
+                    },
+                });
+                open.insert(piece.gateway, works.len() - 1);
+                works.len() - 1
+            }
+        };
+        works[index].pieces.push(*piece);
+        rest.give(piece.part.length as usize, &mut works[index].memory);
+    }
+    works
+}
+
+impl<'m> Rest<'m> {
+    /// Moves the next `length` bytes.
+    fn give(&mut self, mut length: usize, to: &mut Memory<'m>) {
+        while length > 0 {
+            match (&mut *self, &mut *to) {
+                (Self::Write(rest), Memory::Write(to)) => {
+                    let Some(memory) = rest.pop() else { return };
+                    let (now, later) = memory.split_at(memory.len().min(length));
+                    length -= now.len();
+                    to.push(IoSlice::new(now));
+                    if !later.is_empty() {
+                        rest.push(later);
+                    }
+                }
+                (Self::Read(rest), Memory::Read(to)) => {
+                    let Some(memory) = rest.pop() else { return };
+                    let at = memory.len().min(length);
+                    let (now, later) = memory.split_at_mut(at);
+                    length -= now.len();
+                    to.push(IoSliceMut::new(now));
+                    if !later.is_empty() {
+                        rest.push(later);
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+/// What was done of each segment: up to the first gap, behind which nothing counts. A read counts only where all parts
+/// of it were read, because a short one is the end of the file.
+fn counts(
+    segments: &[Segment],
+    is_write: bool,
+    done: impl Iterator<Item = (Vec<Piece>, Result<Vec<u64>, Errno>)>,
+) -> Result<Vec<u64>, Errno> {
+    let mut pieces: Vec<(Piece, u64)> = Vec::new();
+    let mut failed: Option<(usize, u64, Errno)> = None;
+    for (works, result) in done {
+        match result {
+            Ok(counts) => pieces.extend(works.into_iter().zip(counts)),
+            Err(errno) => {
+                // The error of the first piece counts, as if one server had met it.
+                let at = works
+                    .first()
+                    .map_or((0, 0), |piece| (piece.segment, piece.within));
+                if failed.is_none_or(|failed| at < (failed.0, failed.1)) {
+                    failed = Some((at.0, at.1, errno));
+                }
+            }
+        }
+    }
+    pieces.sort_unstable_by_key(|(piece, _)| (piece.segment, piece.within));
+    let mut counts = vec![0; segments.len()];
+    for (piece, count) in pieces {
+        if count > piece.part.length {
+            return Err(Errno::EPROTO);
+        }
+        if counts[piece.segment] == piece.within {
+            counts[piece.segment] += count;
+        }
+    }
+    match failed {
+        Some((.., errno)) if !is_write || counts.iter().all(|&count| count == 0) => Err(errno),
+        _ => Ok(counts),
+    }
+}

@@ -1,0 +1,372 @@
+//! The file system of several gateways.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use files::{Attributes, Caller, Data, Errno, Export, FileSystem, Handle, Reply, Request};
+use thiserror::Error;
+
+use crate::drive::Job;
+use crate::gateway::{Gateway, GatewayReport, Server, is_lost, lock};
+use crate::health::{Pauses, State};
+use crate::order::{Mode, by_load, from_first, home};
+use crate::proof::Before;
+use crate::surroundings::Surroundings;
+use crate::table::{Dirty, Id, Identity, Table};
+
+/// How a spread works.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Who gets which operation.
+    pub mode: Mode,
+    /// Bytes of a block of [`Mode::Stripe`]; best a multiple of the file system's own stripe size.
+    pub block: u64,
+    /// Most objects that are known, some 400 bytes each.
+    pub objects_max: usize,
+    /// How long a gateway that lost an operation is left alone; twice as long each time that it does not answer again.
+    pub first_pause: Duration,
+    /// Longest such time.
+    pub longest_pause: Duration,
+}
+
+impl Default for Options {
+    /// `serial`, and what NFS clients are used to: 1 MiB, 1 s, 30 s.
+    fn default() -> Self {
+        Self {
+            mode: Mode::Serial,
+            block: 1 << 20,
+            objects_max: 1 << 20,
+            first_pause: Duration::from_secs(1),
+            longest_pause: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Why gateways cannot be one file system.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SpreadError {
+    /// None, or more than there may be.
+    #[error("{0} gateways; there must be 1 to {GATEWAYS_MAX}")]
+    Number(usize),
+    /// Two have one name.
+    #[error("gateway {0} is given twice")]
+    Twice(String),
+    /// A block has no byte.
+    #[error("a block of 0 bytes; there must be 1 at least")]
+    Block,
+    /// There is no randomness to tell this start from others by.
+    #[error("no random number for this start: {0}")]
+    Random(getrandom::Error),
+    /// A gateway does not say that its directory is coherent with those of others, or shows another one.
+    #[error(
+        "gateway {0} does not export the same coherent file system as the others: each must declare the same name of it \
+         and show the same directory"
+    )]
+    NotCoherent(String),
+    /// No gateway answers.
+    #[error("gateway {name} does not answer: {}; nor does any other", .errno.desc())]
+    NoAnswer {
+        /// One of them.
+        name: String,
+        /// Its error.
+        errno: Errno,
+    },
+}
+
+/// Most gateways of one spread.
+pub const GATEWAYS_MAX: usize = 64;
+
+/// What a gateway gets as its error that exports something else than the others.
+const ELSEWHERE: Errno = Errno::EREMCHG;
+
+/// One file system from several gateways.
+pub struct Spread {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) gateways: Vec<Gateway>,
+    pub(crate) options: Options,
+    pub(crate) surroundings: Arc<dyn Surroundings>,
+    /// What the first gateway said that answered.
+    shown: Mutex<Option<Shown>>,
+    table: Mutex<Table>,
+    turn: AtomicUsize,
+}
+
+struct Shown {
+    coherent: Vec<u8>,
+    root: Identity,
+}
+
+impl Spread {
+    /// Makes one file system of `servers`, in the order of failover. None of them is asked yet.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the arguments.
+    pub fn new(
+        servers: Vec<Server>,
+        options: Options,
+        surroundings: Arc<dyn Surroundings>,
+    ) -> Result<Self, SpreadError> {
+        if servers.is_empty() || servers.len() > GATEWAYS_MAX {
+            return Err(SpreadError::Number(servers.len()));
+        }
+        if options.block == 0 {
+            return Err(SpreadError::Block);
+        }
+        let mut names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
+            return Err(SpreadError::Twice(twice[0].to_owned()));
+        }
+        let mut start = [0; 8];
+        getrandom::fill(&mut start).map_err(SpreadError::Random)?;
+        let pauses = Pauses {
+            first: options.first_pause,
+            longest: options.longest_pause,
+        };
+        let table = Table::new(start, servers.len(), options.objects_max.max(2));
+        let gateway = |server| Gateway::new(server, pauses);
+        let inner = Inner {
+            gateways: servers.into_iter().map(gateway).collect(),
+            options,
+            surroundings,
+            shown: Mutex::default(),
+            table: Mutex::new(table),
+            turn: AtomicUsize::new(0),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Asks all gateways at the same time who they are. Some may be silent; they are asked again when they are needed.
+    ///
+    /// # Errors
+    ///
+    /// One exports something else than the others, or none answers.
+    pub fn check(&self) -> Result<(), SpreadError> {
+        let inner = &*self.inner;
+        let mut answers = vec![Err(Errno::EAGAIN); inner.gateways.len()];
+        let ask =
+            |(gateway, answer): (usize, &mut Result<(), Errno>)| *answer = inner.knock(gateway);
+        let mut parts: Vec<crate::Part<'_>> = Vec::new();
+        for numbered in answers.iter_mut().enumerate() {
+            parts.push(Box::new(move || ask(numbered)));
+        }
+        inner.surroundings.together(parts);
+        let named = || {
+            inner
+                .gateways
+                .iter()
+                .map(|at| at.name.clone())
+                .zip(&answers)
+        };
+        if let Some((name, _)) = named().find(|(_, answer)| **answer == Err(ELSEWHERE)) {
+            return Err(SpreadError::NotCoherent(name));
+        }
+        match named().next() {
+            Some((name, &Err(errno))) if answers.iter().all(Result::is_err) => {
+                Err(SpreadError::NoAnswer { name, errno })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What became of the operations, gateway by gateway.
+    #[must_use]
+    pub fn report(&self) -> Vec<GatewayReport> {
+        self.inner.gateways.iter().map(Gateway::report).collect()
+    }
+
+    pub(crate) fn table(&self) -> MutexGuard<'_, Table> {
+        lock(&self.inner.table)
+    }
+
+    /// The root as all gateways show it, once one has.
+    pub(crate) fn root(&self) -> Option<Identity> {
+        lock(&self.inner.shown).as_ref().map(|shown| shown.root)
+    }
+
+    /// Who is asked, for an operation that is not cut into blocks.
+    fn order(&self, request: &Request, identity: Option<Identity>) -> Vec<usize> {
+        let gateways = self.inner.gateways.len();
+        let at_home = || identity.map_or(0, |identity| home(identity, gateways));
+        match self.inner.options.mode {
+            Mode::Serial => from_first(0, gateways),
+            // The pages of one listing come from one gateway.
+            Mode::LoadBalance if !matches!(request, Request::ReadDir { .. }) => {
+                let load: Vec<usize> = self.inner.gateways.iter().map(Gateway::under_way).collect();
+                by_load(&load, self.inner.turn.fetch_add(1, Ordering::Relaxed))
+            }
+            Mode::Cluster | Mode::Stripe | Mode::LoadBalance => from_first(at_home(), gateways),
+        }
+    }
+
+    /// Brings an object to the disk, through each gateway that has changed it.
+    fn commit(
+        &self,
+        caller: &Caller,
+        request: &Request,
+        (id, identity): (Id, Identity),
+    ) -> Result<Reply, Errno> {
+        let (dirty, forgotten) = {
+            let table = self.table();
+            (table.dirty(id), table.forgotten_dirty().to_vec())
+        };
+        let mut asked: Vec<(usize, Option<Dirty>)> = Vec::new();
+        asked.extend(dirty.iter().map(|dirty| (dirty.gateway, Some(*dirty))));
+        for gateway in forgotten {
+            if dirty.iter().all(|dirty| dirty.gateway != gateway) {
+                asked.push((gateway, None));
+            }
+        }
+        if dirty.is_empty() {
+            let mut job = Job::new(caller, request, Data::None);
+            self.drive(&self.order(request, Some(identity)), &mut job)?;
+        }
+        let mut results = vec![Err(Errno::EAGAIN); asked.len()];
+        let mut parts: Vec<crate::Part<'_>> = Vec::new();
+        for ((gateway, dirty), result) in asked.into_iter().zip(&mut results) {
+            parts.push(Box::new(move || {
+                *result = self.commit_at(gateway, dirty, caller, request, id);
+            }));
+        }
+        self.inner.surroundings.together(parts);
+        results.into_iter().collect::<Result<(), Errno>>()?;
+        Ok(Reply::Done)
+    }
+
+    fn commit_at(
+        &self,
+        gateway: usize,
+        dirty: Option<Dirty>,
+        caller: &Caller,
+        request: &Request,
+        id: Id,
+    ) -> Result<(), Errno> {
+        let at = &self.inner.gateways[gateway];
+        if at.state() != State::Up {
+            match (self.inner.knock(gateway), dirty) {
+                (Ok(()), _) => {}
+                // It may hold changes of objects that were forgotten, or none.
+                (Err(_), None) => return Ok(()),
+                (Err(errno), Some(_)) => return Err(errno),
+            }
+        }
+        let epoch = at.epoch();
+        let result = self.attempt(gateway, &mut Job::new(caller, request, Data::None));
+        let Some(dirty) = dirty else { return Ok(()) };
+        match result {
+            // What a machine held is gone with it.
+            Ok(_) if at.boot() != dirty.boot => {
+                self.table().settled(id, &dirty);
+                Err(Errno::EIO)
+            }
+            Ok(_) => {
+                self.table().settled(id, &dirty);
+                Ok(())
+            }
+            Err(errno) => {
+                if is_lost(errno) {
+                    self.lost(gateway, epoch, errno);
+                }
+                Err(errno)
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Takes a gateway in, if it shows the same file system as the first one that answered.
+    pub(crate) fn admit(
+        &self,
+        gateway: usize,
+        export: &Export,
+        root: &Attributes,
+    ) -> Result<(), Errno> {
+        if self.gateways.len() > 1 && export.coherent.is_empty() {
+            return Err(ELSEWHERE);
+        }
+        let mut shown = lock(&self.shown);
+        let mut seen = Identity {
+            kind: root.kind,
+            filesystem: root.filesystem,
+            file: root.file,
+            born: root.born,
+        };
+        match &*shown {
+            Some(shown) => {
+                seen.filesystem = shown.root.filesystem;
+                if shown.coherent != export.coherent || !seen.is_same(&shown.root) {
+                    return Err(ELSEWHERE);
+                }
+            }
+            None => {
+                lock(&self.table).name_root(seen);
+                *shown = Some(Shown {
+                    coherent: export.coherent.clone(),
+                    root: seen,
+                });
+            }
+        }
+        self.gateways[gateway].set_filesystem(root.filesystem);
+        Ok(())
+    }
+}
+
+impl<'a, 'd> Job<'a, 'd> {
+    /// An operation that needs no proof.
+    pub(crate) fn new(caller: &'a Caller, request: &'a Request, data: Data<'d>) -> Self {
+        let before = Before::default();
+        Self {
+            caller,
+            request,
+            data,
+            before,
+        }
+    }
+}
+
+impl FileSystem for Spread {
+    fn call(&self, caller: &Caller, request: &Request, data: Data<'_>) -> Result<Reply, Errno> {
+        request.check()?;
+        caller.check()?;
+        data.check(request)?;
+        if self.inner.options.mode == Mode::LoadBalance && request.is_change() {
+            return Err(Errno::EROFS);
+        }
+        let request = &self.narrowed(caller, request)?;
+        let first = crate::translate::handles(&mut request.clone())
+            .first()
+            .map(|handle| **handle);
+        let object = first
+            .map(|handle: Handle| self.table().find(handle))
+            .transpose()?;
+        let gateways = self.inner.gateways.len();
+        match (request, object) {
+            (Request::Commit { .. }, Some(object)) => return self.commit(caller, request, object),
+            (
+                Request::Read { handle, segments } | Request::Write { handle, segments },
+                Some(object),
+            ) if self.inner.options.mode == Mode::Stripe
+                && segments.iter().any(|segment| segment.length > 0) =>
+            {
+                return self.transfer(caller, *handle, segments, data, home(object.1, gateways));
+            }
+            _ => {}
+        }
+        let before = self.before(caller, request)?;
+        let order = self.order(request, object.map(|(_, identity)| identity));
+        let mut job = Job {
+            caller,
+            request,
+            data,
+            before,
+        };
+        self.drive(&order, &mut job)
+    }
+}

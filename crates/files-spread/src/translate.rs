@@ -1,0 +1,246 @@
+//! Handles in requests and replies: those of the spread for callers, those of a gateway for the gateway.
+
+use files::{Attributes, Caller, Entry, Errno, Handle, Kind, Path, Place, Reply, Request};
+
+use crate::spread::Spread;
+use crate::table::{Id, Identity, ROOT, Spot, Way};
+
+/// The handles in a request.
+pub(crate) fn handles(request: &mut Request) -> Vec<&mut Handle> {
+    match request {
+        Request::Null | Request::Identify => Vec::new(),
+        Request::GetAttr { handle }
+        | Request::SetAttr { handle, .. }
+        | Request::ReadLink { handle }
+        | Request::Commit { handle, .. }
+        | Request::ReadDir { handle, .. }
+        | Request::Write { handle, .. }
+        | Request::Read { handle, .. }
+        | Request::StatFs { handle }
+        | Request::GetXattr { handle, .. }
+        | Request::ListXattr { handle }
+        | Request::SetXattr { handle, .. }
+        | Request::RemoveXattr { handle, .. }
+        | Request::Allocate { handle, .. }
+        | Request::Seek { handle, .. }
+        | Request::Append { handle, .. } => vec![handle],
+        Request::Link { handle, place } => vec![handle, &mut place.directory],
+        Request::Rename { from, to, .. } => vec![&mut from.directory, &mut to.directory],
+        Request::Lookup { place }
+        | Request::Create { place, .. }
+        | Request::Remove { place, .. }
+        | Request::Symlink { place, .. }
+        | Request::Mkdir { place, .. }
+        | Request::MakeNode { place, .. } => vec![&mut place.directory],
+    }
+}
+
+/// The places in a request.
+pub(crate) fn places(request: &mut Request) -> Vec<&mut Place> {
+    match request {
+        Request::Rename { from, to, .. } => vec![from, to],
+        Request::Link { place, .. }
+        | Request::Lookup { place }
+        | Request::Create { place, .. }
+        | Request::Remove { place, .. }
+        | Request::Symlink { place, .. }
+        | Request::Mkdir { place, .. }
+        | Request::MakeNode { place, .. } => vec![place],
+        _ => Vec::new(),
+    }
+}
+
+impl Spread {
+    /// What a gateway calls an object. It looks the object up where it has not told yet.
+    pub(crate) fn at_gateway(
+        &self,
+        gateway: usize,
+        caller: &Caller,
+        (id, identity): (Id, Identity),
+    ) -> Result<Handle, Errno> {
+        if let Some(handle) = self.table().at_gateway(id, gateway) {
+            return Ok(handle);
+        }
+        let ways = self.table().ways(id);
+        for way in ways {
+            match self.walk(gateway, caller, &way) {
+                Ok(entry) => {
+                    let found = self.identity(gateway, &entry.attributes);
+                    if found.is_same(&identity) {
+                        let mut table = self.table();
+                        table.set_at_gateway(id, gateway, Some(entry.handle));
+                        table.see_links(id, entry.attributes.links);
+                        return Ok(entry.handle);
+                    }
+                }
+                Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Err(Errno::ESTALE)
+    }
+
+    /// Looks a path up, from the root on, in as few requests as the length of paths permits.
+    fn walk(&self, gateway: usize, caller: &Caller, way: &Way) -> Result<Entry, Errno> {
+        let (mut directory, mut rest) = (Handle::ROOT, &way[..]);
+        loop {
+            let mut length = 0;
+            let ends = rest.iter().map(|name| {
+                length += name.len() + 1;
+                length
+            });
+            let count = ends.take_while(|end| *end <= files::PATH_MAX).count();
+            let (now, later) = rest.split_at(count);
+            let path = Path::new(&now.join(&b'/'))?;
+            let place = Place { directory, path };
+            let request = Request::Lookup { place };
+            let Reply::Entry(entry) =
+                self.inner.gateways[gateway].call(caller, &request, files::Data::None)?
+            else {
+                return Err(Errno::EPROTO);
+            };
+            if later.is_empty() {
+                return Ok(entry);
+            }
+            (directory, rest) = (entry.handle, later);
+        }
+    }
+
+    /// What an object is known by, from what a gateway says of it.
+    pub(crate) fn identity(&self, gateway: usize, attributes: &Attributes) -> Identity {
+        Identity {
+            kind: attributes.kind,
+            filesystem: self.filesystem(gateway, attributes.filesystem),
+            file: attributes.file,
+            born: attributes.born,
+        }
+    }
+
+    /// Gateways number file systems each in its own way; that of the root is the same one at all of them.
+    fn filesystem(&self, gateway: usize, number: u64) -> u64 {
+        match self.root() {
+            Some(root) if number == self.inner.gateways[gateway].filesystem() => root.filesystem,
+            _ => number,
+        }
+    }
+
+    /// The request with the gateway's handles.
+    pub(crate) fn for_gateway(
+        &self,
+        gateway: usize,
+        caller: &Caller,
+        request: &Request,
+    ) -> Result<Request, Errno> {
+        let mut request = request.clone();
+        for handle in handles(&mut request) {
+            let object = self.table().find(*handle)?;
+            *handle = self.at_gateway(gateway, caller, object)?;
+        }
+        Ok(request)
+    }
+
+    /// Notes that a gateway does not know the handles that it was sent.
+    pub(crate) fn forget_handles(&self, gateway: usize, request: &Request, sent: &Request) {
+        let (mut request, mut sent) = (request.clone(), sent.clone());
+        let mut table = self.table();
+        for (own, sent) in handles(&mut request).into_iter().zip(handles(&mut sent)) {
+            if let Ok((id, _)) = table.find(*own)
+                && table.at_gateway(id, gateway) == Some(*sent)
+            {
+                table.set_at_gateway(id, gateway, None);
+            }
+        }
+    }
+
+    /// The reply with the spread's handles and numbers; what it shows is noted.
+    pub(crate) fn for_caller(
+        &self,
+        gateway: usize,
+        request: &Request,
+        mut reply: Reply,
+    ) -> Result<Reply, Errno> {
+        match &mut reply {
+            Reply::Attributes(attributes) => self.see(gateway, request, attributes),
+            Reply::Entry(entry) | Reply::Created(entry, _) => {
+                let spot = self.spot(request)?;
+                self.note(
+                    gateway,
+                    entry,
+                    spot.as_ref().map(|(id, name)| (*id, &**name)),
+                );
+            }
+            Reply::Listing(listing) => {
+                let mut request = request.clone();
+                let directory = match handles(&mut request)[..] {
+                    [&mut handle] => self.table().find(handle)?.0,
+                    _ => ROOT,
+                };
+                for listed in &mut listing.entries {
+                    if let Some(entry) = &mut listed.entry {
+                        self.note(gateway, entry, Some((directory, &listed.name)));
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(reply)
+    }
+
+    /// The name that a request is about.
+    pub(crate) fn spot(&self, request: &Request) -> Result<Option<Spot>, Errno> {
+        let mut request = request.clone();
+        let places = places(&mut request);
+        let Some(place) = places.first() else {
+            return Ok(None);
+        };
+        let (directory, _) = self.table().find(place.directory)?;
+        Ok(Some((directory, place.path.as_bytes().into())))
+    }
+
+    fn see(&self, gateway: usize, request: &Request, attributes: &mut Attributes) {
+        attributes.filesystem = self.filesystem(gateway, attributes.filesystem);
+        if let [handle] = &handles(&mut request.clone())[..] {
+            let mut table = self.table();
+            if let Ok((id, _)) = table.find(**handle) {
+                table.see_links(id, attributes.links);
+            }
+        }
+    }
+
+    pub(crate) fn note(&self, gateway: usize, entry: &mut Entry, spot: Option<(Id, &[u8])>) {
+        let identity = self.identity(gateway, &entry.attributes);
+        entry.attributes.filesystem = identity.filesystem;
+        let mut table = self.table();
+        let at = (gateway, entry.handle);
+        let id = table.note(identity, entry.attributes.links, spot, at);
+        entry.handle = table.handle_of(id);
+    }
+
+    /// The same request with places of one component each. The directories on the way are looked up one by one, so that
+    /// the table knows them.
+    pub(crate) fn narrowed(&self, caller: &Caller, request: &Request) -> Result<Request, Errno> {
+        let mut request = request.clone();
+        if let Request::Link { handle, .. } = &request
+            && self.table().find(*handle)?.1.kind == Kind::Directory
+        {
+            return Err(Errno::EPERM);
+        }
+        for place in places(&mut request) {
+            let (parents, name) = place.path.split_last();
+            let Some(parents) = parents else { continue };
+            let mut directory = place.directory;
+            for component in parents.components() {
+                let place = Place::of(directory, component)?;
+                directory = files::FileSystem::lookup(self, caller, place)?.handle;
+            }
+            // Before the next place is looked at, as a server would.
+            match self.table().find(directory)?.1.kind {
+                Kind::Directory => {}
+                Kind::Symlink => return Err(Errno::ELOOP),
+                _ => return Err(Errno::ENOTDIR),
+            }
+            *place = Place::of(directory, name)?;
+        }
+        Ok(request)
+    }
+}

@@ -1,0 +1,307 @@
+//! Gateways of one directory that fail as a list of faults says, with a clock that only the test moves.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use files::{Caller, Data, Errno, Export, FileSystem, OUTCOME_UNKNOWN, Reply, Request};
+use files_dir::{LocalDirectory, Options};
+use files_reftest::Trouble;
+use files_spread::{Later, Mode, Part, Server, Spread, Surroundings};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+/// Something that befalls a gateway.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    /// Which one; the remainder by their number counts.
+    pub(crate) gateway: usize,
+    /// Before which step.
+    pub(crate) step: usize,
+    /// How many calls it answers before that.
+    pub(crate) skip: usize,
+    pub(crate) what: What,
+}
+
+/// What befalls it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    /// It is started again: handles are stale.
+    Restart,
+    /// One call ends with an error, whether it was carried out or not.
+    Lose { is_done: bool, errno: Errno },
+    /// It is gone for some steps, with the call or without it, and started again then.
+    Die { is_done: bool, steps: usize },
+    /// It does not answer for some steps, and goes on then.
+    Hang { is_done: bool, steps: usize },
+}
+
+/// The longest that a carrier waits for a gateway that hangs.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Up to a dozen faults.
+pub(crate) fn faults(steps: usize, gateways: usize) -> impl Strategy<Value = Vec<Fault>> {
+    let errnos = [
+        Errno::ETIMEDOUT,
+        Errno::ECONNRESET,
+        Errno::EIO,
+        OUTCOME_UNKNOWN,
+    ];
+    let errno = prop::sample::select(errnos.to_vec());
+    let what = prop_oneof![
+        Just(What::Restart),
+        (any::<bool>(), errno).prop_map(|(is_done, errno)| What::Lose { is_done, errno }),
+        (any::<bool>(), 0..9_usize).prop_map(|(is_done, steps)| What::Die { is_done, steps }),
+        (any::<bool>(), 0..9_usize).prop_map(|(is_done, steps)| What::Hang { is_done, steps }),
+    ];
+    let fault = (0..gateways, 0..steps, 0..4_usize, what);
+    let fault = fault.prop_map(|(gateway, step, skip, what)| Fault {
+        gateway,
+        step,
+        skip,
+        what,
+    });
+    prop::collection::vec(fault, 0..12)
+}
+
+pub(crate) fn cases() -> u32 {
+    let long = std::env::var("FINERAIL_LONG").is_ok_and(|value| value == "1");
+    if long { 2000 } else { 100 }
+}
+
+/// A directory, its gateways, and a clock.
+pub(crate) struct Site {
+    directory: TempDir,
+    pub(crate) gates: Vec<Arc<Gate>>,
+    pub(crate) clock: Arc<Clock>,
+    /// A way to the files that never fails.
+    pub(crate) truth: LocalDirectory,
+    faults: Vec<Fault>,
+}
+
+/// Time that stands still unless it is moved; work that is done at once.
+#[derive(Default)]
+pub(crate) struct Clock(AtomicU64);
+
+impl Clock {
+    pub(crate) fn pass(&self, time: Duration) {
+        self.0.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
+    }
+}
+
+impl Surroundings for Clock {
+    fn now(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+
+    fn together(&self, parts: Vec<Part<'_>>) {
+        parts.into_iter().for_each(|part| part());
+    }
+
+    fn later(&self, work: Later) {
+        work();
+    }
+}
+
+/// A gateway that can fail.
+pub(crate) struct Gate {
+    path: PathBuf,
+    clock: Arc<Clock>,
+    state: Mutex<GateState>,
+    struck: AtomicBool,
+}
+
+struct GateState {
+    files: Arc<LocalDirectory>,
+    /// Faults that are to come, with the number of calls before each.
+    armed: Vec<(usize, What)>,
+    /// Not there, or not answering, for so many steps.
+    away: Option<(usize, What)>,
+    coherent: Vec<u8>,
+}
+
+impl Site {
+    pub(crate) fn new(gateways: usize, faults: &[Fault]) -> Self {
+        let directory = TempDir::new().unwrap();
+        let clock = Arc::new(Clock::default());
+        let path = directory.path().to_owned();
+        let gate = |_| Arc::new(Gate::new(path.clone(), Arc::clone(&clock)));
+        Self {
+            gates: (0..gateways).map(gate).collect(),
+            truth: LocalDirectory::open(directory.path(), Options::default()).unwrap(),
+            clock,
+            directory,
+            faults: faults.to_vec(),
+        }
+    }
+
+    /// A client of all gateways.
+    pub(crate) fn spread(&self, mode: Mode, objects_max: usize) -> Spread {
+        let options = files_spread::Options {
+            mode,
+            block: 4096,
+            objects_max,
+            ..files_spread::Options::default()
+        };
+        let server = |(number, gate): (usize, &Arc<Gate>)| Server {
+            name: format!("gateway {number}"),
+            files: Arc::clone(gate) as Arc<dyn FileSystem>,
+        };
+        let servers = self.gates.iter().enumerate().map(server).collect();
+        let clock = Arc::clone(&self.clock) as Arc<dyn Surroundings>;
+        Spread::new(servers, options, clock).unwrap()
+    }
+
+    #[expect(dead_code, reason = "not every test needs it")]
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+}
+
+impl Trouble for Site {
+    fn before(&self, step: usize) {
+        self.clock.pass(Duration::from_millis(300));
+        self.gates.iter().for_each(|gate| gate.next_step());
+        for fault in self.faults.iter().filter(|fault| fault.step == step) {
+            let gate = &self.gates[fault.gateway % self.gates.len()];
+            gate.arm(fault.skip, fault.what);
+        }
+    }
+
+    fn struck(&self) -> bool {
+        let struck = self
+            .gates
+            .iter()
+            .map(|gate| gate.struck.swap(false, Ordering::Relaxed));
+        struck.fold(false, |any, one| any | one)
+    }
+
+    fn heal(&self) {
+        self.gates.iter().for_each(|gate| gate.heal());
+        self.clock.pass(Duration::from_secs(60));
+    }
+}
+
+impl Gate {
+    fn new(path: PathBuf, clock: Arc<Clock>) -> Self {
+        let state = GateState {
+            files: open(&path),
+            armed: Vec::new(),
+            away: None,
+            coherent: b"scratch".to_vec(),
+        };
+        Self {
+            path,
+            clock,
+            state: Mutex::new(state),
+            struck: AtomicBool::new(false),
+        }
+    }
+
+    /// Has something befall the gateway after some more calls.
+    pub(crate) fn arm(&self, skip: usize, what: What) {
+        self.state.lock().unwrap().armed.push((skip, what));
+    }
+
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn declare(&self, coherent: &[u8]) {
+        self.state.lock().unwrap().coherent = coherent.to_vec();
+    }
+
+    fn next_step(&self) {
+        let mut state = self.state.lock().unwrap();
+        match &mut state.away {
+            Some((0, _)) => self.come_back(&mut state),
+            Some((steps, _)) => *steps -= 1,
+            None => {}
+        }
+    }
+
+    fn heal(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.armed.clear();
+        self.come_back(&mut state);
+    }
+
+    fn come_back(&self, state: &mut GateState) {
+        if let Some((_, What::Die { .. })) = state.away.take() {
+            state.files = open(&self.path);
+        }
+    }
+
+    /// What befalls this call.
+    fn fate(&self) -> (Arc<LocalDirectory>, Vec<u8>, Option<What>) {
+        let mut state = self.state.lock().unwrap();
+        let due = state.armed.iter().position(|(skip, _)| *skip == 0);
+        state
+            .armed
+            .iter_mut()
+            .for_each(|(skip, _)| *skip = skip.saturating_sub(1));
+        let mut what = state.away.map(|(_, what)| match what {
+            What::Hang { steps, .. } => What::Hang {
+                is_done: false,
+                steps,
+            },
+            What::Die { steps, .. } => What::Die {
+                is_done: false,
+                steps,
+            },
+            other => other,
+        });
+        if what.is_none()
+            && let Some(due) = due
+        {
+            let (_, due) = state.armed.remove(due);
+            match due {
+                What::Restart => state.files = open(&self.path),
+                What::Die { steps, .. } | What::Hang { steps, .. } => {
+                    state.away = Some((steps, due))
+                }
+                What::Lose { .. } => {}
+            }
+            what = Some(due);
+        }
+        (Arc::clone(&state.files), state.coherent.clone(), what)
+    }
+}
+
+impl FileSystem for Gate {
+    fn call(&self, caller: &Caller, request: &Request, data: Data<'_>) -> Result<Reply, Errno> {
+        let (files, coherent, what) = self.fate();
+        let answer = |data| match request {
+            Request::Identify => Ok(Reply::Export(Export {
+                coherent,
+                ..Export::default()
+            })),
+            _ => files.call(caller, request, data),
+        };
+        let (is_done, errno) = match what {
+            None => return answer(data),
+            Some(What::Restart) => {
+                self.struck.store(true, Ordering::Relaxed);
+                return answer(data);
+            }
+            Some(What::Lose { is_done, errno }) => (is_done, errno),
+            Some(What::Die { is_done, .. }) => (is_done, Errno::ECONNREFUSED),
+            Some(What::Hang { is_done, .. }) => {
+                self.clock.pass(DEADLINE);
+                (is_done, Errno::ETIMEDOUT)
+            }
+        };
+        self.struck.store(true, Ordering::Relaxed);
+        if is_done {
+            // Nobody hears of the reply.
+            let _reply = answer(data);
+        }
+        Err(errno)
+    }
+}
+
+fn open(path: &std::path::Path) -> Arc<LocalDirectory> {
+    let options = Options {
+        descriptors_max: 8,
+        ..Options::default()
+    };
+    Arc::new(LocalDirectory::open(path, options).unwrap())
+}

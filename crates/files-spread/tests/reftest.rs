@@ -1,0 +1,74 @@
+//! A spread does what the reference model says while its gateways fail, hang, restart and come back.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+mod common;
+
+use std::sync::Arc;
+
+use files::{Caller, FileSystem};
+use files_reftest::{Mismatch, Steps, Subject, Tally, compare_in_trouble, steps};
+use files_spread::Mode;
+use proptest::prelude::*;
+
+use common::{Fault, Site, faults};
+
+/// How a site is used.
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    mode: Mode,
+    gateways: usize,
+    writers: usize,
+    readers: usize,
+    objects_max: usize,
+}
+
+fn compare(how: Use, steps: &Steps, faults: &[Fault]) -> Result<Tally, Mismatch> {
+    let site = Site::new(how.gateways, faults);
+    let client = |mode| Arc::new(site.spread(mode, how.objects_max)) as Arc<dyn FileSystem>;
+    let writers = (0..how.writers).map(|_| client(how.mode));
+    let clients: Vec<_> = writers
+        .chain((0..how.readers).map(|_| client(Mode::LoadBalance)))
+        .collect();
+    let clients: Vec<&dyn FileSystem> = clients.iter().map(|client| &**client).collect();
+    let subject = Subject {
+        clients: &clients,
+        readers: how.readers,
+        truth: &site.truth,
+        trouble: &site,
+    };
+    compare_in_trouble(&subject, &Caller::default(), steps)
+}
+
+fn modes() -> impl Strategy<Value = Mode> {
+    prop::sample::select(vec![Mode::Serial, Mode::Cluster, Mode::Stripe])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(common::cases()))]
+
+    #[test]
+    fn one_client_sees_nothing_of_failing_gateways_but_unknown_outcomes(
+        mode in modes(),
+        gateways in 1..=3_usize,
+        steps in steps(50, 1),
+        faults in faults(50, 3),
+    ) {
+        let how = Use { mode, gateways, writers: 1, readers: 0, objects_max: 1000 };
+        let result = compare(how, &steps, &faults);
+        prop_assert!(result.is_ok(), "{}", result.unwrap_err());
+    }
+
+    #[test]
+    fn several_clients_and_readers_see_each_operation_once(
+        mode in modes(),
+        gateways in 1..=3_usize,
+        steps in steps(50, 3),
+        faults in faults(50, 3),
+        objects_max in prop::sample::select(vec![4_usize, 1000]),
+    ) {
+        let how = Use { mode, gateways, writers: 2, readers: 1, objects_max };
+        let result = compare(how, &steps, &faults);
+        prop_assert!(result.is_ok(), "{}", result.unwrap_err());
+    }
+}
