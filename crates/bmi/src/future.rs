@@ -193,9 +193,7 @@ impl Shared {
     /// Makes the thread look at what it is to do.
     fn interrupt(&self) {
         self.changed.notify();
-        for (_, method) in self.bmi.active() {
-            method.wake();
-        }
+        self.bmi.wake();
     }
 
     /// Nothing is awaited any more.

@@ -125,6 +125,29 @@ impl Bmi {
         self.test_until(context, capacity, wait, true, &|| false)
     }
 
+    /// As [`Bmi::test_context`], and ends when `stop` says so: whoever changes what that says calls
+    /// [`Bmi::wake`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Bmi::test_context`].
+    pub fn test_context_until(
+        &self,
+        context: ContextId,
+        capacity: usize,
+        wait: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<Completion>, Error> {
+        self.test_until(context, capacity, wait, true, stop)
+    }
+
+    /// Makes every test that sleeps look again at what it waits for.
+    pub fn wake(&self) {
+        for (_, method) in self.active() {
+            method.wake();
+        }
+    }
+
     /// As [`Bmi::test_context`], until `stop` says so; whoever changes that wakes the methods.
     /// `unexpected`: an unexpected message ends it, as far as the option allows.
     pub(crate) fn test_until(

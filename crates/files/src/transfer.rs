@@ -23,6 +23,13 @@ impl<'a> Transfer<'a> {
         }
     }
 
+    /// Goes on where another one ended: with what that made of each segment.
+    #[must_use]
+    pub fn resumed(segments: &'a [Segment], mut counts: Vec<u64>) -> Self {
+        counts.resize(segments.len(), 0);
+        Self { segments, counts }
+    }
+
     /// Bytes in all.
     #[must_use]
     pub fn length(&self) -> u64 {

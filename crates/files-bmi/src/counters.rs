@@ -1,0 +1,162 @@
+//! What is counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters that are incremented by name and read together.
+macro_rules! counters {
+    ($(#[$about:meta])* $name:ident, $(#[$about_counts:meta])* $counts:ident { $($(#[doc = $doc:literal])* $field:ident)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Default)]
+        pub struct $name {
+            $(pub(crate) $field: Counter,)*
+        }
+
+        $(#[$about_counts])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $counts {
+            $($(#[doc = $doc])* pub $field: u64,)*
+        }
+
+        impl $name {
+            /// All of them now.
+            #[must_use]
+            pub fn snapshot(&self) -> $counts {
+                $counts { $($field: self.$field.value(),)* }
+            }
+        }
+
+        impl $counts {
+            /// Names, what they count, and the numbers.
+            #[must_use]
+            pub fn list(&self) -> Vec<(&'static str, &'static str, u64)> {
+                vec![$((stringify!($field), concat!($($doc),*).trim_ascii(), self.$field),)*]
+            }
+        }
+    };
+}
+
+/// One of them.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn up(&self) {
+        self.add(1);
+    }
+
+    pub(crate) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn raise_to(&self, value: u64) {
+        self.0.fetch_max(value, Ordering::Relaxed);
+    }
+
+    fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+counters! {
+    /// Counters of a client.
+    ClientCounters,
+    /// What they were.
+    ClientCounts {
+        /// Calls that were made.
+        calls
+        /// Attempts of them: messages that begin an exchange.
+        attempts
+        /// Messages that were posted in all, sends and receives.
+        messages
+        /// Attempts that were lost with the daemon, the forwarder or the connection.
+        lost
+        /// Calls that ended at their deadline.
+        timed_out
+        /// Calls of which nobody knows whether they were carried out.
+        outcome_unknown
+        /// Answers that broke the protocol.
+        bad_answers
+        /// Bytes that were copied between the memory of callers and that of messages.
+        copied_bytes
+    }
+}
+
+counters! {
+    /// Counters of a forwarder.
+    Counters,
+    /// What they were.
+    Counts {
+        /// Exchanges that began.
+        exchanges
+        /// Operations that the file system carried out.
+        operations
+        /// Operations of them that stood for several, because they continued one another.
+        merged_operations
+        /// Reads and writes that were carried out with another one.
+        merged_pieces
+        /// Messages that were posted, sends and receives.
+        messages
+        /// Bytes that clients wrote.
+        written_bytes
+        /// Bytes that clients read.
+        read_bytes
+        /// Answers that were kept and given once more.
+        answers_repeated
+        /// Attempts that waited for an earlier one of the same slot.
+        attempts_waited
+        /// Operations that ended with "outcome unknown", because this forwarder cannot know.
+        outcome_unknown
+        /// Clients that were forgotten, because there were too many.
+        clients_forgotten
+        /// Highest number of bytes in buffers at the same time.
+        memory_high_bytes
+        /// Buffers that were taken from clients that did not move, because others waited.
+        buffers_taken_back
+        /// Buffers that came from the heap, because the method had no memory.
+        buffers_of_the_heap
+        /// Dropped messages: not a call.
+        dropped_garbage
+        /// Dropped messages: the peer had too many exchanges under way.
+        dropped_too_many
+        /// Dropped messages: a later attempt or call had come already.
+        dropped_late
+        /// Dropped messages: a slot that does not exist.
+        dropped_bad_slot
+        /// Exchanges ended with an error: the request was malformed.
+        bad_requests
+        /// Exchanges ended with an error: a message had another length than was announced.
+        bad_lengths
+        /// Exchanges given up: the daemon, the client or its connection was lost.
+        exchanges_lost
+        /// Exchanges given up: nothing moved for too long.
+        exchanges_stalled
+        /// Answers that did not reach their client.
+        answers_lost
+        /// Addresses of clients that were forgotten after these had gone.
+        addresses_forgotten
+    }
+}
+
+/// Why a message of a client was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// It was no call.
+    Garbage,
+    /// The peer had too many exchanges under way.
+    TooMany,
+    /// A later attempt or call had come already.
+    Late,
+    /// There is no such slot.
+    BadSlot,
+}
+
+impl Counters {
+    pub(crate) fn dropped(&self, why: Dropped) {
+        match why {
+            Dropped::Garbage => self.dropped_garbage.up(),
+            Dropped::TooMany => self.dropped_too_many.up(),
+            Dropped::Late => self.dropped_late.up(),
+            Dropped::BadSlot => self.dropped_bad_slot.up(),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Memory for messages, from the method of whoever they are exchanged with, and kept for the next ones: zeroing it each
+//! time would cost as much as a copy.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bmi::{Address, Bmi};
+use rustc_hash::FxHashMap;
+
+use super::exchange::Held;
+use crate::counters::Counters;
+
+pub(super) struct Buffers {
+    bmi: Arc<Bmi>,
+    counters: Arc<Counters>,
+    /// The length of what is kept.
+    length: usize,
+    /// Most that are kept.
+    max: usize,
+    free: Mutex<Free>,
+}
+
+#[derive(Default)]
+struct Free {
+    /// By the scheme of the method.
+    buffers: FxHashMap<String, Vec<Held>>,
+    /// Where those come from that are out: by the address of their first byte.
+    schemes: FxHashMap<usize, String>,
+    kept: usize,
+}
+
+/// Shorter memory is not kept.
+const SHORT: usize = 64 << 10;
+
+impl Buffers {
+    /// `length`: that of the longest.
+    pub(super) fn new(bmi: Arc<Bmi>, counters: Arc<Counters>, length: usize, max: usize) -> Self {
+        Self {
+            bmi,
+            counters,
+            length,
+            max,
+            free: Mutex::default(),
+        }
+    }
+
+    /// At least so many bytes for messages with a peer. What they hold is of no meaning.
+    pub(super) fn take(&self, peer: Address, length: usize) -> Option<Held> {
+        if length <= SHORT || length > self.length {
+            return self.fresh(peer, length);
+        }
+        let name = self.bmi.peer_name(peer).unwrap_or_default();
+        let scheme = name.split("://").next().unwrap_or_default();
+        let mut free = self.lock();
+        if let Some(held) = free.buffers.get_mut(scheme).and_then(Vec::pop) {
+            free.kept -= 1;
+            free.schemes.insert(key(&held), scheme.to_owned());
+            return Some(held);
+        }
+        drop(free);
+        let held = self.fresh(peer, self.length)?;
+        self.lock().schemes.insert(key(&held), scheme.to_owned());
+        Some(held)
+    }
+
+    fn fresh(&self, peer: Address, length: usize) -> Option<Held> {
+        match self.bmi.allocate(peer, length) {
+            Ok(buffer) => Some(Held::from(buffer)),
+            Err(error) => {
+                tracing::debug!(%error, length, "a buffer comes from the heap");
+                self.counters.buffers_of_the_heap.up();
+                Held::of_the_heap(length)
+            }
+        }
+    }
+
+    /// Takes memory back.
+    pub(super) fn give(&self, mut held: Held) {
+        let mut free = self.lock();
+        let Some(scheme) = free.schemes.remove(&key(&held)) else {
+            return;
+        };
+        let is_method = held.memory == bmi::Memory::PreAllocated;
+        if is_method && free.kept < self.max && held.span.is_only() {
+            free.kept += 1;
+            free.buffers.entry(scheme).or_default().push(held);
+        }
+    }
+
+    /// The memory of a method may be gone with its daemon: none is kept.
+    pub(super) fn forget(&self) {
+        let mut free = self.lock();
+        free.kept = 0;
+        let gone = std::mem::take(&mut free.buffers);
+        free.schemes.clear();
+        drop(free);
+        drop(gone);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Free> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(held: &Held) -> usize {
+    held.span.addresses().start
+}

@@ -1,0 +1,402 @@
+//! The server: exports a file system to clients of BMI.
+//!
+//! ```text
+//!   loop      tests for messages and completions ──▶ Core (decides) ──▶ posts, cancels
+//!   workers   take tasks from Core's queue, call the file system ──▶ Core ──▶ posts
+//! ```
+
+mod buffers;
+mod core;
+mod exchange;
+mod pieces;
+mod schedule;
+mod sessions;
+mod work;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bmi::{Address, Bmi, Class, ContextId, Error, OpId, Payload, Post, Question, Refused, Setting};
+use files::FileSystem;
+
+use self::buffers::Buffers;
+use self::core::{Action, Actions, Core};
+use self::work::execute;
+use crate::PIPELINED;
+use crate::counters::Counters;
+use crate::options::ForwarderOptions;
+use crate::proto::{ANSWER_BYTES, COUNTS_BYTES, PIECE_MIN};
+
+/// A running forwarder. Dropping it is [`Forwarder::shutdown`] without time.
+pub struct Forwarder {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// How things stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Exchanges under way.
+    pub exchanges: usize,
+    /// Operations that wait for a worker.
+    pub queued: usize,
+    /// Exchanges that wait for memory.
+    pub waiting_for_memory: usize,
+    /// Bytes of buffers in use.
+    pub memory: u64,
+    /// Clients that are remembered.
+    pub clients: usize,
+    /// Addresses of clients.
+    pub peers: usize,
+}
+
+struct Shared {
+    bmi: Arc<Bmi>,
+    context: ContextId,
+    files: Arc<dyn FileSystem>,
+    core: Mutex<Core>,
+    /// There are tasks, or it ends.
+    work: Condvar,
+    buffers: Buffers,
+    counters: Arc<Counters>,
+    /// No further exchanges.
+    drains: AtomicBool,
+    ends: AtomicBool,
+}
+
+/// Messages and completions that are taken at once, and how long they are waited for (section 6.2).
+const AT_ONCE: usize = 64;
+const TEST: Duration = Duration::from_secs(1);
+/// The same while something is under way that may have to be given up.
+const TEST_BUSY: Duration = Duration::from_millis(50);
+/// How often addresses of clients that have gone are looked for.
+const FORGET: Duration = Duration::from_secs(1);
+/// Least memory for buffers: two of the longest append.
+const MEMORY_MIN: u64 = 2 * files::APPEND_MAX;
+/// Pause after a test that failed.
+const PAUSE: Duration = Duration::from_millis(10);
+
+impl Forwarder {
+    /// Exports `files` to the clients of `bmi`, which was started with a listen address. Nobody else may take
+    /// unexpected messages of it.
+    ///
+    /// # Errors
+    ///
+    /// No context, thread or random number is left.
+    pub fn start(
+        bmi: Arc<Bmi>,
+        files: Arc<dyn FileSystem>,
+        options: ForwarderOptions,
+    ) -> io::Result<Self> {
+        let mut epoch = [0; 8];
+        getrandom::fill(&mut epoch).map_err(|error| io::Error::other(error.to_string()))?;
+        let context = bmi.open_context().map_err(io::Error::other)?;
+        bmi.set(None, &PIPELINED).map_err(io::Error::other)?;
+        let options = fitting(options, &bmi);
+        let counters = Arc::new(Counters::default());
+        // 0 means that a client knows no forwarder.
+        let core = Core::new(
+            options,
+            u64::from_le_bytes(epoch).max(1),
+            Arc::clone(&counters),
+        );
+        let longest = options.piece as usize + ANSWER_BYTES + COUNTS_BYTES;
+        let max = options.memory as usize / longest;
+        let shared = Arc::new(Shared {
+            context,
+            files,
+            core: Mutex::new(core),
+            work: Condvar::new(),
+            buffers: Buffers::new(Arc::clone(&bmi), Arc::clone(&counters), longest, max),
+            bmi,
+            counters,
+            drains: AtomicBool::new(false),
+            ends: AtomicBool::new(false),
+        });
+        let mut forwarder = Self {
+            shared,
+            threads: Vec::new(),
+        };
+        forwarder.spawn("forward", Shared::run)?;
+        for _ in 0..options.workers.max(1) {
+            forwarder.spawn("forward-work", Shared::work)?;
+        }
+        Ok(forwarder)
+    }
+
+    fn spawn(&mut self, name: &str, run: fn(&Shared)) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let thread = thread::Builder::new().name(name.to_owned());
+        self.threads.push(thread.spawn(move || run(&shared))?);
+        Ok(())
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.shared.counters
+    }
+
+    /// How things stand now.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        let core = self.shared.lock();
+        Standing {
+            exchanges: core.exchanges.len(),
+            queued: core.queue.len(),
+            waiting_for_memory: core.wanting.len(),
+            memory: core.used,
+            clients: core.sessions.count(),
+            peers: core.peers.len(),
+        }
+    }
+
+    /// Takes no further exchanges, waits at most `grace` for those under way, and ends. The interface stays as
+    /// it is: messages that were not taken wait for whoever takes them next.
+    pub fn shutdown(mut self, grace: Duration) {
+        self.end(grace);
+    }
+
+    fn end(&mut self, grace: Duration) {
+        self.shared.drains.store(true, Ordering::SeqCst);
+        let until = Instant::now() + grace;
+        let mut core = self.shared.lock();
+        while !core.exchanges.is_empty() && !self.shared.ends.load(Ordering::SeqCst) {
+            let Some(left) = until.checked_duration_since(Instant::now()) else {
+                break;
+            };
+            let waited = self.shared.work.wait_timeout(core, left.min(TEST_BUSY));
+            core = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        self.shared.ends.store(true, Ordering::SeqCst);
+        drop(core);
+        self.shared.work.notify_all();
+        self.shared.bmi.wake();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has ended, too.
+            let _ended = thread.join();
+        }
+        self.shared.leave();
+    }
+}
+
+impl Drop for Forwarder {
+    fn drop(&mut self) {
+        self.end(Duration::ZERO);
+    }
+}
+
+/// The options, within their limits.
+fn fitting(options: ForwarderOptions, bmi: &Bmi) -> ForwarderOptions {
+    let memory = options.memory.max(MEMORY_MIN);
+    let largest = bmi.get(None, Question::MaxSize).unwrap_or(u64::MAX);
+    let largest = largest.saturating_sub((ANSWER_BYTES + COUNTS_BYTES) as u64);
+    let largest = u32::try_from(largest.min(memory / 4)).unwrap_or(u32::MAX);
+    ForwarderOptions {
+        memory,
+        piece: options.piece.min(largest).max(PIECE_MIN),
+        ..options
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what is posted.
+    fn leave(&self) {
+        let ops: Vec<OpId> = self.lock().ops.values().filter_map(|op| op.id).collect();
+        for op in ops {
+            // The interface was finalized, at worst.
+            let _nobody_is_left = self.bmi.cancel(op);
+        }
+        self.bmi.close_context(self.context);
+    }
+
+    /// The loop.
+    fn run(&self) {
+        let mut looked = Instant::now();
+        while !self.ends.load(Ordering::SeqCst) {
+            match self.turn() {
+                Ok(()) => {}
+                Err(Error::NetDown) => {
+                    tracing::info!("the interface was finalized");
+                    self.ends.store(true, Ordering::SeqCst);
+                    self.work.notify_all();
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a test failed");
+                    thread::sleep(PAUSE);
+                }
+            }
+            if looked.elapsed() > FORGET {
+                looked = Instant::now();
+                self.forget_peers();
+            }
+        }
+    }
+
+    fn turn(&self) -> Result<(), Error> {
+        if !self.drains.load(Ordering::Relaxed) {
+            for message in self
+                .bmi
+                .test_unexpected(Class(0), AT_ONCE, Duration::ZERO)?
+            {
+                self.change(|core, actions| {
+                    core.message(message.from, message.tag, &message.data, actions);
+                });
+            }
+        }
+        let is_idle = self.lock().exchanges.is_empty();
+        let wait = if is_idle { TEST } else { TEST_BUSY };
+        let stop = || self.ends.load(Ordering::SeqCst);
+        let done = self
+            .bmi
+            .test_context_until(self.context, AT_ONCE, wait, &stop)?;
+        for completion in done {
+            self.note(completion.user, completion.result, completion.payload);
+        }
+        self.change(|core, actions| core.tick(Instant::now(), actions));
+        Ok(())
+    }
+
+    /// An operation has ended.
+    fn note(&self, number: u64, result: Result<usize, Error>, payload: Payload) {
+        // The memory is the exchange's again.
+        drop(payload);
+        if matches!(result, Err(Error::NetReset | Error::NetDown)) {
+            self.buffers.forget();
+        }
+        self.change(|core, actions| core.completed(number, result, actions));
+    }
+
+    fn work(&self) {
+        loop {
+            let mut core = self.lock();
+            let tasks = loop {
+                if let Some(tasks) = core.queue.pop() {
+                    break tasks;
+                }
+                if self.ends.load(Ordering::SeqCst) {
+                    return;
+                }
+                core = self.work.wait(core).unwrap_or_else(PoisonError::into_inner);
+            };
+            drop(core);
+            let done = execute(&*self.files, &self.buffers, &self.counters, tasks);
+            for (exchange, done) in done {
+                self.change(|core, actions| core.done(exchange, done, actions));
+            }
+        }
+    }
+
+    /// Lets the core decide, and does what it says, until there is nothing more to do.
+    fn change(&self, decide: impl FnOnce(&mut Core, &mut Actions)) {
+        let mut actions = Vec::new();
+        let mut core = self.lock();
+        decide(&mut core, &mut actions);
+        let mut tasks = core.queue.len();
+        drop(core);
+        while !actions.is_empty() {
+            let mut next = Vec::new();
+            for action in actions {
+                self.act(action, &mut next);
+            }
+            tasks = tasks.max(self.lock().queue.len());
+            actions = next;
+        }
+        for _ in 0..tasks.min(2) {
+            self.work.notify_one();
+        }
+    }
+
+    fn act(&self, action: Action, next: &mut Actions) {
+        match action {
+            Action::Receive {
+                exchange,
+                number,
+                from,
+                tag,
+                length,
+            } => {
+                let posted = match self.buffers.take(from, length) {
+                    Some(held) => {
+                        let part = held.span.part(0..length);
+                        let payload = Payload::from_spans(part.into_iter().collect(), held.memory);
+                        self.lock().posting(number, held);
+                        self.bmi
+                            .post_receive(self.context, from, payload, tag, number)
+                    }
+                    None => Err(Refused {
+                        error: Error::NoMem,
+                        payload: Payload::default(),
+                    }),
+                };
+                self.posted(exchange, number, posted, next);
+            }
+            Action::Send {
+                exchange,
+                number,
+                to,
+                tag,
+                payload,
+            } => {
+                let posted = self.bmi.post_send(self.context, to, payload, tag, number);
+                self.posted(exchange, number, posted, next);
+            }
+            Action::Cancel(op) => {
+                if let Err(error) = self.bmi.cancel(op) {
+                    tracing::debug!(%error, "cannot cancel");
+                }
+            }
+            Action::Release(held) => self.buffers.give(held),
+        }
+    }
+
+    fn posted(
+        &self,
+        exchange: u64,
+        number: u64,
+        posted: Result<Post, Refused>,
+        next: &mut Actions,
+    ) {
+        let (id, ended) = match posted {
+            Ok(Post::Pending(id)) => (Some(id), None),
+            Ok(Post::Immediate(length, payload)) => {
+                drop(payload);
+                (None, Some(Ok(length)))
+            }
+            Err(refused) => (None, Some(Err(refused.error))),
+        };
+        let mut core = self.lock();
+        if let Some(result) = ended {
+            core.completed(number, result, next);
+        }
+        core.posted(number, exchange, id, next);
+    }
+
+    /// Forgets addresses of clients that have gone, and of which nothing is under way.
+    fn forget_peers(&self) {
+        let idle: Vec<Address> = {
+            let core = self.lock();
+            let idle = core.peers.iter().filter(|(_, count)| **count == 0);
+            idle.map(|(address, _)| *address).collect()
+        };
+        for address in idle {
+            let is_gone = self.bmi.get(Some(address), Question::IsDisconnected) == Ok(1);
+            let mut core = self.lock();
+            if is_gone && core.peers.get(&address) == Some(&0) {
+                core.peers.remove(&address);
+                drop(core);
+                self.counters.addresses_forgotten.up();
+                // It is forgotten here; the method may have forgotten it before.
+                let _known = self.bmi.set(Some(address), &Setting::DropAddress);
+            }
+        }
+    }
+}

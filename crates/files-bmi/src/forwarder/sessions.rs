@@ -1,0 +1,295 @@
+//! What clients have asked before: each call is carried out once.
+//!
+//! ```text
+//!              a call, or a later attempt of one that was not carried out
+//!   NOT DONE ─────────────▶ RUNNING ───────────────▶ DONE (with the answer, where it must not be done twice)
+//!       ▲                      │ given up              │ the next call of the slot
+//!       └──────────────────────┘◀──────────────────────┘
+//! ```
+//!
+//! A slot has one call at a time. An attempt that comes while another one runs waits for its end; a later one takes its
+//! place. Attempts and calls that come after later ones are dropped: the client has given them up.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::counters::Dropped;
+use crate::options::SLOTS_MAX;
+use crate::proto::{CallHead, ClientName};
+
+/// What becomes of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is carried out.
+    Run,
+    /// It waits for the end of the one that runs. Another one that waited is given up.
+    Wait(Option<u64>),
+    /// The answer is this, once more.
+    Repeat(Arc<[u8]>),
+    /// Nobody here can know whether it was carried out.
+    Unknown,
+    Drop(Dropped),
+}
+
+/// All clients.
+pub(super) struct Sessions {
+    clients: FxHashMap<ClientName, Session>,
+    /// When each was heard last, by a number that grows.
+    heard: BTreeMap<u64, ClientName>,
+    clock: u64,
+    max: usize,
+    epoch: u64,
+    forgotten: u64,
+}
+
+struct Session {
+    slots: Vec<Slot>,
+    heard: u64,
+}
+
+#[derive(Default)]
+struct Slot {
+    sequence: u32,
+    attempt: u32,
+    state: State,
+    /// The exchange that waits.
+    waiting: Option<u64>,
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    NotDone,
+    Running,
+    Done(Option<Arc<[u8]>>),
+}
+
+impl Sessions {
+    pub(super) fn new(epoch: u64, max: usize) -> Self {
+        Self {
+            clients: FxHashMap::default(),
+            heard: BTreeMap::new(),
+            clock: 0,
+            max: max.max(1),
+            epoch,
+            forgotten: 0,
+        }
+    }
+
+    /// An attempt has come: that of `exchange`. `once`: the call must not be carried out twice.
+    pub(super) fn arrived(&mut self, head: &CallHead, once: bool, exchange: u64) -> Verdict {
+        if head.slot >= SLOTS_MAX {
+            return Verdict::Drop(Dropped::BadSlot);
+        }
+        let is_known = self.clients.contains_key(&head.client);
+        if once && head.repeats && (head.epoch != self.epoch || !is_known) {
+            return Verdict::Unknown;
+        }
+        let slot = self.slot(head);
+        let later = head.sequence.wrapping_sub(slot.sequence);
+        // Half of all numbers are later than any other one.
+        let is_fresh = slot.sequence == 0 && slot.attempt == 0;
+        if !is_fresh && later > u32::MAX / 2 {
+            return Verdict::Drop(Dropped::Late);
+        }
+        if !is_fresh && later == 0 && head.attempt <= slot.attempt {
+            return Verdict::Drop(Dropped::Late);
+        }
+        if matches!(slot.state, State::Running) {
+            return Verdict::Wait(slot.waiting.replace(exchange));
+        }
+        if let (0, State::Done(Some(answer))) = (later, &slot.state) {
+            slot.attempt = head.attempt;
+            return Verdict::Repeat(Arc::clone(answer));
+        }
+        (slot.sequence, slot.attempt) = (head.sequence, head.attempt);
+        slot.state = State::Running;
+        Verdict::Run
+    }
+
+    /// The attempt that runs has ended: it was carried out, with an answer to be kept, or given up. Gives the exchange
+    /// that waited.
+    pub(super) fn ended(
+        &mut self,
+        head: &CallHead,
+        done: Option<Option<Arc<[u8]>>>,
+    ) -> Option<u64> {
+        let slot = self.clients.get_mut(&head.client)?;
+        let slot = slot.slots.get_mut(usize::from(head.slot))?;
+        if (slot.sequence, slot.attempt) != (head.sequence, head.attempt) {
+            return None;
+        }
+        slot.state = done.map_or(State::NotDone, State::Done);
+        slot.waiting.take()
+    }
+
+    /// An exchange that waited is given up.
+    pub(super) fn left(&mut self, head: &CallHead, exchange: u64) {
+        let session = self.clients.get_mut(&head.client);
+        let slot = session.and_then(|session| session.slots.get_mut(usize::from(head.slot)));
+        if let Some(slot) = slot.filter(|slot| slot.waiting == Some(exchange)) {
+            slot.waiting = None;
+        }
+    }
+
+    /// Clients that are remembered.
+    pub(super) fn count(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// How many were forgotten since this was asked last.
+    pub(super) fn take_forgotten(&mut self) -> u64 {
+        std::mem::take(&mut self.forgotten)
+    }
+
+    /// The slot of a call, of a client that is new, maybe.
+    fn slot(&mut self, head: &CallHead) -> &mut Slot {
+        self.clock += 1;
+        let clock = self.clock;
+        if let Some(session) = self.clients.get(&head.client) {
+            self.heard.remove(&session.heard);
+        } else if self.clients.len() >= self.max {
+            self.forget_one();
+        }
+        self.heard.insert(clock, head.client);
+        let session = self.clients.entry(head.client).or_insert_with(|| Session {
+            slots: Vec::new(),
+            heard: 0,
+        });
+        session.heard = clock;
+        let slot = usize::from(head.slot);
+        if session.slots.len() <= slot {
+            session.slots.resize_with(slot + 1, Slot::default);
+        }
+        &mut session.slots[slot]
+    }
+
+    /// Forgets the client that was not heard for longest, of those for which nothing runs; there are fewer
+    /// exchanges than clients.
+    fn forget_one(&mut self) {
+        let idle = self.heard.iter().find(|(_, client)| {
+            let session = self.clients.get(*client);
+            session.is_none_or(|session| session.is_idle())
+        });
+        if let Some((&heard, &client)) = idle {
+            self.heard.remove(&heard);
+            self.clients.remove(&client);
+            self.forgotten += 1;
+        }
+    }
+}
+
+impl Session {
+    fn is_idle(&self) -> bool {
+        let runs = |slot: &Slot| matches!(slot.state, State::Running) || slot.waiting.is_some();
+        !self.slots.iter().any(runs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EPOCH: u64 = 7;
+
+    fn head(client: u8, sequence: u32, attempt: u32) -> CallHead {
+        CallHead {
+            repeats: attempt > 0,
+            is_long: false,
+            slot: 3,
+            sequence,
+            attempt,
+            client: [client; 16],
+            epoch: EPOCH,
+            job: 0,
+            room: 0,
+            piece: 0,
+            request: 0,
+            data: 0,
+        }
+    }
+
+    fn sessions() -> Sessions {
+        Sessions::new(EPOCH, 2)
+    }
+
+    fn answer() -> Arc<[u8]> {
+        Arc::from(&b"answer"[..])
+    }
+
+    #[test]
+    fn a_call_that_was_carried_out_gets_its_answer_again() {
+        let mut sessions = sessions();
+        assert_eq!(sessions.arrived(&head(1, 1, 0), true, 10), Verdict::Run);
+        assert_eq!(sessions.ended(&head(1, 1, 0), Some(Some(answer()))), None);
+        let repeat = Verdict::Repeat(answer());
+        assert_eq!(sessions.arrived(&head(1, 1, 1), true, 11), repeat);
+        assert_eq!(sessions.arrived(&head(1, 1, 2), true, 12), repeat);
+        assert_eq!(sessions.arrived(&head(1, 2, 0), true, 13), Verdict::Run);
+    }
+
+    #[test]
+    fn an_attempt_that_never_arrived_or_was_given_up_is_carried_out() {
+        let mut sessions = sessions();
+        assert_eq!(sessions.arrived(&head(1, 1, 0), false, 1), Verdict::Run);
+        sessions.ended(&head(1, 1, 0), Some(None));
+        assert_eq!(sessions.arrived(&head(1, 2, 1), true, 2), Verdict::Run);
+        sessions.ended(&head(1, 2, 1), None);
+        assert_eq!(sessions.arrived(&head(1, 2, 2), true, 3), Verdict::Run);
+    }
+
+    #[test]
+    fn an_attempt_waits_for_the_one_that_runs() {
+        let mut sessions = sessions();
+        assert_eq!(sessions.arrived(&head(1, 1, 0), true, 1), Verdict::Run);
+        assert_eq!(
+            sessions.arrived(&head(1, 1, 1), true, 2),
+            Verdict::Wait(None)
+        );
+        assert_eq!(
+            sessions.arrived(&head(1, 1, 2), true, 3),
+            Verdict::Wait(Some(2))
+        );
+        let waited = sessions.ended(&head(1, 1, 0), Some(Some(answer())));
+        assert_eq!(waited, Some(3));
+        let again = sessions.arrived(&head(1, 1, 2), true, 3);
+        assert_eq!(again, Verdict::Repeat(answer()));
+    }
+
+    #[test]
+    fn what_comes_late_is_dropped() {
+        let mut sessions = sessions();
+        let late = Verdict::Drop(Dropped::Late);
+        assert_eq!(sessions.arrived(&head(1, 5, 1), false, 1), Verdict::Run);
+        assert_eq!(sessions.arrived(&head(1, 5, 0), false, 2), late);
+        assert_eq!(sessions.arrived(&head(1, 5, 1), false, 2), late);
+        assert_eq!(sessions.arrived(&head(1, 4, 9), false, 2), late);
+        let mut bad = head(1, 6, 0);
+        bad.slot = SLOTS_MAX;
+        let verdict = sessions.arrived(&bad, false, 2);
+        assert_eq!(verdict, Verdict::Drop(Dropped::BadSlot));
+    }
+
+    #[test]
+    fn who_cannot_know_says_so() {
+        let mut sessions = sessions();
+        // Another forwarder was asked first.
+        let mut other = head(1, 1, 1);
+        other.epoch = 6;
+        assert_eq!(sessions.arrived(&other, true, 1), Verdict::Unknown);
+        assert_eq!(sessions.arrived(&other, false, 1), Verdict::Run);
+        // The client was forgotten.
+        sessions.ended(&other, Some(None));
+        for client in 2..=3 {
+            assert_eq!(
+                sessions.arrived(&head(client, 1, 0), false, 1),
+                Verdict::Run
+            );
+            sessions.ended(&head(client, 1, 0), Some(None));
+        }
+        assert_eq!((sessions.count(), sessions.take_forgotten()), (2, 1));
+        assert_eq!(sessions.arrived(&head(1, 2, 1), true, 1), Verdict::Unknown);
+    }
+}
