@@ -13,6 +13,7 @@ mod doctor;
 mod dump;
 mod explain;
 mod fgr;
+mod files;
 mod generate;
 mod lint;
 mod lst;
@@ -81,6 +82,8 @@ enum Command {
     Convert(convert::ConvertArgs),
     /// Keep files on a storage node, and reach them from others
     Store(store::StoreArgs),
+    /// Copy, list, compare and remove files at an address: on LNet, behind an I/O node, here
+    Files(files::FilesArgs),
     /// Mount files at an address as a directory of this machine
     Mount(mount::MountArgs),
     /// Load LNet nodes and measure them: test node and console of LNet selftest
@@ -139,6 +142,7 @@ fn main() -> ExitCode {
         Command::Site(args) => site::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Store(args) => store::run(args),
+        Command::Files(args) => files::run(args),
         Command::Mount(args) => mount::run(args, cli.log.filter()),
         Command::Lst(args) => lst::run(args),
         Command::Zoid(args) => zoid::run(args),

@@ -1,0 +1,135 @@
+//! Removes a tree.
+
+use files::{Errno, Kind, Path};
+
+use crate::entries::Entries;
+use crate::failure::{Failure, Why};
+use crate::progress::{Failures, Progress, add};
+use crate::tree::{Tree, place};
+
+/// How often a directory is read again because something was left in it.
+const ROUNDS_MAX: u32 = 3;
+
+/// Removes what stands at a path: an object, or with `recursive` a directory and everything below it. A symbolic link
+/// is removed, and not what it points to. What cannot be removed is noted, and the rest goes.
+pub fn remove(
+    tree: Tree<'_>,
+    path: &Path,
+    recursive: bool,
+    progress: &Progress,
+    failures: &mut Failures,
+) {
+    let removal = Removal { tree, progress };
+    let entry = match tree.lookup(Some(path)) {
+        Ok(entry) => entry,
+        Err(failure) => return failures.add(failure),
+    };
+    if entry.attributes.kind != Kind::Directory {
+        if let Err(failure) = removal.unlink(path, false) {
+            failures.add(failure);
+        }
+        return;
+    }
+    if !recursive {
+        let why = Why::IsDirectory;
+        return failures.add(tree.failed("remove", Some(path), why));
+    }
+    removal.directory(path, entry.handle, failures);
+}
+
+struct Removal<'a> {
+    tree: Tree<'a>,
+    progress: &'a Progress,
+}
+
+/// A directory that is being emptied.
+struct Frame<'a> {
+    path: Path,
+    entries: Entries<'a>,
+    rounds: u32,
+    /// Whether something in it could not be removed.
+    is_kept: bool,
+}
+
+impl<'a> Removal<'a> {
+    fn unlink(&self, path: &Path, directory: bool) -> Result<(), Failure> {
+        let (files, caller) = (self.tree.files, self.tree.caller);
+        match files.remove(caller, place(path), Some(directory)) {
+            // Somebody else was faster.
+            Ok(()) | Err(Errno::ENOENT) => {
+                let counter = match directory {
+                    true => &self.progress.directories,
+                    false => &self.progress.files,
+                };
+                add(counter, 1);
+                Ok(())
+            }
+            Err(errno) => Err(self.tree.failure("remove", Some(path), errno)),
+        }
+    }
+
+    fn frame(&self, path: Path, handle: files::Handle) -> Frame<'a> {
+        let entries = Entries::new(self.tree, Some(path.clone()), handle);
+        Frame {
+            path,
+            entries,
+            rounds: 1,
+            is_kept: false,
+        }
+    }
+
+    fn directory(&self, path: &Path, handle: files::Handle, failures: &mut Failures) {
+        let mut stack = vec![self.frame(path.clone(), handle)];
+        while let Some(frame) = stack.last_mut() {
+            if self.progress.is_cancelled() || failures.is_fatal() {
+                return;
+            }
+            let failure = match frame.entries.next() {
+                Some(Ok(found)) if found.entry.attributes.kind == Kind::Directory => {
+                    stack.push(self.frame(found.path, found.entry.handle));
+                    continue;
+                }
+                Some(Ok(found)) => self.unlink(&found.path, false).err(),
+                Some(Err(failure)) => Some(failure),
+                None => {
+                    self.close(&mut stack, failures);
+                    continue;
+                }
+            };
+            if let Some(failure) = failure {
+                frame.is_kept = true;
+                failures.add(failure);
+            }
+        }
+    }
+
+    /// The last directory was read to its end.
+    fn close(&self, stack: &mut Vec<Frame<'a>>, failures: &mut Failures) {
+        let Some(mut frame) = stack.pop() else {
+            return;
+        };
+        let removed = match frame.is_kept {
+            // Its content says why; saying that it is not empty adds nothing.
+            true => Ok(false),
+            false => self.unlink(&frame.path, true).map(|()| true),
+        };
+        match removed {
+            Ok(true) => return,
+            Ok(false) => {}
+            // A listing may have left out what moved while the directory was emptied.
+            Err(failure)
+                if failure.errno() == Some(Errno::ENOTEMPTY) && frame.rounds < ROUNDS_MAX =>
+            {
+                if let Ok(entry) = self.tree.lookup(Some(&frame.path)) {
+                    frame.rounds += 1;
+                    frame.entries = Entries::new(self.tree, Some(frame.path.clone()), entry.handle);
+                    return stack.push(frame);
+                }
+            }
+            Err(failure) => failures.add(failure),
+        }
+        if let Some(parent) = stack.last_mut() {
+            parent.is_kept = true;
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Two directories, and file systems that do something wrong.
+
+#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use files::{Caller, Data, Errno, FileSystem, Path, Reply, Request};
+use files_dir::LocalDirectory;
+use files_tools::{Failures, Item, Options, Progress, Tree, copy};
+use tempfile::TempDir;
+
+/// Carries one call out, or does something else.
+pub(crate) type Rule =
+    dyn Fn(&LocalDirectory, &Caller, &Request, Data<'_>) -> Result<Reply, Errno> + Send + Sync;
+
+/// A directory whose server follows a rule.
+pub(crate) struct Odd {
+    pub(crate) files: LocalDirectory,
+    pub(crate) rule: Box<Rule>,
+}
+
+impl FileSystem for Odd {
+    fn call(&self, caller: &Caller, request: &Request, data: Data<'_>) -> Result<Reply, Errno> {
+        (self.rule)(&self.files, caller, request, data)
+    }
+}
+
+/// A source and a target.
+pub(crate) struct Lab {
+    directory: TempDir,
+    pub(crate) caller: Caller,
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        let directory = TempDir::with_prefix("finerail-test-").unwrap();
+        for name in ["from", "to"] {
+            fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        let caller = Caller::default();
+        Self { directory, caller }
+    }
+
+    pub(crate) fn from(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.directory.path().join("from").join(name.as_ref())
+    }
+
+    pub(crate) fn to(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.directory.path().join("to").join(name.as_ref())
+    }
+
+    pub(crate) fn source(&self) -> LocalDirectory {
+        open(self.from(""))
+    }
+
+    pub(crate) fn target(&self) -> LocalDirectory {
+        open(self.to(""))
+    }
+
+    /// The target, by a server that follows a rule.
+    pub(crate) fn odd_target(
+        &self,
+        rule: impl Fn(&LocalDirectory, &Caller, &Request, Data<'_>) -> Result<Reply, Errno>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Odd {
+        Odd {
+            files: self.target(),
+            rule: Box::new(rule),
+        }
+    }
+
+    /// The source, by a server that follows a rule.
+    pub(crate) fn odd_source(
+        &self,
+        rule: impl Fn(&LocalDirectory, &Caller, &Request, Data<'_>) -> Result<Reply, Errno>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Odd {
+        Odd {
+            files: self.source(),
+            rule: Box::new(rule),
+        }
+    }
+
+    pub(crate) fn tree<'a>(&'a self, files: &'a dyn FileSystem, name: &'a str) -> Tree<'a> {
+        Tree {
+            files,
+            caller: &self.caller,
+            name,
+        }
+    }
+
+    /// Copies everything.
+    pub(crate) fn copy(
+        &self,
+        from: &dyn FileSystem,
+        to: &dyn FileSystem,
+        options: &Options,
+    ) -> (Progress, Failures) {
+        let progress = Progress::default();
+        let (from, to) = (self.tree(from, "from"), self.tree(to, "to"));
+        let failures = copy(from, to, &[everything()], options, &progress);
+        (progress, failures)
+    }
+
+    /// Names in the target that begin like those of parts.
+    pub(crate) fn parts(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.to("")).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let is_part = |path: &PathBuf| files_tools::is_part(path.file_name().unwrap().as_bytes());
+        paths.filter(is_part).collect()
+    }
+}
+
+fn open(path: PathBuf) -> LocalDirectory {
+    LocalDirectory::open(&path, files_dir::Options::default()).unwrap()
+}
+
+pub(crate) fn everything() -> Item {
+    Item {
+        from: None,
+        to: None,
+    }
+}
+
+pub(crate) fn path(text: &str) -> Path {
+    Path::new(text.as_bytes()).unwrap()
+}
+
+/// Bytes that repeat nowhere near each other.
+pub(crate) fn pattern(length: usize) -> Vec<u8> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let step = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    let bytes = std::iter::repeat_with(step)
+        .take(length.div_ceil(8))
+        .flatten();
+    bytes.take(length).collect()
+}
+
+/// The texts of all failures.
+pub(crate) fn texts(failures: &Failures) -> Vec<String> {
+    failures.list.iter().map(ToString::to_string).collect()
+}

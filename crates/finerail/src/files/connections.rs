@@ -1,0 +1,430 @@
+//! From addresses to file systems: which carrier, as which node, and the end of both.
+
+use std::io;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use files::{Caller, FileSystem, Path};
+use files_dir::LocalDirectory;
+use files_spread::{Mode, Real, Spread};
+use files_tools::Tree;
+use lnet_node::Node;
+use lnet_rpc::{Client, ClientOptions, Entropy};
+use lnet_store::Printable;
+use lnet_store::files::RemoteFiles;
+use lnet_types::Nid;
+use nix::unistd::{getegid, geteuid, getgroups};
+
+use super::address::{Address, Remote, Server};
+use super::waiting::Watched;
+use crate::common::{ConfigArgs, NotSo, StatsArgs, TransportArgs};
+use crate::service::GRACE;
+
+/// How servers are reached.
+#[derive(clap::Args, Clone)]
+pub(crate) struct ConnectionArgs {
+    /// Seconds after which a call without an answer fails
+    #[arg(long, alias = "deadline", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(crate) timeout: u32,
+    #[command(flatten)]
+    pub(crate) spread: SpreadArgs,
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    pub(crate) transport: TransportArgs,
+    #[command(flatten)]
+    pub(crate) stats: StatsArgs,
+}
+
+/// How several gateways are used.
+#[derive(clap::Args, Clone)]
+pub(crate) struct SpreadArgs {
+    /// Which of several gateways gets an operation
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = ModeName::Serial)]
+    mode: ModeName,
+    /// Bytes of a block of --mode stripe
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u64).range(4096..=1 << 40))]
+    block: u64,
+    /// Seconds after which another of several gateways is asked
+    #[arg(long, value_name = "SECONDS", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    failover: u32,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum ModeName {
+    /// The first one; the others take over in their order
+    Serial,
+    /// One for each file
+    Cluster,
+    /// One for each block of a file
+    Stripe,
+    /// The one with the least to do; nothing can be changed
+    Loadbalance,
+}
+
+impl SpreadArgs {
+    fn options(&self) -> files_spread::Options {
+        files_spread::Options {
+            mode: match self.mode {
+                ModeName::Serial => Mode::Serial,
+                ModeName::Cluster => Mode::Cluster,
+                ModeName::Stripe => Mode::Stripe,
+                ModeName::Loadbalance => Mode::LoadBalance,
+            },
+            block: self.block,
+            ..files_spread::Options::default()
+        }
+    }
+}
+
+/// Whether a symbolic link at the end of a path of this machine stands for what it points to. Servers never follow one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    Followed,
+    Kept,
+}
+
+/// A file system, and a path in it.
+#[derive(Clone)]
+pub(crate) struct Located {
+    pub(crate) files: Arc<dyn FileSystem>,
+    /// The path; `None` is the root.
+    pub(crate) path: Option<Path>,
+    /// What stands before paths in messages.
+    pub(crate) name: String,
+    /// Whether the address says that it is a directory.
+    pub(crate) is_directory: bool,
+    /// Whether the files are on this machine.
+    pub(crate) is_local: bool,
+}
+
+/// Everything that is open.
+pub(crate) struct Connections<'a> {
+    args: &'a ConnectionArgs,
+    caller: Caller,
+    node: Option<Node>,
+    clients: Vec<Client>,
+    servers: Vec<(Server, Arc<dyn FileSystem>)>,
+}
+
+/// How long a gateway is given to hear that this client goes.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+impl Located {
+    /// The file system as this process uses it.
+    pub(crate) fn tree<'a>(&'a self, caller: &'a Caller) -> Tree<'a> {
+        Tree {
+            files: &*self.files,
+            caller,
+            name: &self.name,
+        }
+    }
+
+    /// Whether both are in one file system.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.files, &other.files)
+    }
+}
+
+impl<'a> Connections<'a> {
+    /// Nothing is open yet.
+    pub(crate) fn new(args: &'a ConnectionArgs) -> Self {
+        Self {
+            args,
+            caller: caller(),
+            node: None,
+            clients: Vec::new(),
+            servers: Vec::new(),
+        }
+    }
+
+    /// This process, as servers see it.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Requests that were repeated because nothing was heard.
+    pub(crate) fn retries(&self) -> u64 {
+        let retries = self.clients.iter().map(|client| client.counters().retries);
+        retries.sum()
+    }
+
+    /// Opens addresses. Those of this machine become paths below one directory.
+    pub(crate) fn open(&mut self, addresses: &[(&Address, Links)]) -> anyhow::Result<Vec<Located>> {
+        let local = LocalRoot::of(addresses)?;
+        let mut local_paths = local.iter().flat_map(|root| root.paths.iter());
+        let mut located = Vec::with_capacity(addresses.len());
+        for (address, _) in addresses {
+            located.push(match address {
+                Address::Remote(remote) => self.remote(remote)?,
+                Address::Local(_) => {
+                    let (root, path) = local.as_ref().zip(local_paths.next()).context("no root")?;
+                    root.located(path)?
+                }
+            });
+        }
+        Ok(located)
+    }
+
+    /// Opens one address.
+    pub(crate) fn open_one(&mut self, address: &Address, links: Links) -> anyhow::Result<Located> {
+        let mut located = self.open(&[(address, links)])?;
+        located.pop().context("no address")
+    }
+
+    fn remote(&mut self, remote: &Remote) -> anyhow::Result<Located> {
+        Ok(Located {
+            files: self.server(&remote.server)?,
+            path: remote.path.clone(),
+            name: remote.server.prefix(),
+            is_directory: remote.is_directory,
+            is_local: false,
+        })
+    }
+
+    fn server(&mut self, server: &Server) -> anyhow::Result<Arc<dyn FileSystem>> {
+        if let Some((_, files)) = self.servers.iter().find(|(known, _)| known == server) {
+            return Ok(Arc::clone(files));
+        }
+        let limit = Duration::from_secs(self.args.timeout.into());
+        let files = match server {
+            Server::Lnet(nids) => match nids[..] {
+                [nid] => self.gateway(nid, limit)?,
+                _ => self.spread(nids, limit)?,
+            },
+            other => bail!("{other}: BMI is not supported yet; use lnet: or dir:"),
+        };
+        let name = match server {
+            Server::Lnet(nids) if nids.len() == 1 => nids[0].to_string(),
+            other => other.to_string(),
+        };
+        let files: Arc<dyn FileSystem> = Watched::new(files, name, limit);
+        self.servers.push((server.clone(), Arc::clone(&files)));
+        Ok(files)
+    }
+
+    /// Several gateways as one file system.
+    fn spread(&mut self, nids: &[Nid], limit: Duration) -> anyhow::Result<Arc<dyn FileSystem>> {
+        let SpreadArgs { failover, .. } = self.args.spread;
+        let limit = limit.min(Duration::from_secs(failover.into()));
+        let mut servers = Vec::with_capacity(nids.len());
+        for &nid in nids {
+            servers.push(files_spread::Server {
+                name: nid.to_string(),
+                files: self.gateway(nid, limit)?,
+            });
+        }
+        let options = self.args.spread.options();
+        let spread = Spread::new(servers, options, Real::new())?;
+        spread.check().map_err(|error| NotSo(error.to_string()))?;
+        Ok(Arc::new(spread))
+    }
+
+    fn gateway(&mut self, nid: Nid, limit: Duration) -> anyhow::Result<Arc<dyn FileSystem>> {
+        let node = self.node()?;
+        let entropy = Entropy::from_system().context("cannot read random numbers")?;
+        let client = Client::new(node, nid, entropy, ClientOptions::default());
+        self.clients.push(client.clone());
+        Ok(Arc::new(RemoteFiles::new(client, limit)))
+    }
+
+    /// The node of this process, started when it is first needed.
+    fn node(&mut self) -> anyhow::Result<Node> {
+        if let Some(node) = &self.node {
+            return Ok(node.clone());
+        }
+        let config = self.args.config.read()?;
+        let path = &self.args.config.config;
+        let node = lnet_noded::start(&config, self.args.transport.options())
+            .with_context(|| format!("cannot start the node of {}", path.display()))?
+            .into_node();
+        self.node = Some(node.clone());
+        Ok(node)
+    }
+
+    /// Says goodbye and ends the node.
+    pub(crate) fn close(self) -> anyhow::Result<()> {
+        drop(self.servers);
+        for client in &self.clients {
+            client.close(GOODBYE);
+        }
+        let Some(node) = self.node else {
+            return Ok(());
+        };
+        node.shutdown(GRACE);
+        self.args.stats.write(&node)
+    }
+}
+
+/// This process, as servers see it.
+pub(crate) fn caller() -> Caller {
+    let mut groups: Vec<u32> = getgroups()
+        .unwrap_or_default()
+        .iter()
+        .map(|group| group.as_raw())
+        .collect();
+    groups.truncate(files::GROUPS_MAX);
+    Caller {
+        uid: geteuid().as_raw(),
+        gid: getegid().as_raw(),
+        groups,
+    }
+}
+
+/// The directory of this machine below which all paths of one command are.
+struct LocalRoot {
+    files: Arc<dyn FileSystem>,
+    directory: PathBuf,
+    paths: Vec<LocalPath>,
+}
+
+/// A path of this machine: what exists, without symbolic links, and what does not.
+struct LocalPath {
+    whole: PathBuf,
+    is_directory: bool,
+}
+
+impl LocalRoot {
+    fn of(addresses: &[(&Address, Links)]) -> anyhow::Result<Option<Self>> {
+        let mut paths = Vec::new();
+        let mut directory: Option<PathBuf> = None;
+        for (address, links) in addresses {
+            let Address::Local(path) = address else {
+                continue;
+            };
+            let (base, local) = resolve(path, *links)
+                .with_context(|| format!("cannot use {}", Printable::new(bytes(path))))?;
+            directory = Some(match directory {
+                Some(directory) => common(&directory, &base),
+                None => base,
+            });
+            paths.push(local);
+        }
+        let Some(directory) = directory else {
+            return Ok(None);
+        };
+        let files = LocalDirectory::open(&directory, files_dir::Options::default())?;
+        let files = Arc::new(files);
+        Ok(Some(Self {
+            files,
+            directory,
+            paths,
+        }))
+    }
+
+    fn located(&self, path: &LocalPath) -> anyhow::Result<Located> {
+        let shown = || Printable::new(bytes(&path.whole));
+        let within = path.whole.strip_prefix(&self.directory);
+        let within = match within.map(bytes) {
+            Ok(b"") => None,
+            Ok(within) => {
+                let within = Path::new(within);
+                Some(within.with_context(|| format!("cannot use {}", shown()))?)
+            }
+            Err(_) => bail!("{}: not below {}", shown(), self.directory.display()),
+        };
+        let name = Printable::new(bytes(&self.directory)).to_string();
+        Ok(Located {
+            files: Arc::clone(&self.files),
+            path: within,
+            name: name.trim_end_matches('/').to_owned(),
+            is_directory: path.is_directory,
+            is_local: true,
+        })
+    }
+}
+
+fn bytes(path: &FilePath) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
+}
+
+/// The deepest directory on the way to a path that a file system can be opened at, and the path without symbolic
+/// links. The base is the directory that the path's object is in, where there is one.
+fn resolve(path: &FilePath, links: Links) -> io::Result<(PathBuf, LocalPath)> {
+    let is_directory = matches!(bytes(path), [.., b'/'] | b"." | b".." | [.., b'/', b'.'])
+        || path.file_name().is_none();
+    if is_directory || links == Links::Followed {
+        match path.canonicalize() {
+            Ok(whole) => {
+                let base = whole.parent().unwrap_or(&whole).to_owned();
+                let whole = LocalPath {
+                    whole,
+                    is_directory,
+                };
+                return Ok((base, whole));
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(_) => {}
+        }
+    }
+    let name = path.file_name().ok_or(io::ErrorKind::NotFound)?;
+    let parent = match path.parent() {
+        Some(parent) if !bytes(parent).is_empty() => parent,
+        _ => FilePath::new("."),
+    };
+    let (base, whole) = match parent.canonicalize() {
+        Ok(base) => (base.clone(), base),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let (base, parent) = resolve(parent, Links::Followed)?;
+            (base, parent.whole)
+        }
+        Err(error) => return Err(error),
+    };
+    let whole = whole.join(name);
+    Ok((
+        base,
+        LocalPath {
+            whole,
+            is_directory,
+        },
+    ))
+}
+
+/// The deepest directory above both.
+fn common(one: &FilePath, other: &FilePath) -> PathBuf {
+    let same = one
+        .components()
+        .zip(other.components())
+        .take_while(|(a, b)| a == b);
+    same.map(|(component, _)| component).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(paths: &[(&str, Links)], directory: &FilePath) -> Vec<Option<String>> {
+        let addresses: Vec<(Address, Links)> = paths
+            .iter()
+            .map(|(path, links)| (Address::Local(directory.join(path)), *links))
+            .collect();
+        let addresses: Vec<_> = addresses.iter().map(|(a, links)| (a, *links)).collect();
+        let root = LocalRoot::of(&addresses).unwrap().unwrap();
+        let located = root
+            .paths
+            .iter()
+            .map(|path| root.located(path).unwrap().path);
+        located
+            .map(|path| path.map(|path| path.to_string()))
+            .collect()
+    }
+
+    #[test]
+    fn paths_of_this_machine_are_below_one_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
+        std::fs::create_dir_all(here.join("a/b")).unwrap();
+        std::os::unix::fs::symlink("a/b", here.join("link")).unwrap();
+        let some = |path: &str| Some(path.to_owned());
+        assert_eq!(at(&[("a/b", Links::Kept)], here), [some("b")]);
+        assert_eq!(at(&[("link", Links::Kept)], here), [some("link")]);
+        assert_eq!(at(&[("link", Links::Followed)], here), [some("b")]);
+        assert_eq!(at(&[("link/", Links::Kept)], here), [some("b")]);
+        let missing = [("a/b", Links::Kept), ("x/y/z", Links::Kept)];
+        assert_eq!(at(&missing, here), [some("a/b"), some("x/y/z")]);
+        let both = [("link/../c", Links::Kept), ("a", Links::Kept)];
+        assert_eq!(at(&both, here), [some("a/c"), some("a")]);
+    }
+}

@@ -1,0 +1,538 @@
+//! `finerail files put` and `get`: copies, with progress, interruption, and a summary at the end.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::{self, IsTerminal};
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use files::{Errno, Kind, Path};
+use files_tools::{Failure, Failures, Item, Options, Progress, Verify};
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::address::Address;
+use super::connections::{ConnectionArgs, Connections, Links, Located};
+use super::{advice, not_so, print};
+use crate::common::{NOT_SO, NotSo, complaint};
+use crate::service::raise_on_signals;
+
+/// How files are copied.
+#[derive(clap::Args, Clone)]
+pub(crate) struct CopyArgs {
+    /// Copy directories with everything below them
+    #[arg(long, short)]
+    recursive: bool,
+    /// Do not read back what was written
+    #[arg(long)]
+    no_verify: bool,
+    /// Leave files alone that are there with the same length and time: goes on where an interrupted copy ended
+    #[arg(long, short)]
+    skip_same: bool,
+    /// Bring each file to the disk before it gets its name
+    #[arg(long)]
+    sync: bool,
+    #[command(flatten)]
+    pub(crate) shape: ShapeArgs,
+}
+
+/// What every copy can be told.
+#[derive(clap::Args, Clone)]
+pub(crate) struct ShapeArgs {
+    /// Calls in flight
+    #[arg(long, short, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) jobs: u16,
+    /// Make directories that are on the way to the target
+    #[arg(long, short)]
+    pub(crate) parents: bool,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl From<ShapeArgs> for CopyArgs {
+    /// As `finerail store` copies: directories too.
+    fn from(shape: ShapeArgs) -> Self {
+        Self {
+            recursive: true,
+            no_verify: false,
+            skip_same: false,
+            sync: false,
+            shape,
+        }
+    }
+}
+
+/// Arguments of `finerail files put`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+A SOURCE is a file or directory of this machine, or an address. With one SOURCE, TARGET is the name that it gets. Where
+TARGET ends with a slash or is all of a server, or there are several sources, TARGET is the directory that receives
+them. A file of the same name is replaced; a directory gets what it lacks.
+
+A file has its name when all of it is there, was read back and is right. What an interrupted copy left beside it is
+taken up by the next copy of the same file. Content, holes, permission bits, times and symbolic links are kept; owners
+and hard links are not. Named pipes, sockets and devices are left out.
+
+Examples
+  finerail files put results.h5 lnet:10.2.0.9@tcp1
+  finerail files put -r ~/pictures lnet:10.2.0.9@tcp1:/holiday
+  finerail files put -rs ~/pictures lnet:10.2.0.9@tcp1:/holiday     again, without what is there already
+  finerail files put --config client.yaml --port 9988 a.txt b.txt lnet:127.0.0.5@tcp:/notes/
+")]
+pub(super) struct PutArgs {
+    /// What to copy, and the address that it goes to
+    #[arg(required = true, num_args = 2.., value_names = ["SOURCE", "TARGET"])]
+    paths: Vec<std::ffi::OsString>,
+    #[command(flatten)]
+    copy: CopyArgs,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// Arguments of `finerail files get`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+With one ADDRESS, LOCAL is the name that it gets, or the directory of this machine that receives a file. Where LOCAL
+ends with a slash or is '.', or there are several addresses, LOCAL is the directory that receives them. Without LOCAL
+an object keeps its name, here. The help of put tells how files are copied.
+
+Examples
+  finerail files get lnet:10.2.0.9@tcp1:/results.h5
+  finerail files get -r lnet:10.2.0.9@tcp1:/holiday ~/pictures
+  finerail files get -r --config client.yaml --port 9988 lnet:127.0.0.5@tcp everything
+")]
+pub(super) struct GetArgs {
+    /// Addresses, and where on this machine they go
+    #[arg(required = true, num_args = 1.., value_names = ["ADDRESS", "LOCAL"])]
+    paths: Vec<std::ffi::OsString>,
+    #[command(flatten)]
+    copy: CopyArgs,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+pub(super) fn put(args: &PutArgs) -> anyhow::Result<ExitCode> {
+    let Some((target, sources)) = args.paths.split_last() else {
+        bail!("nothing to copy");
+    };
+    let sources = sources.iter().map(|source| Address::parse(source));
+    let job = CopyJob {
+        sources: sources.collect::<Result<_, _>>()?,
+        target: Address::parse_whole(target)?,
+        is_place: false,
+        verb: "stored",
+    };
+    run(&job, &args.copy, &args.connection)
+}
+
+pub(super) fn get(args: &GetArgs) -> anyhow::Result<ExitCode> {
+    let paths = args.paths.iter().map(|path| Address::parse(path));
+    let mut sources: Vec<Address> = paths.collect::<Result<_, _>>()?;
+    let is_local = |text: &OsStr| Address::parse_whole(text).is_err();
+    let target = match args.paths.last() {
+        Some(last) if args.paths.len() > 1 && is_local(last) => sources.pop(),
+        _ => None,
+    };
+    for (source, text) in sources.iter().zip(&args.paths) {
+        if matches!(source, Address::Local(_)) {
+            Address::parse_whole(text)?;
+        }
+    }
+    let target = match (target, &sources[..]) {
+        (Some(target), _) => target,
+        (None, [only]) => Address::Local(own_name_here(only)?),
+        _ => bail!("several addresses go into a directory: say which, as LOCAL"),
+    };
+    let job = CopyJob {
+        sources,
+        target,
+        is_place: false,
+        verb: "fetched",
+    };
+    run(&job, &args.copy, &args.connection)
+}
+
+/// The place of something that is fetched and keeps its name.
+fn own_name_here(address: &Address) -> anyhow::Result<std::path::PathBuf> {
+    let name = own_name(address)?;
+    let name = name.context("everything goes into a directory: say which, as LOCAL")?;
+    Ok(OsStr::from_bytes(&name).into())
+}
+
+/// A copy that was asked for.
+pub(crate) struct CopyJob {
+    pub(crate) sources: Vec<Address>,
+    pub(crate) target: Address,
+    /// Whether the target is the place of a directory itself, however it is written.
+    pub(crate) is_place: bool,
+    pub(crate) verb: &'static str,
+}
+
+/// Copies, and prints the summary.
+pub(crate) fn run(
+    job: &CopyJob,
+    args: &CopyArgs,
+    connection: &ConnectionArgs,
+) -> anyhow::Result<ExitCode> {
+    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let mut connections = Connections::new(connection);
+    let summary = prepared(job, args, &mut connections)
+        .and_then(|prepared| copy(&prepared, args, &connections, &interrupted));
+    connections.close()?;
+    summary?.print(job.verb, args.shape.json)
+}
+
+/// Sources with the paths that they get.
+struct Prepared {
+    sources: Vec<(Located, Option<Path>)>,
+    target: Located,
+    refused: Vec<Failure>,
+}
+
+fn prepared(
+    job: &CopyJob,
+    args: &CopyArgs,
+    connections: &mut Connections<'_>,
+) -> anyhow::Result<Prepared> {
+    let all = job.sources.iter().chain([&job.target]);
+    let all: Vec<_> = all.map(|address| (address, Links::Followed)).collect();
+    let mut located = connections.open(&all)?;
+    let target = located.pop().context("no target")?;
+    let caller = connections.caller();
+    let (mut sources, mut refused) = (Vec::new(), Vec::new());
+    for (source, address) in located.into_iter().zip(&job.sources) {
+        let entry = match source.tree(caller).lookup(source.path.as_ref()) {
+            Ok(entry) => entry,
+            // What is not there on this machine is a typing error.
+            Err(failure) if source.is_local => bail!("{failure}"),
+            Err(failure) if failure.is_fatal() || job.sources.len() == 1 => {
+                return Err(not_so(&failure));
+            }
+            Err(failure) => {
+                refused.push(failure);
+                continue;
+            }
+        };
+        let is_directory = entry.attributes.kind == Kind::Directory;
+        let is_inside = match is_directory {
+            _ if job.sources.len() > 1 => true,
+            true => target.is_directory && !job.is_place,
+            false => target.is_directory || is_directory_here(&target, caller),
+        };
+        let name = own_name(address)?.filter(|_| is_inside);
+        let to = match (name, &target.path) {
+            (None, path) => path.clone(),
+            (Some(name), None) => Some(Path::name(&name)?),
+            (Some(name), Some(path)) => Some(path.join(&Path::name(&name)?)?),
+        };
+        sources.push((source, to));
+    }
+    let prepared = Prepared {
+        sources,
+        target,
+        refused,
+    };
+    prepared.make_parents(args.shape.parents, caller)?;
+    Ok(prepared)
+}
+
+/// A file goes into a directory of this machine that is there.
+fn is_directory_here(target: &Located, caller: &files::Caller) -> bool {
+    let tree = target.tree(caller);
+    let there = tree.lookup_if_any(target.path.as_ref());
+    let is_directory = |entry: files::Entry| entry.attributes.kind == Kind::Directory;
+    target.is_local && there.is_ok_and(|entry| entry.is_some_and(is_directory))
+}
+
+/// The last component of an address; `None` for all of a server.
+fn own_name(address: &Address) -> anyhow::Result<Option<Vec<u8>>> {
+    match address {
+        Address::Remote(remote) => {
+            let name = remote
+                .path
+                .as_ref()
+                .map(|path| path.split_last().1.to_vec());
+            Ok(name)
+        }
+        Address::Local(path) => {
+            let canonical = path.canonicalize();
+            let canonical = canonical.with_context(|| format!("cannot read {}", path.display()))?;
+            let name = path.file_name().or_else(|| canonical.file_name());
+            Ok(name.map(|name| name.as_bytes().to_vec()))
+        }
+    }
+}
+
+impl Prepared {
+    /// Sees to it that the directories are there that receive something. A typing error must not become a tree of
+    /// directories.
+    fn make_parents(&self, make: bool, caller: &files::Caller) -> anyhow::Result<()> {
+        let tree = self.target.tree(caller);
+        let parents = self
+            .sources
+            .iter()
+            .filter_map(|(_, to)| to.as_ref()?.split_last().0);
+        let mut parents: Vec<Path> = parents.collect();
+        parents.dedup();
+        for parent in parents {
+            if make {
+                tree.make_directories(&parent)
+                    .map_err(|failure| not_so(&failure))?;
+                continue;
+            }
+            match tree.lookup(Some(&parent)) {
+                Ok(_) => {}
+                Err(failure) if failure.errno() != Some(Errno::ENOENT) => {
+                    return Err(not_so(&failure));
+                }
+                Err(_) if self.target.is_local => {
+                    bail!(
+                        "{}: no such directory; -p makes it",
+                        tree.shown(Some(&parent))
+                    )
+                }
+                Err(failure) => {
+                    let text = format!("{failure}; -p makes the directories on the way");
+                    return Err(NotSo(text).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The sources by file system, each with its items.
+    fn groups(&self) -> Vec<(&Located, Vec<Item>)> {
+        let mut groups: Vec<(&Located, Vec<Item>)> = Vec::new();
+        for (source, to) in &self.sources {
+            let item = Item {
+                from: source.path.clone(),
+                to: to.clone(),
+            };
+            match groups.iter_mut().find(|(known, _)| known.is_beside(source)) {
+                Some((_, items)) => items.push(item),
+                None => groups.push((source, vec![item])),
+            }
+        }
+        groups
+    }
+}
+
+fn copy(
+    prepared: &Prepared,
+    args: &CopyArgs,
+    connections: &Connections<'_>,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<Summary> {
+    let (caller, target) = (connections.caller(), &prepared.target);
+    let progress = Progress::default();
+    let begun = Instant::now();
+    let mut failures = Failures::default();
+    prepared
+        .refused
+        .iter()
+        .cloned()
+        .for_each(|failure| failures.add(failure));
+    watched(&progress, interrupted, || {
+        for (source, items) in prepared.groups() {
+            let options = Options {
+                jobs: args.shape.jobs.into(),
+                recursive: args.recursive,
+                verify: verify(args, source),
+                skip_same: args.skip_same,
+                sync: args.sync,
+                is_one_system: source.is_beside(target) || (source.is_local && target.is_local),
+            };
+            let (from, to) = (source.tree(caller), target.tree(caller));
+            let failed = files_tools::copy(from, to, &items, &options, &progress);
+            let kept = failed.list.len() as u64;
+            failed
+                .list
+                .into_iter()
+                .for_each(|failure| failures.add(failure));
+            failures.count += failed.count - kept;
+        }
+    });
+    Ok(Summary::new(
+        &progress,
+        failures,
+        begun.elapsed(),
+        connections.retries(),
+    ))
+}
+
+fn verify(args: &CopyArgs, source: &Located) -> Verify {
+    match source.is_local {
+        _ if args.no_verify => Verify::None,
+        true => Verify::Written,
+        false => Verify::Both,
+    }
+}
+
+/// How often progress is shown and interruption looked for.
+const LOOK: Duration = Duration::from_millis(100);
+/// Shorter operations show no bar.
+const BAR_AFTER: Duration = Duration::from_secs(2);
+
+/// Runs an operation, with a bar on a terminal. SIGINT and SIGTERM let the calls under way end; a second signal ends
+/// the process at once.
+pub(super) fn watched<T>(
+    progress: &Progress,
+    interrupted: &AtomicBool,
+    operation: impl FnOnce() -> T,
+) -> T {
+    thread::scope(|scope| {
+        let (ended, watch) = mpsc::channel::<()>();
+        scope.spawn(move || watch_progress(&watch, progress, interrupted));
+        let done = operation();
+        drop(ended);
+        done
+    })
+}
+
+fn watch_progress(ended: &mpsc::Receiver<()>, progress: &Progress, interrupted: &AtomicBool) {
+    let begun = Instant::now();
+    let mut bar: Option<ProgressBar> = None;
+    while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LOOK) {
+        if interrupted.load(Ordering::Relaxed) {
+            progress.cancel();
+        }
+        if begun.elapsed() > BAR_AFTER && io::stderr().is_terminal() {
+            let bar = bar.get_or_insert_with(new_bar);
+            let done = progress.files() + progress.skipped();
+            bar.set_length(progress.found_bytes().max(progress.bytes()));
+            bar.set_position(progress.bytes());
+            bar.set_message(format!("{done}/{} files", progress.found_files()));
+        }
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+}
+
+fn new_bar() -> ProgressBar {
+    let template = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+    let bar = ProgressBar::new(0);
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// What was done; with `--json` printed as it is.
+#[derive(Serialize)]
+struct Summary {
+    files: u64,
+    bytes: u64,
+    seconds: f64,
+    directories: u64,
+    links: u64,
+    /// Bytes that an interrupted copy had brought already.
+    resumed: u64,
+    /// Files that were there already.
+    skipped: u64,
+    /// Named pipes, sockets and devices.
+    left_out: u64,
+    /// Requests sent again because nothing was heard.
+    retries: u64,
+    /// Files begun again because a server restarted.
+    begun_again: u64,
+    interrupted: bool,
+    /// How many objects failed in all.
+    failures: u64,
+    /// The first ones of them.
+    failed: Vec<Failed>,
+}
+
+#[derive(Serialize)]
+struct Failed {
+    name: String,
+    error: String,
+}
+
+impl Summary {
+    fn new(progress: &Progress, failures: Failures, time: Duration, retries: u64) -> Self {
+        let failed = failures.list.iter().map(|failure| Failed {
+            name: failure.object.clone(),
+            error: advice(failure),
+        });
+        Self {
+            files: progress.files(),
+            bytes: progress.bytes(),
+            seconds: time.as_secs_f64(),
+            directories: progress.directories(),
+            links: progress.links(),
+            resumed: progress.resumed(),
+            skipped: progress.skipped(),
+            left_out: progress.left_out(),
+            retries,
+            begun_again: progress.begun_again(),
+            interrupted: progress.is_cancelled(),
+            failures: failures.count,
+            failed: failed.collect(),
+        }
+    }
+
+    /// Prints the summary and what failed; the exit code that fits.
+    fn print(&self, verb: &str, json: bool) -> anyhow::Result<ExitCode> {
+        for failed in &self.failed {
+            complaint(&failed.error);
+        }
+        if self.failures > self.failed.len() as u64 {
+            complaint(&format!("{} failures in all", self.failures));
+        }
+        if json {
+            print(serde_json::to_string_pretty(self)?)?;
+        } else {
+            print(format_args!("{verb} {self}"))?;
+        }
+        let is_whole = self.failures == 0 && !self.interrupted;
+        Ok(match is_whole {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::from(NOT_SO),
+        })
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = match self.seconds > 0.0 {
+            true => (self.bytes - self.resumed.min(self.bytes)) as f64 / self.seconds,
+            false => 0.0,
+        };
+        let files = if self.files == 1 { "file" } else { "files" };
+        let (bytes, rate) = (HumanBytes(self.bytes), HumanBytes(rate as u64));
+        write!(
+            f,
+            "{} {files}, {bytes} in {:.2} s ({rate}/s)",
+            self.files, self.seconds
+        )?;
+        for (count, what) in [
+            (self.skipped, "files there already"),
+            (self.left_out, "special files left out"),
+            (self.retries, "requests repeated"),
+            (self.begun_again, "files begun again"),
+            (self.failures, "failed"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        if self.resumed > 0 {
+            write!(
+                f,
+                ", {} taken over from an interrupted copy",
+                HumanBytes(self.resumed)
+            )?;
+        }
+        if self.interrupted {
+            write!(f, ", interrupted; the same command with -s goes on")?;
+        }
+        Ok(())
+    }
+}
