@@ -522,7 +522,7 @@ fn a_directory_is_not_copied_into_itself_and_not_at_all_where_that_is_not_asked_
         ..Options::default()
     };
     let progress = Progress::default();
-    let failures = copy(tree, tree, &[item.clone()], &options, &progress);
+    let failures = copy(tree, tree, std::slice::from_ref(&item), &options, &progress);
     assert_eq!(failures.count, 1, "{failures:?}");
     assert_eq!(fs::read(lab.from("a/b/copy/f")).unwrap(), b"f");
     let flat = Options {

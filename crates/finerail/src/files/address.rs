@@ -272,7 +272,7 @@ fn host(bytes: &[u8]) -> Result<(String, &[u8]), String> {
 
 /// The path within what a server exports, and whether it must be a directory.
 fn path_within(bytes: &[u8]) -> Result<(Option<Path>, bool), String> {
-    let components = bytes.split(|&byte| byte == b'/');
+    let mut components = bytes.split(|&byte| byte == b'/');
     let named: Vec<&[u8]> = components
         .clone()
         .filter(|component| !matches!(*component, b"" | b"."))
@@ -284,7 +284,7 @@ fn path_within(bytes: &[u8]) -> Result<(Option<Path>, bool), String> {
         return Err("'..' leads nowhere at a server; write the path without it".to_owned());
     }
     let is_directory = components
-        .last()
+        .next_back()
         .is_some_and(|last| matches!(last, b"" | b"."));
     let path = Path::new(&named.join(&b'/')).map_err(|errno| match errno {
         files::Errno::ENAMETOOLONG => {
