@@ -13,9 +13,9 @@ use std::process::Command;
 
 use nix::sys::signal::Signal;
 
-use common::finerail;
 use common::process::{Ended, Process, run};
 use common::site::{Site, yaml};
+use common::{eventually, finerail};
 
 /// A node on this NID with more arguments, in a machine of its own as far as default sockets are concerned.
 fn node(site: &Site, nid: &str, more: &[&str]) -> Process {
@@ -274,47 +274,66 @@ fn a_network_that_went_down_comes_up_with_what_the_nodes_file_says() {
 }
 
 /// A watch sees what happens after it began; health is set until it has.
+/// The first event that an administrator caused: whoever watches health sees the pings of recovery, too.
+fn watched_change(site: &Site, more: &[&str]) -> String {
+    let words = [&["watch", "--health", "--count", "1"], more].concat();
+    let mut healths = ["400", "900"].iter().cycle();
+    eventually("an administrator's change is watched", || {
+        let mut watch = Process::start(ctl(site, &words));
+        while watch.is_running() {
+            let health = healths.next()?;
+            run(ctl(site, &["net", "set", "--all", "--health", health])).expect_code(0);
+        }
+        let line = watch.wait().expect_code(0).out;
+        line.contains("an administrator set it").then_some(line)
+    })
+}
+
 #[test]
 fn a_watch_tells_what_happens_and_why() {
     let site = Site::new();
     let node = node(&site, "127.0.0.1@tcp", &[]);
     node.wait_for_output("ready: ");
-    let seen = |more: &[&str]| {
-        let words = [&["watch", "--health", "--count", "1"], more].concat();
-        let mut watch = Process::start(ctl(&site, &words));
-        for health in ["400", "900"].iter().cycle() {
-            run(ctl(&site, &["net", "set", "--all", "--health", health])).expect_code(0);
-            if !watch.is_running() {
-                break;
-            }
-        }
-        watch.wait().expect_code(0).out
-    };
-    let line = seen(&[]);
+    let line = watched_change(&site, &[]);
     let expected = "health: interface 127.0.0.1@tcp";
     assert!(line.contains(expected), "{line}");
     assert!(
         line.trim_end().ends_with(": an administrator set it"),
         "{line}"
     );
-    let event: serde_json::Value = serde_json::from_str(&seen(&["--json"])).unwrap();
+    let event: serde_json::Value =
+        serde_json::from_str(&watched_change(&site, &["--json"])).unwrap();
     assert_eq!(event["event"], "health");
     assert_eq!(
         (&event["nid"], &event["own"]),
         (&"127.0.0.1@tcp".into(), &true.into())
     );
     assert!(event["time"].as_f64().unwrap() > 1.7e9);
+}
+
+#[test]
+fn watches_that_have_left_make_room_and_the_end_of_a_node_ends_a_watch() {
+    let site = Site::new();
+    let node = node(&site, "127.0.0.1@tcp", &[]);
+    node.wait_for_output("ready: ");
     // Whoever leaves makes room for others: a node serves 32 connections.
     let watches: Vec<Process> = (0..32)
         .map(|_| Process::start(ctl(&site, &["watch"])))
         .collect();
     drop(watches);
-    testkit::eventually("the watches have ended", || {
-        run(ctl(&site, &["net", "show"])).code() == Some(0)
+    let watch = eventually("there is room for a watch", || {
+        let mut watch = Process::start(ctl(&site, &["watch", "--health"]));
+        while watch.is_running() {
+            for health in ["400", "900"] {
+                run(ctl(&site, &["net", "set", "--all", "--health", health]));
+            }
+            if watch.output().contains("health: ") {
+                return Some(watch);
+            }
+        }
+        None
     });
     // A node that ends says so at once.
-    let watch = Process::start(ctl(&site, &["watch"]));
-    run(ctl(&site, &["net", "show"])).expect_code(0);
     node.stop();
     watch.wait().expect_code(1);
 }

@@ -54,6 +54,11 @@ impl Process {
         assert!(seen, "no '{text}' in '{}'", self.err.text());
     }
 
+    /// Standard output so far.
+    pub(crate) fn output(&self) -> String {
+        self.out.text()
+    }
+
     /// Standard error so far.
     pub(crate) fn errors(&self) -> String {
         self.err.text()
