@@ -112,6 +112,14 @@ pub trait Upper {
     fn sent(&mut self, tx: TxId, result: Result<(), Failure>, now: Time);
 
     /// The first connection to `peer` came up, or there is none: the last one went, or could not be made.
-    /// Of a peer that stays away this is told once for each failed pass.
-    fn peer_changed(&mut self, ni: NiId, peer: ProcessId, alive: bool, now: Time);
+    /// Of a peer that stays away this is told once for each failed pass. `incarnation` is that of the peer's last
+    /// connections, if there were any: a peer that has restarted has another one.
+    fn peer_changed(
+        &mut self,
+        ni: NiId,
+        peer: ProcessId,
+        alive: bool,
+        incarnation: Option<u64>,
+        now: Time,
+    );
 }

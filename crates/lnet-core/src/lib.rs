@@ -220,6 +220,7 @@ pub struct Core {
     buffers: ping::buffers::Buffers,
     ping_target: ping::target::PingTarget,
     push_target: discovery::target::PushTarget,
+    claims: discovery::claims::Claims,
     timers: timer::Timers,
     counters: Counters,
     outputs: VecDeque<Output>,
@@ -256,6 +257,7 @@ impl Core {
             buffers: ping::buffers::Buffers::default(),
             ping_target: ping::target::PingTarget::default(),
             push_target: discovery::target::PushTarget::default(),
+            claims: discovery::claims::Claims::default(),
             is_copy: false,
             timers: timer::Timers::default(),
             counters: Counters::default(),
@@ -286,6 +288,24 @@ impl Core {
             self.gateway_disconnected(peer, now);
         }
         self.tell_of_peer(peer, was_down);
+    }
+
+    /// The LND reports the incarnation of a peer that has a connection now (section 2.12). Another one than before means
+    /// that the peer has restarted: a discovered peer is asked again before the next message to it. Kernels do not ask.
+    pub fn peer_incarnation(&mut self, peer: Nid, incarnation: u64, now: Time) {
+        self.note_time(now);
+        let Some(peer_ni) = self.peers.by_nid_mut(peer) else {
+            return;
+        };
+        let before = std::mem::replace(&mut peer_ni.incarnation, Some(incarnation));
+        if before.is_none_or(|before| before == incarnation) {
+            return;
+        }
+        let name = self.peers.primary_of(peer);
+        let known = self.peers.by_nid_mut(name);
+        if let Some(discovery) = known.and_then(|peer_ni| peer_ni.discovery.as_mut()) {
+            discovery.restart();
+        }
     }
 
     /// Does what is due. Cheap when nothing is.

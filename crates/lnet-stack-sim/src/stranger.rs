@@ -191,7 +191,7 @@ impl Upper for Side {
 
     fn sent(&mut self, _: TxId, _: Result<(), Failure>, _: Time) {}
 
-    fn peer_changed(&mut self, _: NiId, _: ProcessId, _: bool, _: Time) {}
+    fn peer_changed(&mut self, _: NiId, _: ProcessId, _: bool, _: Option<u64>, _: Time) {}
 }
 
 impl Drive for Stranger {

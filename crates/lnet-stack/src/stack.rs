@@ -318,10 +318,20 @@ impl<Q: EventSink> Upper for Side<Q> {
         self.core.sent(tx, status, now);
     }
 
-    fn peer_changed(&mut self, ni: NiId, peer: ProcessId, alive: bool, now: Time) {
+    fn peer_changed(
+        &mut self,
+        ni: NiId,
+        peer: ProcessId,
+        alive: bool,
+        incarnation: Option<u64>,
+        now: Time,
+    ) {
         // A tool that presents itself as a user-space process comes and goes without its node.
         if !peer.is_userspace() {
             self.core.peer_notify(ni, peer.nid, alive, now);
+            if let Some(incarnation) = incarnation {
+                self.core.peer_incarnation(peer.nid, incarnation, now);
+            }
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct Peer {
     /// When those are closed, whatever is still to come.
     pub(crate) parting_until: Time,
     /// That of its open connections.
-    pub(crate) incarnation: u64,
+    pub(crate) incarnation: Option<u64>,
     pub(crate) dialler: Dialler,
     pub(crate) large_nids: LargeNids,
     /// The slot of the handshake of ours that is under way.
@@ -90,7 +90,7 @@ impl Peer {
             links: SmallVec::new(),
             parting: SmallVec::new(),
             parting_until: NEVER,
-            incarnation: 0,
+            incarnation: None,
             dialler: Dialler::default(),
             large_nids: LargeNids::Untried,
             dial_slot: None,

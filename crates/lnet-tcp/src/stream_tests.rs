@@ -197,7 +197,7 @@ impl Upper for Ends {
 
     fn sent(&mut self, _: TxId, _: Result<(), Failure>, _: Time) {}
 
-    fn peer_changed(&mut self, _: NiId, _: ProcessId, _: bool, _: Time) {}
+    fn peer_changed(&mut self, _: NiId, _: ProcessId, _: bool, _: Option<u64>, _: Time) {}
 }
 
 fn request(index: usize, payload: &[u8]) -> SendRequest {
@@ -364,7 +364,7 @@ impl Upper for Discarder {
 
     fn sent(&mut self, _: TxId, _: Result<(), Failure>, _: Time) {}
 
-    fn peer_changed(&mut self, _: NiId, _: ProcessId, _: bool, _: Time) {}
+    fn peer_changed(&mut self, _: NiId, _: ProcessId, _: bool, _: Option<u64>, _: Time) {}
 }
 
 /// What is copied, and in how many reads, of messages of this length that all wait in the stream.

@@ -4,7 +4,8 @@ use lnet_types::{Net, Nid, Time};
 use lnet_wire::{NiStatus, PingFeatures};
 
 use crate::Core;
-use crate::discovery::table::PeerState;
+use crate::discovery::table::{Discovery, PeerState};
+use crate::peer::PeerNiId;
 use crate::ping::said::{NNIS_MAX, Said};
 
 /// The most bytes that the information of a peer may need: those of [`NNIS_MAX`] entries.
@@ -42,9 +43,33 @@ impl Core {
             (false, false) if enabled => self.forget_rails(name),
             _ => name,
         };
+        let raised = self.raised_unheard(name, &said);
         self.take_statuses(name, &said, now);
+        raised.into_iter().for_each(|id| self.confirm(id, now));
         self.gateway_pushed(name, &said, now);
         name
+    }
+
+    /// Interfaces that a push says are up again, and that nothing but their node's word is known of: the push may be
+    /// older than the one before.
+    fn raised_unheard(&mut self, name: Nid, said: &Said) -> Vec<PeerNiId> {
+        if !self
+            .discovery_mut(name)
+            .is_some_and(|known| known.has_pushed())
+        {
+            return Vec::new();
+        }
+        let is_raised = |nid: Nid| {
+            let peer_ni = self.peers.by_nid(nid)?;
+            let is_of_peer = self.peers.primary_of(nid) == name;
+            let is_so = is_of_peer && !peer_ni.status_up && peer_ni.last_alive.is_none();
+            self.peers.id_of(nid).filter(|_| is_so)
+        };
+        let up = said
+            .nis
+            .iter()
+            .filter(|(_, status)| *status != NiStatus::DOWN);
+        up.filter_map(|&(nid, _)| is_raised(nid)).collect()
     }
 
     /// Takes over what a peer said of the interfaces that are known to be the peer's.
@@ -78,9 +103,15 @@ impl Core {
             let is_of_node = is_ours(core, nid) == is_ours(core, name);
             is_of_node && is_usable && !is_configured && !is_of_gateway
         };
+        let granted = self.discovery_mut(name).and_then(Discovery::take_granted);
+        let is_disputed = |nid: Nid| Some(nid) != granted && self.is_anothers(nid, name);
         let wanted = said.nis.iter().map(|&(nid, _)| nid);
-        let mut nids: Vec<Nid> = wanted.filter(|&nid| is_free(self, nid)).collect();
+        let free = wanted.filter(|&nid| is_free(self, nid));
+        let (disputed, mut nids): (Vec<Nid>, Vec<Nid>) = free.partition(|&nid| is_disputed(nid));
         let names_itself = nids.iter().any(|&nid| self.peers.primary_of(nid) == name);
+        if let Some(&nid) = disputed.first().filter(|_| names_itself) {
+            self.ask_whose(nid, name, now);
+        }
         let primary = said.primary.filter(|primary| nids.contains(primary));
         let Some(primary) = primary.filter(|_| names_itself) else {
             self.counters.discoveries_ignored += 1;

@@ -7,8 +7,10 @@
 //! ```
 //!
 //! [`table`] decides; it is pure and names the section of each row. [`run`] carries out what the table says, [`merge`]
-//! brings what a peer said into the peer table, [`target`] takes the pushes of others.
+//! brings what a peer said into the peer table, [`claims`] asks whose a NID is that two peers name, [`target`] takes the
+//! pushes of others.
 
+pub(crate) mod claims;
 pub(crate) mod merge;
 pub(crate) mod run;
 pub(crate) mod table;

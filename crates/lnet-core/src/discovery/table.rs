@@ -76,6 +76,10 @@ pub(crate) enum Happening {
     BadPush,
     /// A gateway has answered the router checker, and the answer can be used.
     Checked,
+    /// A NID that the peer shares with another one was asked, and is the peer's.
+    Granted,
+    /// The peer has restarted.
+    Restarted,
     /// Our own information has changed.
     Changed,
 }
@@ -94,7 +98,7 @@ macro_rules! bits {
     ($($name:ident)*) => { PeerState::empty()$(.union(PeerState::$name))* };
 }
 
-const EVENTS: [Row; 12] = [
+const EVENTS: [Row; 14] = [
     Row {
         section: "7.1",
         event: Happening::Wanted,
@@ -161,6 +165,20 @@ const EVENTS: [Row; 12] = [
         event: Happening::Checked,
         clear: bits!(NIDS_UPTODATE),
         set: bits!(DISCOVERING DATA_PRESENT FORCE_PUSH),
+    },
+    Row {
+        section: "7.5",
+        event: Happening::Granted,
+        clear: bits!(NIDS_UPTODATE),
+        set: bits!(DISCOVERING DATA_PRESENT),
+    },
+    Row {
+        section: "6.5",
+        // What the peer knew of us is gone, and the number of its information begins at 1 again, which says nothing of
+        // whether that is another one. The next message to the peer waits until the peer is asked.
+        event: Happening::Restarted,
+        clear: bits!(NIDS_UPTODATE),
+        set: bits!(REDISCOVER),
     },
     Row {
         section: "6.5",
@@ -343,6 +361,8 @@ pub(crate) struct Discovery {
     pub(crate) push: Option<MdHandle>,
     /// Where the last ping was answered: our NID and the peer's. The push that follows goes back this way (section 7.4).
     pub(crate) answered: Option<(Nid, Nid)>,
+    /// A NID that another peer has and that may become this one's.
+    granted: Option<Nid>,
     /// Messages that wait for the end.
     pub(crate) parked: VecDeque<TxId>,
 }
@@ -446,6 +466,11 @@ impl Discovery {
         std::mem::take(&mut self.data)
     }
 
+    /// The peer said last unasked what is to be merged.
+    pub(crate) fn has_pushed(&self) -> bool {
+        self.pushed
+    }
+
     /// What was kept has been read: these features and so many interfaces.
     pub(crate) fn heard(&mut self, features: u32, nids: u32, at: Time) {
         self.view.heard = Some(Heard {
@@ -454,6 +479,21 @@ impl Discovery {
             features,
             nids,
         });
+    }
+
+    /// What the peer says of this NID is true.
+    pub(crate) fn grant(&mut self, nid: Nid) {
+        self.granted = Some(nid);
+    }
+
+    pub(crate) fn take_granted(&mut self) -> Option<Nid> {
+        self.granted.take()
+    }
+
+    /// The peer has restarted: what it acknowledged is forgotten.
+    pub(crate) fn restart(&mut self) {
+        self.acknowledged = None;
+        self.happens(Happening::Restarted);
     }
 
     /// The peer has acknowledged this version of our information.
@@ -602,6 +642,8 @@ mod tests {
             Happening::Pushed,
             Happening::BadPush,
             Happening::Checked,
+            Happening::Granted,
+            Happening::Restarted,
             Happening::Changed,
         ];
         for bits in 0..1 << 15 {

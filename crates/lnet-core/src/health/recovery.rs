@@ -16,8 +16,9 @@
 //! A peer interface that was never heard of, such as one on a net behind routers, lost health because its node said
 //! that the interface is down. The node may have said the opposite since: two pushes can pass each other on their way,
 //! and nothing in them tells which one is newer, since a change of a status keeps the sequence number (lnet-wire,
-//! section 6.5). The recovery of such an interface asks the node again, at another interface of the node. Kernels
-//! leave the interface as it is until the next push.
+//! section 6.5). The recovery of such an interface asks the node again, at another interface of the node; and a node whose
+//! push says that the interface is up is asked once whether that is so. Kernels leave the interface as it is until the
+//! next push.
 
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ pub(crate) struct Recovery {
     sent: Time,
     /// The last one failed.
     pub(crate) failed: bool,
+    /// The node said that the interface is up, and is asked once more.
+    is_doubted: bool,
 }
 
 impl Recovery {
@@ -146,6 +149,7 @@ impl Core {
             return;
         };
         recovery.ping_count = 0;
+        recovery.is_doubted = false;
         if let Some(at) = recovery.at.take() {
             recovery.failed = false;
             self.timers.disarm(at, Timer::Recover(patient));
@@ -164,7 +168,10 @@ impl Core {
         let limit = self.config.globals.recovery_limit;
         match peer_ni.last_alive {
             Some(heard) => limit.is_zero() || now <= heard + limit,
-            None => !peer_ni.status_up && self.config.globals.discovery,
+            None => {
+                let is_asked = !peer_ni.status_up || peer_ni.recovery.is_doubted;
+                is_asked && self.config.globals.discovery
+            }
         }
     }
 
@@ -263,8 +270,26 @@ impl Core {
         }
         let bytes = self.buffers.data(buffer);
         let said = Said::read(bytes.get(..length as usize).unwrap_or(bytes));
-        if let Some(said) = said {
-            self.take_statuses(name, &said, now);
+        let Some(said) = said else { return };
+        self.take_statuses(name, &said, now);
+        let is_up = self.peers.get(id).is_some_and(|peer_ni| peer_ni.status_up);
+        if let Some(recovery) = self.recovery_mut(Patient::Peer(id))
+            && std::mem::take(&mut recovery.is_doubted)
+            && is_up
+        {
+            self.leave_recovery(Patient::Peer(id));
+        }
+    }
+
+    /// The node of an interface that was never heard of has pushed that the interface is up: the node is asked once
+    /// whether that is its last word.
+    pub(crate) fn confirm(&mut self, id: PeerNiId, now: Time) {
+        let patient = Patient::Peer(id);
+        self.begin_recovery_at(patient, now + pause(0, Duration::MAX));
+        if let Some(recovery) = self.recovery_mut(patient)
+            && recovery.at.is_some()
+        {
+            recovery.is_doubted = true;
         }
     }
 

@@ -78,6 +78,8 @@ pub(crate) struct PeerNi {
     pub(crate) connected: SmallVec<[NiId; 2]>,
     /// Reported down, at this time; cleared by whatever arrives from it.
     pub(crate) down_since: Option<Time>,
+    /// The incarnation that its last connections had.
+    pub(crate) incarnation: Option<u64>,
     /// When it was last heard of or sent to.
     pub(crate) last_used: Time,
     /// When it was last heard of.
@@ -117,6 +119,7 @@ impl PeerNi {
             router_credits: Credits::default(),
             connected: SmallVec::new(),
             down_since: None,
+            incarnation: None,
             last_used: now,
             last_alive: None,
             pinned: None,

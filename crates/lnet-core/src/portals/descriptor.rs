@@ -41,6 +41,8 @@ pub(crate) enum Owner {
     Recovery(CoreBuffer, Patient),
     /// A ping that discovers the peer with this NID; its memory is this buffer.
     Discovery(CoreBuffer, Nid),
+    /// A ping of a NID that two peers name; its memory is this buffer.
+    Claim(CoreBuffer, Nid),
     /// A push of ours to the peer with this NID; its memory is this buffer.
     Push(CoreBuffer, Nid),
     /// Takes a push of a peer; its memory is this buffer.
@@ -56,6 +58,7 @@ impl Owner {
                 | Self::NetCheck(_)
                 | Self::Recovery(..)
                 | Self::Discovery(..)
+                | Self::Claim(..)
                 | Self::Push(..)
         )
     }
@@ -69,6 +72,7 @@ impl Owner {
             | Self::NetCheck(buffer)
             | Self::Recovery(buffer, _)
             | Self::Discovery(buffer, _)
+            | Self::Claim(buffer, _)
             | Self::Push(buffer, _)
             | Self::PushTarget(buffer) => Some(buffer),
         }

@@ -50,6 +50,7 @@ impl Core {
             Owner::Discovery(buffer, asked) => {
                 self.discovery_ping_event(buffer, asked, &event, self.latest);
             }
+            Owner::Claim(buffer, nid) => self.claim_event(buffer, nid, &event, self.latest),
             Owner::Push(_, to) => self.push_sent_event(to, &event, self.latest),
             Owner::PushTarget(buffer) => self.push_event(buffer, &event, self.latest),
         }

@@ -84,6 +84,40 @@ fn a_push_that_comes_after_a_newer_one_costs_health_until_the_node_is_asked_agai
     net.assert_at_rest();
 }
 
+/// The newer push says that the interface is down, and so it is; the older one comes last.
+#[test]
+fn a_late_push_that_says_up_is_believed_until_the_node_is_asked_again() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.advance(Duration::from_secs(1));
+    let far = nid(B[1]);
+    net.core(0).peers.by_nid_mut(far).unwrap().last_alive = None;
+    let (theirs, now) = (net.nodes[1].nis[1].0, net.now);
+    net.core(1).set_ni_fatal(theirs, true, now);
+    net.advance(Duration::from_millis(100));
+    let less = health_of(&mut net, far);
+    assert!(less.1, "in recovery");
+    push(&mut net, 0, B[0], &said(NiStatus::UP, NiStatus::UP));
+    assert!(health_of(&mut net, far).0 > less.0, "believed");
+    net.trace.clear();
+    net.advance(Duration::from_secs(3));
+    assert_eq!(health_of(&mut net, far), less);
+    let asked = net.trace.iter().filter(|(from, _)| *from == 0);
+    assert!(asked.count() <= 3, "{:?}", net.trace);
+    // A push that is right costs one ping at most.
+    let now = net.now;
+    net.core(1).set_ni_fatal(theirs, false, now);
+    net.trace.clear();
+    net.advance(Duration::from_secs(1000));
+    assert_eq!(health_of(&mut net, far).0, Health::MAX);
+    let asked = net
+        .trace
+        .iter()
+        .filter(|(from, header)| *from == 0 && header.body.message_type() == MessageType::Get);
+    assert!(asked.count() <= 1, "{:?}", net.trace);
+    net.assert_at_rest();
+}
+
 /// An interface that stays down is asked about with growing pauses, and not at all once health is given back.
 #[test]
 fn a_node_is_asked_of_its_interface_that_is_down_ever_more_seldom() {

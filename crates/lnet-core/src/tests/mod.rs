@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod checker;
+mod claims;
 mod configuration;
 mod credits;
 mod discovery;

@@ -216,7 +216,7 @@ impl<N: Network> Socklnd<N> {
         it.dialler.lost(was_last);
         it.forget_refusal();
         if was_last {
-            upper.peer_changed(it.key.ni, it.key.id, false, now);
+            upper.peer_changed(it.key.ni, it.key.id, false, it.incarnation, now);
         }
         self.arm(peer, now);
         self.forget_if_idle(peer, now);

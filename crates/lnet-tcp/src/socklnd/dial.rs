@@ -172,10 +172,11 @@ impl<N: Network> Socklnd<N> {
         it.dialler.failed(now, min, max);
         it.forget_refusal();
         let (key, address, has_links) = (it.key, it.address, !it.links.is_empty());
+        let incarnation = it.incarnation;
         // A peer that has dialled us meanwhile is there, and one that we let go is not down. Told before the messages
         // come back, so that none of those behind them is sent after them.
         if it.links.is_empty() && why != DialFailure::Shutdown {
-            upper.peer_changed(key.ni, key.id, false, now);
+            upper.peer_changed(key.ni, key.id, false, incarnation, now);
         }
         self.log_dial_failure(key.id, address, why, now);
         let failed = if has_links {
@@ -323,7 +324,7 @@ impl<N: Network> Socklnd<N> {
     /// The incarnation of the open connections of a peer.
     pub(super) fn known_incarnation(&self, peer: usize) -> Option<u64> {
         let it = self.peers.get(peer)?;
-        (!it.links.is_empty()).then_some(it.incarnation)
+        it.incarnation.filter(|_| !it.links.is_empty())
     }
 
     /// The peer answered `NONE` in one version to ours in another, or in the same.
@@ -455,7 +456,7 @@ impl<N: Network> Socklnd<N> {
             dialled: matches!(handshake.role, Role::Active { .. }),
         };
         let is_first = it.links.is_empty();
-        it.incarnation = hello.src_incarnation;
+        it.incarnation = Some(hello.src_incarnation);
         it.links.push(slot);
         it.last_failure = None;
         self.next_serial += 1;
@@ -487,7 +488,7 @@ impl<N: Network> Socklnd<N> {
         };
         if is_first {
             it.check_at = check_at;
-            upper.peer_changed(it.key.ni, it.key.id, true, now);
+            upper.peer_changed(it.key.ni, it.key.id, true, it.incarnation, now);
         }
         for request in it.take_waiting() {
             match self.choose_connection(peer, &request) {

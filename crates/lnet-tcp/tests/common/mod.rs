@@ -117,7 +117,7 @@ impl Upper for TestUpper {
         self.sent.push((tx, result));
     }
 
-    fn peer_changed(&mut self, _: NiId, peer: ProcessId, alive: bool, _: Time) {
+    fn peer_changed(&mut self, _: NiId, peer: ProcessId, alive: bool, _: Option<u64>, _: Time) {
         self.changes.push((peer, alive));
     }
 }
