@@ -258,25 +258,35 @@ impl Core {
         }
     }
 
-    /// The node of a peer interface that was never heard of says whether its interfaces are up.
+    /// A peer's answer to a recovery ping. The node of a peer interface that was never heard of says whether its
+    /// interfaces are up. A push that has come since the ping left may be newer than the answer.
     fn node_answered(&mut self, id: PeerNiId, buffer: CoreBuffer, length: u32, now: Time) {
         let Some(peer_ni) = self.peers.get(id) else {
             return;
         };
         let (heard, sent) = (peer_ni.last_alive, peer_ni.recovery.sent);
         let name = self.peers.primary_of(peer_ni.nid);
-        if heard.is_some() || self.has_said_more_since(name, sent) {
+        if heard.is_some() {
+            return self.end_doubt(id);
+        }
+        if self.has_said_more_since(name, sent) {
             return;
         }
         let bytes = self.buffers.data(buffer);
         let said = Said::read(bytes.get(..length as usize).unwrap_or(bytes));
-        let Some(said) = said else { return };
-        self.take_statuses(name, &said, now);
-        let is_up = self.peers.get(id).is_some_and(|peer_ni| peer_ni.status_up);
-        if let Some(recovery) = self.recovery_mut(Patient::Peer(id))
-            && std::mem::take(&mut recovery.is_doubted)
-            && is_up
-        {
+        if let Some(said) = said {
+            self.take_statuses(name, &said, now);
+            self.end_doubt(id);
+        }
+    }
+
+    /// The interface has answered, or its node: one that is well is not asked again.
+    fn end_doubt(&mut self, id: PeerNiId) {
+        let Some(peer_ni) = self.peers.get_mut(id) else {
+            return;
+        };
+        let is_well = peer_ni.is_optimal();
+        if std::mem::take(&mut peer_ni.recovery.is_doubted) && is_well {
             self.leave_recovery(Patient::Peer(id));
         }
     }

@@ -7,7 +7,6 @@ use lnet_wire::MessageType;
 
 use super::discovery::{A, B, info, multi_rail, nids_of, push, rails};
 use super::net::{Net, nid};
-use crate::*;
 
 const STRANGER: &str = "10.0.0.66@tcp";
 

@@ -308,9 +308,10 @@ impl<N: Network> Socklnd<N> {
         let peer_in_race = peer.filter(|_| !self.ignores_races);
         #[cfg(not(feature = "broken"))]
         let peer_in_race = peer;
-        let links = peer.map(|it| it.links.as_slice()).unwrap_or_default();
+        let links = peer.map(|it| it.links.iter().chain(&it.parting));
         let same_type = links
-            .iter()
+            .into_iter()
+            .flatten()
             .filter_map(|&link| self.connection(link))
             .filter(|it| it.terms.ctype == ctype && Some(it.terms.remote.ip()) == remote);
         Inquiry {

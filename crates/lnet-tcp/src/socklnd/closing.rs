@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use lnd::{Failure, NiId};
 use lnet_types::Time;
+use lnet_wire::Ctype;
 use tracing::{debug, info, warn};
 
 use super::traffic::settle;
 use super::{Slot, Socklnd};
 use crate::config::AcceptMode;
-use crate::connection::Connection;
+use crate::connection::{Connection, Terms};
 use crate::job::Above;
 use crate::network::Network;
 use crate::peer::Peer;
@@ -92,6 +93,28 @@ impl<N: Network> Socklnd<N> {
             }
         }
         self.after_close(peer, now, upper);
+    }
+
+    /// Nobody dials a second CONTROL connection beside the first (section 2.8), so a peer that does has closed its
+    /// connections, and the end of none of them was seen yet. Whatever is sent on those is lost: they are only read from
+    /// now on, and their end is not that of the new ones. Kernels close the new ones with the old ones.
+    pub(super) fn part_replaced(&mut self, new: &Terms, now: Time, upper: &mut impl Above) {
+        if new.dialled || new.ctype != Ctype::CONTROL {
+            return;
+        }
+        let links = self.peers.get(new.peer).map(|it| it.links.clone());
+        let mut old = links.unwrap_or_default();
+        old.retain(|link| {
+            let terms = self.connection(*link).map(|it| it.terms);
+            terms.is_some_and(|terms| terms.remote.ip() == new.remote.ip())
+        });
+        let is_control = |link: &usize| {
+            let terms = self.connection(*link).map(|it| it.terms);
+            terms.is_some_and(|terms| terms.ctype == Ctype::CONTROL)
+        };
+        if old.iter().any(is_control) {
+            old.into_iter().for_each(|link| self.part(link, now, upper));
+        }
     }
 
     /// From now on the connection is only read: its peer has closed a sibling.

@@ -456,6 +456,11 @@ impl<N: Network> Socklnd<N> {
             dialled: matches!(handshake.role, Role::Active { .. }),
         };
         let is_first = it.links.is_empty();
+        self.part_replaced(&terms, now, upper);
+        let Some(it) = self.peers.get_mut(peer) else {
+            self.stats.broken("the peer of a new connection");
+            return;
+        };
         it.incarnation = Some(hello.src_incarnation);
         it.links.push(slot);
         it.last_failure = None;
