@@ -167,8 +167,8 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         name: "unanswered",
-        kernel: "ping --timeout 3 is refused; a peer on the same network that does not exist is no route to host",
-        finerail: "any timeout; a peer that nothing could be sent to in time has timed out",
+        kernel: "ping --timeout 3 is refused; a ping that was sent ends with -5 when the response tracker expires, up to 150 s later; a peer on the same network that does not exist is no route to host",
+        finerail: "any timeout, 1 s unless given, behind which a ping that was sent ends with -5; a peer that nothing could be sent to in time has timed out",
         why: "the answer is not waited for longer than was asked",
         text_only: false,
         commands: &[
