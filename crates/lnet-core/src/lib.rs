@@ -297,7 +297,7 @@ impl Core {
         let Some(peer_ni) = self.peers.by_nid_mut(peer) else {
             return;
         };
-        let before = std::mem::replace(&mut peer_ni.incarnation, Some(incarnation));
+        let before = peer_ni.incarnation.replace(incarnation);
         if before.is_none_or(|before| before == incarnation) {
             return;
         }

@@ -409,7 +409,11 @@ impl Server {
         let Some(rpc) = self.serving.remove(&number) else {
             return;
         };
-        let room = event.memory.map(Memory::into_vec).unwrap_or_default();
+        // What was sent is shared by all RPCs: taking it as a vector would copy it.
+        let room = match event.memory {
+            Some(Memory::Sink(room)) => room,
+            _ => Vec::new(),
+        };
         let (features, body) = match &rpc.bulk {
             _ if !rpc.is_moved => (0, None),
             Moving::Nothing => (0, None),
