@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use files::{Caller, Data, Entry, Errno, Export, FileSystem, Handle, Kind, Place, Reply, Request};
+use files::{
+    Caller, Data, Entry, Errno, Export, FileSystem, Handle, Kind, Located, Place, Reply, Request,
+};
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
 use thiserror::Error;
 
@@ -294,6 +296,13 @@ impl FileSystem for LocalDirectory {
             return Err(Errno::EROFS);
         }
         self.carry_out(&self.options.identity.of(caller), request, data)
+    }
+}
+
+impl Located for LocalDirectory {
+    fn path_of(&self, handle: Handle) -> Option<Vec<u8>> {
+        let object = self.object(handle).ok()?;
+        self.table().path(object.id)
     }
 }
 

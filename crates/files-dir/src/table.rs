@@ -175,6 +175,21 @@ impl Table {
         None
     }
 
+    /// The names from the root to where an object was seen last; `None` where no place of it is known.
+    pub(crate) fn path(&mut self, id: Id) -> Option<Vec<u8>> {
+        let (mut at, mut names) = (id, Vec::new());
+        while at != ROOT {
+            if names.len() == DEPTH_MAX {
+                return None;
+            }
+            let (parent, name) = self.node(at)?.spot.clone()?;
+            names.push(name);
+            at = parent;
+        }
+        names.reverse();
+        Some(names.join(&b'/'))
+    }
+
     /// Notes that an object was seen at a place.
     pub(crate) fn note(&mut self, identity: Identity, kind: Kind, spot: Spot) -> (Object, Handle) {
         let id = match self.by_identity.get(&identity) {

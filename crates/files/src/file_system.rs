@@ -424,6 +424,13 @@ pub trait FileSystem: Send + Sync {
     }
 }
 
+/// A file system whose objects can be found again by their place below the root, when handles are void.
+pub trait Located: FileSystem {
+    /// The path from the root to where an object was seen last, nothing for the root itself. `None` where no place of
+    /// the object is known.
+    fn path_of(&self, handle: Handle) -> Option<Vec<u8>>;
+}
+
 impl<F: FileSystem + ?Sized> FileSystem for Arc<F> {
     fn call(&self, caller: &Caller, request: &Request, data: Data<'_>) -> Result<Reply, Errno> {
         (**self).call(caller, request, data)

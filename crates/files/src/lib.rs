@@ -37,7 +37,7 @@ pub mod wire;
 
 pub use nix::errno::Errno;
 
-pub use file_system::{Data, FileSystem};
+pub use file_system::{Data, FileSystem, Located};
 pub use path::{COMPONENT_MAX, PATH_MAX, Path, Place};
 pub use request::{
     APPEND_MAX, AllocateMode, ENTRIES_MAX, Node, RenameMode, Reply, Request, SEGMENTS_MAX,

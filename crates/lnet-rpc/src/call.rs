@@ -101,6 +101,18 @@ impl<'a> Call<'a> {
         self.header.client
     }
 
+    /// The transaction id: which of the client's calls this is, the same in each attempt at it.
+    #[must_use]
+    pub fn xid(&self) -> u64 {
+        self.header.xid
+    }
+
+    /// The client waits for no call with a lower transaction id.
+    #[must_use]
+    pub fn lowest(&self) -> u64 {
+        self.header.lowest
+    }
+
     /// Which way the client offers bulk.
     #[must_use]
     pub fn bulk(&self) -> BulkKind {

@@ -37,7 +37,8 @@ impl Entropy {
     }
 
     /// A number for one purpose, never 0.
-    pub(crate) fn number(&self, purpose: &str) -> u64 {
+    #[must_use]
+    pub fn number(&self, purpose: &str) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.bytes(purpose);
         u64::from_le_bytes([a, b, c, d, e, f, g, h]).max(1)
     }

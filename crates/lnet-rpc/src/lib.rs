@@ -12,7 +12,8 @@
 //! * **Within one session a call is executed at most once**, however often the network loses, repeats or
 //!   reorders its messages; exactly once when it returns a value. A session lasts until the server
 //!   restarts, or forgets a client that was silent for minutes. Then calls that are
-//!   [`Idempotence::Idempotent`] are repeated, and others fail with an error that says so.
+//!   [`Idempotence::Idempotent`] are repeated, and others fail with an error that says so. A session outlives
+//!   the server where its handler keeps a durable record of it ([`Handler::restore`]).
 //! * **Memory is bounded** on both sides; a server that reaches a bound says "busy", and the client comes
 //!   again.
 //! * **Late data hits nothing.** Every attempt has match bits of its own that nobody can guess.
@@ -46,4 +47,6 @@ pub use counters::{ClientCounters, ServerCounters};
 pub use entropy::Entropy;
 pub use proto::{BulkKind, ClientId, REPLY_BODY_MAX, REQUEST_BODY_MAX, RESERVED_OPCODES};
 pub use retry::Idempotence;
-pub use server::{Handler, Reply, Server, ServerError, ServerOptions};
+pub use server::{
+    Handler, Reply, Restored, RestoredClient, Server, ServerError, ServerOptions, Session,
+};

@@ -130,11 +130,56 @@ pub trait Handler: Send + Sync + 'static {
     /// its worker elsewhere: nothing is caught, because what it was changing is half changed.
     fn call(&self, call: &mut Call<'_>) -> Reply;
 
+    /// What an earlier life of this server left, when the server starts. A server that goes on with it answers calls
+    /// of that life as if there had been no restart: what has a reply gets that, what has none is executed. So
+    /// whoever restores must keep, before it is executed, each call that may not be executed twice.
+    fn restore(&self) -> Option<Restored> {
+        None
+    }
+
+    /// A client has a session; told before the client is. A server that goes on after a restart must know of it.
+    fn client_came(&self, session: &Session) {
+        let _ = session;
+    }
+
     /// A client has said goodbye or was silent for too long: whatever is kept for it may go. No call of it
     /// runs when this is called, and none will under the same session.
     fn client_gone(&self, client: ClientId) {
         let _ = client;
     }
+}
+
+/// A client's session at a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// The client.
+    pub client: ClientId,
+    /// Where it came from.
+    pub nid: Nid,
+    /// The number of the session at this server.
+    pub number: u64,
+}
+
+/// What a server goes on with after a restart.
+#[derive(Clone, Debug, Default)]
+pub struct Restored {
+    /// The incarnation that clients know.
+    pub incarnation: u64,
+    /// Sessions that the server opens have higher numbers than this.
+    pub sessions: u64,
+    /// The clients with a session.
+    pub clients: Vec<RestoredClient>,
+}
+
+/// A client with a session.
+#[derive(Clone, Debug)]
+pub struct RestoredClient {
+    /// Its session.
+    pub session: Session,
+    /// The client waits for no call with a lower transaction id.
+    pub lowest: u64,
+    /// Calls that were executed, by transaction id, and what was answered or would have been.
+    pub calls: Vec<(u64, Reply)>,
 }
 
 /// Why a server does not start.
@@ -317,7 +362,9 @@ impl Drop for Server {
 
 impl Shared {
     fn new(node: Node, handler: impl Handler, entropy: &Entropy, options: ServerOptions) -> Self {
-        let incarnation = entropy.number("incarnation");
+        let restored = handler.restore();
+        let of_old = restored.as_ref().map(|restored| restored.incarnation);
+        let incarnation = of_old.unwrap_or_else(|| entropy.number("incarnation"));
         let limits = Limits {
             clients: options.clients_max,
             clients_per_nid: options.clients_per_nid_max,
@@ -328,8 +375,14 @@ impl Shared {
             bulk_len: options.bulk_max,
             idle: options.idle,
         };
+        let clock = Clock::start();
+        let mut table = Table::new(incarnation, limits);
+        if let Some(restored) = restored {
+            let encode = |xid, reply| encode(incarnation, xid, reply, 0);
+            table.restore(restored, clock.now(), encode);
+        }
         let state = State {
-            table: Table::new(incarnation, limits),
+            table,
             mailboxes: FxHashMap::default(),
             routes: FxHashMap::default(),
             posted: FxHashSet::default(),
@@ -342,7 +395,7 @@ impl Shared {
             jobs: Jobs::new(options.workers.max(1)),
             options,
             counting: ServerCounting::default(),
-            clock: Clock::start(),
+            clock,
             silent: SilentGateway::default(),
             incarnation,
             tags: AtomicU64::new(REQUEST_TAG + 1),
@@ -542,6 +595,17 @@ impl Shared {
                 self.note_silent_gateway(header.client, header.xid, now);
                 self.send_reply(header.client, header.xid, address, reply);
             }
+            Admission::Opened(number) => {
+                let (client, nid) = (header.client, address.process.nid);
+                let session = Session {
+                    client,
+                    nid,
+                    number,
+                };
+                self.handler.client_came(&session);
+                let body = proto::encode_session(number, self.options.idle);
+                self.answer(&header, address, Outcome::Done, &body);
+            }
             Admission::Connected(session) => {
                 let body = proto::encode_session(session, self.options.idle);
                 self.answer(&header, address, Outcome::Done, &body);
@@ -626,7 +690,7 @@ impl Shared {
         self.counting.executed.one();
         let moved = call.moved();
         drop(call);
-        let reply = self.encode(xid, reply, moved);
+        let reply = encode(self.incarnation, xid, reply, moved);
         let (address, is_gone) = {
             let mut state = self.state();
             state.mailboxes.remove(&(client, xid));
@@ -640,24 +704,6 @@ impl Shared {
         if is_gone {
             self.handler.client_gone(client);
         }
-    }
-
-    fn encode(&self, xid: u64, reply: Reply, bulk_len: u32) -> Bytes {
-        let fits = reply.body.len() <= REPLY_BODY_MAX;
-        let Reply { status, body } = if fits {
-            reply
-        } else {
-            Reply::error(EMSGSIZE, Vec::new())
-        };
-        let (incarnation, outcome) = (self.incarnation, Outcome::Done);
-        let header = ReplyHeader {
-            xid,
-            incarnation,
-            outcome,
-            status,
-            bulk_len,
-        };
-        Bytes::from(proto::encode_reply(&header, &body))
     }
 
     /// Answers without a trace in the table.
@@ -726,6 +772,25 @@ impl Shared {
             warn!(%error, to = %address.process, "a reply cannot be sent");
         }
     }
+}
+
+/// The message of a reply; of one that is too long, the message that says so.
+fn encode(incarnation: u64, xid: u64, reply: Reply, bulk_len: u32) -> Bytes {
+    let fits = reply.body.len() <= REPLY_BODY_MAX;
+    let Reply { status, body } = if fits {
+        reply
+    } else {
+        Reply::error(EMSGSIZE, Vec::new())
+    };
+    let outcome = Outcome::Done;
+    let header = ReplyHeader {
+        xid,
+        incarnation,
+        outcome,
+        status,
+        bulk_len,
+    };
+    Bytes::from(proto::encode_reply(&header, &body))
 }
 
 fn spawn(

@@ -31,6 +31,7 @@ use lnet_types::{Nid, ProcessId, Time};
 use crate::proto::{
     ClientId, OPCODE_CONNECT, OPCODE_GOODBYE, Outcome, RESERVED_OPCODES, RequestHeader,
 };
+use crate::server::{Reply, Restored, Session};
 
 /// Where one attempt of a call wants its reply and its bulk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +76,10 @@ pub(crate) enum Admission {
     NewerAttempt,
     /// It was executed: send this reply again, to this attempt's address.
     Replay(Bytes),
-    /// The client's record exists now: tell it its session.
+    /// There is a record of the client: tell it its session.
     Connected(u64),
+    /// The same, and the record is new.
+    Opened(u64),
     /// The client has gone, in good order.
     Gone,
     /// The client has gone but for calls that still run; the last of them ends its record.
@@ -159,6 +162,45 @@ impl Table {
             calls: 0,
             running: 0,
             kept_bytes: 0,
+        }
+    }
+
+    /// Takes over what an earlier life of the server left; `encode` makes the message of a reply.
+    pub(crate) fn restore(
+        &mut self,
+        restored: Restored,
+        now: Time,
+        encode: impl Fn(u64, Reply) -> Bytes,
+    ) {
+        self.sessions = restored.sessions;
+        for client in restored.clients {
+            let Session {
+                client: id,
+                nid,
+                number,
+            } = client.session;
+            let nothing_sent = Address {
+                attempt: 0,
+                process: ProcessId::lustre(nid),
+                local: None,
+                reply_bits: 0,
+                bulk_bits: 0,
+                deadline: now,
+            };
+            let mut record = Record::new(nid, number, now);
+            record.floor = client.lowest;
+            for (xid, reply) in client.calls {
+                let reply = encode(xid, reply);
+                self.kept_bytes += reply.len();
+                let entry = Entry {
+                    address: nothing_sent,
+                    state: State::Done(Some(reply)),
+                };
+                record.calls.insert(xid, entry);
+            }
+            self.calls += record.calls.len();
+            *self.per_nid.entry(nid).or_default() += 1;
+            self.clients.insert(id, record);
         }
     }
 
@@ -299,17 +341,8 @@ impl Table {
         self.per_nid.insert(nid, of_nid + 1);
         self.sessions += 1;
         let session = self.sessions;
-        let record = Record {
-            nid,
-            session,
-            floor: 0,
-            calls: BTreeMap::new(),
-            running: 0,
-            heard: now,
-            is_leaving: false,
-        };
-        self.clients.insert(client, record);
-        Admission::Connected(session)
+        self.clients.insert(client, Record::new(nid, session, now));
+        Admission::Opened(session)
     }
 
     fn begin(&mut self, request: &RequestHeader, address: Address) -> Admission {
@@ -393,6 +426,18 @@ impl Table {
 }
 
 impl Record {
+    fn new(nid: Nid, session: u64, now: Time) -> Self {
+        Self {
+            nid,
+            session,
+            floor: 0,
+            calls: BTreeMap::new(),
+            running: 0,
+            heard: now,
+            is_leaving: false,
+        }
+    }
+
     /// Forgets all that does not run.
     fn forget_executed(&mut self) -> Freed {
         let mut freed = Freed::default();

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::proto::BulkKind;
+use crate::server::RestoredClient;
 
 const CLIENT: ClientId = ClientId([1; 16]);
 const INCARNATION: u64 = 99;
@@ -71,7 +72,7 @@ fn connect_from(table: &mut Table, client: ClientId, nid: Nid, now: Time) -> Adm
 
 fn connected() -> Table {
     let mut table = Table::new(INCARNATION, limits());
-    assert_eq!(connect(&mut table, CLIENT, at(0)), Admission::Connected(1));
+    assert_eq!(connect(&mut table, CLIENT, at(0)), Admission::Opened(1));
     table
 }
 
@@ -181,7 +182,7 @@ fn more_clients_than_there_is_room_for_are_put_off() {
     for host in 2..=3 {
         let client = ClientId([host; 16]);
         let admission = connect_from(&mut table, client, elsewhere(host), at(0));
-        assert_eq!(admission, Admission::Connected(u64::from(host)));
+        assert_eq!(admission, Admission::Opened(u64::from(host)));
     }
     let fourth = connect_from(&mut table, ClientId([4; 16]), elsewhere(4), at(0));
     assert_eq!(fourth, Admission::Answer(Outcome::Busy));
@@ -191,7 +192,7 @@ fn more_clients_than_there_is_room_for_are_put_off() {
 fn one_nid_leaves_sessions_to_others() {
     let mut table = connected();
     let (second, third) = (ClientId([2; 16]), ClientId([3; 16]));
-    assert_eq!(connect(&mut table, second, at(30)), Admission::Connected(2));
+    assert_eq!(connect(&mut table, second, at(30)), Admission::Opened(2));
     assert_eq!(connect(&mut table, third, at(30)), Admission::Crowded);
     assert_eq!(
         connect(&mut table, second, at(30)),
@@ -200,10 +201,10 @@ fn one_nid_leaves_sessions_to_others() {
     );
     let elsewhere = "10.0.0.1@tcp".parse().unwrap();
     let other = connect_from(&mut table, ClientId([4; 16]), elsewhere, at(30));
-    assert_eq!(other, Admission::Connected(3));
+    assert_eq!(other, Admission::Opened(3));
     // The first one is forgotten, and leaves its place to another of its NID.
     assert_eq!(table.expire(at(60)), [CLIENT]);
-    assert_eq!(connect(&mut table, third, at(60)), Admission::Connected(4));
+    assert_eq!(connect(&mut table, third, at(60)), Admission::Opened(4));
     assert_eq!(table.expire(at(1000)).len(), 3);
     assert!(table.per_nid.is_empty());
 }
@@ -224,7 +225,7 @@ fn a_silent_client_is_forgotten_and_its_old_session_is_void() {
     let mut table = connected();
     assert_eq!(table.expire(at(59)), []);
     assert_eq!(table.expire(at(60)), [CLIENT]);
-    assert_eq!(connect(&mut table, CLIENT, at(61)), Admission::Connected(2));
+    assert_eq!(connect(&mut table, CLIENT, at(61)), Admission::Opened(2));
     assert_eq!(
         admit(&mut table, 1, 1, 1),
         Admission::Answer(Outcome::UnknownClient)
@@ -276,7 +277,7 @@ fn a_client_that_goes_is_remembered_until_its_last_call_has_ended() {
     assert_eq!(complete(&mut table, 1), None);
     assert!(!table.knows(CLIENT));
     assert_eq!((table.calls, table.kept_bytes, table.running()), (0, 0, 0));
-    assert_eq!(connect(&mut table, CLIENT, at(5)), Admission::Connected(2));
+    assert_eq!(connect(&mut table, CLIENT, at(5)), Admission::Opened(2));
 }
 
 #[test]
@@ -298,4 +299,53 @@ fn too_much_bulk_and_reserved_opcodes_are_refused() {
         table.admit(&reserved, address(1), at(1)),
         Admission::Answer(Outcome::Refused)
     );
+}
+
+fn restored() -> Table {
+    let mut table = Table::new(INCARNATION, limits());
+    let session = Session {
+        client: CLIENT,
+        nid: Nid::LOOPBACK,
+        number: 1,
+    };
+    let client = RestoredClient {
+        session,
+        lowest: 3,
+        calls: vec![(4, Reply::ok(vec![7]))],
+    };
+    let restored = Restored {
+        incarnation: INCARNATION,
+        sessions: 10,
+        clients: vec![client],
+    };
+    table.restore(restored, at(0), |_, reply| Bytes::from(reply.body));
+    table
+}
+
+#[test]
+fn what_an_earlier_life_executed_is_answered_and_not_executed_again() {
+    let mut table = restored();
+    let replayed = Admission::Replay(Bytes::from_static(&[7]));
+    assert_eq!(admit(&mut table, 4, 3, 1), replayed);
+    let below = Admission::Ignore(Ignored::BelowLowest);
+    assert_eq!(admit(&mut table, 2, 2, 9), below);
+    assert_eq!(admit(&mut table, 5, 3, 1), Admission::Execute);
+    assert_eq!(connect(&mut table, CLIENT, at(0)), Admission::Connected(1));
+}
+
+#[test]
+fn sessions_behind_a_restart_have_numbers_of_their_own() {
+    let mut table = restored();
+    let other = connect(&mut table, ClientId([2; 16]), at(0));
+    assert_eq!(other, Admission::Opened(11));
+    let third = connect(&mut table, ClientId([3; 16]), at(0));
+    assert_eq!(third, Admission::Crowded, "the restored client counts");
+}
+
+#[test]
+fn a_restored_client_is_forgotten_whole() {
+    let mut table = restored();
+    assert_eq!(table.expire(at(60)), [CLIENT]);
+    assert_eq!((table.calls, table.kept_bytes), (0, 0));
+    assert!(table.per_nid.is_empty());
 }

@@ -79,7 +79,7 @@ impl World {
                 self.seen.replays += 1;
                 self.send(call, address, Outcome::Done, &reply);
             }
-            Admission::Connected(session) => {
+            Admission::Connected(session) | Admission::Opened(session) => {
                 self.clients[usize::from(call.0)].session = (self.incarnation, session);
             }
             Admission::Answer(outcome) => self.send(call, address, outcome, &Bytes::new()),
