@@ -15,14 +15,21 @@
 //! ```
 //!
 //! What is not idempotent is called with [`lnet_rpc::Idempotence::Once`]: within one session of the
-//! server it is executed at most once, however often the network loses and repeats messages. Where the
-//! session ended before the answer came, the operation ends with [`files::OUTCOME_UNKNOWN`].
+//! server it is executed at most once, however often the network loses and repeats messages. With a
+//! [`ReplyLog`] sessions outlive the gateway. Where the session ended before the answer came, or nobody can say
+//! what became of the operation, it ends with [`files::OUTCOME_UNKNOWN`].
 
+mod busy;
+mod evidence;
 mod gateway;
+mod log;
 mod remote;
+mod step;
 
 pub use gateway::FileGateway;
+pub use log::{LogCounters, LogError, ReplyLog};
 pub use remote::RemoteFiles;
+pub use step::Step;
 
 /// A request in the body.
 pub(crate) const FILE: u32 = 256;

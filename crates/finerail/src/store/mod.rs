@@ -1,6 +1,7 @@
 //! `finerail store`: the storage service and its client.
 
 mod copy;
+mod export;
 mod get;
 mod put;
 mod serve;
@@ -34,7 +35,7 @@ pub(crate) struct StoreArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Keep files under a directory, for clients that come over LNet
+    /// Serve a directory to clients that come over LNet
     Serve(serve::ServeArgs),
     /// Store files and directories
     Put(put::PutArgs),

@@ -1,13 +1,14 @@
 //! `finerail store serve`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::ValueEnum;
-use lnet_rpc::{Entropy, Server, ServerOptions};
-use lnet_store::{Service, ServiceOptions, Sync};
+use files_dir::LocalDirectory;
+use lnet_rpc::{Call, ClientId, Entropy, Handler, Reply, Restored, Server, ServerOptions, Session};
+use lnet_store::Service;
+use lnet_store::files::FileGateway;
 
+use super::export::ExportArgs;
 use crate::common::{
     ConfigArgs, ControlArgs, MetricsArgs, ServiceArgs, StatsArgs, TransportArgs, reload,
 };
@@ -16,24 +17,20 @@ use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 /// Arguments of `finerail store serve`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Example: keep files under /tmp/kept, without privileges
+Example: serve /tmp/kept, without privileges
 
-  mkdir -p /tmp/kept
+  mkdir -p /tmp/kept /tmp/kept.state
   cat > storage.yaml <<END
   net:
     - net type: tcp
       local NI(s):
         - nid: 127.0.0.5@tcp
   END
-  finerail store serve --config storage.yaml --port 9988 /tmp/kept
+  finerail store serve --config storage.yaml --port 9988 --state /tmp/kept.state /tmp/kept
 ")]
 pub(super) struct ServeArgs {
-    /// The directory to keep files under; it must exist
-    #[arg(value_name = "DIR")]
-    directory: PathBuf,
-    /// What is flushed to the disk before a file counts as stored
-    #[arg(long, value_enum, default_value_t = Flush::None)]
-    sync: Flush,
+    #[command(flatten)]
+    export: ExportArgs,
     /// Threads that execute calls
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,
@@ -51,32 +48,15 @@ pub(super) struct ServeArgs {
     stats: StatsArgs,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Flush {
-    /// Nothing: a file survives the end of the service, and a loss of power if the system wrote it back
-    None,
-    /// The file, before it gets its name
-    File,
-    /// The file and its directory: what was acknowledged survives a loss of power
-    All,
-}
-
 pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let config = args.config.read()?;
     raise_descriptor_limit();
     let signals = StopSignals::register()?;
     let entropy = || Entropy::from_system().context("cannot read random numbers");
-    let sync = match args.sync {
-        Flush::None => Sync::None,
-        Flush::File => Sync::File,
-        Flush::All => Sync::All,
+    let gateway = Both {
+        gateway: args.export.open(&entropy()?)?,
+        former: args.export.former(entropy()?)?,
     };
-    let options = ServiceOptions {
-        sync,
-        ..ServiceOptions::default()
-    };
-    let service = Service::open(&args.directory, entropy()?, options)
-        .with_context(|| format!("cannot serve {}", args.directory.display()))?;
     let managed = lnet_noded::start(&config, args.service.on(args.transport.options()))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let node = managed.node();
@@ -84,7 +64,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         workers: args.workers.into(),
         ..ServerOptions::default()
     };
-    let server = Server::start(node.clone(), service, &entropy()?, options)
+    let server = Server::start(node.clone(), gateway, &entropy()?, options)
         .context("cannot start the service")?;
     let control = args.control.open(&managed)?;
     let metrics = args.metrics.open(node)?;
@@ -92,7 +72,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let (nids, port) = (nids.join(", "), args.transport.port);
     let ready = format!(
         "ready: {nids} on port {port} serves {}; {control}",
-        args.directory.display()
+        args.export
     );
     signals.wait_until_stopped(&ready, || reload(&managed, &args.config));
     tracing::info!(counters = ?server.counters(), "calls");
@@ -101,4 +81,34 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     node.shutdown(GRACE);
     args.stats.write(node)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The file protocol, and the former one.
+struct Both {
+    gateway: FileGateway<LocalDirectory>,
+    former: Option<Service>,
+}
+
+impl Handler for Both {
+    fn call(&self, call: &mut Call<'_>) -> Reply {
+        match &self.former {
+            Some(former) if call.opcode() < 256 => former.call(call),
+            _ => self.gateway.call(call),
+        }
+    }
+
+    fn restore(&self) -> Option<Restored> {
+        self.gateway.restore()
+    }
+
+    fn client_came(&self, session: &Session) {
+        self.gateway.client_came(session);
+    }
+
+    fn client_gone(&self, client: ClientId) {
+        self.gateway.client_gone(client);
+        if let Some(former) = &self.former {
+            former.client_gone(client);
+        }
+    }
 }

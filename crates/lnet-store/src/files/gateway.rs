@@ -1,13 +1,17 @@
 //! The gateway: carries file operations out for clients on the network.
 
 use std::io::{IoSlice, IoSliceMut};
+use std::sync::Arc;
 
 use files::transfer::{Transfer, filled};
 use files::wire::{REQUEST_MAX, decode_request, encode_reply};
-use files::{Caller, Data, Errno, Export, FileSystem, Handle, Reply, Request, Segment};
-use lnet_rpc::{BulkError, BulkKind, Call, Handler, REPLY_BODY_MAX};
+use files::{Caller, Data, Errno, Export, FileSystem, Handle, Located, Reply, Request, Segment};
+use lnet_rpc::{BulkError, BulkKind, Call, ClientId, Handler, REPLY_BODY_MAX, Restored, Session};
 
-use super::{FILE, LONG_FILE, PIECE};
+use super::busy::{Busy, Held, Key};
+use super::evidence::{self, Subject};
+use super::log::{LogError, ReplyLog};
+use super::{FILE, LONG_FILE, PIECE, Step};
 
 /// Carries out file operations on a file system; give it to [`lnet_rpc::Server::start`].
 ///
@@ -16,6 +20,15 @@ use super::{FILE, LONG_FILE, PIECE};
 pub struct FileGateway<F> {
     files: F,
     coherent: Vec<u8>,
+    once: Option<Once<F>>,
+    on_step: Option<Box<dyn Fn(Step) + Send + Sync>>,
+}
+
+/// What makes operations run once across restarts.
+struct Once<F> {
+    log: Arc<ReplyLog>,
+    busy: Busy,
+    path_of: fn(&F, Handle) -> Option<Vec<u8>>,
 }
 
 /// Why a call has no reply of the protocol.
@@ -36,30 +49,156 @@ impl From<Errno> for Failed {
 impl<F: FileSystem> FileGateway<F> {
     /// A gateway to `files`.
     pub fn new(files: F) -> Self {
-        let coherent = Vec::new();
-        Self { files, coherent }
+        Self {
+            files,
+            coherent: Vec::new(),
+            once: None,
+            on_step: None,
+        }
     }
 
     /// Declares that `files` is the coherent file system of this name, which other gateways show too: what one has
-    /// changed, all show at once. Clients change between gateways that say the same name.
+    /// changed, all show at once. Clients change between gateways that say the same name. Declare this before
+    /// [`FileGateway::remember`], because the files say less of an outcome where others change them.
     #[must_use]
     pub fn coherent(mut self, name: &[u8]) -> Self {
         self.coherent = name.to_vec();
         self
     }
 
+    /// Runs what is not idempotent once, also across restarts of the gateway, with the help of `log`. Settles first what an
+    /// earlier life left in the log.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be written.
+    pub fn remember(mut self, log: Arc<ReplyLog>) -> Result<Self, LogError>
+    where
+        F: Located,
+    {
+        let is_shared = !self.coherent.is_empty();
+        let judge = |intent: &[u8]| match is_shared {
+            true => evidence::unknown(),
+            false => evidence::judge(&self.files, intent),
+        };
+        let refresh = |intent: &[u8], reply| evidence::refresh(&self.files, intent, reply);
+        log.settle(judge, refresh)?;
+        self.once = Some(Once {
+            log,
+            busy: Busy::default(),
+            path_of: F::path_of,
+        });
+        Ok(self)
+    }
+
+    /// Calls `on_step` at each step of an operation that must run once: for tests that end the process there.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn on_step(mut self, on_step: impl Fn(Step) + Send + Sync + 'static) -> Self {
+        self.on_step = Some(Box::new(on_step));
+        self
+    }
+
+    fn pass(&self, step: Step) {
+        if let Some(on_step) = &self.on_step {
+            on_step(step);
+        }
+    }
+
     fn execute(&self, call: &mut Call<'_>) -> Result<Vec<u8>, Failed> {
+        if let Some(once) = &self.once {
+            once.log.write_news();
+        }
+        let fetched;
         let message = match call.opcode() {
-            FILE => call.body().to_vec(),
-            LONG_FILE if call.bulk_len() as usize <= REQUEST_MAX => fetch(call)?,
+            FILE => call.body(),
+            LONG_FILE if call.bulk_len() as usize <= REQUEST_MAX => {
+                fetched = fetch(call)?;
+                &fetched[..]
+            }
             LONG_FILE => return Err(Failed(Errno::EMSGSIZE)),
             _ => return Err(Failed(Errno::ENOSYS)),
         };
-        let reply = match decode_request(&message) {
-            Ok((caller, request)) => self.carry_out(call, &caller, &request)?,
-            Err(malformed) => Err(malformed.errno()),
+        let (caller, request) = match decode_request(message) {
+            Ok(decoded) => decoded,
+            Err(malformed) => return Ok(encode_reply(&Err(malformed.errno()))),
         };
+        check_length(call, &request)?;
+        let Some(once) = &self.once else {
+            let reply = self.carry_out(call, &caller, &request)?;
+            return answer(call, encode_reply(&reply));
+        };
+        if !request.is_idempotent() {
+            return self.run_once(call, once, &caller, &request);
+        }
+        let _held = self.beside(once, &caller, &request);
+        let reply = self.carry_out(call, &caller, &request)?;
         answer(call, encode_reply(&reply))
+    }
+
+    /// Keeps away from what an operation that runs once is judged by.
+    fn beside<'a>(&self, once: &'a Once<F>, caller: &Caller, request: &Request) -> Held<'a> {
+        match request {
+            Request::Create { .. } => {
+                let subject = Subject::of(&self.files, caller, request);
+                once.busy.alone(subject.keys())
+            }
+            Request::SetAttr { handle, .. }
+            | Request::Allocate { handle, .. }
+            | Request::SetXattr { handle, .. } => {
+                once.busy.beside_others(vec![Key::Object(*handle)])
+            }
+            _ => once.busy.beside_others(Vec::new()),
+        }
+    }
+
+    fn run_once(
+        &self,
+        call: &mut Call<'_>,
+        once: &Once<F>,
+        caller: &Caller,
+        request: &Request,
+    ) -> Result<Vec<u8>, Failed> {
+        // Before anything is held: the client may take its time.
+        let data = match request {
+            Request::Append { length: 1.., .. } => fetch(call)?,
+            _ => Vec::new(),
+        };
+        let body = self.log_and_run(call, once, caller, request, &data);
+        self.pass(Step::BeforeAnswer);
+        Ok(body)
+    }
+
+    fn log_and_run(
+        &self,
+        call: &Call<'_>,
+        once: &Once<F>,
+        caller: &Caller,
+        request: &Request,
+        data: &[u8],
+    ) -> Vec<u8> {
+        let subject = Subject::of(&self.files, caller, request);
+        let _held = once.busy.alone(subject.keys());
+        let path_of = |handle| (once.path_of)(&self.files, handle);
+        let intent = subject.intent(&self.files, &path_of, caller, request, data);
+        self.pass(Step::BeforeIntent);
+        let (client, xid) = (call.client(), call.xid());
+        let written = once.log.intend(client, xid, call.lowest(), intent);
+        if written.is_err() {
+            return encode_reply(&Err(Errno::EIO));
+        }
+        self.pass(Step::AfterIntent);
+        let memory = [IoSlice::new(data)];
+        let data = match data {
+            [] => Data::None,
+            _ => Data::Write(&memory),
+        };
+        let body = encode_reply(&self.files.call(caller, request, data));
+        self.pass(Step::AfterOperation);
+        let reply = lnet_rpc::Reply::ok(body.clone());
+        once.log.reply(client, xid, &reply);
+        self.pass(Step::AfterReply);
+        body
     }
 
     /// The outer error is one of the transport.
@@ -70,9 +209,6 @@ impl<F: FileSystem> FileGateway<F> {
         request: &Request,
     ) -> Result<Result<Reply, Errno>, Failed> {
         let length = request.read_length().max(request.write_length());
-        if length > 0 && (length > PIECE || u64::from(call.bulk_len()) != length) {
-            return Err(Failed(Errno::EPROTO));
-        }
         match request {
             Request::Read { segments, .. } if length > 0 => {
                 self.read(call, caller, request, segments)
@@ -97,6 +233,7 @@ impl<F: FileSystem> FileGateway<F> {
         match reply {
             Reply::Export(export) => Reply::Export(Export {
                 coherent: self.coherent.clone(),
+                remembers: self.once.is_some(),
                 ..export
             }),
             reply => reply,
@@ -110,6 +247,9 @@ impl<F: FileSystem> FileGateway<F> {
         request: &Request,
         segments: &[Segment],
     ) -> Result<Result<Reply, Errno>, Failed> {
+        if let (&Request::Read { handle, .. }, &[segment]) = (request, segments) {
+            return self.read_one(call, caller, handle, segment);
+        }
         let mut bytes = vec![0; request.read_length() as usize];
         let mut memory = [IoSliceMut::new(&mut bytes)];
         let result = self.files.call(caller, request, Data::Read(&mut memory));
@@ -118,6 +258,50 @@ impl<F: FileSystem> FileGateway<F> {
             send(call, &bytes[..length as usize])?;
         }
         Ok(result)
+    }
+
+    /// Reads each piece into the memory that it is sent from, while others are on their way. Sends as many bytes as the
+    /// file had at the beginning: one that is cut meanwhile gives zeros, which do not count.
+    fn read_one(
+        &self,
+        call: &mut Call<'_>,
+        caller: &Caller,
+        handle: Handle,
+        Segment { offset, length }: Segment,
+    ) -> Result<Result<Reply, Errno>, Failed> {
+        let size = match self.files.getattr(caller, handle) {
+            Ok(attributes) => attributes.size,
+            Err(errno) => return Ok(Err(errno)),
+        };
+        let length = length.min(size.saturating_sub(offset));
+        if length == 0 {
+            // Whether there is anything to be read is one question, whether it may be read another.
+            let read = self.files.read(caller, handle, offset, &mut []);
+            return Ok(read.map(|_| Reply::Counts(vec![0])));
+        }
+        let (mut count, mut failed) = (0, None);
+        // At most `PIECE`.
+        call.write_bulk::<Failed>(length as u32, |start, piece| {
+            let start = u64::from(start);
+            let read = match failed {
+                None => self.files.read(caller, handle, offset + start, piece),
+                Some(_) => Ok(0),
+            };
+            let read = read.unwrap_or_else(|errno| {
+                failed = Some(errno);
+                0
+            });
+            // Whatever the memory held before is none of the client's business.
+            piece[read..].fill(0);
+            if count == start {
+                count += read as u64;
+            }
+            Ok(())
+        })?;
+        Ok(match failed {
+            Some(errno) => Err(errno),
+            None => Ok(Reply::Counts(vec![count])),
+        })
     }
 
     /// Writes each piece while the next ones are on their way.
@@ -138,6 +322,8 @@ impl<F: FileSystem> FileGateway<F> {
                 let segments = transfer.cut(&piece);
                 let request = Request::Write { handle, segments };
                 let memory = [IoSlice::new(bytes)];
+                let busy = self.once.as_ref().map(|once| &once.busy);
+                let _held = busy.map(|busy| busy.beside_others(vec![Key::Object(handle)]));
                 match self.files.call(caller, &request, Data::Write(&memory)) {
                     Ok(Reply::Counts(counts)) => transfer.done(&piece, &counts)?,
                     Ok(_) => return Err(Failed(Errno::EPROTO)),
@@ -161,6 +347,31 @@ impl<F: FileSystem + 'static> Handler for FileGateway<F> {
             Err(Failed(errno)) => lnet_rpc::Reply::error(errno as i32, Vec::new()),
         }
     }
+
+    fn restore(&self) -> Option<Restored> {
+        self.once.as_ref().map(|once| once.log.restored())
+    }
+
+    fn client_came(&self, session: &Session) {
+        if let Some(once) = &self.once {
+            once.log.came(session);
+        }
+    }
+
+    fn client_gone(&self, client: ClientId) {
+        if let Some(once) = &self.once {
+            once.log.gone(client);
+        }
+    }
+}
+
+/// Bytes of files come with the call, as many as the request says.
+fn check_length(call: &Call<'_>, request: &Request) -> Result<(), Failed> {
+    let length = request.read_length().max(request.write_length());
+    if length > 0 && (length > PIECE || u64::from(call.bulk_len()) != length) {
+        return Err(Failed(Errno::EPROTO));
+    }
+    Ok(())
 }
 
 /// Takes all that the client sends.

@@ -1,6 +1,10 @@
 //! The client: a file system that is behind a gateway.
 
 use std::io::{IoSlice, IoSliceMut};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +14,9 @@ use files::{Caller, Data, Errno, FileSystem, OUTCOME_UNKNOWN, Reply, Request, Se
 use lnet_rpc::{Bulk, CallError, Client, Idempotence, REQUEST_BODY_MAX, Response};
 
 use super::{FILE, LONG_FILE, PIECE, SEGMENTS};
+
+/// Calls of one read or write under way at once: while one waits for an answer or for a disk, others move bytes.
+const SIDE_BY_SIDE: usize = 4;
 
 /// The file system of a gateway on the network. Any number of threads may use it.
 pub struct RemoteFiles {
@@ -58,6 +65,7 @@ impl RemoteFiles {
         Ok((reply, bulk))
     }
 
+    /// Reads with several calls side by side, each into its own part of the memory.
     fn read(
         &self,
         caller: &Caller,
@@ -66,24 +74,25 @@ impl RemoteFiles {
         memory: &mut [IoSliceMut<'_>],
     ) -> Result<Reply, Errno> {
         let mut transfer = Transfer::new(segments);
-        for piece in transfer.pieces(PIECE) {
-            let parts = transfer.cut(&piece);
-            let mut position = piece.start;
-            for parts in parts.chunks(SEGMENTS) {
-                let length = parts.iter().map(|part| part.length).sum::<u64>();
-                let bulk = Bulk::Receive(length as u32);
-                let (counts, bytes) = self.part(caller, request, parts, bulk)?;
-                if (bytes.len() as u64) < filled(parts, &counts) {
-                    return Err(Errno::EPROTO);
-                }
-                scatter(memory, position, &bytes);
-                transfer.done(&(position..position + length), &counts)?;
-                position += length;
+        let parts = Part::all(&transfer);
+        let rooms = split(memory, &parts);
+        let jobs: Vec<_> = parts.iter().zip(rooms).collect();
+        let results = side_by_side(jobs, |(part, mut room)| {
+            let bulk = Bulk::Receive(part.length());
+            let (counts, bytes) = self.part(caller, request, part, bulk)?;
+            if (bytes.len() as u64) < filled(&part.segments, &counts) {
+                return Err(Errno::EPROTO);
             }
+            scatter(&mut room, 0, &bytes);
+            Ok(counts)
+        });
+        for (part, counts) in parts.iter().zip(results) {
+            transfer.done(&part.range, &counts?)?;
         }
         Ok(Reply::Counts(transfer.into_counts()))
     }
 
+    /// Writes with several calls side by side. What was written before the first failure counts.
     fn write(
         &self,
         caller: &Caller,
@@ -92,23 +101,20 @@ impl RemoteFiles {
         memory: &[IoSlice<'_>],
     ) -> Result<Reply, Errno> {
         let mut transfer = Transfer::new(segments);
-        for piece in transfer.pieces(PIECE) {
-            let parts = transfer.cut(&piece);
-            let mut position = piece.start;
-            for parts in parts.chunks(SEGMENTS) {
-                let length = parts.iter().map(|part| part.length).sum::<u64>();
-                let range = position..position + length;
-                position = range.end;
-                let bulk = Bulk::Send(Bytes::from(gather(memory, &range)));
-                match self.part(caller, request, parts, bulk) {
-                    Ok((counts, _)) => transfer.done(&range, &counts)?,
-                    // What was written before counts.
-                    Err(errno) if range.start == 0 => return Err(errno),
-                    Err(_) => return Ok(Reply::Counts(transfer.into_counts())),
-                }
-                if !transfer.is_done_to(range.end) {
-                    return Ok(Reply::Counts(transfer.into_counts()));
-                }
+        let parts = Part::all(&transfer);
+        let results = side_by_side(parts.iter().collect(), |part: &Part| {
+            let bulk = Bulk::Send(Bytes::from(gather(memory, &part.range)));
+            let (counts, _) = self.part(caller, request, part, bulk)?;
+            Ok(counts)
+        });
+        for (part, counts) in parts.iter().zip(results) {
+            match counts {
+                Ok(counts) => transfer.done(&part.range, &counts)?,
+                Err(errno) if part.range.start == 0 => return Err(errno),
+                Err(_) => break,
+            }
+            if !transfer.is_done_to(part.range.end) {
+                break;
             }
         }
         Ok(Reply::Counts(transfer.into_counts()))
@@ -119,10 +125,10 @@ impl RemoteFiles {
         &self,
         caller: &Caller,
         request: &Request,
-        parts: &[Segment],
+        part: &Part,
         bulk: Bulk,
     ) -> Result<(Vec<u64>, Vec<u8>), Errno> {
-        let segments = parts.to_vec();
+        let segments = part.segments.clone();
         let request = match *request {
             Request::Read { handle, .. } => Request::Read { handle, segments },
             Request::Write { handle, .. } => Request::Write { handle, segments },
@@ -133,6 +139,102 @@ impl RemoteFiles {
             _ => Err(Errno::EPROTO),
         }
     }
+}
+
+/// What one call of a read or write moves.
+struct Part {
+    /// Of the memory.
+    range: Range<u64>,
+    /// Of the file.
+    segments: Vec<Segment>,
+}
+
+impl Part {
+    /// The parts of a transfer, in their order.
+    fn all(transfer: &Transfer<'_>) -> Vec<Self> {
+        let mut parts = Vec::new();
+        for piece in transfer.pieces(PIECE) {
+            let mut start = piece.start;
+            for segments in transfer.cut(&piece).chunks(SEGMENTS) {
+                let length = segments.iter().map(|segment| segment.length).sum::<u64>();
+                parts.push(Self {
+                    range: start..start + length,
+                    segments: segments.to_vec(),
+                });
+                start += length;
+            }
+        }
+        parts
+    }
+
+    fn length(&self) -> u32 {
+        // At most `PIECE`.
+        (self.range.end - self.range.start) as u32
+    }
+}
+
+/// Does each job, some at the same time; the results in the order of the jobs. Behind a failure no job is begun.
+fn side_by_side<J: Send, R: Send>(
+    jobs: Vec<J>,
+    work: impl Fn(J) -> Result<R, Errno> + Sync,
+) -> Vec<Result<R, Errno>> {
+    if jobs.len() <= 1 {
+        return jobs.into_iter().map(work).collect();
+    }
+    let workers = jobs.len().min(SIDE_BY_SIDE);
+    let queue = Mutex::new(jobs.into_iter().enumerate());
+    let results = Mutex::new(Vec::new());
+    let has_failed = AtomicBool::new(false);
+    let run = || {
+        while !has_failed.load(Ordering::Relaxed) {
+            let next = lock(&queue).next();
+            let Some((number, job)) = next else { return };
+            let result = work(job);
+            has_failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            lock(&results).push((number, result));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..workers {
+            // Without another thread this one does it all.
+            let _spawned = thread::Builder::new().spawn_scoped(scope, run);
+        }
+        run();
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_unstable_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The memory of each part; the parts stand one behind the other.
+fn split<'a>(memory: &'a mut [IoSliceMut<'_>], parts: &[Part]) -> Vec<Vec<IoSliceMut<'a>>> {
+    let mut memory = memory.iter_mut().map(|part| &mut **part);
+    let mut rest: &mut [u8] = &mut [];
+    let mut take = |mut length: usize| {
+        let mut room = Vec::new();
+        while length > 0 {
+            if rest.is_empty() {
+                match memory.next() {
+                    Some(next) => rest = next,
+                    None => break,
+                }
+            }
+            let whole = std::mem::take(&mut rest);
+            let (now, later) = whole.split_at_mut(length.min(whole.len()));
+            length -= now.len();
+            room.push(IoSliceMut::new(now));
+            rest = later;
+        }
+        room
+    };
+    parts
+        .iter()
+        .map(|part| take(part.length() as usize))
+        .collect()
 }
 
 impl FileSystem for RemoteFiles {

@@ -1,0 +1,278 @@
+//! What `finerail store serve` exports, and as whom operations on it run.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use files_dir::{Identity, LocalDirectory, Squash};
+use lnet_rpc::Entropy;
+use lnet_store::files::{FileGateway, ReplyLog, Step};
+use lnet_store::{Service, ServiceOptions};
+use nix::sys::signal::{Signal, raise};
+use nix::sys::stat::{Mode, umask};
+
+/// The directory and its rules.
+#[derive(clap::Args)]
+pub(super) struct ExportArgs {
+    /// The directory to serve; it must exist
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// Refuse whatever changes the directory
+    #[arg(long)]
+    read_only: bool,
+    /// As whom operations run [default: caller when root starts the gateway, server otherwise]
+    #[arg(long, value_enum, value_name = "WHO")]
+    identity: Option<Who>,
+    /// With --identity caller: which callers count as anonymous, as in exports(5)
+    #[arg(long, value_enum, value_name = "WHOM", default_value_t = Anonymous::Root)]
+    squash: Anonymous,
+    /// With --identity caller: the user and group of anonymous callers
+    #[arg(long, value_name = "UID:GID", default_value_t = Owner { uid: 65534, gid: 65534 })]
+    anonymous: Owner,
+    /// The directory is the coherent file system NAME, which other gateways serve too: clients may change between
+    /// gateways of the same NAME
+    #[arg(long, value_name = "NAME", value_parser = coherent_name)]
+    coherent: Option<String>,
+    /// A directory that this gateway has for itself, on a local disk, for its log of replies: what must not run twice then
+    /// runs once, whenever the gateway ends and starts again
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// End as if killed at a step of an operation, for tests: STEP=kill, and @N for the N-th time
+    #[arg(long, hide = true)]
+    failpoint: Option<Failpoint>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Who {
+    /// The user whom the client names; needs root, or `CAP_SETUID` and `CAP_SETGID`
+    Caller,
+    /// The user who started the gateway, whoever calls
+    Server,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Anonymous {
+    /// Root, and the group root of others
+    Root,
+    /// Nobody: a client's root is root here
+    None,
+    /// Everybody
+    All,
+}
+
+/// A user and a group.
+#[derive(Clone, Copy)]
+struct Owner {
+    uid: u32,
+    gid: u32,
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.uid, self.gid)
+    }
+}
+
+impl FromStr for Owner {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let ids = text.split_once(':').and_then(|(uid, gid)| {
+            let (uid, gid) = (uid.parse().ok()?, gid.parse().ok()?);
+            Some(Self { uid, gid })
+        });
+        // The highest id means "leave it" to the system calls.
+        ids.filter(|ids| ids.uid != u32::MAX && ids.gid != u32::MAX)
+            .ok_or("two numbers, a user and a group, such as 65534:65534")
+    }
+}
+
+/// Where the process ends.
+#[derive(Clone, Copy)]
+struct Failpoint {
+    step: Step,
+    time: u64,
+}
+
+impl FromStr for Failpoint {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (step, action) = text.split_once('=').ok_or("STEP=kill@N")?;
+        let time = match action.strip_prefix("kill").ok_or("STEP=kill@N")? {
+            "" => 1,
+            time => time
+                .strip_prefix('@')
+                .and_then(|time| time.parse().ok())
+                .ok_or("STEP=kill@N")?,
+        };
+        let step = step.parse()?;
+        Ok(Self { step, time })
+    }
+}
+
+impl ExportArgs {
+    /// A gateway to the directory, with all of its earlier lives settled.
+    pub(super) fn open(&self, entropy: &Entropy) -> anyhow::Result<FileGateway<LocalDirectory>> {
+        // The client's kernel has taken the caller's mask off already.
+        umask(Mode::empty());
+        let options = files_dir::Options {
+            identity: self.identity(),
+            read_only: self.read_only,
+            ..files_dir::Options::default()
+        };
+        let files = LocalDirectory::open(&self.directory, options)
+            .with_context(|| format!("cannot serve {}", self.directory.display()))?;
+        let name = self.coherent.as_deref().unwrap_or_default();
+        let mut gateway = FileGateway::new(files).coherent(name.as_bytes());
+        if let Some(failpoint) = self.failpoint {
+            gateway = gateway.on_step(failpoint.watch());
+        }
+        match &self.state {
+            None => Ok(gateway),
+            Some(state) => {
+                let log = self.log(state, entropy)?;
+                let gateway = gateway.remember(Arc::clone(&log))?;
+                tracing::info!(counters = ?log.counters(), "settled what was under way");
+                Ok(gateway)
+            }
+        }
+    }
+
+    /// The service of the former protocol, which other commands still speak. It serves one directory alone and does
+    /// not know the log.
+    pub(super) fn former(&self, entropy: Entropy) -> anyhow::Result<Option<Service>> {
+        if self.coherent.is_some() || self.state.is_some() || self.read_only {
+            return Ok(None);
+        }
+        let options = ServiceOptions {
+            sync: lnet_store::Sync::None,
+            ..ServiceOptions::default()
+        };
+        Service::open(&self.directory, entropy, options)
+            .map(Some)
+            .with_context(|| format!("cannot serve {}", self.directory.display()))
+    }
+
+    fn log(&self, state: &Path, entropy: &Entropy) -> anyhow::Result<Arc<ReplyLog>> {
+        let export = real(&self.directory)?;
+        let state = real(state)?;
+        if state.starts_with(&export) {
+            bail!(
+                "--state {} is below {}, where clients could change it; name a directory elsewhere",
+                state.display(),
+                export.display()
+            );
+        }
+        Ok(Arc::new(ReplyLog::open(&state, &export, entropy)?))
+    }
+
+    fn identity(&self) -> Identity {
+        let is_root = nix::unistd::geteuid().is_root();
+        let default = if is_root { Who::Caller } else { Who::Server };
+        match self.identity.unwrap_or(default) {
+            Who::Server => Identity::Server,
+            Who::Caller => Identity::Caller {
+                squash: match self.squash {
+                    Anonymous::Root => Squash::Root,
+                    Anonymous::None => Squash::None,
+                    Anonymous::All => Squash::All,
+                },
+                uid: self.anonymous.uid,
+                gid: self.anonymous.gid,
+            },
+        }
+    }
+}
+
+impl fmt::Display for ExportArgs {
+    /// What is exported and how, for the line that says that the gateway is ready.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.directory.display())?;
+        if self.read_only {
+            write!(f, " read-only")?;
+        }
+        if let Some(name) = &self.coherent {
+            write!(f, " as {name}")?;
+        }
+        let anonymous = self.anonymous;
+        match (self.identity(), self.squash) {
+            (Identity::Server, _) => {
+                let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
+                write!(f, "; all operations run as {uid}:{gid}")?;
+            }
+            (_, Anonymous::Root) => {
+                write!(f, "; operations run as the caller, root's as {anonymous}")?
+            }
+            (_, Anonymous::None) => write!(f, "; operations run as the caller, root's as root")?,
+            (_, Anonymous::All) => write!(f, "; all operations run as {anonymous}")?,
+        }
+        match &self.state {
+            Some(state) => write!(f, "; replies are kept in {}", state.display()),
+            None => write!(f, "; replies are not kept across restarts"),
+        }
+    }
+}
+
+impl Failpoint {
+    fn watch(self) -> impl Fn(Step) + Send + Sync + 'static {
+        let passed = std::sync::atomic::AtomicU64::new(0);
+        move |step| {
+            if step == self.step
+                && passed.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1 == self.time
+                && raise(Signal::SIGKILL).is_err()
+            {
+                std::process::abort();
+            }
+        }
+    }
+}
+
+fn real(path: &Path) -> anyhow::Result<PathBuf> {
+    path.canonicalize()
+        .with_context(|| path.display().to_string())
+}
+
+fn coherent_name(text: &str) -> Result<String, &'static str> {
+    let is_good = (1..=files::COHERENT_MAX).contains(&text.len());
+    if is_good && !text.chars().any(char::is_control) {
+        Ok(text.to_owned())
+    } else {
+        Err("a name of 1 to 255 bytes without control characters")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_and_names_are_checked() {
+        assert_eq!("1:2".parse::<Owner>().unwrap().to_string(), "1:2");
+        for bad in ["", "1", "1:", "a:b", "1:4294967295", "-1:1"] {
+            assert!(bad.parse::<Owner>().is_err(), "{bad}");
+        }
+        assert!(coherent_name("scratch").is_ok());
+        for bad in ["", "a\nb", &"x".repeat(256)] {
+            assert!(coherent_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn failpoints_name_a_step_and_a_time() {
+        let point: Failpoint = "after-intent=kill@3".parse().unwrap();
+        assert_eq!((point.step, point.time), (Step::AfterIntent, 3));
+        for bad in [
+            "",
+            "after-intent",
+            "nowhere=kill",
+            "after-intent=stop",
+            "after-intent=kill@x",
+        ] {
+            assert!(bad.parse::<Failpoint>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A gateway process, its directories, and clients in this process.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use lnet_node::{Node, NodeOptions};
+use lnet_rpc::{Client, ClientOptions, Entropy};
+use lnet_store::files::RemoteFiles;
+use nix::sys::signal::Signal;
+
+use crate::common::process::{Process, run};
+use crate::common::site::{Site, yaml};
+use crate::common::{PATIENCE, eventually};
+
+const GATEWAY: &str = "127.0.0.2@tcp";
+
+/// The gateway of a directory, with a state directory.
+pub(crate) struct Lab {
+    site: Site,
+    near: Node,
+    gateway: Option<Process>,
+}
+
+impl Lab {
+    /// The directories, and a node for clients; no gateway yet.
+    pub(crate) fn new() -> Self {
+        let site = Site::new();
+        fs::create_dir(site.path("kept")).unwrap();
+        fs::create_dir(site.path("state")).unwrap();
+        site.write("gateway.yaml", yaml(&[GATEWAY], ""));
+        let config = lnet_config::parse(&yaml(&["127.0.0.1@tcp"], "")).unwrap();
+        let options = NodeOptions {
+            port: site.port,
+            ..NodeOptions::default()
+        };
+        let near = lnet_noded::start(&config, options).unwrap().into_node();
+        let gateway = None;
+        Self {
+            site,
+            near,
+            gateway,
+        }
+    }
+
+    pub(crate) fn kept(&self) -> PathBuf {
+        self.site.path("kept")
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.site.path("state")
+    }
+
+    pub(crate) fn client(&self, seed: u8) -> RemoteFiles {
+        self.client_with_patience(seed, PATIENCE)
+    }
+
+    pub(crate) fn client_with_patience(&self, seed: u8, patience: Duration) -> RemoteFiles {
+        let options = ClientOptions {
+            attempt_timeout: Duration::from_millis(200),
+            backoff_max: Duration::from_millis(200),
+            ..ClientOptions::default()
+        };
+        let server = GATEWAY.parse().unwrap();
+        let entropy = Entropy::new([seed; 32]);
+        RemoteFiles::new(
+            Client::new(self.near.clone(), server, entropy, options),
+            patience,
+        )
+    }
+
+    fn command(&self, more: &[&str]) -> Command {
+        let mut command = self.site.command("gateway", &["store", "serve"]);
+        // Root would be anonymous otherwise.
+        command.args(["--identity", "server"]);
+        command.args(more).arg(self.kept());
+        command
+    }
+
+    fn serve(&mut self, more: &[&str]) {
+        let gateway = Process::start(self.command(more));
+        gateway.wait_for_output("ready: ");
+        self.gateway = Some(gateway);
+    }
+
+    fn with_state(&self, more: &[&str]) -> Vec<String> {
+        let state = self.state().display().to_string();
+        let own = ["--state".to_owned(), state];
+        own.into_iter()
+            .chain(more.iter().map(|&word| word.to_owned()))
+            .collect()
+    }
+
+    /// Ends the gateway, if there is one, and starts it with its log and more arguments.
+    pub(crate) fn restart(&mut self, more: &[&str]) {
+        self.stop_clean();
+        let words = self.with_state(more);
+        self.serve(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+
+    pub(crate) fn start_without_a_log(&mut self) {
+        // The former protocol's service takes the directory for itself otherwise.
+        self.serve(&["--coherent", "alone"]);
+    }
+
+    pub(crate) fn stop_clean(&mut self) {
+        if let Some(gateway) = self.gateway.take() {
+            gateway.stop().expect_code(0);
+        }
+    }
+
+    /// Waits until the gateway has died.
+    pub(crate) fn died(&mut self) {
+        let gateway = self.gateway.as_mut().unwrap();
+        eventually("the gateway is killed at its step", || {
+            (!gateway.is_running()).then_some(())
+        });
+        self.gateway = None;
+    }
+
+    pub(crate) fn start_again_after_the_kill(&mut self) {
+        self.died();
+        self.restart(&[]);
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.gateway.take().unwrap().kill();
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.gateway.as_ref().unwrap().signal(signal);
+    }
+
+    pub(crate) fn stop_the_process(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// Starts a gateway that must not start; what it says.
+    pub(crate) fn serve_and_fail(&self, more: &[&str]) -> String {
+        let mut words = self.with_state(&[]);
+        if more.contains(&"--state") {
+            words.clear();
+        }
+        let words: Vec<&str> = words
+            .iter()
+            .map(String::as_str)
+            .chain(more.iter().copied())
+            .collect();
+        let ended = run(self.command(&words));
+        assert_ne!(ended.code(), Some(0));
+        ended.err
+    }
+
+    /// Ends all in good order.
+    pub(crate) fn end(mut self) {
+        self.stop_clean();
+        self.near.shutdown(Duration::ZERO);
+    }
+}
+
+pub(crate) fn done(program: &str, arguments: &[&str]) {
+    let status = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .status();
+    assert!(status.unwrap().success(), "{program} {arguments:?}");
+}

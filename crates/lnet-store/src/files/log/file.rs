@@ -1,0 +1,141 @@
+//! The log as a file: a directory that one process has for itself, records that are added, a new file in place of an old
+//! one.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::fcntl::{Flock, FlockArg};
+
+use super::LogError;
+use super::record::{Record, encode, head};
+
+/// Longest log that is read: far more than one with the most calls becomes.
+const LOG_MAX: u64 = 1 << 30;
+
+/// The private directory of one gateway.
+#[derive(Debug)]
+pub(super) struct Home {
+    directory: PathBuf,
+    salt: u64,
+    _lock: Flock<File>,
+}
+
+/// A log that is open. Offsets are those of the file.
+#[derive(Debug)]
+pub(super) struct LogFile {
+    file: Arc<File>,
+    salt: u64,
+    end: u64,
+    /// So much of it is known to be on the disk.
+    durable: u64,
+}
+
+impl Home {
+    /// Takes the directory, and keeps other processes out of it. `salt` is one that clients do not know.
+    pub(super) fn lock(directory: &Path, salt: u64) -> Result<Self, LogError> {
+        let failed = |source| LogError::Directory {
+            path: directory.to_owned(),
+            source,
+        };
+        let lock = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(directory.join("lock"))
+            .map_err(failed)?;
+        let lock =
+            Flock::lock(lock, FlockArg::LockExclusiveNonblock).map_err(
+                |(_, errno)| match errno {
+                    nix::errno::Errno::EWOULDBLOCK => LogError::InUse(directory.to_owned()),
+                    errno => failed(errno.into()),
+                },
+            )?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            salt,
+            _lock: lock,
+        })
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.directory.join("replies.log")
+    }
+
+    /// The bytes of the log; `None` where there is none yet.
+    pub(super) fn read(&self) -> Result<Option<Vec<u8>>, LogError> {
+        let path = self.path();
+        let read = || match fs::metadata(&path) {
+            Ok(found) if found.len() > LOG_MAX => Err(io::Error::from(io::ErrorKind::FileTooLarge)),
+            Ok(_) => fs::read(&path).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        };
+        read().map_err(|source| LogError::Read {
+            path: path.clone(),
+            source,
+        })
+    }
+
+    /// Puts a new log with these records in place of the old one; it is on the disk when this returns.
+    pub(super) fn replace(&self, records: &[Record]) -> io::Result<LogFile> {
+        let fresh = self.directory.join("replies.new");
+        let mut bytes = head(self.salt);
+        let append = |record| bytes.extend(encode(record, 0, self.salt));
+        records.iter().for_each(append);
+        let mut file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&fresh)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        fs::rename(&fresh, self.path())?;
+        File::open(&self.directory)?.sync_all()?;
+        let end = bytes.len() as u64;
+        Ok(LogFile {
+            file: Arc::new(file),
+            salt: self.salt,
+            end,
+            durable: end,
+        })
+    }
+
+    /// Whether the log is still at its place. One that was removed, or is hidden below a mount, would be
+    /// missing after a restart.
+    pub(super) fn holds(&self, file: &File) -> io::Result<()> {
+        let (there, ours) = (fs::metadata(self.path())?, file.metadata()?);
+        if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) {
+            Ok(())
+        } else {
+            Err(io::Error::other("another file is in the log's place"))
+        }
+    }
+}
+
+impl LogFile {
+    /// Adds a record. One that cannot be written whole is overwritten by the next.
+    pub(super) fn append(&mut self, record: &Record) -> io::Result<()> {
+        let bytes = encode(record, self.durable, self.salt);
+        self.file.write_all_at(&bytes, self.end)?;
+        self.end += bytes.len() as u64;
+        Ok(())
+    }
+
+    pub(super) fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// So much is on the disk.
+    pub(super) fn synced(&mut self, end: u64) {
+        self.durable = self.durable.max(end);
+    }
+}

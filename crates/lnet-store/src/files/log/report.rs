@@ -1,0 +1,132 @@
+//! What a log says: why it cannot be used, and what it has counted.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+use thiserror::Error;
+
+/// Why a log cannot be used.
+#[derive(Debug, Error)]
+pub enum LogError {
+    /// The directory cannot be used.
+    #[error("{}: {source}; it must be a directory that this gateway has for itself", .path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// Another process uses it.
+    #[error("{} is in use by another gateway; each needs a directory of its own", .0.display())]
+    InUse(PathBuf),
+    /// The log cannot be read.
+    #[error("{}: {source}", .path.display())]
+    Read {
+        /// The log.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// A log cannot be written.
+    #[error("{}: cannot write the log anew: {source}", .path.display())]
+    Write {
+        /// The log.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// The file is something else.
+    #[error("{} is no log of replies; move it away, or name another directory", .0.display())]
+    Foreign(PathBuf),
+    /// The log is one of another version.
+    #[error(
+        "{} is a log of another version of this program. Start that version and stop it when all clients have gone; or \
+         move the log away: clients that wait for an answer then get \"outcome unknown\"",
+        .0.display()
+    )]
+    Version(PathBuf),
+    /// The log has been changed where it was complete.
+    #[error(
+        "{} is damaged at byte {offset}, and what it should say is lost. Move it away: clients that wait for an \
+         answer then get \"outcome unknown\"; and look after the disk",
+        .path.display()
+    )]
+    Damaged {
+        /// The log.
+        path: PathBuf,
+        /// Where the damage begins, in bytes.
+        offset: usize,
+    },
+    /// The log belongs to the gateway of another directory.
+    #[error(
+        "{} belongs to the gateway of {}, not to that of {}; name another directory",
+        .path.display(), .of.display(), .not.display()
+    )]
+    Other {
+        /// The log.
+        path: PathBuf,
+        /// The directory that it says.
+        of: PathBuf,
+        /// The directory that is to be served.
+        not: PathBuf,
+    },
+}
+
+/// What a log has counted since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LogCounters {
+    /// Calls written down before they were executed.
+    pub intents: u64,
+    /// Times that the log was brought to the disk; one may serve many calls.
+    pub syncs: u64,
+    /// Times that the log was written anew.
+    pub rewrites: u64,
+    /// Calls refused because they could not be written down.
+    pub refused: u64,
+    /// Replies that could not be written down: after a restart the files have to be looked at.
+    pub replies_lost: u64,
+    /// Calls of an earlier life whose reply was found in the log.
+    pub replies_found: u64,
+    /// Calls under way at the end of an earlier life that, by the look of the files, had been executed.
+    pub found_done: u64,
+    /// The same, that had not been executed.
+    pub found_undone: u64,
+    /// The same, of which nobody knows: their clients get "outcome unknown".
+    pub unknown: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counting {
+    pub(super) intents: AtomicU64,
+    pub(super) syncs: AtomicU64,
+    pub(super) rewrites: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) replies_lost: AtomicU64,
+    pub(super) replies_found: AtomicU64,
+    pub(super) found_done: AtomicU64,
+    pub(super) found_undone: AtomicU64,
+    pub(super) unknown: AtomicU64,
+}
+
+impl Counting {
+    pub(super) fn snapshot(&self) -> LogCounters {
+        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        LogCounters {
+            intents: value(&self.intents),
+            syncs: value(&self.syncs),
+            rewrites: value(&self.rewrites),
+            refused: value(&self.refused),
+            replies_lost: value(&self.replies_lost),
+            replies_found: value(&self.replies_found),
+            found_done: value(&self.found_done),
+            found_undone: value(&self.found_undone),
+            unknown: value(&self.unknown),
+        }
+    }
+}
+
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
