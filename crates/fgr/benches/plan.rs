@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use fgr::evaluate::{Gateways, LinkLoads, Unit, single_failures};
-use fgr::place::{Problem, trial_moves};
+use fgr::place::{Problem, Trials};
 use fgr::{Machine, Metric, Options, Plan, Policy, assign, read_machine};
 use topology::Fabric;
 
@@ -140,8 +140,9 @@ fn trials(machine: &Machine) {
         machine,
         policy: Policy::STRICT,
     };
+    let search = Trials::new(&problem, 1).unwrap();
     let mut figures = None;
-    let time = best(|| figures = trial_moves(&problem, 500_000, 1).ok());
+    let time = best(|| figures = search.span(500_000).ok());
     println!("500,000 trial moves                {time:>10.1?}  {figures:?}");
 }
 

@@ -32,6 +32,11 @@ pub enum Gateways<'a> {
 impl Gateways<'_> {
     /// The routers that share a row's messages to a net; one at most unless the plan is flat.
     pub fn fill(self, plan: &Plan, row: usize, net: usize, routers: &mut Vec<u16>) {
+        if matches!(self, Self::Primary) && !plan.is_shared() {
+            routers.clear();
+            routers.extend(plan.primaries(row, &[net]));
+            return;
+        }
         let all = plan.routers(row, net);
         let most = if plan.is_shared() { all.len() } else { 1 };
         routers.clear();

@@ -123,10 +123,12 @@ impl Evaluation {
     /// Evaluates a plan with these routers in use.
     #[must_use]
     pub fn new(machine: &Machine, plan: &Plan, gateways: Gateways<'_>) -> Self {
-        let distances = Distances::new(machine, plan, gateways);
+        let (distances, loads) = rayon::join(
+            || Distances::new(machine, plan, gateways),
+            || LinkLoads::both(machine, plan, gateways),
+        );
         let parts = plan.parts();
         let pairs = distances.hops.iter().sum::<u64>() as f64 / parts as f64;
-        let loads = LinkLoads::both(machine, plan, gateways);
         let [write, read] = loads.map(|loads| utilisation(machine, &loads, pairs));
         let numbered = |counts: &[u64]| Summary::of((0..).zip(counts.iter().copied()), (1, parts));
         let histogram = distances

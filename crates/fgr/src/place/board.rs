@@ -15,6 +15,7 @@
 //! A module that leaves or takes a blade that computes changes the clients of the cells there, one in
 //! each group; the board counts them.
 
+mod clients;
 mod seat;
 mod track;
 mod trial;
@@ -25,11 +26,11 @@ use topology::Fabric;
 
 use crate::machine::Machine;
 use crate::place::board::seat::{Seat, Window, bits};
-use crate::place::board::track::Track;
+use crate::place::board::track::{Track, Verdict};
 use crate::place::board::trial::Trial;
 use crate::place::goal::Goal;
-use crate::place::ring::{Side, largest};
-use crate::place::shape::{Shape, Spot, shape};
+use crate::place::ring::{Side, larger};
+use crate::place::shape::{Shape, shape};
 use crate::place::{Figures, Problem, moved};
 use crate::policy::Policy;
 
@@ -53,6 +54,8 @@ pub(super) struct Board {
     tracks: Vec<Track>,
     /// Rings that are to be looked at again.
     stale: Vec<usize>,
+    /// Rings that the last move had looked at again, with what was known of them before.
+    judged: Vec<(usize, Verdict)>,
     goal: Goal,
     /// Excess of all rings and seats over the goal.
     excess: i64,
@@ -81,6 +84,7 @@ impl Board {
             cost: 0,
             tracks,
             stale: Vec::new(),
+            judged: Vec::new(),
             goal: Goal::default(),
             excess: 0,
             trial: None,
@@ -146,24 +150,29 @@ impl Board {
     /// The figures as far as rings, seats and cost say them.
     pub(super) fn figures(&self) -> Figures {
         let most = self.seats.iter().map(|seat| seat.clients).max();
-        let mut at_work = Track::default();
-        let hot = self.tracks.iter().map(|track| {
-            if track.is_loaded() {
-                return track.temperature();
-            }
-            at_work.be_like(track);
-            at_work.seats.extend(&track.seats);
-            at_work.fill(self.shape.ring(track.side), |seat| &self.seats[seat]);
-            at_work.temperature()
-        });
-        let hot: Vec<f32> = hot.collect();
-        let (write, read) = hot.split_at(self.shape.write_rings());
         Figures {
             cost: self.cost as f64 / self.pairs(),
             balance: f64::from(most.unwrap_or(0)) / self.mean(),
-            write: largest(write).into(),
-            read: largest(read).into(),
+            write: self.hottest(Side::Write).into(),
+            read: self.hottest(Side::Read).into(),
         }
+    }
+
+    /// How hot the hottest ring of a direction is. Loads that lag are computed only where they may matter.
+    fn hottest(&self, side: Side) -> f32 {
+        let tracks = || self.tracks.iter().filter(|track| track.side == side);
+        let loaded = tracks().filter(|track| track.is_loaded());
+        let mut most = loaded.map(Track::temperature).fold(0.0, larger);
+        let mut at_work = Track::default();
+        for track in tracks().filter(|track| !track.is_loaded()) {
+            if track.at_most(&self.goal) > most {
+                at_work.be_like(track);
+                at_work.seats.extend(&track.seats);
+                at_work.fill(self.shape.ring(side), |seat| &self.seats[seat]);
+                most = larger(most, at_work.temperature());
+            }
+        }
+        most
     }
 
     fn pairs(&self) -> f64 {
@@ -182,7 +191,7 @@ impl Board {
         self.excess = clients.sum();
         for ring in 0..self.tracks.len() {
             self.judge(ring);
-            self.excess += self.tracks[ring].excess;
+            self.excess += self.tracks[ring].verdict.excess;
         }
     }
 
@@ -211,19 +220,22 @@ impl Board {
             return false;
         }
         let before = (self.excess, self.cost);
-        let mut back = [(0, 0); 2];
-        for (slot, &(module, _)) in back.iter_mut().zip(steps) {
-            *slot = (module, self.at[module]);
+        self.swap();
+        // A swap leaves every blade with as many clients as before.
+        if let &[(module, site)] = steps {
+            self.populate::<false>(self.at[module], site);
         }
-        self.make(steps);
         if self.energy() <= limit {
+            for &(module, site) in steps {
+                self.at[module] = site;
+            }
             return true;
         }
-        // Sums of whole numbers: the way back ends where the way began.
-        let back = &back[..steps.len()];
-        self.try_out(back, i64::MAX);
-        self.make(back);
-        debug_assert_eq!((self.excess, self.cost), before, "a way back differs");
+        if let &[(module, site)] = steps {
+            self.populate::<true>(site, self.at[module]);
+        }
+        self.swap();
+        (self.excess, self.cost) = before;
         false
     }
 
@@ -234,18 +246,11 @@ impl Board {
         is_worth
     }
 
-    /// Makes the steps that were just tried.
-    fn make(&mut self, steps: &[Step]) {
+    /// Makes the steps that were just tried, or takes them back when they were just made.
+    fn swap(&mut self) {
         if let Some(mut trial) = self.trial.take() {
-            trial.make(self);
+            trial.swap(self);
             self.trial = Some(trial);
-        }
-        // A swap leaves every blade with as many clients as before.
-        if let &[(module, site)] = steps {
-            self.populate(self.at[module], site);
-        }
-        for &(module, site) in steps {
-            self.at[module] = site;
         }
     }
 
@@ -259,78 +264,6 @@ impl Board {
             }
         }
         own
-    }
-
-    /// Counts the clients of a vacated blade in and those of a taken one out.
-    fn populate(&mut self, vacated: u32, taken: u32) {
-        let shape = Arc::clone(&self.shape);
-        let [vacated, taken] = [vacated, taken].map(|site| &shape.sites[site as usize]);
-        for (spot, sign) in [(vacated, 1), (taken, -1)] {
-            let class = &shape.classes[spot.class];
-            self.clients += i64::from(sign) * class.clients;
-            self.plane_cost += i64::from(sign) * class.cost;
-            self.cost += i64::from(sign) * class.cost;
-            for &(window, clients) in &class.windows {
-                self.windows[window].change(&shape, spot.column, spot.depth, sign * clients);
-            }
-        }
-        if (vacated.column, vacated.class) == (taken.column, taken.class) {
-            self.shift(&shape, vacated, taken);
-        } else {
-            self.spread(&shape, vacated, 1);
-            self.spread(&shape, taken, -1);
-        }
-        self.settle();
-    }
-
-    /// Tells the seats whose cells hold a blade that its clients come or go.
-    fn spread(&mut self, shape: &Shape, spot: &Spot, sign: i16) {
-        let &Spot { column, depth, .. } = spot;
-        for &(sub_group, clients) in &shape.classes[spot.class].users {
-            let index = self.server[sub_group * shape.columns.size + column] as usize;
-            let seat = &mut self.seats[index];
-            let (cost, served, clients) = (seat.cost, seat.clients, sign * clients);
-            seat.grow(shape, column, depth, clients);
-            self.cost += (seat.cost - cost) * shape.sub_groups[sub_group].nets;
-            self.excess += self.goal.clients(seat.clients) - self.goal.clients(served);
-            let [write, read] = seat.rings;
-            let lines = [
-                (write, &shape.depths, depth),
-                (read, &shape.columns, column),
-            ];
-            for (ring, line, position) in lines {
-                if self.tracks[ring].change(line, index, (position, None), clients) {
-                    self.stale.push(ring);
-                }
-            }
-        }
-    }
-
-    /// The same for clients that go from one blade of a column to another: numbers of clients and
-    /// reads stay what they are.
-    fn shift(&mut self, shape: &Shape, to: &Spot, from: &Spot) {
-        let ends = [from.depth, to.depth];
-        for &(sub_group, clients) in &shape.classes[to.class].users {
-            let index = self.server[sub_group * shape.columns.size + to.column] as usize;
-            let seat = &mut self.seats[index];
-            let cost = seat.cost;
-            seat.shift(shape, ends, clients);
-            self.cost += (seat.cost - cost) * shape.sub_groups[sub_group].nets;
-            let write = seat.rings[0];
-            let positions = (to.depth, Some(from.depth));
-            if self.tracks[write].change(&shape.depths, index, positions, clients) {
-                self.stale.push(write);
-            }
-        }
-    }
-
-    /// Brings the excess of rings up to date with their streams.
-    fn settle(&mut self) {
-        while let Some(ring) = self.stale.pop() {
-            self.excess -= self.tracks[ring].excess;
-            self.judge(ring);
-            self.excess += self.tracks[ring].excess;
-        }
     }
 }
 

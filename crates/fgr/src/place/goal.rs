@@ -19,6 +19,8 @@ const UNIT: f64 = 1_048_576.0;
 #[derive(Clone, Copy, Default)]
 pub(super) struct Goal {
     clients: (f32, f32),
+    /// Most clients of a module without excess.
+    pub(super) clients_most: i32,
     write: (f32, f32),
     read: (f32, f32),
     cost: (f64, f64),
@@ -28,8 +30,10 @@ impl Goal {
     pub(super) fn new(figures: &Figures, mean_clients: f64, pairs: f64) -> Self {
         let [cost, balance, write, read] = figures.values();
         let of = |value: f64, range: f64| (value as f32, (UNIT.sqrt() / (value * range)) as f32);
+        let clients = of(balance * mean_clients, RANGES[1]);
         Self {
-            clients: of(balance * mean_clients, RANGES[1]),
+            clients,
+            clients_most: clients.0 as i32,
             write: of(write, RANGES[2]),
             read: of(read, RANGES[3]),
             cost: (cost * pairs, UNIT.sqrt() / (cost * pairs * RANGES[0])),
@@ -61,6 +65,19 @@ impl Goal {
             -1
         } else {
             (room * per_client) as i32
+        }
+    }
+
+    /// How hot a ring is at most that can take so many more clients.
+    pub(super) fn at_most(&self, side: Side, spare: i32, per_client: f32) -> f32 {
+        let (goal, _) = match side {
+            Side::Write => self.write,
+            Side::Read => self.read,
+        };
+        if spare < 0 {
+            f32::INFINITY
+        } else {
+            goal - spare as f32 / per_client
         }
     }
 

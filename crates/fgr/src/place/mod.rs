@@ -330,25 +330,39 @@ pub fn moved(problem: &Problem<'_>, at: &[u32]) -> Machine {
     machine
 }
 
-/// One span of a search, in which its walks try so many moves side by side, for measuring what a move
-/// takes; the figures that the walks end with.
-///
-/// # Errors
-///
-/// Those of [`place`].
-pub fn trial_moves(
-    problem: &Problem<'_>,
-    moves: u64,
-    seed: u64,
-) -> Result<Vec<Figures>, PlaceError> {
-    let at = sites::start(problem)?;
-    let start = Figures::of(&moved(problem, &at), problem.policy)?;
-    let effort = Effort {
-        seed,
-        ..Effort::default()
-    };
-    let state = search::begin(&effort, &start, &at);
-    search::span(&search::Field::new(problem, start), &state.walks, moves)
+/// A search that has not begun, for measuring what its moves take.
+pub struct Trials<'a> {
+    field: search::Field<'a>,
+    walks: Vec<WalkState>,
+}
+
+impl<'a> Trials<'a> {
+    /// Evaluates the start.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`place`].
+    pub fn new(problem: &'a Problem<'a>, seed: u64) -> Result<Self, PlaceError> {
+        let at = sites::start(problem)?;
+        let start = Figures::of(&moved(problem, &at), problem.policy)?;
+        let effort = Effort {
+            seed,
+            ..Effort::default()
+        };
+        let walks = search::begin(&effort, &start, &at).walks;
+        let field = search::Field::new(problem, start);
+        Ok(Self { field, walks })
+    }
+
+    /// One span of the search, in which its walks try so many moves side by side; the figures that the walks
+    /// end with.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`place`].
+    pub fn span(&self, moves: u64) -> Result<Vec<Figures>, PlaceError> {
+        search::span(&self.field, &self.walks, moves)
+    }
 }
 
 /// Primaries alone: backups do not change the figures.

@@ -50,6 +50,8 @@ pub(super) struct Link {
     pub(super) index: usize,
     /// One over the capacity in halves of a unit.
     pub(super) scale: f32,
+    /// Where its shares are for the seat that it belongs to.
+    pub(super) own: usize,
 }
 
 impl Ring {
@@ -133,7 +135,11 @@ impl Ring {
                 let mut shares = self.shares[row..row + self.lanes].iter();
                 if scale > most && shares.any(|&share| share > 0) {
                     most = scale;
-                    links.push(Link { index, scale });
+                    links.push(Link {
+                        index,
+                        scale,
+                        own: row,
+                    });
                 }
             }
         }
@@ -235,17 +241,9 @@ pub(super) fn subtract(sums: &mut [i16], less: &[i16]) {
     }
 }
 
-/// The largest of numbers that are not negative, in lanes that a compiler can keep in one register.
-pub(super) fn largest(values: &[f32]) -> f32 {
-    let larger = |a: f32, b: f32| if a > b { a } else { b };
-    let mut lanes = [0.0_f32; LANES];
-    let (values, rest) = values.as_chunks::<LANES>();
-    for values in values {
-        for (lane, &value) in lanes.iter_mut().zip(values) {
-            *lane = larger(*lane, value);
-        }
-    }
-    lanes.iter().chain(rest).copied().fold(0.0, larger)
+/// The larger of two numbers, in a form for which compilers have one instruction.
+pub(super) fn larger(a: f32, b: f32) -> f32 {
+    if a > b { a } else { b }
 }
 
 #[cfg(test)]

@@ -329,15 +329,18 @@ impl Walk {
     fn take_note(&mut self, field: &Field<'_>, aims: &[f64; 4]) {
         let energy = self.score.energy();
         let is_lowest = energy < self.lowest;
-        if !is_lowest && !self.score.may_be_there() {
+        self.lowest = self.lowest.min(energy);
+        let is_kept = is_lowest && self.found.len() < KEPT_MAX;
+        let may_be_there = self.score.may_be_there();
+        if !is_kept && !may_be_there {
             return;
         }
         let figures = self.score.figures();
-        if is_lowest {
-            self.lowest = energy;
-            if self.found.len() < KEPT_MAX {
-                self.found.offer(&figures, self.score.at());
-            }
+        if is_kept {
+            self.found.offer(&figures, self.score.at());
+        }
+        if !may_be_there {
+            return;
         }
         let reached = figures.values().into_iter().zip(self.goal.values());
         if !reached.into_iter().all(|(value, goal)| value <= goal) {
@@ -401,15 +404,29 @@ pub(super) fn span(
     moves: u64,
 ) -> Result<Vec<Figures>, PlaceError> {
     let each = moves.div_ceil(SPAN * (from.len() as u64).max(1));
-    let walks = Walk::all(field.problem, from)?;
-    let pairs = walks.into_par_iter().zip(&AIMS);
-    let ends = pairs.map(|(mut walk, aims)| {
-        for round in 0..SPAN {
-            walk.round(field, (round, each), aims);
+    let mut walks = Walk::all(field.problem, from)?;
+    // Round by round in turn, so that all walks end at nearly the same time.
+    rayon::scope_fifo(|scope| {
+        for (walk, aims) in walks.iter_mut().zip(&AIMS) {
+            scope.spawn_fifo(move |scope| next_rounds(scope, (walk, aims), field, (0, each)));
         }
-        walk.score.figures()
     });
-    Ok(ends.collect())
+    Ok(walks.iter().map(|walk| walk.score.figures()).collect())
+}
+
+/// One round of a walk of a span, then the others.
+fn next_rounds<'a>(
+    scope: &rayon::ScopeFifo<'a>,
+    (walk, aims): (&'a mut Walk, &'a [f64; 4]),
+    field: &'a Field<'_>,
+    (round, moves): (u64, u64),
+) {
+    walk.round(field, (round, moves), aims);
+    if round + 1 < SPAN {
+        scope.spawn_fifo(move |scope| {
+            next_rounds(scope, (walk, aims), field, (round + 1, moves));
+        });
+    }
 }
 
 /// Runs rounds until the effort is spent or the caller breaks; the state goes on from where it is.

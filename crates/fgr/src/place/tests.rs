@@ -144,7 +144,16 @@ fn follow(problem: &Problem<'_>, moves: u32) {
         let (before, energy) = (board.figures(), board.energy());
         let mut back = vec![(module, here)];
         back.extend(other.map(|other| (other, site)));
-        assert!(board.attempt(&steps, i64::MAX) && board.attempt(&back, i64::MAX));
+        assert!(board.attempt(&steps, i64::MAX));
+        let after = board.energy();
+        assert!(board.attempt(&back, i64::MAX));
+        assert_eq!(
+            (board.figures(), board.energy()),
+            (before, energy),
+            "{number}"
+        );
+        // Mostly found out only when clients have moved, too.
+        assert!(!board.attempt(&steps, after - 1), "{number}");
         assert_eq!(
             (board.figures(), board.energy()),
             (before, energy),

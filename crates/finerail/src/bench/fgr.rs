@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use comfy_table::{CellAlignment, Table, presets};
 use fgr::evaluate::{Gateways, LinkLoads, Unit, single_failures};
-use fgr::place::{Problem, Site, trial_moves};
+use fgr::place::{Problem, Site, Trials};
 use fgr::{Machine, Metric, Options, Plan, Policy, Synthetic, assign, preset, synthetic};
 use serde::Serialize;
 use topology::{Dimension, Fabric, Grid, Tie, Vertex};
@@ -143,7 +143,8 @@ fn searches(machine: &Machine, rounds: u16, limit: &Limit) -> anyhow::Result<[Ro
         machine,
         policy: Policy::STRICT,
     };
-    let trials = best(rounds, || Ok(trial_moves(&problem, TRIALS, 1)?))?;
+    let search = Trials::new(&problem, 1)?;
+    let trials = best(rounds, || Ok(search.span(TRIALS)?))?;
     Ok([
         limit.row("distances, balanced optimum, loads", balanced, Some(10.0)),
         limit.row("balanced optimum with two backups", with_backups, None),

@@ -7,7 +7,7 @@
 
 use crate::place::board::seat::Seat;
 use crate::place::goal::Goal;
-use crate::place::ring::{Ring, Side};
+use crate::place::ring::{Ring, Side, larger};
 
 /// One ring of a level.
 #[derive(Clone, Default)]
@@ -19,16 +19,22 @@ pub(super) struct Track {
     loads: Vec<Load>,
     /// By seat and load, where the shares are that the link has of the seat's streams.
     rows: Vec<usize>,
-    /// Its excess over the goal.
-    pub(super) excess: i64,
-    /// Clients that may still come or go before it can exceed the goal.
-    spare: i32,
+    pub(super) verdict: Verdict,
     /// How many clients at least make it hotter by one.
     per_heat: f32,
     /// Whether clients came or went that its loads do not have.
     lags: bool,
     /// Whether it is to be looked at again.
     is_stale: bool,
+}
+
+/// How hot a ring is, beside the goal.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Verdict {
+    /// Its excess over the goal.
+    pub(super) excess: i64,
+    /// Clients that may still come or go before it can exceed the goal.
+    spare: i32,
 }
 
 /// Halves of units on a link.
@@ -48,6 +54,10 @@ impl Track {
             // A client puts one unit on a link, two halves.
             per_heat: 0.5 / (ring.steepest * times as f32),
             lags: true,
+            verdict: Verdict {
+                excess: 0,
+                spare: -1,
+            },
             ..Self::default()
         }
     }
@@ -89,20 +99,22 @@ impl Track {
     /// The same for the only seat of a ring, as most are.
     fn fill_with_one(&mut self, ring: &Ring, seat: &Seat) {
         let (at, units) = seat.streams(self.side);
-        for link in ring.links(at) {
-            let row = ring.row(link.index, at);
-            self.loads.push(Load {
-                link: link.index,
-                scale: link.scale,
-                units: ring.flow(row, units),
-            });
-            self.rows.push(row);
-        }
+        let links = ring.links(at).iter();
+        self.rows.extend(links.clone().map(|link| link.own));
+        self.loads.extend(links.map(|link| Load {
+            link: link.index,
+            scale: link.scale,
+            units: ring.flow(link.own, units),
+        }));
+    }
+
+    /// How hot it is at most while its loads lag.
+    pub(super) fn at_most(&self, goal: &Goal) -> f32 {
+        goal.at_most(self.side, self.verdict.spare, self.per_heat)
     }
 
     /// How hot its hottest link is.
     pub(super) fn temperature(&self) -> f32 {
-        let larger = |a: f32, b: f32| if a > b { a } else { b };
         let heat = self.loads.iter().map(|load| load.units as f32 * load.scale);
         heat.fold(0.0, larger) * self.times as f32
     }
@@ -111,8 +123,10 @@ impl Track {
     pub(super) fn judge(&mut self, goal: &Goal) {
         let hot = self.temperature();
         self.is_stale = false;
-        self.excess = goal.ring(self.side, hot);
-        self.spare = goal.spare(self.side, hot, self.per_heat);
+        self.verdict = Verdict {
+            excess: goal.ring(self.side, hot),
+            spare: goal.spare(self.side, hot, self.per_heat),
+        };
     }
 
     /// Whether its loads are those of its seats.
@@ -129,20 +143,40 @@ impl Track {
         (to, from): (usize, Option<usize>),
         clients: i16,
     ) -> bool {
-        self.spare = self.spare.saturating_sub(clients.unsigned_abs().into());
-        if self.spare >= 0 {
+        let spare = &mut self.verdict.spare;
+        *spare = spare.saturating_sub(clients.unsigned_abs().into());
+        if *spare >= 0 {
             self.lags = true;
             return false;
         }
-        if !self.lags {
-            let count = self.loads.len();
-            let index = self.seats.iter().position(|&other| other == seat);
-            let rows = index.and_then(|index| self.rows.get(index * count..));
-            for (load, &row) in self.loads.iter_mut().zip(rows.unwrap_or_default()) {
-                let less = from.map_or(0, |from| ring.share(row, from));
-                load.units += i32::from(clients) * (ring.share(row, to) - less);
-            }
-        }
+        self.load(ring, seat, (to, from), clients);
         !std::mem::replace(&mut self.is_stale, true)
+    }
+
+    /// The opposite of a change that was told before, with clients that now come.
+    pub(super) fn change_back(
+        &mut self,
+        ring: &Ring,
+        seat: usize,
+        positions: (usize, Option<usize>),
+        clients: i16,
+    ) {
+        let spare = &mut self.verdict.spare;
+        *spare = spare.saturating_add(clients.unsigned_abs().into());
+        self.load(ring, seat, positions, clients);
+    }
+
+    /// Brings the loads up to date, unless they lag anyway.
+    fn load(&mut self, ring: &Ring, seat: usize, (to, from): (usize, Option<usize>), clients: i16) {
+        if self.lags {
+            return;
+        }
+        let count = self.loads.len();
+        let index = self.seats.iter().position(|&other| other == seat);
+        let rows = index.and_then(|index| self.rows.get(index * count..));
+        for (load, &row) in self.loads.iter_mut().zip(rows.unwrap_or_default()) {
+            let less = from.map_or(0, |from| ring.share(row, from));
+            load.units += i32::from(clients) * (ring.share(row, to) - less);
+        }
     }
 }

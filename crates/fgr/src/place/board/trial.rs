@@ -44,7 +44,7 @@ impl Trial {
         self.reach(board);
         self.find_rings(board);
         for &ring in &self.rings {
-            self.excess -= board.tracks[ring].excess;
+            self.excess -= board.tracks[ring].verdict.excess;
         }
         let cost = board.goal.cost(self.cost);
         (0..self.rings.len()).all(|index| {
@@ -93,7 +93,9 @@ impl Trial {
         is.stand(shape, entry.level, column, depth);
         is.serve(shape, cell, &board.windows[entry.window], Some(was));
         self.cost += (is.hops - was.hops) * shape.columns.cost * entry.nets;
-        self.excess += board.goal.clients(is.clients) - board.goal.clients(was.clients);
+        if is.clients.max(was.clients) > board.goal.clients_most {
+            self.excess += board.goal.clients(is.clients) - board.goal.clients(was.clients);
+        }
     }
 
     /// Gives the changed seats the rest, and adds what their cost along the last dimension changes.
@@ -141,11 +143,11 @@ impl Trial {
             changed(seat).map_or(&board.seats[seat], |(_, is)| is)
         });
         track.judge(&board.goal);
-        track.excess
+        track.verdict.excess
     }
 
-    /// Makes the move that was tried last.
-    pub(super) fn make(&mut self, board: &mut Board) {
+    /// Makes the move that was tried last; once more, and it is taken back but for cost and excess.
+    pub(super) fn swap(&mut self, board: &mut Board) {
         (board.cost, board.excess) = (self.cost, self.excess);
         for (seat, is) in &mut self.fresh[..self.used] {
             std::mem::swap(&mut board.seats[*seat], is);
