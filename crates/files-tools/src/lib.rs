@@ -18,6 +18,7 @@
 //! **One failure ends nothing else.** What is wrong with one file is a [`Failure`]; the others go on. A server that does
 //! not answer ends the whole operation.
 
+mod below;
 mod check;
 mod copy;
 mod digest;
@@ -28,6 +29,7 @@ mod remove;
 mod tree;
 mod usage;
 
+pub use below::Below;
 pub use check::{CheckOptions, Difference, check};
 pub use copy::{Item, Options, PART_PREFIX, Verify, copy, is_part};
 pub use digest::{Digest, Manifest, ManifestError, digest, digest_line};

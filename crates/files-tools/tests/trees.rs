@@ -16,7 +16,9 @@ use std::sync::Mutex;
 use common::{Lab, everything, path, pattern, texts};
 use files::FileSystem;
 use files::{Errno, Request};
-use files_tools::{CheckOptions, Failures, Options, PIECE, Progress, check, digest, remove, usage};
+use files_tools::{
+    Below, CheckOptions, Failures, Options, PIECE, Progress, check, digest, remove, usage,
+};
 
 /// The differences, in order.
 fn differences(lab: &Lab, options: &CheckOptions) -> Vec<String> {
@@ -164,4 +166,35 @@ fn what_cannot_be_removed_is_said_once_and_the_rest_goes() {
     assert_eq!(texts(&failures), expected);
     assert!(lab.from("d/e/keep").exists());
     assert!(!lab.from("d/e/go").exists() && !lab.from("d/other").exists());
+}
+
+#[test]
+fn a_directory_is_a_root_that_its_server_may_forget() {
+    let lab = Lab::new();
+    fs::create_dir_all(lab.from("a/b/c")).unwrap();
+    fs::write(lab.from("a/b/f"), "f").unwrap();
+    let stale = std::sync::atomic::AtomicBool::new(false);
+    let forgetful = lab.odd_source(move |files, caller, request, data| match request {
+        Request::ReadDir { .. } if !stale.swap(true, std::sync::atomic::Ordering::Relaxed) => {
+            Err(Errno::ESTALE)
+        }
+        _ => files.call(caller, request, data),
+    });
+    let below = Below::new(std::sync::Arc::new(forgetful), path("a/b"));
+    let root = below.getattr(&lab.caller, files::Handle::ROOT).unwrap();
+    assert!(root.is_directory());
+    let listing = below
+        .readdir(&lab.caller, files::Handle::ROOT, 0, 100, true)
+        .unwrap();
+    assert_eq!(listing.entries.len(), 4);
+    let at = |name: &[u8]| files::Place::from_root(name).unwrap();
+    below
+        .rename(&lab.caller, at(b"f"), at(b"c/g"), files::RenameMode::Keep)
+        .unwrap();
+    let found = below.lookup(&lab.caller, at(b"c")).unwrap();
+    let inner = files::Place::of(found.handle, b"g").unwrap();
+    assert_eq!(below.lookup(&lab.caller, inner).unwrap().attributes.size, 1);
+    assert_eq!(fs::read(lab.from("a/b/c/g")).unwrap(), b"f");
+    let outside = below.lookup(&lab.caller, at(b"a"));
+    assert_eq!(outside.unwrap_err(), Errno::ENOENT);
 }

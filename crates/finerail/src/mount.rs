@@ -6,7 +6,6 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -16,11 +15,14 @@ use anyhow::{Context, bail};
 use files::FileSystem;
 use files_dir::{Identity, LocalDirectory, Squash};
 use files_mount::{Ender, MountError, Mounted};
+use files_tools::Below;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{dup2_stderr, setsid};
 
 use self::options::MountOptions;
 use crate::common::{NOT_SO, NotSo, complaint, report};
+use crate::files::address::Address;
+use crate::files::connections::Connections;
 use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
 /// Called by this name, the program is what mount(8) calls for the type `finerail`.
@@ -42,23 +44,29 @@ pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
 /// Arguments of `finerail mount`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-ADDRESS is dir:PATH, a directory of this machine. Options of -o:
+ADDRESS is dir:PATH, a directory of this machine; lnet:NID[,NID…][:/PATH], below what gateways export;
+zoid:[INSTANCE][:/PATH] or bmi:tcp://HOST:PORT[:/PATH], below what a forwarder exports. Options of -o:
   ro, rw            nothing may be changed; the default is rw
   allow_other       other users may use the mount, as far as permission bits let them
   cache=SECONDS     names and attributes may be this old, at most 3600 [default: 1]
   threads=N         operations at the same time, 1 to 256 [default: 16]
   suid, noexec, noatime   as in mount(8); nosuid is the default
+  timeout=SECONDS   an operation without an answer ends with ETIMEDOUT after this time [default: 60]
+  config=FILE, port=PORT, accept=MODE, congestion=NAME, router_check_interval=SECONDS, stats=FILE
+                    this machine's node, for lnet: [default: /etc/lnet.conf, 988]
+  mode=MODE, block=BYTES, failover=SECONDS   how several gateways are used: see 'finerail files put --help'
 What mount(8) keeps for itself (noauto, nofail, _netdev, user, x-…) is passed over.
 
 The command serves until the directory is unmounted or a signal ends it: SIGTERM writes back what maps hold,
 unmounts, and waits 10 seconds for files that are open. With -b it returns once the directory is there.
 Linked as /sbin/mount.finerail it is what mount(8), /etc/fstab and systemd call:
-  dir:/srv/scratch  /scratch  finerail  allow_other,_netdev,nofail  0 0
+  lnet:10.2.0.9@tcp1:/scratch  /scratch  finerail  allow_other,_netdev,nofail  0 0
 docs/files-semantics.md says what a mount promises.
 
 Examples
   finerail mount dir:/srv/scratch /mnt                 until Ctrl-C
   finerail mount -b -o ro,allow_other dir:/srv /mnt    in the background, for everybody to read
+  finerail mount -o config=client.yaml,port=9988 lnet:127.0.0.5@tcp /mnt
   umount /mnt
 ")]
 pub(crate) struct MountArgs {
@@ -162,7 +170,9 @@ fn detach(args: &MountArgs, log: &str) -> anyhow::Result<ExitCode> {
 fn serve(args: &MountArgs, options: &MountOptions) -> anyhow::Result<ExitCode> {
     raise_descriptor_limit();
     let signals = StopSignals::register()?;
-    let (files, groups) = open(&args.address, &args.directory)?;
+    let address = Address::parse_whole(&args.address)?;
+    let mut connections = Connections::new(&options.connection);
+    let (files, groups) = open(&address, &args.directory, &mut connections)?;
     let mut mount = options.mount.clone();
     mount.source = args.address.to_string_lossy().into_owned();
     mount.groups = groups;
@@ -184,6 +194,7 @@ fn serve(args: &MountArgs, options: &MountOptions) -> anyhow::Result<ExitCode> {
     mounted
         .wait()
         .map_err(|error| NotSo(format!("the mount has ended: {error}")))?;
+    connections.close()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -213,14 +224,23 @@ fn failure(error: MountError) -> anyhow::Error {
 }
 
 /// The files at an address, and whether their server acts as its callers.
-fn open(address: &OsString, directory: &Path) -> anyhow::Result<(Arc<dyn FileSystem>, bool)> {
-    let Some(path) = address.as_bytes().strip_prefix(b"dir:") else {
-        bail!(
-            "{}: not an address; dir:PATH is a directory of this machine",
-            address.to_string_lossy()
-        );
+fn open(
+    address: &Address,
+    directory: &Path,
+    connections: &mut Connections<'_>,
+) -> anyhow::Result<(Arc<dyn FileSystem>, bool)> {
+    let path = match address {
+        Address::Local(path) => path,
+        Address::Remote(remote) => {
+            let files = connections.lasting(&remote.server)?;
+            let files: Arc<dyn FileSystem> = match &remote.path {
+                None => files,
+                Some(path) => Arc::new(Below::new(files, path.clone())),
+            };
+            // The kernel has taken the caller's mask off already; the server's is its own business.
+            return Ok((files, true));
+        }
     };
-    let path = Path::new(std::ffi::OsStr::from_bytes(path));
     require_outside(path, directory)?;
     // The kernel has taken the caller's mask off already.
     umask(Mode::empty());

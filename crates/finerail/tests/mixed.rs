@@ -235,7 +235,13 @@ fn files_go_both_ways_through_a_router_with_both() {
     let kept = site.path("kept");
     fs::create_dir(&kept).unwrap();
     for (client, server, nid) in [("six", "four", FOUR), ("four", "six", SIX)] {
-        let words = ["store", "serve", kept.to_str().unwrap()];
+        let words = [
+            "store",
+            "serve",
+            "--identity",
+            "server",
+            kept.to_str().unwrap(),
+        ];
         let service = site.start(server, &words);
         site.store(client, nid);
         service.stop().expect_code(0);

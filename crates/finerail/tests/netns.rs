@@ -118,9 +118,18 @@ fn files_cross_a_router_between_machines_on_port_988() {
     let router = site.start_router();
     let [option, file] = site.config("storage");
     let kept = site.path("kept");
-    let storage = site
-        .lab
-        .start("storage", &["store", "serve", &option, &file, &kept]);
+    let storage = site.lab.start(
+        "storage",
+        &[
+            "store",
+            "serve",
+            "--identity",
+            "server",
+            &option,
+            &file,
+            &kept,
+        ],
+    );
     let ping = site
         .lab
         .run("client", &site.as_client(&["ping", "10.2.0.9@tcp1"]));

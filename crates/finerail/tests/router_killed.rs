@@ -57,7 +57,9 @@ impl Carriage {
     }
 
     fn start_storage(&mut self) {
-        let mut serve = self.site.command("storage", &["store", "serve"]);
+        let mut serve = self
+            .site
+            .command("storage", &["store", "serve", "--identity", "server"]);
         serve.arg(self.kept());
         let storage = Process::start(serve);
         storage.wait_for_output("ready: ");

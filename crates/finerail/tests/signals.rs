@@ -231,7 +231,7 @@ fn directories_on_the_way_are_made_when_that_is_asked_for() {
     site.write("client.yaml", yaml(&["127.0.0.2@tcp"], ""));
     let files = site.path("files");
     fs::create_dir(&files).unwrap();
-    let mut serve = site.command("server", &["store", "serve"]);
+    let mut serve = site.command("server", &["store", "serve", "--identity", "server"]);
     serve.arg(&files);
     let server = Process::start(serve);
     server.wait_for_output("ready: ");

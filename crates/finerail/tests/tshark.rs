@@ -168,7 +168,7 @@ fn the_programs_themselves_ping_and_carry_a_file() {
         let sent = site.write("sent", pattern((2 << 20) + 12_345));
         let back = site.path("back");
         let router = site.start_node("router");
-        let mut serve = site.command("storage", &["store", "serve"]);
+        let mut serve = site.command("storage", &["store", "serve", "--identity", "server"]);
         serve.arg(kept);
         let storage = Process::start(serve);
         storage.wait_for_output("ready: ");

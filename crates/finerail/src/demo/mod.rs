@@ -206,7 +206,10 @@ fn start_router(site: &Site) -> anyhow::Result<NodeProcess> {
 }
 
 fn start_storage(site: &Site) -> anyhow::Result<NodeProcess> {
-    let mut command = site.command(Role::Storage, &["store", "serve", "--no-control"])?;
+    let mut command = site.command(
+        Role::Storage,
+        &["store", "serve", "--no-control", "--identity", "server"],
+    )?;
     command.arg(site.directory.join("store"));
     NodeProcess::start(Role::Storage, command)
 }

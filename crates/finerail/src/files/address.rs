@@ -119,6 +119,17 @@ impl Address {
         )))
     }
 
+    /// The last component of the path at a server, if there is one.
+    pub(crate) fn own_name(&self) -> Option<PathBuf> {
+        match self {
+            Self::Remote(Remote { path, .. }) => {
+                let name = path.as_ref()?.split_last().1;
+                Some(PathBuf::from(OsStr::from_bytes(name)))
+            }
+            Self::Local(path) => path.file_name().map(PathBuf::from),
+        }
+    }
+
     /// The address as [`Address::parse`] reads it.
     pub(crate) fn to_text(&self) -> OsString {
         match self {

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use bmi::Bmi;
+use bmi::tcp::Tcp;
 use files::{Caller, FileSystem, Path};
+use files_bmi::BmiFiles;
 use files_dir::LocalDirectory;
 use files_spread::{Mode, Real, Spread};
 use files_tools::Tree;
@@ -16,6 +19,7 @@ use lnet_store::Printable;
 use lnet_store::files::RemoteFiles;
 use lnet_types::Nid;
 use nix::unistd::{getegid, geteuid, getgroups};
+use zoid::Zoid;
 
 use super::address::{Address, Remote, Server};
 use super::waiting::Watched;
@@ -64,6 +68,16 @@ enum ModeName {
     Loadbalance,
 }
 
+impl Default for SpreadArgs {
+    fn default() -> Self {
+        Self {
+            mode: ModeName::Serial,
+            block: 1 << 20,
+            failover: 4,
+        }
+    }
+}
+
 impl SpreadArgs {
     fn options(&self) -> files_spread::Options {
         files_spread::Options {
@@ -106,9 +120,12 @@ pub(crate) struct Connections<'a> {
     caller: Caller,
     node: Option<Node>,
     clients: Vec<Client>,
+    interfaces: Vec<Arc<Bmi>>,
     servers: Vec<(Server, Arc<dyn FileSystem>)>,
 }
 
+/// How long a client waits for a daemon at its start, at most.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// How long a gateway is given to hear that this client goes.
 const GOODBYE: Duration = Duration::from_secs(1);
 
@@ -136,6 +153,7 @@ impl<'a> Connections<'a> {
             caller: caller(),
             node: None,
             clients: Vec::new(),
+            interfaces: Vec::new(),
             servers: Vec::new(),
         }
     }
@@ -184,6 +202,24 @@ impl<'a> Connections<'a> {
         })
     }
 
+    /// The files of a server for as long as this process runs: an object that the server has forgotten, because it
+    /// was started again, is looked up by its path.
+    pub(crate) fn lasting(&mut self, server: &Server) -> anyhow::Result<Arc<dyn FileSystem>> {
+        let files = self.server(server)?;
+        if matches!(server, Server::Lnet(nids) if nids.len() > 1) {
+            return Ok(files);
+        }
+        let name = server.to_string();
+        let only = files_spread::Server { name, files };
+        let options = files_spread::Options {
+            mode: Mode::Serial,
+            ..self.args.spread.options()
+        };
+        let spread = Spread::new(vec![only], options, Real::new())?;
+        spread.check().map_err(|error| NotSo(error.to_string()))?;
+        Ok(Arc::new(spread))
+    }
+
     fn server(&mut self, server: &Server) -> anyhow::Result<Arc<dyn FileSystem>> {
         if let Some((_, files)) = self.servers.iter().find(|(known, _)| known == server) {
             return Ok(Arc::clone(files));
@@ -194,7 +230,7 @@ impl<'a> Connections<'a> {
                 [nid] => self.gateway(nid, limit)?,
                 _ => self.spread(nids, limit)?,
             },
-            other => bail!("{other}: BMI is not supported yet; use lnet: or dir:"),
+            other => self.forwarder(other, limit)?,
         };
         let name = match server {
             Server::Lnet(nids) if nids.len() == 1 => nids[0].to_string(),
@@ -230,6 +266,48 @@ impl<'a> Connections<'a> {
         Ok(Arc::new(RemoteFiles::new(client, limit)))
     }
 
+    /// The forwarder of an address, over BMI.
+    fn forwarder(
+        &mut self,
+        server: &Server,
+        limit: Duration,
+    ) -> anyhow::Result<Arc<dyn FileSystem>> {
+        let zoid = zoid::Options {
+            extended_addresses: true,
+            pipelined: true,
+            client_connect: limit.min(CONNECT_MAX),
+            ..zoid::Options::from_environment()
+        };
+        let (job, builder) = (zoid.job, Bmi::builder());
+        let (address, builder) = match server {
+            Server::Bmi(host) => (format!("tcp://{host}"), builder.method(Tcp::new())),
+            Server::ZoidTcp(host, instance) => (
+                format!("zoid+tcp://{host}/{instance}"),
+                builder.method(Zoid::new(zoid)),
+            ),
+            Server::Zoid(Some(instance)) => (
+                format!("zoid://{instance}"),
+                builder.method(Zoid::new(zoid)),
+            ),
+            _ => ("zoid://".to_owned(), builder.method(Zoid::new(zoid))),
+        };
+        let options = files_bmi::ClientOptions {
+            deadline: limit,
+            job,
+            ..files_bmi::ClientOptions::default()
+        };
+        let connected = builder.start().and_then(|bmi| {
+            let bmi = Arc::new(bmi);
+            self.interfaces.push(Arc::clone(&bmi));
+            BmiFiles::connect(bmi, &address, options)
+        });
+        let files = connected.map_err(|error| {
+            let hint = "is the daemon (finerail zoid daemon) running, and the forwarder behind it?";
+            NotSo(format!("{server} cannot be reached: {error}; {hint}"))
+        })?;
+        Ok(Arc::new(files))
+    }
+
     /// The node of this process, started when it is first needed.
     fn node(&mut self) -> anyhow::Result<Node> {
         if let Some(node) = &self.node {
@@ -249,6 +327,9 @@ impl<'a> Connections<'a> {
         drop(self.servers);
         for client in &self.clients {
             client.close(GOODBYE);
+        }
+        for bmi in &self.interfaces {
+            bmi.finalize();
         }
         let Some(node) = self.node else {
             return Ok(());

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
+use clap::Parser;
 use files_mount::{Options, THREADS_MAX};
+
+use crate::files::connections::ConnectionArgs;
 
 /// Longest time that names and attributes are believed, in seconds.
 const CACHE_MAX: f64 = 3600.0;
@@ -32,10 +35,32 @@ const PASSED_OVER: [&str; 20] = [
     "_netdev",
 ];
 
+/// What says how servers are reached, by the name that it has as an argument of other commands.
+const CONNECTION: [(&str, &str); 10] = [
+    ("timeout", "--timeout"),
+    ("config", "--config"),
+    ("port", "--port"),
+    ("accept", "--accept"),
+    ("congestion", "--congestion"),
+    ("router_check_interval", "--router-check-interval"),
+    ("stats", "--stats"),
+    ("mode", "--mode"),
+    ("block", "--block"),
+    ("failover", "--failover"),
+];
+
 /// The options of one mount.
-#[derive(Debug)]
 pub(super) struct MountOptions {
     pub(super) mount: Options,
+    pub(super) connection: ConnectionArgs,
+}
+
+/// The arguments of [`CONNECTION`].
+#[derive(clap::Parser)]
+#[command(no_binary_name = true, args_override_self = true)]
+struct ConnectionOptions {
+    #[command(flatten)]
+    args: ConnectionArgs,
 }
 
 impl MountOptions {
@@ -43,17 +68,37 @@ impl MountOptions {
     /// passed over.
     pub(super) fn parse(lists: &[String], sloppy: bool) -> anyhow::Result<Self> {
         let mut mount = Options::default();
+        let mut connection = Vec::new();
         for option in lists.iter().flat_map(|list| list.split(',')) {
+            if let Some(argument) = connection_argument(option) {
+                connection.push(argument);
+                continue;
+            }
             let known = set(&mut mount, option)?;
             if !known && !sloppy {
                 bail!(
                     "-o {option}: no such option; there are ro, rw, allow_other, cache=SECONDS, threads=N, suid, \
-                     noexec, noatime and those of mount(8)"
+                     noexec, noatime, timeout=SECONDS, config=FILE, port=PORT, … and those of mount(8)"
                 );
             }
         }
-        Ok(Self { mount })
+        let connection = ConnectionOptions::try_parse_from(&connection).map_err(|error| {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            anyhow!("-o: {}", line.trim_start_matches("error: "))
+        })?;
+        Ok(Self {
+            mount,
+            connection: connection.args,
+        })
     }
+}
+
+/// The argument that an option stands for which says how servers are reached.
+fn connection_argument(option: &str) -> Option<String> {
+    let (name, value) = option.split_once('=')?;
+    let (_, argument) = CONNECTION.iter().find(|(known, _)| *known == name)?;
+    Some(format!("{argument}={value}"))
 }
 
 /// Sets one option; false where there is none of this name.
