@@ -10,6 +10,7 @@ use crate::config::{ConfigError, Globals, NiConfig, NiDevice, Route};
 use crate::discovery::table::PeerState;
 use crate::event::Errno;
 use crate::io::NiId;
+use crate::record::Input;
 use crate::send::tx::{End, Stage, Tx};
 use crate::status::DropReason;
 use crate::watch::Watched;
@@ -22,6 +23,11 @@ impl Core {
     /// [`ConfigError::InvalidNid`], [`ConfigError::NoCredits`], [`ConfigError::DuplicateNid`],
     /// [`ConfigError::NetIsRouted`].
     pub fn add_ni(&mut self, config: NiConfig, now: Time) -> Result<NiId, ConfigError> {
+        let input = self.noted(|| Input::AddNi { config, now });
+        self.take_in(input, |core| core.add_ni_unrecorded(config, now))
+    }
+
+    fn add_ni_unrecorded(&mut self, config: NiConfig, now: Time) -> Result<NiId, ConfigError> {
         let id = self.insert_ni(config, now)?;
         self.apply_rules();
         self.rebuild_ping_info();
@@ -60,6 +66,11 @@ impl Core {
     ///
     /// [`ConfigError::UnknownNi`], also for loopback.
     pub fn remove_ni(&mut self, ni: NiId, now: Time) -> Result<(), ConfigError> {
+        let input = self.noted(|| Input::RemoveNi { ni, now });
+        self.take_in(input, |core| core.remove_ni_unrecorded(ni, now))
+    }
+
+    fn remove_ni_unrecorded(&mut self, ni: NiId, now: Time) -> Result<(), ConfigError> {
         let net = self
             .nis
             .get(ni)
@@ -84,7 +95,12 @@ impl Core {
     }
 
     /// The LND reports, or takes back, a fatal error of an interface, such as a link that is down.
-    pub fn set_ni_fatal(&mut self, ni: NiId, fatal: bool, _now: Time) {
+    pub fn set_ni_fatal(&mut self, ni: NiId, fatal: bool, now: Time) {
+        let input = self.noted(|| Input::SetNiFatal { ni, fatal, now });
+        self.take_in(input, |core| core.set_ni_fatal_unrecorded(ni, fatal, now));
+    }
+
+    fn set_ni_fatal_unrecorded(&mut self, ni: NiId, fatal: bool, _now: Time) {
         let Some(entry) = self.nis.get_mut(ni).filter(|entry| entry.fatal != fatal) else {
             return;
         };
@@ -104,6 +120,14 @@ impl Core {
     ///
     /// [`ConfigError::UnknownNi`].
     pub fn set_ni_device(&mut self, ni: NiId, device: NiDevice) -> Result<(), ConfigError> {
+        let input = self.noted(|| Input::SetNiDevice {
+            ni,
+            device: device.clone(),
+        });
+        self.take_in(input, |core| core.set_ni_device_unrecorded(ni, device))
+    }
+
+    fn set_ni_device_unrecorded(&mut self, ni: NiId, device: NiDevice) -> Result<(), ConfigError> {
         self.nis.get_mut(ni).ok_or(ConfigError::UnknownNi)?.device = device;
         Ok(())
     }
@@ -114,6 +138,17 @@ impl Core {
     ///
     /// [`ConfigError::UnknownNi`].
     pub fn set_ni_lnd_timeout(
+        &mut self,
+        ni: NiId,
+        timeout: Option<Duration>,
+    ) -> Result<(), ConfigError> {
+        let input = self.noted(|| Input::SetNiLndTimeout { ni, timeout });
+        self.take_in(input, |core| {
+            core.set_ni_lnd_timeout_unrecorded(ni, timeout)
+        })
+    }
+
+    fn set_ni_lnd_timeout_unrecorded(
         &mut self,
         ni: NiId,
         timeout: Option<Duration>,
@@ -133,6 +168,11 @@ impl Core {
     /// [`ConfigError::HopsOutOfRange`], [`ConfigError::DuplicateRoute`],
     /// [`ConfigError::TooManyPeers`].
     pub fn add_route(&mut self, route: Route, now: Time) -> Result<(), ConfigError> {
+        let input = self.noted(|| Input::AddRoute { route, now });
+        self.take_in(input, |core| core.add_route_unrecorded(route, now))
+    }
+
+    fn add_route_unrecorded(&mut self, route: Route, now: Time) -> Result<(), ConfigError> {
         let Route {
             net, gateway, hops, ..
         } = route;
@@ -170,6 +210,11 @@ impl Core {
     ///
     /// [`ConfigError::UnknownRoute`].
     pub fn remove_route(&mut self, net: Net, gateway: Nid) -> Result<(), ConfigError> {
+        let input = self.noted(|| Input::RemoveRoute { net, gateway });
+        self.take_in(input, |core| core.remove_route_unrecorded(net, gateway))
+    }
+
+    fn remove_route_unrecorded(&mut self, net: Net, gateway: Nid) -> Result<(), ConfigError> {
         let gone = self.routes.remove(net, gateway)?;
         self.peers.remove_gateway(gateway);
         self.apply_rules();
@@ -186,6 +231,22 @@ impl Core {
     ///
     /// [`ConfigError::InvalidNid`], [`ConfigError::NidOfAnotherPeer`], [`ConfigError::TooManyPeers`].
     pub fn add_peer(
+        &mut self,
+        primary: Nid,
+        nids: &[Nid],
+        multi_rail: bool,
+    ) -> Result<(), ConfigError> {
+        let input = self.noted(|| Input::AddPeer {
+            primary,
+            nids: nids.to_vec(),
+            multi_rail,
+        });
+        self.take_in(input, |core| {
+            core.add_peer_unrecorded(primary, nids, multi_rail)
+        })
+    }
+
+    fn add_peer_unrecorded(
         &mut self,
         primary: Nid,
         nids: &[Nid],
@@ -216,6 +277,11 @@ impl Core {
     ///
     /// [`ConfigError::UnknownPeer`].
     pub fn set_peer_state(&mut self, nid: Nid, state: PeerState) -> Result<(), ConfigError> {
+        let input = self.noted(|| Input::SetPeerState { nid, state });
+        self.take_in(input, |core| core.set_peer_state_unrecorded(nid, state))
+    }
+
+    fn set_peer_state_unrecorded(&mut self, nid: Nid, state: PeerState) -> Result<(), ConfigError> {
         let name = self.peers.primary_of(nid);
         let under_way = PeerState::DISCOVERING
             | PeerState::DATA_PRESENT
@@ -241,6 +307,11 @@ impl Core {
     ///
     /// [`ConfigError::UnknownPeer`], [`ConfigError::PeerIsGateway`].
     pub fn remove_peer(&mut self, primary: Nid) -> Result<(), ConfigError> {
+        let input = self.noted(|| Input::RemovePeer { primary });
+        self.take_in(input, |core| core.remove_peer_unrecorded(primary))
+    }
+
+    fn remove_peer_unrecorded(&mut self, primary: Nid) -> Result<(), ConfigError> {
         let kept = self.peers.peer(primary);
         if kept.is_some_and(|peer| peer.routes > 0) {
             return Err(ConfigError::PeerIsGateway(primary));
@@ -285,6 +356,15 @@ impl Core {
     /// [`ConfigError::SensitivityOutOfRange`], [`ConfigError::RetryWithoutHealth`],
     /// [`ConfigError::TooManyRetries`], [`ConfigError::TimeoutTooShort`]; nothing has changed then.
     pub fn change_globals(&mut self, globals: Globals, now: Time) -> Result<(), ConfigError> {
+        let input = self.noted(|| Input::ChangeGlobals { globals, now });
+        self.take_in(input, |core| core.change_globals_unrecorded(globals, now))
+    }
+
+    fn change_globals_unrecorded(
+        &mut self,
+        globals: Globals,
+        now: Time,
+    ) -> Result<(), ConfigError> {
         let changed = globals.checked_change_of(&self.config.globals)?;
         self.set_globals(changed, now);
         Ok(())
@@ -292,6 +372,11 @@ impl Core {
 
     /// Puts parameters in place as they are. Responses that are waited for keep their deadlines.
     pub fn set_globals(&mut self, globals: Globals, now: Time) {
+        let input = self.noted(|| Input::SetGlobals { globals, now });
+        self.take_in(input, |core| core.set_globals_unrecorded(globals, now));
+    }
+
+    fn set_globals_unrecorded(&mut self, globals: Globals, now: Time) {
         let before = std::mem::replace(&mut self.config.globals, globals);
         if globals.profile != before.profile {
             self.apply_rules();

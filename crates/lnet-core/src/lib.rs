@@ -47,6 +47,7 @@ mod ping;
 mod policies;
 mod portals;
 mod receive;
+mod record;
 mod router;
 mod select;
 mod send;
@@ -91,10 +92,11 @@ pub use portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeS
 pub use portals::put_get::{GetRequest, PutRequest, SendHints};
 pub use portals::table::MAX_HELD_PER_PORTAL;
 pub use portals::wire_handle::Entropy;
+pub use record::{Answer, Input, Recorder, TooLate};
 pub use router::routing::RoutingState;
 pub use select::{
-    Case, Choice, Classification, Criterion, Exclusion, Kind, Level, Locality, Observer,
-    SelectError, SendQuery, Subject, Unobserved,
+    Case, Choice, Classification, Criterion, Exclusion, Kind, Level, Locality, Observation,
+    Observer, SelectError, Selection, SendQuery, Subject, Unobserved, Whose,
 };
 pub use state::{
     GatewaySelection, NetSelection, NiSelection, PeerNiSelection, PeerSelection, RecoverySelection,
@@ -226,6 +228,7 @@ pub struct Core {
     outputs: VecDeque<Output>,
     news: news::Pending,
     watch: watch::Watch,
+    tape: record::Tape,
     /// Made from the state of another core, to foretell what that one selects.
     is_copy: bool,
     /// The latest time that an input came at.
@@ -264,6 +267,7 @@ impl Core {
             outputs: VecDeque::new(),
             news: news::Pending::default(),
             watch: watch::Watch::default(),
+            tape: record::Tape::default(),
             latest: now,
             #[cfg(feature = "broken")]
             gullible: false,
@@ -278,6 +282,18 @@ impl Core {
     /// could be made. A peer without connections to any of our interfaces is down. Routers care: they drop messages
     /// for it until it is heard of again or `peer_timeout` has passed; and the checker, which asks a gateway at once.
     pub fn peer_notify(&mut self, ni: NiId, peer: Nid, alive: bool, now: Time) {
+        let input = self.noted(|| Input::PeerNotify {
+            ni,
+            peer,
+            alive,
+            now,
+        });
+        self.take_in(input, |core| {
+            core.peer_notify_unrecorded(ni, peer, alive, now)
+        });
+    }
+
+    fn peer_notify_unrecorded(&mut self, ni: NiId, peer: Nid, alive: bool, now: Time) {
         self.note_time(now);
         let Some(peer_ni) = self.peers.by_nid_mut(peer) else {
             return;
@@ -310,6 +326,15 @@ impl Core {
 
     /// Does what is due. Cheap when nothing is.
     pub fn tick(&mut self, now: Time) {
+        if self.next_deadline().is_none_or(|due| due > now) {
+            // A node ticks all the time: what does nothing is not recorded.
+            return self.note_time(now);
+        }
+        let input = self.noted(|| Input::Tick { now });
+        self.take_in(input, |core| core.tick_unrecorded(now));
+    }
+
+    fn tick_unrecorded(&mut self, now: Time) {
         self.note_time(now);
         while let Some(timer) = self.timers.pop(now) {
             match timer {
@@ -345,6 +370,7 @@ impl Core {
 
     /// The bytes of one of the core's own buffers, to receive into.
     pub fn core_buffer_mut(&mut self, buffer: CoreBuffer) -> &mut [u8] {
+        self.tape.buffer_is_written(buffer);
         self.buffers.data_mut(buffer)
     }
 }

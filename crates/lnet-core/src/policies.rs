@@ -26,6 +26,7 @@ use rustc_hash::FxHashMap;
 use crate::Core;
 use crate::ni::Ni;
 use crate::peer::{PeerNi, PeerNiId};
+use crate::record::Input;
 use crate::select::Send;
 
 /// Names a list of preferred local interfaces.
@@ -164,6 +165,18 @@ impl Core {
     ///
     /// [`PolicyError::Exists`], [`PolicyError::TooMany`]; nothing has changed then.
     pub fn add_rule(&mut self, rule: Rule, before: Option<usize>) -> Result<Added, PolicyError> {
+        let input = self.noted(|| Input::AddRule {
+            rule: Box::new(rule.clone()),
+            before,
+        });
+        self.take_in(input, |core| core.add_rule_unrecorded(rule, before))
+    }
+
+    fn add_rule_unrecorded(
+        &mut self,
+        rule: Rule,
+        before: Option<usize>,
+    ) -> Result<Added, PolicyError> {
         let added = self.policies.rules.add(rule, before)?;
         self.rules_changed();
         Ok(added)
@@ -175,6 +188,11 @@ impl Core {
     ///
     /// [`PolicyError::NotFound`].
     pub fn delete_rule(&mut self, index: usize) -> Result<Rule, PolicyError> {
+        let input = self.noted(|| Input::DeleteRule { index });
+        self.take_in(input, |core| core.delete_rule_unrecorded(index))
+    }
+
+    fn delete_rule_unrecorded(&mut self, index: usize) -> Result<Rule, PolicyError> {
         let deleted = self.policies.rules.delete(index)?;
         self.rules_changed();
         Ok(deleted)
@@ -182,12 +200,24 @@ impl Core {
 
     /// Deletes all selection rules.
     pub fn clear_rules(&mut self) {
+        let input = self.noted(|| Input::ClearRules);
+        self.take_in(input, |core| core.clear_rules_unrecorded());
+    }
+
+    fn clear_rules_unrecorded(&mut self) {
         self.policies.rules.clear();
         self.rules_changed();
     }
 
     /// Puts another list of rules in place of the present one.
     pub fn set_rules(&mut self, rules: RuleList) {
+        let input = self.noted(|| Input::SetRules {
+            rules: rules.clone(),
+        });
+        self.take_in(input, |core| core.set_rules_unrecorded(rules));
+    }
+
+    fn set_rules_unrecorded(&mut self, rules: RuleList) {
         self.policies.rules = rules;
         self.rules_changed();
     }
@@ -201,11 +231,21 @@ impl Core {
     /// [`Core::release_rules`]. Nothing may be sent meanwhile. Without this, a thousand routes apply a
     /// thousand rules a thousand times.
     pub fn hold_rules(&mut self) {
+        let input = self.noted(|| Input::HoldRules);
+        self.take_in(input, |core| core.hold_rules_unrecorded());
+    }
+
+    fn hold_rules_unrecorded(&mut self) {
         self.policies.held = true;
     }
 
     /// The changes are made: the rules are applied to everything.
     pub fn release_rules(&mut self) {
+        let input = self.noted(|| Input::ReleaseRules);
+        self.take_in(input, |core| core.release_rules_unrecorded());
+    }
+
+    fn release_rules_unrecorded(&mut self) {
         self.policies.held = false;
         self.apply_rules();
         self.apply_rules_to_peers();

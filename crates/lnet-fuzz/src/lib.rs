@@ -13,6 +13,7 @@ mod capture;
 mod control;
 mod planning;
 mod policy;
+mod record;
 mod services;
 mod text;
 mod wire;
@@ -23,6 +24,7 @@ pub use capture::capture;
 pub use control::control_frame;
 pub use planning::{machine_file, site_lists, site_topologies};
 pub use policy::rule_block;
+pub use record::record;
 pub use services::{file_message, rpc_message, selftest_message, store_body};
 pub use text::{config_shown, config_yaml, module_options, nid_expression};
 pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
@@ -47,6 +49,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("module_options", module_options),
     ("nid_expression", nid_expression),
     ("ping_info", ping_info),
+    ("record", record),
     ("rpc_message", rpc_message),
     ("rule_block", rule_block),
     ("selftest_message", selftest_message),

@@ -39,4 +39,4 @@ pub use draw::draw;
 pub use mesh::mesh;
 pub use plan::{End, Fault, Kind, Machine, Operation, Plan, Program, Trouble, nid};
 pub use report::failure;
-pub use world::{Options, Sabotage, World};
+pub use world::{NewRecorder, Options, Sabotage, World};

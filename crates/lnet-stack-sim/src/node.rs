@@ -16,7 +16,7 @@ use lnet_types::{ProcessId, Time};
 use crate::driver::Drive;
 use crate::plan::{Kind, Machine, Operation, Plan, Program};
 use crate::port::{Handle, Port, Shared};
-use crate::world::Sabotage;
+use crate::world::{Options, Sabotage};
 
 /// The portal that programs use.
 pub(crate) const PORTAL: u32 = 30;
@@ -74,11 +74,15 @@ impl Node {
         machine: u32,
         life: u32,
         fabric: &Shared,
-        sabotage: Option<Sabotage>,
+        options: Options,
         now: Time,
     ) -> Option<Self> {
+        let sabotage = options.sabotage;
         let spec = plan.machines.get(machine as usize)?;
         let mut core = core(plan, machine, life, now);
+        if let Some(record) = options.record {
+            core.record(record(machine, life)).ok()?;
+        }
         let mut lnd = lnd(plan, machine, life, fabric);
         for &nid in &spec.nids {
             let config = NiConfig {

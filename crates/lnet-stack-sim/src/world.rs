@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::IpAddr;
 
-use lnet_core::{Core, DropReason};
+use lnet_core::{Core, DropReason, Recorder};
 use lnet_sim::{Outcome, Random, Summary};
 use lnet_stack::OUTPUTS_PER_TURN;
 use lnet_tcp::{CloseReason, ConnectionView, Limits, ProtocolError};
@@ -31,7 +31,12 @@ pub struct Options {
     pub trace: bool,
     /// A defect to order. Those inside the stack take the feature `broken`.
     pub sabotage: Option<Sabotage>,
+    /// Gives a recorder for each life of a machine that is a node, by their numbers.
+    pub record: Option<NewRecorder>,
 }
+
+/// Makes a recorder for a machine and the number of its life.
+pub type NewRecorder = fn(u32, u32) -> Box<dyn Recorder>;
 
 /// Defects that the checkers must see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,8 +236,7 @@ impl World {
             .get(number as usize)
             .is_some_and(|spec| spec.program.is_node());
         let running = if is_node {
-            let sabotage = self.options.sabotage;
-            let node = Node::boot(&self.plan, number, life, &self.fabric, sabotage, now);
+            let node = Node::boot(&self.plan, number, life, &self.fabric, self.options, now);
             node.map(|node| Running::Node(Box::new(node)))
         } else {
             let stranger = Stranger::boot(&self.plan, number, life, &self.fabric, &self.loot, now);

@@ -36,6 +36,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("lnet-state", &["lnet-core", "lnet-policy", "lnet-types"]),
     (
+        "lnet-record",
+        &["lnet-core", "lnet-policy", "lnet-wire", "lnet-types"],
+    ),
+    (
         "lnet-tcp",
         &["lnd", "lnet-wire", "lnet-types", "finerail-sys"],
     ),
@@ -67,6 +71,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "lnet-noded",
         &[
             "lnet-node",
+            "lnet-record",
             "lnet-state",
             "lnet-control",
             "lnet-policy",
@@ -185,6 +190,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "lnet-dlc",
             "lnet-explain",
             "lnet-lint",
+            "lnet-record",
             "lnet-sim",
             "lnet-site",
             "lnet-stack-sim",
@@ -226,6 +232,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "files",
             "topology",
             "lnet-capture",
+            "lnet-record",
             "lnet-rpc",
             "lnet-selftest",
             "lnet-store",

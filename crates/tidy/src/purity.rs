@@ -19,6 +19,7 @@ const PURE: &[&str] = &[
     "lnet-explain",
     "lnet-lint",
     "lnet-policy",
+    "lnet-record",
     "lnet-sim",
     "lnet-state",
     "lnet-types",

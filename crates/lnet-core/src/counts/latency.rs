@@ -18,6 +18,7 @@ use crate::event::{Event, EventKind};
 use crate::health::value::NiHealthStats;
 use crate::io::NiId;
 use crate::peer::PeerNiId;
+use crate::record::Input;
 use crate::select::Send;
 use crate::send::tx::Tx;
 
@@ -183,6 +184,11 @@ impl Core {
     /// reset` does from the release after 2.17 on (section 12 of lnet-selection). The profiles of kernels keep the counts
     /// of interfaces (section 10.1). What counts things that are there now keeps its value.
     pub fn reset_stats(&mut self) {
+        let input = self.noted(|| Input::ResetStats);
+        self.take_in(input, |core| core.reset_stats_unrecorded());
+    }
+
+    fn reset_stats_unrecorded(&mut self) {
         self.counters.reset();
         let with_counts = !self.config.globals.profile.is_lustre();
         for ni in self.nis.all_mut() {

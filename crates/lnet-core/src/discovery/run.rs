@@ -14,6 +14,7 @@ use crate::ping::said::Said;
 use crate::portals::descriptor::Owner;
 use crate::portals::md::{MdOptions, MdSpec};
 use crate::portals::put_get::PutRequest;
+use crate::record::Input;
 use crate::select::{Path, Send, Unobserved};
 use crate::send::tx::{End, Outgoing, Stage, Tx};
 use crate::status::DropReason;
@@ -37,6 +38,11 @@ impl Core {
     /// [`Errno::EINVAL`] for loopback and the wildcard, and while discovery is switched off; [`Errno::ENOMEM`] when the
     /// peer table is full.
     pub fn discover(&mut self, nid: Nid, now: Time) -> Result<(), Errno> {
+        let input = self.noted(|| Input::Discover { nid, now });
+        self.take_in(input, |core| core.discover_unrecorded(nid, now))
+    }
+
+    fn discover_unrecorded(&mut self, nid: Nid, now: Time) -> Result<(), Errno> {
         self.note_time(now);
         if nid.is_loopback() || nid.is_any() || !self.config.globals.discovery {
             return Err(Errno::EINVAL);
@@ -338,6 +344,7 @@ impl Core {
             };
             let send = tx.send;
             self.bring_target_up_to_date(&send);
+            self.tape.keep(self.seen(&send, None));
             match self.view().path(&send, None, &mut Unobserved) {
                 Ok(path) => self.launch_parked(id, path, now),
                 Err(error) => {

@@ -6,6 +6,7 @@ use super::{Active, Beat, DelayRule, DropRule, FaultError, FaultStats, Held, Nid
 use crate::Core;
 use crate::io::{NiId, Output, RxId, TxId, Verdict};
 use crate::receive::rx::{Origin, Stage};
+use crate::record::Input;
 use crate::status::{DropReason, MessageStatus};
 use crate::timer::Timer;
 
@@ -19,6 +20,11 @@ impl Core {
     ///
     /// [`FaultError`]; nothing has changed then.
     pub fn add_drop_rule(&mut self, rule: DropRule) -> Result<(), FaultError> {
+        let input = self.noted(|| Input::AddDropRule { rule: rule.clone() });
+        self.take_in(input, |core| core.add_drop_rule_unrecorded(rule))
+    }
+
+    fn add_drop_rule_unrecorded(&mut self, rule: DropRule) -> Result<(), FaultError> {
         rule.check()?;
         add(&mut self.faults.drops, rule)
     }
@@ -29,6 +35,11 @@ impl Core {
     ///
     /// [`FaultError`]; nothing has changed then.
     pub fn add_delay_rule(&mut self, rule: DelayRule) -> Result<(), FaultError> {
+        let input = self.noted(|| Input::AddDelayRule { rule: rule.clone() });
+        self.take_in(input, |core| core.add_delay_rule_unrecorded(rule))
+    }
+
+    fn add_delay_rule_unrecorded(&mut self, rule: DelayRule) -> Result<(), FaultError> {
         rule.check()?;
         add(&mut self.faults.delays, rule)
     }
@@ -48,6 +59,16 @@ impl Core {
     /// Deletes the drop rules with exactly these filters; [`NidFilter::Any`] stands for all. Returns
     /// how many went.
     pub fn delete_drop_rules(&mut self, source: NidFilter, destination: NidFilter) -> usize {
+        let input = self.noted(|| Input::DeleteDropRules {
+            source,
+            destination,
+        });
+        self.take_in(input, |core| {
+            core.delete_drop_rules_unrecorded(source, destination)
+        })
+    }
+
+    fn delete_drop_rules_unrecorded(&mut self, source: NidFilter, destination: NidFilter) -> usize {
         let rules = &mut self.faults.drops;
         let before = rules.len();
         rules.retain(|active| {
@@ -59,6 +80,20 @@ impl Core {
 
     /// Deletes delay rules, as [`Core::delete_drop_rules`] does. What they delay keeps its time.
     pub fn delete_delay_rules(&mut self, source: NidFilter, destination: NidFilter) -> usize {
+        let input = self.noted(|| Input::DeleteDelayRules {
+            source,
+            destination,
+        });
+        self.take_in(input, |core| {
+            core.delete_delay_rules_unrecorded(source, destination)
+        })
+    }
+
+    fn delete_delay_rules_unrecorded(
+        &mut self,
+        source: NidFilter,
+        destination: NidFilter,
+    ) -> usize {
         let rules = &mut self.faults.delays;
         let before = rules.len();
         rules.retain(|active| {
@@ -70,6 +105,11 @@ impl Core {
 
     /// Every rule starts anew, with its counts at zero.
     pub fn reset_fault_rules(&mut self) {
+        let input = self.noted(|| Input::ResetFaultRules);
+        self.take_in(input, |core| core.reset_fault_rules_unrecorded());
+    }
+
+    fn reset_fault_rules_unrecorded(&mut self) {
         for active in &mut self.faults.drops {
             (active.beat, active.stats) = (Beat::default(), FaultStats::default());
         }

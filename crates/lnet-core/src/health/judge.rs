@@ -23,6 +23,7 @@ use crate::health::recovery::Patient;
 use crate::health::value::Health;
 use crate::io::{NiId, TxId};
 use crate::peer::{Peer, PeerNi, PeerNiId};
+use crate::record::Input;
 use crate::status::MessageStatus;
 use crate::watch::HealthCause;
 
@@ -272,6 +273,16 @@ impl Core {
         health: Health,
         now: Time,
     ) -> Result<(), ConfigError> {
+        let input = self.noted(|| Input::SetNiHealth { ni, health, now });
+        self.take_in(input, |core| core.set_ni_health_unrecorded(ni, health, now))
+    }
+
+    fn set_ni_health_unrecorded(
+        &mut self,
+        ni: NiId,
+        health: Health,
+        now: Time,
+    ) -> Result<(), ConfigError> {
         let entry = self.nis.get_mut(ni).filter(|ni| ni.id != NiId::LOOPBACK);
         let entry = entry.ok_or(ConfigError::UnknownNi)?;
         let (nid, before) = (entry.nid, entry.health);
@@ -302,6 +313,18 @@ impl Core {
         health: Health,
         now: Time,
     ) -> Result<(), ConfigError> {
+        let input = self.noted(|| Input::SetPeerNiHealth { nid, health, now });
+        self.take_in(input, |core| {
+            core.set_peer_ni_health_unrecorded(nid, health, now)
+        })
+    }
+
+    fn set_peer_ni_health_unrecorded(
+        &mut self,
+        nid: Nid,
+        health: Health,
+        now: Time,
+    ) -> Result<(), ConfigError> {
         let id = self.peers.id_of(nid).ok_or(ConfigError::UnknownPeer(nid))?;
         let before = self.peers.get(id).map_or(health, |peer_ni| peer_ni.health);
         self.peers.set_health(id, health);
@@ -317,6 +340,13 @@ impl Core {
 
     /// Sets the health of every peer interface, as `peer set --health --all` does.
     pub fn set_all_peer_health(&mut self, health: Health, now: Time) {
+        let input = self.noted(|| Input::SetAllPeerHealth { health, now });
+        self.take_in(input, |core| {
+            core.set_all_peer_health_unrecorded(health, now)
+        });
+    }
+
+    fn set_all_peer_health_unrecorded(&mut self, health: Health, now: Time) {
         let nids: Vec<Nid> = self.peers.iter().map(|peer_ni| peer_ni.nid).collect();
         for nid in nids {
             // They were listed just now, so none is unknown.

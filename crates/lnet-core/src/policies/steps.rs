@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use crate::Core;
 use crate::peer::{PeerNi, PeerNiId};
+use crate::record::Input;
 use crate::select::Send;
 
 impl Core {
@@ -23,6 +24,11 @@ impl Core {
     /// called until it says that there are no more. What [`Core::peers`] tells of the rules may be that
     /// of the rules before until then; where messages go is not.
     pub fn release_rules_in_steps(&mut self) {
+        let input = self.noted(|| Input::ReleaseRulesInSteps);
+        self.take_in(input, |core| core.release_rules_in_steps_unrecorded());
+    }
+
+    fn release_rules_in_steps_unrecorded(&mut self) {
         self.policies.held = false;
         if !std::mem::take(&mut self.policies.missed) {
             return;
@@ -45,6 +51,11 @@ impl Core {
     /// Applies the rules to `count` more peer interfaces, or places where some may be. True when there
     /// are more.
     pub fn apply_rules_step(&mut self, count: usize) -> bool {
+        let input = self.noted(|| Input::ApplyRulesStep { count });
+        self.take_in(input, |core| core.apply_rules_step_unrecorded(count))
+    }
+
+    fn apply_rules_step_unrecorded(&mut self, count: usize) -> bool {
         let Some(from) = self.policies.next_slot else {
             return false;
         };

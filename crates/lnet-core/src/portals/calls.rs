@@ -8,6 +8,7 @@ use crate::Core;
 use crate::event::Errno;
 use crate::portals::descriptor::{Md, Owner};
 use crate::portals::md::{MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
+use crate::record::Input;
 use crate::status::DropReason;
 
 /// Why a call of the portals interface is refused.
@@ -68,6 +69,11 @@ impl Core {
     /// [`PortalError::InvalidPortal`], and [`PortalError::PortalKind`] when the portal's first entry
     /// made it one of the other kind.
     pub fn me_attach(&mut self, me: MeSpec) -> Result<MeHandle, PortalError> {
+        let input = self.noted(|| Input::MeAttach { me });
+        self.take_in(input, |core| core.me_attach_unrecorded(me))
+    }
+
+    fn me_attach_unrecorded(&mut self, me: MeSpec) -> Result<MeHandle, PortalError> {
         self.portals.check(me.portal)?;
         self.portals.attach(me)
     }
@@ -80,6 +86,16 @@ impl Core {
     /// [`PortalError::UnknownHandle`], [`PortalError::EntryInUse`], [`PortalError::InvalidOptions`]
     /// when it accepts neither, [`PortalError::InvalidMaxSize`].
     pub fn md_attach(
+        &mut self,
+        me: MeHandle,
+        md: MdSpec,
+        now: Time,
+    ) -> Result<MdHandle, PortalError> {
+        let input = self.noted(|| Input::MdAttach { me, md, now });
+        self.take_in(input, |core| core.md_attach_unrecorded(me, md, now))
+    }
+
+    fn md_attach_unrecorded(
         &mut self,
         me: MeHandle,
         md: MdSpec,
@@ -118,6 +134,11 @@ impl Core {
     /// [`PortalError::InvalidOptions`] when it accepts operations, [`PortalError::TooLong`] above
     /// 1 MiB, [`PortalError::InvalidMaxSize`].
     pub fn md_bind(&mut self, md: MdSpec) -> Result<MdHandle, PortalError> {
+        let input = self.noted(|| Input::MdBind { md });
+        self.take_in(input, |core| core.md_bind_unrecorded(md))
+    }
+
+    fn md_bind_unrecorded(&mut self, md: MdSpec) -> Result<MdHandle, PortalError> {
         self.bind_md(md, Owner::User)
     }
 
@@ -142,6 +163,11 @@ impl Core {
     ///
     /// [`PortalError::UnknownHandle`].
     pub fn md_unlink(&mut self, md: MdHandle, now: Time) -> Result<(), PortalError> {
+        let input = self.noted(|| Input::MdUnlink { md, now });
+        self.take_in(input, |core| core.md_unlink_unrecorded(md, now))
+    }
+
+    fn md_unlink_unrecorded(&mut self, md: MdHandle, now: Time) -> Result<(), PortalError> {
         self.note_time(now);
         let live = |md: &&Md| !md.dead && md.owner == Owner::User;
         self.mds
@@ -161,6 +187,11 @@ impl Core {
     ///
     /// [`PortalError::UnknownHandle`].
     pub fn md_cancel(&mut self, md: MdHandle, now: Time) -> Result<(), PortalError> {
+        let input = self.noted(|| Input::MdCancel { md, now });
+        self.take_in(input, |core| core.md_cancel_unrecorded(md, now))
+    }
+
+    fn md_cancel_unrecorded(&mut self, md: MdHandle, now: Time) -> Result<(), PortalError> {
         self.note_time(now);
         let entry = self.mds.get(md).filter(|md| md.owner == Owner::User);
         if !entry.ok_or(PortalError::UnknownHandle)?.dead {
@@ -183,6 +214,11 @@ impl Core {
     ///
     /// [`PortalError::UnknownHandle`].
     pub fn me_unlink(&mut self, me: MeHandle, now: Time) -> Result<(), PortalError> {
+        let input = self.noted(|| Input::MeUnlink { me, now });
+        self.take_in(input, |core| core.me_unlink_unrecorded(me, now))
+    }
+
+    fn me_unlink_unrecorded(&mut self, me: MeHandle, now: Time) -> Result<(), PortalError> {
         let spec = self.portals.spec(me).ok_or(PortalError::UnknownHandle)?;
         self.portals
             .check(spec.portal)
@@ -201,6 +237,11 @@ impl Core {
     ///
     /// [`PortalError::InvalidPortal`].
     pub fn set_lazy(&mut self, portal: u32) -> Result<(), PortalError> {
+        let input = self.noted(|| Input::SetLazy { portal });
+        self.take_in(input, |core| core.set_lazy_unrecorded(portal))
+    }
+
+    fn set_lazy_unrecorded(&mut self, portal: u32) -> Result<(), PortalError> {
         self.portals.check(portal)?;
         self.portals.set_lazy(portal, true);
         Ok(())
@@ -211,7 +252,12 @@ impl Core {
     /// # Errors
     ///
     /// [`PortalError::InvalidPortal`].
-    pub fn clear_lazy(&mut self, portal: u32, _now: Time) -> Result<(), PortalError> {
+    pub fn clear_lazy(&mut self, portal: u32, now: Time) -> Result<(), PortalError> {
+        let input = self.noted(|| Input::ClearLazy { portal, now });
+        self.take_in(input, |core| core.clear_lazy_unrecorded(portal, now))
+    }
+
+    fn clear_lazy_unrecorded(&mut self, portal: u32, _now: Time) -> Result<(), PortalError> {
         self.portals.check(portal)?;
         for held in self.portals.set_lazy(portal, false) {
             self.discard_held(held, DropReason::LazyPortal);

@@ -12,6 +12,7 @@ use crate::portals::calls::PortalError;
 use crate::portals::descriptor::Md;
 use crate::portals::md::MdHandle;
 use crate::portals::responses::Tracked;
+use crate::record::Input;
 use crate::select::{Path, Request, Send, Unobserved};
 use crate::send::tx::{Outgoing, Work};
 
@@ -108,6 +109,16 @@ impl Core {
         hints: SendHints,
         now: Time,
     ) -> Result<(), PortalError> {
+        let input = self.noted(|| Input::Put { put, hints, now });
+        self.take_in(input, |core| core.hinted_put_unrecorded(put, hints, now))
+    }
+
+    fn hinted_put_unrecorded(
+        &mut self,
+        put: PutRequest,
+        hints: SendHints,
+        now: Time,
+    ) -> Result<(), PortalError> {
         let none = Handle::NONE;
         let ack_wmd = if put.ack {
             self.wire_handles.of(put.md)
@@ -170,6 +181,16 @@ impl Core {
     ///
     /// As [`Core::put`].
     pub fn hinted_get(
+        &mut self,
+        get: GetRequest,
+        hints: SendHints,
+        now: Time,
+    ) -> Result<(), PortalError> {
+        let input = self.noted(|| Input::Get { get, hints, now });
+        self.take_in(input, |core| core.hinted_get_unrecorded(get, hints, now))
+    }
+
+    fn hinted_get_unrecorded(
         &mut self,
         get: GetRequest,
         hints: SendHints,
@@ -265,6 +286,7 @@ impl Core {
         }
         self.meet(&send, now);
         let path = self.view().path(&send, None, &mut Unobserved);
+        self.tape.keep(self.seen(&send, None));
         let event = self.begin_send(start);
         let next_hop = path.map_or(target.nid, |path| path.next_hop.nid);
         self.expect_response(start, next_hop, now);

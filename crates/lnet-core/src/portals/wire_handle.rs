@@ -56,6 +56,17 @@ impl Entropy {
         Self([0; 4])
     }
 
+    /// The bytes that it was made of, for a record of the node from which the same core can be made. Whoever has them can
+    /// forge answers.
+    #[must_use]
+    pub fn reveal(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(self.0) {
+            *bytes = word.to_le_bytes();
+        }
+        bytes
+    }
+
     /// The key of the peer table's hash.
     pub(crate) fn hash_key(&self) -> u64 {
         self.0[3]

@@ -11,6 +11,7 @@ use crate::io::{Landing, NiId, Payload, Place, Verdict};
 use crate::portals::matching::{Match, Wanted};
 use crate::portals::md::MdHandle;
 use crate::receive::rx::{Origin, Rx, Stage};
+use crate::record::Input;
 use crate::status::{DropReason, ProtocolError};
 
 /// The most messages that may wait for credits of one peer NI before its requests are dropped: one that
@@ -25,6 +26,22 @@ impl Core {
     /// A message's header has arrived over `ni` from the process at the other end of the connection,
     /// which for a routed message is not its source. Says what to do with the payload behind it.
     pub fn header(&mut self, ni: NiId, from: ProcessId, header: &Header, now: Time) -> Verdict {
+        let input = self.noted(|| Input::Header {
+            ni,
+            from,
+            header: *header,
+            now,
+        });
+        self.take_in(input, |core| core.header_unrecorded(ni, from, header, now))
+    }
+
+    fn header_unrecorded(
+        &mut self,
+        ni: NiId,
+        from: ProcessId,
+        header: &Header,
+        now: Time,
+    ) -> Verdict {
         self.note_time(now);
         let arrival = Arrival::new(ni, from.nid, header);
         let for_us = match self.is_for_us(ni, header) {

@@ -125,6 +125,7 @@ impl Core {
             ni: origin.ni,
             via: origin.from,
         };
+        self.tape.keep(self.seen(&send, None));
         match self.view().path(&send, None, &mut Unobserved) {
             Ok(path) => self.dispatch(send, path, message, now),
             Err(_) => self.refuse(message, Errno::EHOSTUNREACH),

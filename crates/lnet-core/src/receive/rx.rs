@@ -20,6 +20,7 @@ use crate::event::Event;
 use crate::io::{Landing, NiId, Output, Payload, RouterBuffer, RxId, Verdict};
 use crate::peer::PeerNiId;
 use crate::portals::md::MdHandle;
+use crate::record::Input;
 use crate::router::forward::Passage;
 use crate::status::{DropReason, MessageStatus};
 
@@ -123,6 +124,11 @@ impl Core {
     /// The payload of a message has arrived where its verdict or [`Output::Resume`] said, or the
     /// message has failed on the way. Ids that are not known (any more) are counted and ignored.
     pub fn arrived(&mut self, rx: RxId, result: Result<(), MessageStatus>, now: Time) {
+        let input = self.noted(|| Input::Arrived { rx, result, now });
+        self.take_in(input, |core| core.arrived_unrecorded(rx, result, now));
+    }
+
+    fn arrived_unrecorded(&mut self, rx: RxId, result: Result<(), MessageStatus>, now: Time) {
         self.note_time(now);
         let Some(message) = self.rx.remove(rx) else {
             self.counters.stale_answers += 1;

@@ -24,6 +24,7 @@ use crate::event::Errno;
 use crate::io::{Landing, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Verdict};
 use crate::peer::PeerNiId;
 use crate::receive::rx::{Origin, Stage};
+use crate::record::Input;
 use crate::select::{Send, Unobserved};
 use crate::send::tx::{End, Outgoing, Tx, Work};
 use crate::status::{DropReason, MessageStatus};
@@ -168,6 +169,7 @@ impl Core {
         let send = forwarding(&header, from);
         self.meet(&send, now);
         let path = self.view().path(&send, None, &mut Unobserved);
+        self.tape.keep(self.seen(&send, None));
         let path = path.map_err(|_| {
             if self.view().leads_through(header.dest_nid.net(), from) {
                 DropReason::RoutingLoop
@@ -296,7 +298,14 @@ impl Core {
     }
 
     /// Sets the sizes of the pools; buffers above them go as they come back.
-    pub fn set_router_buffers(&mut self, buffers: crate::RouterBuffers, _now: Time) {
+    pub fn set_router_buffers(&mut self, buffers: crate::RouterBuffers, now: Time) {
+        let input = self.noted(|| Input::SetRouterBuffers { buffers, now });
+        self.take_in(input, |core| {
+            core.set_router_buffers_unrecorded(buffers, now)
+        });
+    }
+
+    fn set_router_buffers_unrecorded(&mut self, buffers: crate::RouterBuffers, _now: Time) {
         self.config.buffers = buffers;
         self.pools.resize(buffers);
         for pool in RouterPool::ALL {

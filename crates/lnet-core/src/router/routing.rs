@@ -17,6 +17,7 @@ use std::time::Duration;
 use lnet_types::Time;
 
 use crate::Core;
+use crate::record::Input;
 use crate::timer::Timer;
 
 /// How often a node that is stopping looks whether its buffers are free.
@@ -65,6 +66,11 @@ impl Core {
 
     /// Becomes a router; peers hear of it when it has forwarded for a while.
     pub fn start_routing(&mut self, now: Time) {
+        let input = self.noted(|| Input::StartRouting { now });
+        self.take_in(input, |core| core.start_routing_unrecorded(now));
+    }
+
+    fn start_routing_unrecorded(&mut self, now: Time) {
         if matches!(self.routing(), RoutingState::Starting | RoutingState::On) {
             return;
         }
@@ -78,6 +84,11 @@ impl Core {
     /// Ceases to be a router: peers hear of it at once, and what they still send is forwarded for a
     /// while.
     pub fn stop_routing(&mut self, now: Time) {
+        let input = self.noted(|| Input::StopRouting { now });
+        self.take_in(input, |core| core.stop_routing_unrecorded(now));
+    }
+
+    fn stop_routing_unrecorded(&mut self, now: Time) {
         if matches!(self.routing(), RoutingState::Off | RoutingState::Stopping) {
             return;
         }
@@ -89,6 +100,11 @@ impl Core {
 
     /// Becomes a router, or ceases to be one, at once: what waits is dropped.
     pub fn set_routing(&mut self, enabled: bool, now: Time) {
+        let input = self.noted(|| Input::SetRouting { enabled, now });
+        self.take_in(input, |core| core.set_routing_unrecorded(enabled, now));
+    }
+
+    fn set_routing_unrecorded(&mut self, enabled: bool, now: Time) {
         self.change_routing(None);
         if self.config.routing != enabled {
             self.config.routing = enabled;

@@ -97,11 +97,6 @@ impl Core {
             named: query.resend_to.and_then(|nid| self.peers.id_of(nid)),
         });
         let path = self.view().path(&send, retry.as_ref(), observer)?;
-        Ok(Choice {
-            ni: path.ni,
-            source: self.nis.get(path.ni).map_or(Nid::ANY, |ni| ni.nid),
-            next_hop: path.next_hop.nid,
-            destination: path.dest,
-        })
+        Ok(self.choice_of(&path))
     }
 }

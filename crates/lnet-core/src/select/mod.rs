@@ -19,6 +19,7 @@ mod ask;
 mod commit;
 mod contest;
 mod direct;
+mod kept;
 mod limits;
 mod observe;
 mod routed;
@@ -28,6 +29,7 @@ use lnet_types::{Net, Nid, ProcessId};
 use thiserror::Error;
 
 pub use self::ask::{Choice, SendQuery};
+pub use self::kept::{Observation, Selection, Whose};
 use self::limits::Limits;
 pub(crate) use self::limits::Retry;
 pub use self::observe::{

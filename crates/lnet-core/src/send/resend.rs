@@ -111,6 +111,8 @@ impl Core {
             named: attempts.named.and_then(|nid| self.peers.id_of(nid)),
         };
         let path = self.view().path(&tx.send, Some(&retry), &mut Unobserved);
+        let seen = self.seen(&tx.send, Some(&retry));
+        self.tape.keep(seen);
         match path {
             Ok(path) => {
                 let Some(mut tx) = self.tx.remove(id) else {

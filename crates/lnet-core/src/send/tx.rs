@@ -21,6 +21,7 @@ use crate::peer::PeerNiId;
 use crate::portals::descriptor::Owner;
 use crate::portals::md::MdHandle;
 use crate::portals::responses::Departing;
+use crate::record::Input;
 use crate::router::forward::Passage;
 use crate::select::{Path, Send};
 use crate::status::{DropReason, MessageStatus};
@@ -308,12 +309,29 @@ impl Core {
     /// The LND reports the fate of a message. Ids that are not known (any more) are counted and
     /// ignored. A failed message may come again as another [`Output::Transmit`] with another id.
     pub fn sent(&mut self, tx: TxId, status: MessageStatus, now: Time) {
+        let input = self.noted(|| Input::Sent { tx, status, now });
+        self.take_in(input, |core| core.sent_unrecorded(tx, status, now));
+    }
+
+    fn sent_unrecorded(&mut self, tx: TxId, status: MessageStatus, now: Time) {
         self.attempt_ended(tx, status, None, now);
     }
 
     /// As [`Core::sent`], for a failure after which the LND knows which interface of the peer is worth
     /// trying; it is taken if it is in full health.
     pub fn sent_try_next(&mut self, tx: TxId, status: MessageStatus, next: Nid, now: Time) {
+        let input = self.noted(|| Input::SentTryNext {
+            tx,
+            status,
+            next,
+            now,
+        });
+        self.take_in(input, |core| {
+            core.sent_try_next_unrecorded(tx, status, next, now)
+        });
+    }
+
+    fn sent_try_next_unrecorded(&mut self, tx: TxId, status: MessageStatus, next: Nid, now: Time) {
         self.attempt_ended(tx, status, Some(next), now);
     }
 
@@ -321,6 +339,11 @@ impl Core {
     /// address, and an old peer. Nobody's health suffers, and no resend would help; the caller is told
     /// [`Errno::EAFNOSUPPORT`].
     pub fn sent_in_no_form(&mut self, tx: TxId, now: Time) {
+        let input = self.noted(|| Input::SentInNoForm { tx, now });
+        self.take_in(input, |core| core.sent_in_no_form_unrecorded(tx, now));
+    }
+
+    fn sent_in_no_form_unrecorded(&mut self, tx: TxId, now: Time) {
         self.note_time(now);
         if self.tx.get_mut(tx).is_none_or(|it| it.is_queued()) {
             self.counters.stale_answers += 1;

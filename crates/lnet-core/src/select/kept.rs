@@ -1,0 +1,136 @@
+//! A selection of a path, kept as it was made: what a replay of a record shows.
+
+use lnet_types::{Nid, ProcessId};
+
+use super::observe::{Classification, Criterion, Exclusion, Level, Observer, Subject};
+use super::{Choice, Path, Retry, SelectError, Send};
+use crate::Core;
+
+/// What an [`Observer`] was told, as a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "each variant is the call of the observer that has its name"
+)]
+pub enum Observation {
+    Classified(Classification),
+    Candidate(Level, Subject, Vec<(Criterion, i64)>),
+    Excluded(Level, Subject, Exclusion),
+    Eliminated(Level, Subject, Subject, Criterion),
+    Chosen(Level, Subject, Option<(Subject, Criterion)>),
+}
+
+/// A selection that a core made for one of its messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// The source NID that was demanded, if one was; of a forwarded message its originator.
+    pub source: Option<Nid>,
+    /// The destination that was asked for; of a response the process that handed us the request.
+    pub target: ProcessId,
+    /// Whose message it is.
+    pub whose: Whose,
+    /// True for a resend.
+    pub again: bool,
+    /// What an observer was told. Nothing where nothing was compared, as for loopback and responses.
+    pub observations: Vec<Observation>,
+    /// The path, or why there is none.
+    pub choice: Result<Choice, SelectError>,
+}
+
+/// Whose message a selection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// A PUT or GET of this node.
+    Ours,
+    /// An ACK or REPLY, which goes back the way that its request came.
+    Response,
+    /// A message that this node forwards.
+    Forwarded,
+}
+
+impl Selection {
+    /// Tells an observer what was observed.
+    pub fn tell<O: Observer>(&self, observer: &mut O) {
+        for one in &self.observations {
+            match one {
+                Observation::Classified(one) => observer.classified(one),
+                Observation::Candidate(level, subject, values) => {
+                    observer.candidate(*level, *subject, values);
+                }
+                Observation::Excluded(level, subject, why) => {
+                    observer.excluded(*level, *subject, *why);
+                }
+                Observation::Eliminated(level, loser, winner, by) => {
+                    observer.eliminated(*level, *loser, *winner, *by);
+                }
+                Observation::Chosen(level, winner, second) => {
+                    observer.chosen(*level, *winner, *second);
+                }
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Keeper(Vec<Observation>);
+
+impl Observer for Keeper {
+    fn classified(&mut self, one: &Classification) {
+        self.0.push(Observation::Classified(*one));
+    }
+
+    fn candidate(&mut self, level: Level, candidate: Subject, values: &[(Criterion, i64)]) {
+        let values = values.to_vec();
+        self.0
+            .push(Observation::Candidate(level, candidate, values));
+    }
+
+    fn excluded(&mut self, level: Level, subject: Subject, why: Exclusion) {
+        self.0.push(Observation::Excluded(level, subject, why));
+    }
+
+    fn eliminated(&mut self, level: Level, loser: Subject, winner: Subject, by: Criterion) {
+        self.0
+            .push(Observation::Eliminated(level, loser, winner, by));
+    }
+
+    fn chosen(&mut self, level: Level, winner: Subject, second: Option<(Subject, Criterion)>) {
+        self.0.push(Observation::Chosen(level, winner, second));
+    }
+}
+
+impl Core {
+    /// The same selection again, for whoever keeps selections: it changes nothing and so chooses the same.
+    pub(crate) fn seen(&self, send: &Send, retry: Option<&Retry<'_>>) -> Option<Selection> {
+        if !self.tape.sees_selections() {
+            return None;
+        }
+        let mut keeper = Keeper::default();
+        let path = self.view().path(send, retry, &mut keeper);
+        let (source, target, whose) = match *send {
+            Send::Request(ref request) => (request.source, request.target, Whose::Ours),
+            Send::Response { ni, via } => {
+                let source = self.nis.get(ni).map(|ni| ni.nid);
+                (source, via, Whose::Response)
+            }
+            Send::Forward { origin, target, .. } => (Some(origin), target, Whose::Forwarded),
+        };
+        Some(Selection {
+            source,
+            target,
+            whose,
+            again: retry.is_some(),
+            observations: keeper.0,
+            choice: path.map(|path| self.choice_of(&path)),
+        })
+    }
+
+    pub(super) fn choice_of(&self, path: &Path) -> Choice {
+        Choice {
+            ni: path.ni,
+            source: self.nis.get(path.ni).map_or(Nid::ANY, |ni| ni.nid),
+            next_hop: path.next_hop.nid,
+            destination: path.dest,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Inputs, answers and outputs in words, one line each.
+
+use lnet_core::{Answer, EventKind, Input, NiId, Output, Transmit, Verdict};
+use lnet_wire::{Body, Header};
+
+/// The name of an input: that of the call.
+#[must_use]
+pub fn input_name(input: &Input) -> String {
+    let text = format!("{input:?}");
+    let end = text.find(|c: char| !c.is_alphanumeric());
+    text.get(..end.unwrap_or(text.len()))
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// An input in words.
+#[must_use]
+pub fn told_input(input: &Input) -> String {
+    match input {
+        Input::Header {
+            ni, from, header, ..
+        } => format!(
+            "header on {} from {from}: {}",
+            told_ni(*ni),
+            told_header(header)
+        ),
+        Input::Arrived { rx, result, .. } => match result {
+            Ok(()) => format!("message rx {:x} has arrived", rx.0),
+            Err(status) => format!("message rx {:x} is lost: {status:?}", rx.0),
+        },
+        Input::Sent { tx, status, .. } => format!("message tx {:x} is sent: {status:?}", tx.0),
+        Input::SentTryNext {
+            tx, status, next, ..
+        } => format!(
+            "message tx {:x} is sent: {status:?}; next worth a try: {next}",
+            tx.0
+        ),
+        Input::SentInNoForm { tx, .. } => {
+            format!("message tx {:x} cannot be written for its next hop", tx.0)
+        }
+        Input::PeerNotify {
+            ni, peer, alive, ..
+        } => {
+            let has = if *alive { "connected" } else { "not connected" };
+            format!("peer {peer} is {has} on {}", told_ni(*ni))
+        }
+        Input::Put { put, .. } => format!(
+            "PUT of md {} to {} portal {} match bits {:#x}",
+            put.md.0, put.target, put.portal, put.match_bits
+        ),
+        Input::Get { get, .. } => format!(
+            "GET into md {} from {} portal {} match bits {:#x}",
+            get.md.0, get.target, get.portal, get.match_bits
+        ),
+        Input::MdBind { md } => format!("bind a descriptor of {} bytes", md.length),
+        Input::MdAttach { me, md, .. } => {
+            format!(
+                "attach a descriptor of {} bytes to entry {}",
+                md.length, me.0
+            )
+        }
+        Input::MeAttach { me } => format!(
+            "attach an entry to portal {} for {} match bits {:#x}",
+            me.portal, me.match_id, me.match_bits
+        ),
+        Input::Tick { .. } => "a timer is due".to_owned(),
+        Input::Fill { buffer, bytes } => format!(
+            "{} bytes of discovery information in buffer {}",
+            bytes.len(),
+            buffer.0
+        ),
+        other => format!("{other:?}"),
+    }
+}
+
+/// What a call returned, in words; `None` for nothing.
+#[must_use]
+pub fn told_answer(answer: &Answer) -> Option<String> {
+    Some(match answer {
+        Answer::Nothing => return None,
+        Answer::Number(number) => format!("returns {number}"),
+        Answer::Refused(why) => format!("refused: {why}"),
+        Answer::Verdict(Verdict::Receive { rx, landing }) => format!(
+            "receive {} bytes as rx {:x} into {:?}",
+            landing.length, rx.0, landing.place
+        ),
+        Answer::Verdict(Verdict::Hold { rx }) => format!("hold as rx {:x}", rx.0),
+        Answer::Verdict(Verdict::Discard(reason)) => format!("discard: {reason:?}"),
+        Answer::Verdict(Verdict::Refuse(error)) => format!("close the connection: {error}"),
+    })
+}
+
+/// An output in words.
+#[must_use]
+pub fn told_output(output: &Output) -> String {
+    match output {
+        Output::Transmit(Transmit {
+            tx, ni, to, header, ..
+        }) => format!(
+            "transmit tx {:x} by {} to {to}: {}",
+            tx.0,
+            told_ni(*ni),
+            told_header(header)
+        ),
+        Output::Resume { rx, landing } => match landing {
+            Some(landing) => format!("go on with rx {:x}: {} bytes", rx.0, landing.length),
+            None => format!("throw rx {:x} away", rx.0),
+        },
+        Output::Cancel { rx } => format!("cancel rx {:x}", rx.0),
+        Output::Event(event) => {
+            let failed = event.status.err();
+            let failed =
+                failed.map_or_else(String::new, |errno| format!(" failed with -{}", errno.0));
+            let last = if event.unlinked { ", unlinked" } else { "" };
+            format!(
+                "event {} of md {}{failed}{last}",
+                word(event.kind),
+                event.md.0
+            )
+        }
+        Output::Gateway { nid, alive } => {
+            let now = if *alive { "alive" } else { "dead" };
+            format!("gateway {nid} is {now}")
+        }
+    }
+}
+
+fn word(kind: EventKind) -> String {
+    format!("{kind:?}").to_uppercase()
+}
+
+fn told_ni(ni: NiId) -> String {
+    match ni {
+        NiId::LOOPBACK => "loopback".to_owned(),
+        NiId(number) => format!("NI {number}"),
+    }
+}
+
+fn told_header(header: &Header) -> String {
+    let (source, target) = (header.src_nid, header.dest_nid);
+    let length = header.payload_length;
+    match &header.body {
+        Body::Ack(ack) => format!("ACK {source} to {target}, {} bytes", ack.mlength),
+        Body::Reply(_) => format!("REPLY {source} to {target}, {length} bytes"),
+        Body::Put(put) => format!(
+            "PUT {source} to {target}, {length} bytes, portal {} match bits {:#x}",
+            put.ptl_index, put.match_bits
+        ),
+        Body::Get(get) => format!(
+            "GET {source} to {target}, {} bytes, portal {} match bits {:#x}",
+            get.sink_length, get.ptl_index, get.match_bits
+        ),
+    }
+}
