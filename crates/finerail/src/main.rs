@@ -21,6 +21,7 @@ mod merge;
 mod mount;
 mod node;
 mod ping;
+mod replay;
 mod service;
 mod shard;
 mod sim;
@@ -74,6 +75,8 @@ enum Command {
     Dump(dump::DumpArgs),
     /// Explain why a message takes its path, and try what would change it
     Explain(Box<explain::ExplainArgs>),
+    /// Give what a node recorded to the same core again, and explain what it decided
+    Replay(replay::ReplayArgs),
     /// Find what is wrong in the configurations of one node or of many
     Lint(lint::LintArgs),
     /// Ask a whole site: what is wrong, worst first, from the files of all nodes
@@ -138,6 +141,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Lint(args) => lint::run(args),
         Command::Site(args) => site::run(args),
         Command::Convert(args) => convert::run(args),

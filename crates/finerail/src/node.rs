@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use lnet_noded::UsersFile;
+use lnet_noded::{RecordFile, UsersFile};
 use lnet_selftest::TestNode;
 use lnet_types::Nid;
 
 use crate::common::{
     ConfigArgs, ControlArgs, MetricsArgs, ServiceArgs, StatsArgs, TransportArgs, reload,
 };
+use crate::replay;
 use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
 /// Arguments of `finerail node`.
@@ -50,6 +51,13 @@ pub(crate) struct NodeArgs {
     /// router again at once, and not after their next check
     #[arg(long, value_name = "FILE")]
     users: Option<PathBuf>,
+    /// Record in this file what enters the node, for finerail replay: NIDs, match bits, lengths, never payload. It holds
+    /// secrets of the node's handles, and is its owner's alone. A file that is there becomes FILE.1
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// The most bytes of the record, such as 64M or 4G; the record ends there, and the node goes on
+    #[arg(long, value_name = "SIZE", default_value = "256M", requires = "record", value_parser = size)]
+    record_size: u64,
     /// Serve consoles and tests of LNet selftest, too, as kernel nodes do with the module lnet_selftest. Such a node
     /// takes orders from everybody who reaches it
     #[arg(long)]
@@ -61,7 +69,12 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     raise_descriptor_limit();
     let signals = StopSignals::register()?;
     let options = args.service.on(args.transport.options());
-    let managed = lnet_noded::start_with_or_without_networks(&config, options)
+    let record = args.record.as_deref().map(|path| {
+        let made = RecordFile::create(path, args.record_size, &replay::software());
+        made.with_context(|| format!("cannot record into {}", path.display()))
+    });
+    let (record, recorder) = record.transpose()?.unzip();
+    let managed = lnet_noded::start_recorded(&config, options, recorder)
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let node = managed.node();
     let control = args.control.open(&managed)?;
@@ -88,7 +101,23 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
         tracing::warn!("stopped with messages still under way");
     }
     args.stats.write(node)?;
+    drop(record);
     Ok(ExitCode::SUCCESS)
+}
+
+/// `65536`, `64K`, `256M`, `4G`.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(['K', 'M', 'G']);
+    let shift = match text.strip_prefix(digits) {
+        Some("") => 0,
+        Some("K") => 10,
+        Some("M") => 20,
+        Some("G") => 30,
+        _ => return Err("write bytes, or a number with K, M or G".to_owned()),
+    };
+    let number = digits.parse::<u64>().ok();
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "write bytes, or a number with K, M or G".to_owned())
 }
 
 /// What the node is called in the line that says that it is ready.

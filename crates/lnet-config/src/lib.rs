@@ -39,6 +39,7 @@ mod read;
 mod reply;
 mod request;
 mod routes;
+mod since;
 mod stats;
 mod survey;
 mod udsp;
@@ -59,7 +60,10 @@ pub use peer_list::PeerListError;
 pub use places::{Places, Position, Step};
 pub use reply::{ErrorBlock, ErrorLayout, PeerReply, Reply};
 pub use request::Request;
-pub use stats::{MessageStats, NiHealth, NodeStats, PeerCredits, PeerNiHealth, Pool, Traffic};
+pub use since::Since;
+pub use stats::{
+    Latency, MessageStats, NiHealth, NodeStats, PeerCredits, PeerNiHealth, Pool, Traffic,
+};
 pub use survey::{Survey, survey};
 pub use udsp::{UdspAction, UdspEntry};
 pub use write::{DIFFERENCES, Difference, Verbosity};

@@ -27,15 +27,66 @@ pub struct Traffic {
     pub recv_count: u64,
     /// Messages dropped.
     pub drop_count: u64,
+    /// How long a PUT takes until the LND is done with it.
+    pub put_egress: Latency,
+    /// How long a GET takes until its REPLY is here.
+    pub get_rtt: Latency,
+    /// How long a PUT takes until its ACK is here.
+    pub put_ack: Latency,
+}
+
+/// Times of one kind; printed by the release behind 2.17 (section 12 of lnet-selection), and missing in documents of
+/// older ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// How many were taken.
+    pub samples: Option<u64>,
+    /// The shortest, in nanoseconds.
+    pub min_nsec: Option<u64>,
+    /// The longest, in nanoseconds.
+    pub max_nsec: Option<u64>,
+    /// The mean, in nanoseconds.
+    pub avg_nsec: Option<u64>,
+}
+
+impl Latency {
+    fn slots(&mut self, keys: [&'static str; 4]) -> [(&'static str, Slot<'_>); 4] {
+        let [samples, min, max, avg] = keys;
+        [
+            (samples, Slot::Optional(&mut self.samples)),
+            (min, Slot::Optional(&mut self.min_nsec)),
+            (max, Slot::Optional(&mut self.max_nsec)),
+            (avg, Slot::Optional(&mut self.avg_nsec)),
+        ]
+    }
 }
 
 impl Block for Traffic {
     fn slots(&mut self) -> Vec<(&'static str, Slot<'_>)> {
-        vec![
+        let mut slots = vec![
             ("send_count", Slot::Count(&mut self.send_count)),
             ("recv_count", Slot::Count(&mut self.recv_count)),
             ("drop_count", Slot::Count(&mut self.drop_count)),
-        ]
+        ];
+        slots.extend(self.put_egress.slots([
+            "put_egress_samples",
+            "put_egress_min_nsec",
+            "put_egress_max_nsec",
+            "put_egress_avg_nsec",
+        ]));
+        slots.extend(self.get_rtt.slots([
+            "get_rtt_samples",
+            "get_rtt_min_nsec",
+            "get_rtt_max_nsec",
+            "get_rtt_avg_nsec",
+        ]));
+        slots.extend(self.put_ack.slots([
+            "put_ack_samples",
+            "put_ack_min_nsec",
+            "put_ack_max_nsec",
+            "put_ack_avg_nsec",
+        ]));
+        slots
     }
 }
 

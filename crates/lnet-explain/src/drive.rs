@@ -132,7 +132,8 @@ impl<'a> Drive<'a> {
     }
 }
 
-fn path(node: &Node, source: Nid, next_hop: Nid, destination: Nid) -> Path {
+/// The path by these NIDs.
+pub(crate) fn path(node: &Node, source: Nid, next_hop: Nid, destination: Nid) -> Path {
     let names = node.facts.interfaces.get(&source);
     Path {
         source: source.to_string(),

@@ -21,6 +21,7 @@
 //! It opens no file and no socket, and has no clock.
 
 mod assumed;
+mod decided;
 mod difference;
 mod discovery;
 mod drive;
@@ -44,6 +45,7 @@ use std::collections::BTreeSet;
 use lnet_core::{StateError, UsedPaths};
 use lnet_types::Nid;
 
+pub use decided::{Decision, decision};
 pub use explanation::{
     Answer, Asked, Assumption, Branch, CaseFacts, Difference, Explanation, Forecast, HealthReport,
     LevelTable, Path, Pick, Policies, PolicyValue, ResendTree, Row, RuleReport, Share, Try,

@@ -102,6 +102,15 @@ impl Node {
         Self { state, now, facts }
     }
 
+    /// The state as JSON, which [`Node::from_json`] reads.
+    ///
+    /// # Errors
+    ///
+    /// None that a state can cause.
+    pub fn to_json(self) -> Result<String, StateJsonError> {
+        lnet_state::to_json(self.state, self.now)
+    }
+
     /// The node that sent its state as this JSON; what is said of it is exact.
     ///
     /// # Errors

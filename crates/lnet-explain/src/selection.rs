@@ -1,6 +1,6 @@
 //! One selection, told: the case, the tables of its levels, the winner's margin.
 
-use lnet_core::{Classification, Core, Criterion, Kind, Locality, SelectError};
+use lnet_core::{Choice, Classification, Core, Criterion, Kind, Locality, SelectError};
 
 use crate::Question;
 use crate::discovery;
@@ -23,10 +23,21 @@ pub(crate) fn tell(
     node: &Node,
     core: &Core,
     question: &Question,
-    path: impl Fn(&lnet_core::Choice) -> Path,
+    path: impl Fn(&Choice) -> Path,
 ) -> Told {
     let mut recorder = Recorder::default();
     let choice = core.explain(&question.query(), &mut recorder);
+    tell_recorded(node, choice, recorder, question, path)
+}
+
+/// The same of a selection that was listened to.
+pub(crate) fn tell_recorded(
+    node: &Node,
+    choice: Result<Choice, SelectError>,
+    recorder: Recorder,
+    question: &Question,
+    path: impl Fn(&Choice) -> Path,
+) -> Told {
     let classification = recorder.classification;
     let contests = recorder.contests();
     let levels: Vec<LevelTable> = contests.iter().map(|one| table(node, one)).collect();

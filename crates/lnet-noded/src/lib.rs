@@ -17,13 +17,15 @@ mod changing;
 mod control;
 mod managed;
 mod metrics;
+mod record;
 mod rules;
 mod serving;
 mod setup;
 mod users;
 
 pub use control::{ControlEndpoint, ControlError, ControlOptions, ReconfigureError};
-pub use managed::{ManagedNode, start, start_with_or_without_networks};
+pub use managed::{ManagedNode, start, start_recorded, start_with_or_without_networks};
 pub use metrics::{MetricsEndpoint, MetricsError, MetricsOptions, metrics};
+pub use record::{RecordFile, RecordStatus};
 pub use setup::StartError;
 pub use users::UsersFile;

@@ -12,7 +12,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lnet_config::Config;
-use lnet_core::Core;
+use lnet_core::{Core, Recorder};
 use lnet_node::{Engine, Node, NodeOptions};
 use lnet_types::Time;
 
@@ -51,7 +51,7 @@ pub(crate) struct Configured<'a> {
 /// What is wrong with the configuration or this machine, and what to do about it; also that the configuration has no
 /// network.
 pub fn start(config: &Config, options: NodeOptions) -> Result<ManagedNode, StartError> {
-    start_if(config, options, |core| core.primary_nid().is_some())
+    start_if(config, options, None, |core| core.primary_nid().is_some())
 }
 
 /// Starts the node of a configuration that may have no network, as `lnetctl lnet configure` does: networks are added
@@ -64,13 +64,28 @@ pub fn start_with_or_without_networks(
     config: &Config,
     options: NodeOptions,
 ) -> Result<ManagedNode, StartError> {
+    start_recorded(config, options, None)
+}
+
+/// As [`start_with_or_without_networks`], and gives all that enters the node to a recorder, if there is one:
+/// [`RecordFile::create`](crate::RecordFile::create) makes one.
+///
+/// # Errors
+///
+/// As there.
+pub fn start_recorded(
+    config: &Config,
+    options: NodeOptions,
+    recorder: Option<Box<dyn Recorder>>,
+) -> Result<ManagedNode, StartError> {
     let is_complete = |core: &Core| core.primary_nid().is_some() || config.routes.is_empty();
-    start_if(config, options, is_complete)
+    start_if(config, options, recorder, is_complete)
 }
 
 fn start_if(
     config: &Config,
     options: NodeOptions,
+    recorder: Option<Box<dyn Recorder>>,
     is_complete: impl FnOnce(&Core) -> bool,
 ) -> Result<ManagedNode, StartError> {
     setup::warn_of_settings_without_effect(config);
@@ -78,6 +93,9 @@ fn start_if(
     let node = Node::start_with(setup::node_options(config, &options), |engine, now| {
         let kept = &mut kept;
         let mut node = Configured { engine, kept };
+        if let Some(recorder) = recorder {
+            node.core_mut().record(recorder)?;
+        }
         setup::add_interfaces(&mut node, config, now)?;
         if !is_complete(node.core()) {
             return Err(StartError::NoNetwork);

@@ -50,6 +50,9 @@ pub enum StartError {
     /// The core refused a part of the configuration.
     #[error(transparent)]
     Core(#[from] lnet_core::ConfigError),
+    /// The record would lack what came before.
+    #[error(transparent)]
+    Record(#[from] lnet_core::TooLate),
 }
 
 /// What a configuration says that the node does not keep.

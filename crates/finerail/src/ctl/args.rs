@@ -334,9 +334,19 @@ pub(crate) struct ExportArgs {
 #[derive(Subcommand)]
 pub(crate) enum StatsCommand {
     /// Show the node's counters
-    Show(WatchArgs),
-    /// Zero the node's counters
+    Show(StatsShowArgs),
+    /// Zero the node's counters, and with the profile design the counts of its interfaces and those of its peers
     Reset,
+}
+
+#[derive(Args)]
+pub(crate) struct StatsShowArgs {
+    /// Show what was counted since: in so many seconds from now on, or since a file was written with stats show, net show
+    /// -v 1 or peer show -v 1. Seconds: also of the interfaces and peers that messages went over, with latencies
+    #[arg(long, value_name = "SECONDS|FILE", conflicts_with = "watch")]
+    pub(crate) since: Option<String>,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
 }
 
 /// Without one of the first four: all but attempts to send that succeed.

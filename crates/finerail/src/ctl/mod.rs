@@ -14,6 +14,7 @@ pub(crate) mod hosts;
 mod lctl;
 mod local;
 mod session;
+mod since;
 mod talk;
 mod udsp;
 mod watch;
@@ -329,7 +330,10 @@ fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
         Group::Peer(PeerCommand::Set(args)) => peer_set(args, talk),
         Group::Routing(RoutingCommand::Show(watch)) => section(Section::Routing, watch, talk),
         Group::Global(GlobalCommand::Show(watch)) => section(Section::Global, watch, talk),
-        Group::Stats(StatsCommand::Show(watch)) => section(Section::Statistics, watch, talk),
+        Group::Stats(StatsCommand::Show(args)) => match &args.since {
+            Some(since) => since::show(since, talk),
+            None => section(Section::Statistics, &args.watch, talk),
+        },
         Group::Stats(StatsCommand::Reset) => talk.print(&Request::ResetStatistics),
         Group::Export(args) => export(args, talk),
         Group::Ping(args) => talk.print(&Request::Ping {

@@ -17,8 +17,8 @@ use lnet_control::Request;
 use lnet_core::UsedPaths;
 use lnet_dlc::Dlc;
 use lnet_explain::{
-    Difference, Explanation, Imported, Node, Question, Reverse, Settings, Source, explain, import,
-    reverse, what_if,
+    Decision, Difference, Explanation, Imported, Node, Question, Reverse, Settings, Source,
+    explain, import, reverse, what_if,
 };
 use lnet_policy::Profile;
 use lnet_types::Nid;
@@ -221,6 +221,15 @@ impl ExplainArgs {
         let peer = read_node(&self.peer_config, &settings)?.node;
         Ok(reverse(node, &peer, forward, question)?)
     }
+}
+
+/// Selections that a node made in the past, with the tables that led there.
+pub(crate) fn decisions_text(decisions: &[Decision]) -> String {
+    let mut page = Page::new(is_coloured(), columns());
+    for one in decisions {
+        render::decision(&mut page, one);
+    }
+    page.into_text()
 }
 
 /// The running node, as it is now.

@@ -1,8 +1,8 @@
 //! Explanations as an administrator reads them: the answer first, its reasons next, everything else after.
 
 use lnet_explain::{
-    Answer, Assumption, Branch, Difference, Explanation, Finding, Forecast, HealthReport,
-    LevelTable, Path, Policies, Reverse, Row,
+    Answer, Assumption, Branch, CaseFacts, Decision, Difference, Explanation, Finding, Forecast,
+    HealthReport, LevelTable, Path, Policies, Reverse, Row,
 };
 
 use super::page::{Page, listed};
@@ -135,14 +135,36 @@ fn findings(page: &mut Page, heading: &str, findings: &[Finding]) {
     }
 }
 
+/// A selection of the past: the path, the reason, and the tables that led there.
+pub(super) fn decision(page: &mut Page, one: &Decision) {
+    page.heading(&one.message);
+    match (&one.answer.path, &one.answer.error) {
+        (Some(path), _) => page.item(&path.to_string()),
+        (None, error) => page.item(&format!(
+            "no path: {}",
+            error.as_deref().unwrap_or("nothing was found")
+        )),
+    }
+    if !one.answer.because.is_empty() {
+        page.item(&format!("because {}", listed(&one.answer.because, "; ")));
+    }
+    if let Some(facts) = &one.classification {
+        case_facts(page, &format!("Case {}", facts.case), facts);
+    }
+    for (at, table) in one.levels.iter().enumerate() {
+        level(page, at + 1, table);
+    }
+}
+
 fn case(page: &mut Page, one: &Explanation) {
-    let Some(facts) = &one.classification else {
-        return;
-    };
-    page.heading(&format!(
-        "Case {} ({} profile)",
-        facts.case, one.question.profile
-    ));
+    if let Some(facts) = &one.classification {
+        let heading = format!("Case {} ({} profile)", facts.case, one.question.profile);
+        case_facts(page, &heading, facts);
+    }
+}
+
+fn case_facts(page: &mut Page, heading: &str, facts: &CaseFacts) {
+    page.heading(heading);
     page.item(&format!("source: {}", facts.source));
     page.item(&format!("destination: {}", facts.locality));
     page.item(&format!("peer: {}", facts.kind));

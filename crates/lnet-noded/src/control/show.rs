@@ -3,13 +3,13 @@
 //! Each function takes a copy of what it needs under the engine's lock; text is made outside of it.
 
 use lnet_config::{
-    Buffers, CptPools, DerivedGlobals, Document, Globals, MessageStats, NetShow, NiHealth, NiShow,
-    NodeStats, PeerCredits, PeerNiHealth, PeerNiShow, PeerShow, Pool, Reply, RouteShow, RouteType,
-    Status, Traffic, Tunables, UdspEntry, UdspInfo,
+    Buffers, CptPools, DerivedGlobals, Document, Globals, Latency, MessageStats, NetShow, NiHealth,
+    NiShow, NodeStats, PeerCredits, PeerNiHealth, PeerNiShow, PeerShow, Pool, Reply, RouteShow,
+    RouteType, Status, Traffic, Tunables, UdspEntry, UdspInfo,
 };
 use lnet_core::{
-    Core, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerState, PeerView, RouteView,
-    RouterPoolView, TypeCounts,
+    Core, LatencyStats, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerState, PeerView,
+    RouteView, RouterPoolView, TypeCounts,
 };
 use lnet_policy::{Effective, Preferred};
 use lnet_types::{Net, Nid, Time};
@@ -299,7 +299,7 @@ fn ni(node: &Configured<'_>, view: &NiView) -> NiShow {
     NiShow {
         config,
         status: Some(up_or_down(view.up)),
-        statistics: Some(traffic(&view.stats)),
+        statistics: Some(traffic(&view.stats, latencies(node.core(), &view.latency))),
         udsp: Some(udsp(view.net_priority, view.health.priority)),
         sent: Some(messages(view.stats.sent)),
         received: Some(messages(view.stats.received)),
@@ -379,7 +379,7 @@ fn peer_ni(core: &Core, view: &PeerNiView, watched: bool) -> PeerNiShow {
             min_router: view.min_router_credits,
             refcount: if local { 1 } else { 2 },
         }),
-        statistics: Some(traffic(&view.stats)),
+        statistics: Some(traffic(&view.stats, latencies(core, &view.latency))),
         sent: Some(messages(view.stats.sent)),
         received: Some(messages(view.stats.received)),
         dropped: Some(messages(view.stats.dropped)),
@@ -427,11 +427,32 @@ fn nids(preferred: &[Preferred]) -> Vec<Nid> {
     preferred.iter().map(|preferred| preferred.nid).collect()
 }
 
-fn traffic(stats: &lnet_core::MessageStats) -> Traffic {
+/// `latencies` where the profile is of a release that prints them.
+fn traffic(stats: &lnet_core::MessageStats, latencies: Option<&LatencyStats>) -> Traffic {
+    let latency = |of: fn(&LatencyStats) -> &lnet_core::Latency| {
+        latencies.map_or_else(Latency::default, |all| latency(of(all)))
+    };
     Traffic {
         send_count: stats.sent.total(),
         recv_count: stats.received.total(),
         drop_count: stats.dropped.total(),
+        put_egress: latency(|all| &all.put_egress),
+        get_rtt: latency(|all| &all.get_rtt),
+        put_ack: latency(|all| &all.put_ack),
+    }
+}
+
+/// Kernels up to 2.17 print none, and so do their profiles.
+fn latencies<'a>(core: &Core, of: &'a LatencyStats) -> Option<&'a LatencyStats> {
+    (!core.globals().profile.is_lustre()).then_some(of)
+}
+
+fn latency(of: &lnet_core::Latency) -> Latency {
+    Latency {
+        samples: Some(of.samples),
+        min_nsec: Some(of.min),
+        max_nsec: Some(of.max),
+        avg_nsec: Some(of.average()),
     }
 }
 

@@ -1,0 +1,80 @@
+//! `finerail ctl stats show --since`: what was counted between two looks at a node.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use lnet_config::Document;
+use lnet_control::{Request, Section, Show};
+
+use super::talk::{Failed, Talk, read};
+use crate::common::{complaint, read_text};
+
+/// The longest span that a command waits itself: a day.
+const SECONDS_MAX: u64 = 86_400;
+
+/// What is compared: the node's counters, interfaces, interfaces of peers.
+const SECTIONS: [Section; 3] = [Section::Statistics, Section::Net, Section::Peer];
+
+/// Prints what was counted since a reading in a file, or in so many seconds from now on.
+pub(super) fn show(since: &str, talk: &mut Talk) -> Result<(), Failed> {
+    let earlier = match since.parse::<u64>() {
+        Ok(seconds) => {
+            if !(1..=SECONDS_MAX).contains(&seconds) {
+                let text = format!("--since takes 1 to {SECONDS_MAX} seconds, or a file");
+                return Err(Failed::Plain(text));
+            }
+            let earlier = reading(&SECTIONS, talk)?;
+            thread::sleep(Duration::from_secs(seconds));
+            earlier
+        }
+        Err(_) => file(Path::new(since))?,
+    };
+    let has = |section: &&Section| match section {
+        Section::Statistics => earlier.statistics.is_some(),
+        Section::Net => !earlier.nets.is_empty(),
+        _ => !earlier.peers.is_empty(),
+    };
+    let sections: Vec<Section> = SECTIONS.iter().filter(has).copied().collect();
+    let since = reading(&sections, talk)?.since(&earlier);
+    if since.zeroed {
+        complaint(
+            "a count is lower than before: the node was started again, or its counters were zeroed; what is lower \
+             counts from there",
+        );
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(since.document.to_yaml().as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn reading(sections: &[Section], talk: &mut Talk) -> Result<Document, Failed> {
+    let mut all = Document::default();
+    for &section in sections {
+        let request = Request::Show(Show::all(section, 1));
+        let document = read(&talk.dlc()?.request(&request)?)?;
+        match section {
+            Section::Statistics => all.statistics = document.statistics,
+            Section::Net => all.nets = document.nets,
+            _ => all.peers = document.peers,
+        }
+    }
+    Ok(all)
+}
+
+fn file(path: &Path) -> Result<Document, Failed> {
+    let name = path.display().to_string();
+    let text = read_text(path).map_err(|error| Failed::unreadable(&name, &error))?;
+    let earlier = read(&text)?;
+    let counts = |ni: &lnet_config::NiShow| ni.statistics.is_some();
+    let has_nis = earlier.nets.iter().flat_map(|net| &net.nis).any(counts);
+    let peer_nis = earlier.peers.iter().flat_map(|peer| &peer.nis);
+    let has_peers = peer_nis.into_iter().any(|ni| ni.statistics.is_some());
+    if earlier.statistics.is_none() && !has_nis && !has_peers {
+        return Err(Failed::Plain(format!(
+            "{name}: no statistics; write them with stats show, net show -v or peer show -v"
+        )));
+    }
+    Ok(earlier)
+}

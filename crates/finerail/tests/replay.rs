@@ -1,0 +1,249 @@
+//! A node records what enters it, under traffic, with peers that are killed, stopped and restarted; the record replays to
+//! the same decisions, holds no payload, and says where it was changed.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use common::process::{Ended, Process, run};
+use common::site::{STORAGE, Site};
+use common::{eventually, finerail};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+/// Nowhere but in the payload.
+const MARK: &[u8] = b"this text is payload and stands in no record";
+
+/// Three nodes, of which the router records.
+struct Recorded {
+    site: Site,
+    router: Process,
+    storage: Option<Process>,
+}
+
+impl Recorded {
+    fn start() -> Self {
+        let site = Site::new();
+        site.write_routed_nodes();
+        fs::create_dir(site.path("kept")).unwrap();
+        site.write("sent", MARK.repeat(100_000));
+        let record = site.path("router.rec");
+        let words = ["node", "--record", record.to_str().unwrap()];
+        let router = Process::start(site.command("router", &words));
+        router.wait_for_output("ready: ");
+        let mut recorded = Self {
+            site,
+            router,
+            storage: None,
+        };
+        recorded.start_storage();
+        recorded
+    }
+
+    fn start_storage(&mut self) {
+        let mut serve = self.site.command("storage", &["store", "serve"]);
+        serve.arg(self.site.path("kept"));
+        let storage = Process::start(serve);
+        storage.wait_for_output("ready: ");
+        self.storage = Some(storage);
+    }
+
+    fn put(&self, name: &str) -> Process {
+        let sent = self.site.path("sent");
+        let words = ["store", "put", STORAGE, sent.to_str().unwrap(), name];
+        let words = [&words[..], &["--deadline", "30"]].concat();
+        Process::start(self.site.command("client", &words))
+    }
+
+    fn record(&self) -> PathBuf {
+        self.site.path("router.rec")
+    }
+}
+
+fn replay(record: &Path, more: &[&str]) -> Ended {
+    let words = [&["replay", record.to_str().unwrap()], more].concat();
+    run(finerail(words))
+}
+
+/// What a replay came to, as JSON.
+fn summary(ended: &Ended) -> Value {
+    let last = ended.out.lines().last().unwrap();
+    serde_json::from_str(last).unwrap()
+}
+
+/// Puts, with the storage node killed in the middle of one, stopped in the middle of another, and back again.
+fn troubled(recorded: &mut Recorded) {
+    recorded.put("first").wait().expect_code(0);
+    let hit = recorded.put("second");
+    recorded.storage.take().unwrap().kill();
+    recorded.start_storage();
+    // Whether the put succeeds is another test's affair.
+    hit.wait();
+    let hit = recorded.put("third");
+    let storage = recorded.storage.as_ref().unwrap();
+    storage.signal(Signal::SIGSTOP);
+    recorded.site.ping(STORAGE, &["--timeout", "1"]);
+    storage.signal(Signal::SIGCONT);
+    hit.wait();
+}
+
+#[test]
+fn a_recorded_router_replays_to_the_same_decisions() {
+    let mut recorded = Recorded::start();
+    troubled(&mut recorded);
+    let record = recorded.record();
+    recorded.storage.take().unwrap().stop().expect_code(0);
+    let Recorded { site, router, .. } = recorded;
+    router.stop().expect_code(0);
+
+    let mode = fs::metadata(&record).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let bytes = fs::read(&record).unwrap();
+    let has_mark = bytes.windows(16).any(|window| window == &MARK[..16]);
+    assert!(!has_mark, "payload stands in the record");
+
+    let ended = replay(&record, &["--json"]).expect_code(0);
+    let told = summary(&ended);
+    assert_eq!(told["differs_at"], Value::Null);
+    assert!(told["end"].as_str().unwrap().contains("stopped"), "{told}");
+    let events = told["events"].as_u64().unwrap();
+    println!("{events} events in {} bytes: {told}", bytes.len());
+    assert!(events > 100);
+    explain_a_forwarded_message(&record);
+    states_agree(&site, &record, events);
+    changes_are_named(&site, &bytes);
+}
+
+/// Some event forwards a message: the explanation names the path, and says why.
+fn explain_a_forwarded_message(record: &Path) {
+    let listed = replay(record, &["--list", "--json"]).expect_code(0);
+    let forwards = |event: &Value| {
+        let outputs = event["outputs"].as_array();
+        let is_put = |output: &Value| output.as_str().unwrap().contains(": PUT 127.0.0.1@tcp to");
+        outputs.is_some_and(|outputs| outputs.iter().any(is_put))
+    };
+    let events = listed
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    let event: Value = events.into_iter().find(forwards).unwrap();
+    let number = event["event"].to_string();
+    let told = replay(record, &["--explain", &number]).expect_code(0);
+    for text in ["forwarded message of ", "because ", "Case "] {
+        assert!(told.out.contains(text), "{text}\n{}", told.out);
+    }
+    let told = replay(record, &["--explain", &number, "--json"]).expect_code(0);
+    let told: Value = serde_json::from_str(&told.out).unwrap();
+    assert!(
+        !told["selections"][0]["levels"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+}
+
+/// The state at an event is one that explain reads.
+fn states_agree(site: &Site, record: &Path, events: u64) {
+    let state = site.path("state.json");
+    let (until, path) = (events.to_string(), state.to_str().unwrap());
+    replay(record, &["--until", &until, "--state", path]).expect_code(0);
+    run(finerail(["explain", "--state", path, "--to", STORAGE])).expect_code(0);
+    let beyond = (events + 1).to_string();
+    replay(record, &["--until", &beyond]).expect_code(1);
+}
+
+/// A bit in the middle of the file changes: exit code 1 or 2, and the number of an event.
+fn changes_are_named(site: &Site, bytes: &[u8]) {
+    for part in 1..8 {
+        let at = bytes.len() * part / 8;
+        let mut changed = bytes.to_vec();
+        changed[at] ^= 1 << part;
+        let path = site.write("changed.rec", &changed);
+        let ended = replay(&path, &[]);
+        let told = format!("{}{}", ended.out, ended.err).to_lowercase();
+        assert!(matches!(ended.code(), Some(1 | 2)), "{told}");
+        assert!(told.contains("event "), "{told}");
+    }
+}
+
+#[test]
+fn the_record_of_a_killed_node_replays_up_to_its_death() {
+    let recorded = Recorded::start();
+    recorded.put("first").wait().expect_code(0);
+    let hit = recorded.put("second");
+    let record = recorded.record();
+    // The beginning alone takes less.
+    eventually("events are on the disk", || {
+        let length = fs::metadata(&record).unwrap().len();
+        (length > 2_000).then_some(())
+    });
+    let Recorded { site, router, .. } = recorded;
+    router.kill();
+    hit.kill();
+    let told = summary(&replay(&record, &["--json"]).expect_code(0));
+    assert!(told["end"].as_str().unwrap().contains("killed"), "{told}");
+    drop(site);
+}
+
+#[test]
+fn a_full_record_ends_and_the_node_goes_on() {
+    let site = Site::new();
+    site.write_routed_nodes();
+    let record = site.path("router.rec");
+    let words = [
+        "node",
+        "--record",
+        record.to_str().unwrap(),
+        "--record-size",
+        "64K",
+    ];
+    let router = Process::start(site.command("router", &words));
+    router.wait_for_output("ready: ");
+    let nid = "127.0.0.2@tcp";
+    while !router
+        .errors()
+        .contains("the record ends: the record reached its size limit")
+    {
+        site.ping(nid, &["--count", "100", "--interval", "0"]);
+    }
+    site.ping(nid, &[]).expect_code(0);
+    router.stop().expect_code(0);
+    assert!(fs::metadata(&record).unwrap().len() <= 64 << 10);
+    let ended = replay(&record, &[]).expect_code(0);
+    assert!(
+        ended.out.contains("later events are missing"),
+        "{}",
+        ended.out
+    );
+}
+
+#[test]
+fn what_is_no_record_is_said_to_be_none() {
+    let site = Site::new();
+    let path = site.write("node.yaml", "net:\n");
+    replay(&path, &[])
+        .expect_code(2)
+        .expect_error("not a record of a node");
+    replay(&site.path("missing"), &[])
+        .expect_code(2)
+        .expect_error("cannot read");
+    let config = site.write("empty.yaml", "");
+    let words = [
+        "node",
+        "--config",
+        config.to_str().unwrap(),
+        "--record",
+        "/dev/null",
+    ];
+    run(finerail(words))
+        .expect_code(2)
+        .expect_error("cannot record into /dev/null");
+}

@@ -1,0 +1,62 @@
+//! A selection that a node made in the past, told from its record.
+
+use lnet_core::{Selection, Whose};
+use serde::Serialize;
+
+use crate::Question;
+use crate::drive::path;
+use crate::explanation::{Answer, CaseFacts, LevelTable};
+use crate::node::Node;
+use crate::selection::tell_recorded;
+use crate::watch::Recorder;
+
+/// Why a message took its path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Decision {
+    /// Whose message it was, and where it was to go.
+    pub message: String,
+    /// The path, or why there was none.
+    pub answer: Answer,
+    /// Which of the eight cases it was.
+    pub classification: Option<CaseFacts>,
+    /// The decisions, in their order.
+    pub levels: Vec<LevelTable>,
+}
+
+/// Tells a selection that a replayed core made. `node` is the node just before, for what things are called.
+#[must_use]
+pub fn decision(node: &Node, selection: &Selection) -> Decision {
+    let question = Question {
+        to: selection.target.nid,
+        from: selection.source,
+        size: 0,
+        sends: 1,
+    };
+    let mut recorder = Recorder::default();
+    selection.tell(&mut recorder);
+    let choice = selection.choice;
+    let mut told = tell_recorded(node, choice, recorder, &question, |choice| {
+        path(node, choice.source, choice.next_hop, choice.destination)
+    });
+    if selection.whose == Whose::Response {
+        told.answer.because = vec!["an answer goes back the way its request came".to_owned()];
+    }
+    Decision {
+        message: message(selection),
+        answer: told.answer,
+        classification: told.classification,
+        levels: told.levels,
+    }
+}
+
+fn message(selection: &Selection) -> String {
+    let to = selection.target.nid;
+    let again = if selection.again { ", sent again" } else { "" };
+    match (selection.whose, selection.source) {
+        (Whose::Ours, Some(from)) => format!("message of this node from {from} to {to}{again}"),
+        (Whose::Ours, None) => format!("message of this node to {to}{again}"),
+        (Whose::Response, _) => format!("answer of this node to {to}{again}"),
+        (Whose::Forwarded, Some(from)) => format!("forwarded message of {from} to {to}{again}"),
+        (Whose::Forwarded, None) => format!("forwarded message to {to}{again}"),
+    }
+}
