@@ -72,7 +72,7 @@ fn every_asset_of_the_package_exists_or_is_generated() {
     assert!(assets.len() >= 10, "{assets:?}");
     for (source, _) in assets
         .iter()
-        .filter(|(source, _)| source != "target/release/finerail")
+        .filter(|(source, _)| source != "../../target/dist/finerail")
     {
         let path = match source.strip_prefix(GENERATED) {
             Some(name) => generated.join(name),
@@ -81,6 +81,39 @@ fn every_asset_of_the_package_exists_or_is_generated() {
         assert!(has_files(&path), "{source}");
     }
     assert!(!has_files(&generated.join("man/*.9")), "it can fail");
+}
+
+#[test]
+fn a_release_is_stripped_and_its_debug_information_is_beside_it() {
+    let workspace = fs::read_to_string(here().join("../../Cargo.toml")).unwrap();
+    let (_, release) = workspace.split_once("[profile.release]\n").unwrap();
+    let settings = release.lines().take_while(|line| !line.starts_with('['));
+    let has = |wanted: &str| settings.clone().any(|line| line == wanted);
+    assert!(has("strip = \"symbols\"") && has("debug = \"line-tables-only\""));
+    if !testkit::require("objcopy") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(here().join("../../contrib/release"));
+    let whole = env!("CARGO_BIN_EXE_finerail");
+    command.args(["--separate", whole]).arg(directory.path());
+    run(command).expect_code(0);
+    let program = directory.path().join("finerail");
+    let has = |path: &Path, section: &str| {
+        let bytes = fs::read(path).unwrap();
+        bytes
+            .windows(section.len())
+            .any(|at| at == section.as_bytes())
+    };
+    assert!(has(Path::new(whole), "\0.symtab\0"), "it can fail");
+    assert!(!has(&program, "\0.symtab\0") && has(&program, "\0.gnu_debuglink\0"));
+    assert!(has(&program.with_extension("debug"), "\0.symtab\0"));
+    run({
+        let mut version = Command::new(&program);
+        version.arg("--version");
+        version
+    })
+    .expect_code(0);
 }
 
 #[test]
