@@ -199,6 +199,11 @@ pub(crate) static RAIL_MISMATCH: Lint = warning(
     "a local rail stays in use though its end at the peer is not well",
     "give each subnet a net number of its own, or add a pair rule a rail",
 );
+pub(crate) static HEALTH_ZERO: Lint = warning(
+    "health-zero",
+    "an interface has health 0: nothing takes it while there is another",
+    "look at the interface, its cable and the way; pings bring its health back",
+);
 pub(crate) static FAILURES_COUNTED: Lint = note(
     "failures-counted",
     "failed tries were counted",
@@ -296,7 +301,7 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
 );
 
 /// Every lint: first those of one file, then those of several.
-pub static LINTS: [&Lint; 45] = [
+pub static LINTS: [&Lint; 46] = [
     &UNREADABLE,
     &IMPORT_REFUSED,
     &UNKNOWN_KEY,
@@ -323,6 +328,7 @@ pub static LINTS: [&Lint; 45] = [
     &PRIMARY_NOT_REACHED,
     &PEER_NETS_MISSING,
     &RAIL_MISMATCH,
+    &HEALTH_ZERO,
     &FAILURES_COUNTED,
     &CREDITS_EXHAUSTED,
     &RULE_DEAD,

@@ -186,7 +186,7 @@ fn what_is_refused_is_shown_with_a_mark_that_fits_a_terminal() {
 #[test]
 fn interfaces_that_are_none_are_refused() {
     let input = Input {
-        interfaces: Some("{}"),
+        interfaces: Some("[{]"),
         ..input("node.yaml", "")
     };
     let error = lint(&[input]).unwrap_err();

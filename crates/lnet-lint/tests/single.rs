@@ -374,6 +374,33 @@ fn a_rail_whose_end_is_dead_is_found() {
 }
 
 #[test]
+fn an_interface_without_health_is_found_here_and_at_a_peer() {
+    let here = |health| {
+        format!(
+            "net: [{{net type: tcp, local NI(s): [{{nid: 10.0.0.1@tcp, health stats: {{health value: {health}}}}}]}}]\n"
+        )
+    };
+    let found = fires("health-zero", &here(0), &here(1));
+    assert!(
+        found.reason.starts_with("local NI 10.0.0.1@tcp"),
+        "{}",
+        found.reason
+    );
+    let there = |health| {
+        node(&format!(
+            "peer: [{{primary nid: 10.0.0.2@tcp, Multi-Rail: True, peer ni: [{{nid: 10.0.0.2@tcp, health stats: \
+             {{health value: {health}}}}}]}}]"
+        ))
+    };
+    let found = fires("health-zero", &there(0), &there(1000));
+    assert!(
+        found.reason.starts_with("peer NI 10.0.0.2@tcp"),
+        "{}",
+        found.reason
+    );
+}
+
+#[test]
 fn counted_failures_are_found() {
     let text = |timeouts| {
         format!(

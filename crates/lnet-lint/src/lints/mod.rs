@@ -23,7 +23,7 @@ type Search = fn(&Node<'_>) -> Vec<Finding>;
 /// A search across nodes.
 type SiteSearch = fn(&[Node<'_>]) -> Vec<Finding>;
 
-const SEARCHES: [Search; 35] = [
+const SEARCHES: [Search; 36] = [
     document::unreadable,
     document::import_refused,
     document::unknown_key,
@@ -48,6 +48,7 @@ const SEARCHES: [Search; 35] = [
     peers::primary_not_reached,
     peers::peer_nets_missing,
     peers::rail_mismatch,
+    observed::health_zero,
     observed::failures_counted,
     observed::credits_exhausted,
     rules::rule_dead,

@@ -1,10 +1,48 @@
 //! What a node counted before the document was written.
 
 use lnet_config::{NiHealth, PeerCredits, PeerNiHealth, Step};
+use lnet_types::Nid;
 
-use crate::catalogue::{CREDITS_EXHAUSTED, FAILURES_COUNTED, Severity};
+use crate::catalogue::{CREDITS_EXHAUSTED, FAILURES_COUNTED, HEALTH_ZERO, Severity};
 use crate::finding::Finding;
 use crate::node::{Node, listed};
+
+/// Interfaces, here and at peers, that every choice passes over. Of gateways more is said elsewhere.
+pub(super) fn health_zero(node: &Node<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for ni in &node.nis {
+        let health = ni.show.and_then(|show| show.health);
+        if health.is_none_or(|health| health.health_value > 0) {
+            continue;
+        }
+        let path = [ni.path.as_slice(), &[Step::Key("health stats")]].concat();
+        let reason = format!(
+            "local NI {} has health 0: messages leave by others as long as there are any",
+            Node::label(ni)
+        );
+        let fix = "look at the interface, its cable and its switch; recovery pings bring its health back when it works";
+        found.push(node.finding(&HEALTH_ZERO, &path, reason, fix.to_owned()));
+    }
+    let is_gateway = |nid: Nid| node.routes.iter().any(|route| route.show.gateway == nid);
+    for (at, peer) in node.peers() {
+        for (item, ni) in peer.nis.iter().enumerate() {
+            let is_zero = ni.health.is_some_and(|health| health.health_value == 0);
+            if !is_zero || is_gateway(ni.nid) {
+                continue;
+            }
+            let steps = [Step::Key("peer"), Step::Item(at), Step::Key("peer ni")];
+            let last = [Step::Item(item), Step::Key("health stats")];
+            let path = [steps.as_slice(), &last].concat();
+            let reason = format!(
+                "peer NI {} has health 0: messages to that node take its others as long as there are any",
+                ni.nid
+            );
+            let fix = "look at that interface and the way to it; recovery pings bring its health back when it answers";
+            found.push(node.finding(&HEALTH_ZERO, &path, reason, fix.to_owned()));
+        }
+    }
+    found
+}
 
 /// What the counters of all interfaces say, in one place.
 pub(super) fn failures_counted(node: &Node<'_>) -> Vec<Finding> {
