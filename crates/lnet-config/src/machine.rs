@@ -1,4 +1,4 @@
-//! What a machine's interfaces look like: the output of `ip -j addr`.
+//! What a machine's interfaces look like: the output of `ip -j addr`, or of `ip addr`.
 //!
 //! LNet's own outputs do not show whether an interface exists, has a carrier, or shares a subnet with
 //! another one. This file, taken on the node, does.
@@ -7,6 +7,8 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 use thiserror::Error;
+
+mod text;
 
 /// The interfaces of a machine, in the order of the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,10 +43,16 @@ pub struct Address {
     pub label: Option<String>,
 }
 
-/// The text is not what `ip -j addr` prints; where and why is in the source.
+/// The text is not what `ip` prints of addresses.
 #[derive(Debug, Error)]
-#[error("not the output of `ip -j addr`")]
-pub struct MachineError(#[from] serde_json::Error);
+pub enum MachineError {
+    /// JSON that is none of `ip -j addr`; where and why is in the source.
+    #[error("not the output of `ip -j addr`")]
+    Json(#[from] serde_json::Error),
+    /// Text that shows no interface.
+    #[error("neither the output of `ip -j addr` nor that of `ip addr`: it shows no interface")]
+    NoInterface,
+}
 
 #[derive(Deserialize)]
 struct Link {
@@ -65,12 +73,19 @@ struct AddressInfo {
 }
 
 impl Machine {
-    /// Reads the output of `ip -j addr`.
+    /// Reads the output of `ip -j addr`, or of `ip addr`, also with `-d` or `-o`.
     ///
     /// # Errors
     ///
-    /// When it is no such output; the message says where.
+    /// When it is no such output; for JSON the message says where.
     pub fn parse(text: &str) -> Result<Self, MachineError> {
+        if !text.trim_start().starts_with('[') {
+            let interfaces = text::interfaces(text);
+            return match interfaces.is_empty() {
+                true => Err(MachineError::NoInterface),
+                false => Ok(Self { interfaces }),
+            };
+        }
         let links: Vec<Link> = serde_json::from_str(text)?;
         let interfaces = links.into_iter().filter_map(Interface::of).collect();
         Ok(Self { interfaces })
@@ -126,15 +141,10 @@ impl Interface {
     fn of(link: Link) -> Option<Self> {
         let has = |flag: &str| link.flags.iter().any(|one| one == flag);
         let up = has("UP") && has("LOWER_UP");
-        let addresses = link.addr_info.into_iter().filter_map(|info| {
-            let ip = info.local?;
-            let most = if ip.is_ipv4() { 32 } else { 128 };
-            Some(Address {
-                ip,
-                prefix: info.prefixlen.unwrap_or(most).min(most),
-                label: info.label,
-            })
-        });
+        let addresses = link
+            .addr_info
+            .into_iter()
+            .filter_map(|info| Some(Address::new(info.local?, info.prefixlen, info.label)));
         Some(Self {
             name: link.ifname?,
             parent: link.link,
@@ -146,6 +156,12 @@ impl Interface {
 }
 
 impl Address {
+    fn new(ip: IpAddr, prefix: Option<u8>, label: Option<String>) -> Self {
+        let most = if ip.is_ipv4() { 32 } else { 128 };
+        let prefix = prefix.unwrap_or(most).min(most);
+        Self { ip, prefix, label }
+    }
+
     fn is_called(&self, name: &str) -> bool {
         self.label.as_deref() == Some(name)
     }

@@ -15,6 +15,7 @@ mod planning;
 mod policy;
 mod record;
 mod services;
+mod site;
 mod text;
 mod wire;
 mod zbmi;
@@ -26,6 +27,7 @@ pub use planning::{machine_file, site_lists, site_topologies};
 pub use policy::rule_block;
 pub use record::record;
 pub use services::{file_message, rpc_message, selftest_message, store_body};
+pub use site::site_files;
 pub use text::{config_shown, config_yaml, module_options, nid_expression};
 pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
 pub use zbmi::zbmi_inputs;
@@ -53,6 +55,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("rpc_message", rpc_message),
     ("rule_block", rule_block),
     ("selftest_message", selftest_message),
+    ("site_files", site_files),
     ("site_lists", site_lists),
     ("site_topologies", site_topologies),
     ("store_body", store_body),

@@ -35,14 +35,14 @@ pub(crate) fn of_options(text: &str, machine: Option<&Machine>) -> Option<Docume
     Some(Document::from(&config))
 }
 
-/// The document of a node as far as it can be read.
-pub(crate) fn read(node: &NodeText, machine: Option<&Machine>) -> Document {
+/// The document of a node as far as it can be read; `None` where it is neither YAML nor options of the module.
+pub(crate) fn read(node: &NodeText, machine: Option<&Machine>) -> Option<Document> {
     let is_options = |line: &str| line.trim_start().starts_with("options ");
     if node.text.lines().any(is_options) {
-        return of_options(&node.text, machine).unwrap_or_default();
+        return of_options(&node.text, machine);
     }
     let survey = lnet_config::survey(&node.text);
-    survey.map(|survey| survey.document).unwrap_or_default()
+    survey.ok().map(|survey| survey.document)
 }
 
 /// Gives every NI its NID, or one that stands for it; gives back those that do.

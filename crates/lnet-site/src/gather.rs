@@ -10,7 +10,10 @@
 
 use std::collections::BTreeMap;
 
+use lnet_config::machine::Machine;
+
 use crate::error::SiteError;
+use crate::lctl;
 
 /// A file of the site's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +33,7 @@ pub struct NodeText {
     pub count: usize,
     /// The document: YAML of `lnetctl`, or options of the kernel module.
     pub text: String,
-    /// The output of `ip -j addr`.
+    /// The output of `ip -j addr`, or of `ip addr`.
     pub interfaces: Option<String>,
     /// Where the parts of the text come from: the line that each begins at, the path, and the line there.
     pub parts: Vec<Part>,
@@ -45,15 +48,19 @@ pub struct Part {
     pub path: String,
     /// The line in that file.
     pub line_there: usize,
+    /// All of the part was made of that line.
+    pub is_made: bool,
 }
 
 /// What was found in a directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Gathered {
     /// The nodes, by name.
     pub nodes: Vec<NodeText>,
     /// Files that say nothing that is understood, each with the reason.
     pub passed_over: Vec<(String, &'static str)>,
+    /// Nodes whose names are no names of nodes.
+    pub unnamed: Vec<SiteError>,
 }
 
 /// Nodes of one name.
@@ -76,8 +83,22 @@ const SECTIONS: [&str; 10] = [
 #[derive(Default)]
 struct Found<'f> {
     documents: Vec<&'f SiteFile>,
+    /// Outputs of `lctl`.
+    lctl: Vec<&'f SiteFile>,
     options: Vec<&'f SiteFile>,
-    interfaces: Option<&'f SiteFile>,
+    /// What says most of the interfaces, and how much.
+    interfaces: Option<(Detail, &'f SiteFile)>,
+}
+
+/// How much an output of `ip` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Detail {
+    /// `ip -o addr`: addresses.
+    Addresses,
+    /// `ip addr`: links, too.
+    Links,
+    /// `ip -j addr`.
+    Json,
 }
 
 /// Whether a file below the directory may say something of a node: of a sosreport only some do.
@@ -92,21 +113,43 @@ fn is_report(folder: &str) -> bool {
     folder.starts_with("sosreport-")
 }
 
-/// The files of a sosreport that count (the plugin `lustre` of sos 4, and `/etc`).
+/// The files of a sosreport that count (the plugins `lustre` and `networking` of sos 4, and `/etc`).
 fn report_part(path: &str) -> bool {
-    path == "hostname"
-        || path == "etc/lnet.conf"
-        || path.starts_with("sos_commands/lustre/lnetctl_")
-        || path.starts_with("etc/modprobe.d/")
-        || path.starts_with("sos_commands/networking/ip_-j")
+    path == "hostname" || REPORT_BEGINS.iter().any(|begin| path.starts_with(begin))
+}
+
+/// How the paths of those begin that are not `hostname`.
+const REPORT_BEGINS: [&str; 9] = [
+    "sos_commands/lustre/lnetctl_",
+    "sos_commands/lustre/lctl_route_list",
+    "sos_commands/lustre/params-lnet",
+    "sos_commands/networking/ip_-j",
+    "sos_commands/networking/ip_-d_addr",
+    "sos_commands/networking/ip_-o_addr",
+    "sos_commands/networking/ip_addr",
+    "etc/modprobe.d/",
+    "etc/lnet.conf",
+];
+
+/// Whether a folder below the directory may hold such a file.
+#[must_use]
+pub fn may_hold(path: &str) -> bool {
+    let hidden = path.split('/').any(|part| part.starts_with('.'));
+    match path.split_once('/') {
+        Some((folder, rest)) if is_report(folder) => {
+            let leads = |wanted: &&str| {
+                let under = wanted.strip_prefix(rest);
+                under.is_some_and(|under| under.starts_with('/'))
+            };
+            !hidden && REPORT_BEGINS.iter().any(|wanted| leads(&wanted))
+        }
+        _ => !hidden,
+    }
 }
 
 /// Sorts the files by the nodes that they tell of.
-///
-/// # Errors
-///
-/// A name in brackets that is no host list, or a site that is too large.
-pub fn gather(files: &[SiteFile]) -> Result<Gathered, SiteError> {
+#[must_use]
+pub fn gather(files: &[SiteFile]) -> Gathered {
     let hosts = report_hosts(files);
     let mut found: BTreeMap<String, Found<'_>> = BTreeMap::new();
     let mut gathered = Gathered::default();
@@ -117,24 +160,26 @@ pub fn gather(files: &[SiteFile]) -> Result<Gathered, SiteError> {
         let of_node = found.entry(name).or_default();
         match kind(file) {
             Kind::Document => of_node.documents.push(file),
+            Kind::Lctl => of_node.lctl.push(file),
             Kind::Options => of_node.options.push(file),
-            Kind::Interfaces => of_node.interfaces = Some(file),
+            Kind::Interfaces(detail) => of_node.look(detail, file),
             Kind::Unknown(why) => gathered.passed_over.push((file.path.clone(), why)),
         }
     }
     for (name, of_node) in found {
         let interfaces = of_node.interfaces;
-        match of_node.node(name)? {
-            Some(node) => gathered.nodes.push(node),
-            None if interfaces.is_some() => {
-                let path = interfaces.map_or(String::new(), |file| file.path.clone());
+        match of_node.node(name) {
+            Err(error) => gathered.unnamed.push(error),
+            Ok(Some(node)) => gathered.nodes.push(node),
+            Ok(None) if interfaces.is_some() => {
+                let path = interfaces.map_or(String::new(), |(_, file)| file.path.clone());
                 let why = "interfaces of a node of which there is no document";
                 gathered.passed_over.push((path, why));
             }
-            None => {}
+            Ok(None) => {}
         }
     }
-    Ok(gathered)
+    gathered
 }
 
 /// Host names of sosreports, by their folders.
@@ -189,16 +234,17 @@ fn stem(name: &str) -> &str {
 
 enum Kind {
     Document,
+    Lctl,
     Options,
-    Interfaces,
+    Interfaces(Detail),
     Unknown(&'static str),
 }
 
 fn kind(file: &SiteFile) -> Kind {
     let text = file.text.trim_start();
     let file_name = file.path.rsplit('/').next().unwrap_or_default();
-    if text.starts_with('[') && lnet_config::machine::Machine::parse(text).is_ok() {
-        return Kind::Interfaces;
+    if let Some(detail) = detail(text) {
+        return Kind::Interfaces(detail);
     }
     let mut lines = text.lines().map(str::trim_start);
     if lines.clone().any(|line| line.starts_with("options ")) {
@@ -218,10 +264,30 @@ fn kind(file: &SiteFile) -> Kind {
     if is_yaml || !sections(text).is_empty() {
         return Kind::Document;
     }
+    if lctl::is_output(text) {
+        return Kind::Lctl;
+    }
     match text.is_empty() {
         true => Kind::Unknown("empty"),
-        false => Kind::Unknown("neither a document of lnetctl, options of lnet, nor `ip -j addr`"),
+        false => Kind::Unknown(
+            "neither a document of lnetctl, options of lnet, `ip addr`, nor routes of lctl",
+        ),
     }
+}
+
+/// How much a text says of interfaces, if it is an output of `ip`.
+fn detail(text: &str) -> Option<Detail> {
+    let is_list = text.starts_with('[');
+    if !is_list && !text.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    Machine::parse(text).ok()?;
+    let has_links = text.lines().any(|line| line.contains(": <"));
+    Some(match (is_list, has_links) {
+        (true, _) => Detail::Json,
+        (false, true) => Detail::Links,
+        (false, false) => Detail::Addresses,
+    })
 }
 
 /// The sections of a document in block style, each with its first line, counted from 0, and its text.
@@ -240,17 +306,24 @@ fn sections(text: &str) -> Vec<(&str, usize, String)> {
     found
 }
 
-impl Found<'_> {
+impl<'f> Found<'f> {
+    fn look(&mut self, detail: Detail, file: &'f SiteFile) {
+        if self.interfaces.is_none_or(|(known, _)| known <= detail) {
+            self.interfaces = Some((detail, file));
+        }
+    }
+
     fn node(self, name: String) -> Result<Option<NodeText>, SiteError> {
-        let (text, parts) = match (&self.documents[..], &self.options[..]) {
-            ([], []) => return Ok(None),
-            ([one], []) => (one.text.clone(), vec![part(1, one, 1)]),
-            ([], options) => joined(options),
-            (documents, options) => by_section(documents, options),
+        let sources = (&self.documents[..], &self.lctl[..], &self.options[..]);
+        let (text, parts) = match sources {
+            ([], [], []) => return Ok(None),
+            ([one], [], []) => (one.text.clone(), vec![part(1, one, 1)]),
+            ([], [], options) => joined(options),
+            (documents, lctl, options) => by_section(documents, lctl, options),
         };
         Ok(Some(NodeText {
             count: count(&name)?,
-            interfaces: self.interfaces.map(|file| file.text.clone()),
+            interfaces: self.interfaces.map(|(_, file)| file.text.clone()),
             name,
             text,
             parts,
@@ -272,6 +345,7 @@ fn part(line: usize, file: &SiteFile, line_there: usize) -> Part {
         line,
         path: file.path.clone(),
         line_there,
+        is_made: false,
     }
 }
 
@@ -289,8 +363,13 @@ fn joined(files: &[&SiteFile]) -> (String, Vec<Part>) {
     (text, parts)
 }
 
-/// Of each section the longest text that there is; routes and networks of options where no document has any.
-fn by_section(documents: &[&SiteFile], options: &[&SiteFile]) -> (String, Vec<Part>) {
+/// Of each section the longest text that there is; what `lctl` says where no document says it; what options say where
+/// nothing else does.
+fn by_section(
+    documents: &[&SiteFile],
+    lctl: &[&SiteFile],
+    options: &[&SiteFile],
+) -> (String, Vec<Part>) {
     let mut best: BTreeMap<usize, (String, Part)> = BTreeMap::new();
     for file in documents {
         for (key, line, body) in sections(&file.text) {
@@ -301,14 +380,24 @@ fn by_section(documents: &[&SiteFile], options: &[&SiteFile]) -> (String, Vec<Pa
             }
         }
     }
-    if best.is_empty() {
+    if best.is_empty() && !documents.is_empty() {
         return joined(documents);
+    }
+    let mut said: Vec<_> = lctl.iter().flat_map(|file| lctl::sections(file)).collect();
+    said.sort_by_key(|(_, body, _)| std::cmp::Reverse(body.len()));
+    for (key, body, at) in said {
+        let place = SECTIONS.iter().position(|known| *known == key).unwrap_or(0);
+        best.entry(place).or_insert((body, at));
     }
     for (key, body, file) in from_options(options) {
         let place = SECTIONS.iter().position(|known| *known == key).unwrap_or(0);
         let known = best.contains_key(&place) || (key == "ip2nets" && best.contains_key(&0));
         if !known {
-            best.insert(place, (body, part(0, file, 1)));
+            let at = Part {
+                is_made: true,
+                ..part(0, file, 1)
+            };
+            best.insert(place, (body, at));
         }
     }
     let (mut text, mut parts, mut line) = (String::new(), Vec::new(), 1);
@@ -332,8 +421,7 @@ fn from_options<'f>(options: &[&'f SiteFile]) -> Vec<(&'static str, String, &'f 
     };
     for (key, _, body) in sections(&document.to_yaml()) {
         let known = SECTIONS.iter().find(|known| **known == key);
-        // Parameters that the module's file does not name would be printed with their defaults.
-        if let Some(key) = known.filter(|key| ["net", "ip2nets", "route"].contains(key)) {
+        if let Some(key) = known {
             found.push((*key, body, *first));
         }
     }
@@ -346,7 +434,11 @@ impl NodeText {
     pub fn place(&self, line: usize) -> (&str, usize) {
         let parts = self.parts.iter().take_while(|part| part.line <= line);
         match parts.last().or(self.parts.first()) {
-            Some(part) => (&part.path, part.line_there + line.saturating_sub(part.line)),
+            Some(part) if part.is_made => (&part.path, part.line_there),
+            Some(part) => {
+                let there = part.line_there + line.saturating_sub(part.line);
+                (&part.path, there.max(1))
+            }
             None => (&self.name, line),
         }
     }
@@ -384,7 +476,7 @@ mod tests {
             file("sosreport-oss-7-2026-01-02-abcdefg/etc/passwd", "root:"),
             file("README", "words"),
         ];
-        let gathered = gather(&files).unwrap();
+        let gathered = gather(&files);
         let names: Vec<(&str, usize)> = gathered
             .nodes
             .iter()
@@ -403,15 +495,93 @@ mod tests {
     }
 
     #[test]
+    fn a_report_says_of_routes_forwarding_and_interfaces_what_lctl_and_ip_say() {
+        let report =
+            |path: &str, text: &str| file(&format!("sosreport-r1-2026-01-02-abcdefg/{path}"), text);
+        let files = [
+            report("sos_commands/lustre/lnetctl_net_show_-v", NET),
+            report(
+                "sos_commands/lustre/lctl_route_list",
+                "net               o2ib hops 1 gw                     10.0.0.9@tcp up pri 0\n",
+            ),
+            report(
+                "sos_commands/lustre/params-lnet",
+                "routes=Routing enabled\nnet      hops priority   state router\n",
+            ),
+            report(
+                "sos_commands/networking/ip_-o_addr",
+                "2: eth0    inet 10.0.0.1/24 brd 10.0.0.255 scope global eth0\\       valid_lft forever\n",
+            ),
+            report(
+                "sos_commands/networking/ip_-d_address",
+                "2: eth0: <UP> mtu 1500 qdisc mq\n    inet 10.0.0.1/24 scope global eth0\n",
+            ),
+            report(
+                "sos_commands/networking/ip_maddr_show",
+                "1:\tlo\n\tinet  224.0.0.1\n",
+            ),
+        ];
+        let gathered = gather(&files);
+        assert!(gathered.passed_over.is_empty(), "{gathered:?}");
+        let [node] = &gathered.nodes[..] else {
+            panic!("{gathered:?}");
+        };
+        let routes =
+            "route:\n- {net: o2ib, gateway: 10.0.0.9@tcp, hop: 1, priority: 0, state: up}\n";
+        assert_eq!(node.text, format!("{NET}{routes}routing: {{enable: 1}}\n"));
+        let list = "sosreport-r1-2026-01-02-abcdefg/sos_commands/lustre/lctl_route_list";
+        assert_eq!(node.place(6), (list, 1));
+        assert!(
+            node.interfaces
+                .as_deref()
+                .is_some_and(|text| text.contains("mtu 1500"))
+        );
+    }
+
+    #[test]
+    fn options_say_what_no_output_says() {
+        let options =
+            "options lnet networks=tcp9(eth9) forwarding=enabled lnet_health_sensitivity=50\n";
+        let gathered = gather(&[file("r1/net", NET), file("r1/lnet.conf", options)]);
+        let rest = "routing:\n    enable: 1\nglobal:\n    health_sensitivity: 50\n";
+        assert_eq!(gathered.nodes[0].text, format!("{NET}{rest}"));
+        assert_eq!(gathered.nodes[0].place(8), ("r1/lnet.conf", 1));
+    }
+
+    #[test]
     fn of_a_section_that_two_outputs_have_the_longer_counts() {
         let long = format!("{NET}    status: up\n");
-        let gathered = gather(&[file("a/x", NET), file("a/y", &long)]).unwrap();
+        let gathered = gather(&[file("a/x", NET), file("a/y", &long)]);
         assert_eq!(gathered.nodes[0].text, long);
         assert_eq!(gathered.nodes[0].place(2), ("a/y", 2));
     }
 
     #[test]
-    fn a_name_that_is_no_host_list_is_refused() {
-        assert!(gather(&[file("n[3-1].yaml", NET)]).is_err());
+    fn a_name_that_is_no_host_list_hides_nothing_of_the_others() {
+        let gathered = gather(&[file("n[3-1].yaml", NET), file("n4.yaml", NET)]);
+        assert_eq!((gathered.unnamed.len(), gathered.nodes.len()), (1, 1));
+    }
+
+    #[test]
+    fn of_a_report_only_the_folders_that_count_are_looked_into() {
+        let wanted = |rest: &str| may_hold(&format!("sosreport-n1-2026-01-02-x{rest}"));
+        for rest in [
+            "",
+            "/sos_commands",
+            "/sos_commands/lustre",
+            "/etc",
+            "/etc/modprobe.d",
+        ] {
+            assert!(wanted(rest), "{rest}");
+        }
+        for rest in [
+            "/proc",
+            "/sos_commands/block",
+            "/sos_commands/networking/namespaces",
+            "/et",
+        ] {
+            assert!(!wanted(rest), "{rest}");
+        }
+        assert!(may_hold("node1/deep") && !may_hold(".git"));
     }
 }

@@ -301,5 +301,6 @@ pub fn overlay(mut old: Gathered, new: Gathered) -> Gathered {
     old.nodes.extend(new.nodes);
     old.nodes.sort_by(|a, b| a.name.cmp(&b.name));
     old.passed_over.extend(new.passed_over);
+    old.unnamed.extend(new.unnamed);
     old
 }

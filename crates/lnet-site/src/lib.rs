@@ -22,6 +22,7 @@ mod gather;
 mod html;
 mod impact;
 mod impact_text;
+mod lctl;
 mod model;
 mod picture;
 mod reach;
@@ -33,7 +34,7 @@ mod trouble;
 pub use check::{Cause, Check, ClassReport, RoleReport, check, listed};
 pub use error::SiteError;
 pub use fold::fold;
-pub use gather::{Gathered, NodeText, Part, SiteFile, gather, is_wanted};
+pub use gather::{Gathered, NodeText, Part, SiteFile, gather, is_wanted, may_hold};
 pub use impact::{
     Change, Impact, SiteDifference, differences, each_rail, each_router, overlay, what_if,
 };
@@ -43,11 +44,15 @@ pub use reach::{Direction, End, Reach, Selection, reach, tracks, verdicts};
 pub use site::{Class, Member, Role, Site};
 pub use trouble::Trouble;
 
-/// Reads a site from its files.
+/// Reads a site from its files, all of whose names are names of nodes.
 ///
 /// # Errors
 ///
 /// [`SiteError`].
 pub fn read(files: &[SiteFile]) -> Result<Site, SiteError> {
-    Site::new(gather(files)?)
+    let mut gathered = gather(files);
+    match gathered.unnamed.pop() {
+        Some(error) => Err(error),
+        None => Site::new(gathered),
+    }
 }

@@ -20,6 +20,8 @@ pub struct Member {
     pub text: NodeText,
     /// What the text says; every NI has a NID, and the only nets are those that are configured.
     pub document: Document,
+    /// Its text is no configuration: nothing is known of it.
+    pub is_unread: bool,
     /// Its interfaces, if they are known.
     pub machine: Option<Machine>,
     /// NIDs that stand for those that are not known, each with the name of its interface.
@@ -94,6 +96,13 @@ impl Site {
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.members.iter().map(|member| member.text.count).sum()
+    }
+
+    /// The names of nodes of which nothing is known because their texts are no configurations, as a host list.
+    #[must_use]
+    pub fn unread(&self) -> String {
+        let unread = self.members.iter().filter(|member| member.is_unread);
+        fold(unread.map(|member| member.text.name.as_str()))
     }
 
     /// The names of some members as a host list.
@@ -215,11 +224,14 @@ impl Member {
             name: text.name.clone(),
             source,
         })?;
-        let mut document = document::read(&text, machine.as_ref());
+        let read = document::read(&text, machine.as_ref());
+        let is_unread = read.is_none();
+        let mut document = read.unwrap_or_default();
         let invented = document::resolve(&mut document, machine.as_ref(), free);
         Ok(Self {
             text,
             document,
+            is_unread,
             machine,
             invented,
             class: 0,

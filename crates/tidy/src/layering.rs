@@ -235,6 +235,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "lnet-record",
             "lnet-rpc",
             "lnet-selftest",
+            "lnet-site",
             "lnet-store",
             "lnet-config",
             "lnet-control",

@@ -1,0 +1,174 @@
+//! The output of `ip addr` as people read it, also with `-d` and with `-o`.
+//!
+//! ```text
+//!   2: eth0@bond0: <UP,LOWER_UP> mtu 9000 …         ip addr, ip -d addr
+//!       inet 10.0.0.1/24 … scope global eth0:1
+//!   2: eth0    inet 10.0.0.1/24 … eth0\ …           ip -o addr: neither flags nor MTU
+//! ```
+
+use super::{Address, Interface};
+
+/// The interfaces that the text shows; none where it is no such output.
+///
+/// `ip -o addr` does not say whether an interface is up: one that has an address counts as up.
+pub(super) fn interfaces(text: &str) -> Vec<Interface> {
+    let mut found: Vec<Interface> = Vec::new();
+    for line in text.lines() {
+        match line.trim_start().split_once(": ") {
+            Some((number, rest)) if is_number(number) => begin(rest, &mut found),
+            _ => {
+                let address = address(line);
+                if let (Some(interface), Some(address)) = (found.last_mut(), address) {
+                    interface.addresses.push(address);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// What stands behind an interface's number: the interface, or one more address of it.
+fn begin(rest: &str, found: &mut Vec<Interface>) {
+    let Some((name, rest)) = rest.split_once(char::is_whitespace) else {
+        return;
+    };
+    let full = name.strip_suffix(':');
+    let (name, parent) = match full.unwrap_or(name).split_once('@') {
+        // Of a pair of virtual interfaces the other one has a number only, in another namespace.
+        Some((name, other)) if other == "NONE" || is_other_end(other) => (name, None),
+        Some((name, parent)) => (name, Some(parent.to_owned())),
+        None => (full.unwrap_or(name), None),
+    };
+    let is_new = full.is_some() || found.last().is_none_or(|last| last.name != name);
+    if is_new {
+        let flags = rest.strip_prefix('<').and_then(|rest| rest.split_once('>'));
+        if full.is_some() && flags.is_none() {
+            return;
+        }
+        let has =
+            |flag: &str| flags.is_none_or(|(flags, _)| flags.split(',').any(|one| one == flag));
+        found.push(Interface {
+            name: name.to_owned(),
+            parent,
+            up: has("UP") && has("LOWER_UP"),
+            mtu: word_after(rest, "mtu").and_then(|mtu| mtu.parse().ok()),
+            addresses: Vec::new(),
+        });
+    }
+    if let (Some(interface), Some(address)) = (found.last_mut(), address(rest)) {
+        interface.addresses.push(address);
+    }
+}
+
+fn is_other_end(name: &str) -> bool {
+    name.strip_prefix("if").is_some_and(is_number)
+}
+
+fn word_after<'t>(line: &'t str, key: &str) -> Option<&'t str> {
+    let mut words = line.split_ascii_whitespace();
+    words.find(|word| *word == key)?;
+    words.next()
+}
+
+/// The address of a line that begins with `inet` or `inet6`.
+fn address(line: &str) -> Option<Address> {
+    let line = line.split('\\').next().unwrap_or(line);
+    let mut words = line.split_ascii_whitespace();
+    let family = words.next()?;
+    if family != "inet" && family != "inet6" {
+        return None;
+    }
+    let own = words.next()?;
+    // With a peer the prefix is the peer's: `inet 10.0.0.1 peer 10.0.0.2/32`.
+    let prefixed = word_after(line, "peer").unwrap_or(own);
+    let ip = own.split('/').next()?.parse().ok()?;
+    let prefix = prefixed
+        .split_once('/')
+        .and_then(|(_, bits)| bits.parse().ok());
+    let label = words.last().filter(|_| family == "inet");
+    Some(Address::new(ip, prefix, label.map(str::to_owned)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Machine;
+
+    const ADDR: &str = "\
+1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN group default qlen 1000
+    link/loopback 00:00:00:00:00:00 brd 00:00:00:00:00:00
+    inet 127.0.0.1/8 scope host lo
+       valid_lft forever preferred_lft forever
+2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP group default qlen 1000
+    link/ether 02:00:17:0a:4c:1e brd ff:ff:ff:ff:ff:ff
+    inet 10.0.0.1/24 brd 10.0.0.255 scope global dynamic noprefixroute eth0
+       valid_lft 71543sec preferred_lft 71543sec
+    inet 10.0.5.1/24 scope global secondary eth0:1
+       valid_lft forever preferred_lft forever
+    inet6 fe80::17ff:fe0a:4c1e/64 scope link noprefixroute 
+       valid_lft forever preferred_lft forever
+3: eth1: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 qdisc mq state DOWN group default qlen 1000
+    link/ether 02:00:17:0a:4c:1f brd ff:ff:ff:ff:ff:ff
+4: eth0.7@eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP
+5: veth1@if6: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP
+6: tun0: <POINTOPOINT,UP,LOWER_UP> mtu 1400 qdisc noqueue state UNKNOWN
+    inet 10.9.0.1 peer 10.9.0.2/32 scope global tun0
+";
+
+    const ADDR_JSON: &str = r#"[
+        {"ifname":"lo","mtu":65536,"flags":["LOOPBACK","UP","LOWER_UP"],
+         "addr_info":[{"local":"127.0.0.1","prefixlen":8,"label":"lo"}]},
+        {"ifname":"eth0","mtu":9000,"flags":["BROADCAST","MULTICAST","UP","LOWER_UP"],
+         "addr_info":[{"local":"10.0.0.1","prefixlen":24,"label":"eth0"},
+                      {"local":"10.0.5.1","prefixlen":24,"label":"eth0:1"},
+                      {"local":"fe80::17ff:fe0a:4c1e","prefixlen":64}]},
+        {"ifname":"eth1","mtu":1500,"flags":["NO-CARRIER","BROADCAST","MULTICAST","UP"],"addr_info":[]},
+        {"ifname":"eth0.7","link":"eth0","mtu":9000,"flags":["UP","LOWER_UP"],"addr_info":[]},
+        {"ifname":"veth1","link_index":6,"mtu":1500,"flags":["UP","LOWER_UP"],"addr_info":[]},
+        {"ifname":"tun0","mtu":1400,"flags":["UP","LOWER_UP"],
+         "addr_info":[{"local":"10.9.0.1","address":"10.9.0.2","prefixlen":32,"label":"tun0"}]}]"#;
+
+    #[test]
+    fn what_people_read_says_the_same_as_json() {
+        assert_eq!(
+            Machine::parse(ADDR).unwrap(),
+            Machine::parse(ADDR_JSON).unwrap()
+        );
+    }
+
+    #[test]
+    fn one_line_an_address_says_which_addresses_there_are() {
+        let text = "\
+1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever preferred_lft forever
+2: eth0    inet 10.0.0.1/24 brd 10.0.0.255 scope global eth0\\       valid_lft forever preferred_lft forever
+2: eth0    inet 10.0.5.1/24 scope global secondary eth0:1\\       valid_lft forever preferred_lft forever
+2: eth0    inet6 fe80::1/64 scope link \\       valid_lft forever preferred_lft forever
+";
+        let machine = Machine::parse(text).unwrap();
+        assert_eq!(machine.interfaces.len(), 2);
+        assert_eq!(machine.interfaces[1].addresses.len(), 3);
+        assert_eq!(
+            machine.address("eth0:1").unwrap().ip.to_string(),
+            "10.0.5.1"
+        );
+        assert!(machine.interfaces[1].up);
+        assert_eq!(machine.interfaces[1].mtu, None);
+    }
+
+    #[test]
+    fn other_text_is_refused() {
+        for text in [
+            "",
+            "net:\n- net type: tcp\n",
+            "1: eth0:",
+            "1: ",
+            "[",
+            "-1: x: <UP> mtu 1",
+        ] {
+            assert!(Machine::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What `lctl` says of a node's routes and of whether it forwards, as sections of a document: sosreports have no other
+//! output of either.
+//!
+//! ```text
+//!   net               tcp5 hops 1 gw                     10.1.0.3@tcp down pri 2      lctl route_list
+//!
+//!   Routing enabled                                                                   lctl get_param routes
+//!   net      hops priority   state router
+//!   tcp5        1        2    down 10.1.0.3@tcp
+//! ```
+
+use std::fmt::Write as _;
+
+use lnet_types::{Net, Nid};
+
+use crate::gather::{Part, SiteFile};
+
+/// Whether a text is such an output.
+pub(crate) fn is_output(text: &str) -> bool {
+    text.lines()
+        .any(|line| routing(line).is_some() || route(line).is_some())
+}
+
+/// The sections of YAML that the output means, and where each comes from: each line of it is one line of the section of
+/// routes, behind the first.
+pub(crate) fn sections(file: &SiteFile) -> Vec<(&'static str, String, Part)> {
+    let at = |line_there| Part {
+        line: 0,
+        path: file.path.clone(),
+        line_there,
+        is_made: false,
+    };
+    let mut found = Vec::new();
+    let mut routes = "route:\n".to_owned();
+    let mut count = 0;
+    for (number, line) in file.text.lines().enumerate() {
+        if let Some(enabled) = routing(line) {
+            let body = format!("routing: {{enable: {}}}\n", u8::from(enabled));
+            found.push(("routing", body, at(number + 1)));
+        }
+        match route(line) {
+            Some(route) => {
+                count += 1;
+                routes.push_str(&route);
+            }
+            None => routes.push_str("#\n"),
+        }
+    }
+    if count > 0 {
+        found.push(("route", routes, at(0)));
+    }
+    found
+}
+
+/// Whether a line says that the node forwards, or that it does not.
+fn routing(line: &str) -> Option<bool> {
+    let line = line.trim_end();
+    let line = line.strip_prefix("routes=").unwrap_or(line);
+    match line {
+        "Routing enabled" => Some(true),
+        "Routing disabled" => Some(false),
+        _ => None,
+    }
+}
+
+/// A line of either list as an entry of YAML.
+fn route(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
+    let (net, hops, gateway, state, priority) = match words[..] {
+        [
+            "net",
+            net,
+            "hops",
+            hops,
+            "gw",
+            gateway,
+            state,
+            "pri",
+            priority,
+        ] => (net, hops, gateway, state, priority),
+        [net, hops, priority, state, gateway] => (net, hops, gateway, state, priority),
+        _ => return None,
+    };
+    let (net, gateway): (Net, Nid) = (net.parse().ok()?, gateway.parse().ok()?);
+    let (hops, priority): (i64, u32) = (hops.parse().ok()?, priority.parse().ok()?);
+    // Undefined hops are the largest number in one list, and -1 in the other.
+    let hop = i32::try_from(hops).unwrap_or(-1);
+    if state != "up" && state != "down" {
+        return None;
+    }
+    let mut entry = String::new();
+    let _infallible = writeln!(
+        entry,
+        "- {{net: {net}, gateway: {gateway}, hop: {hop}, priority: {priority}, state: {state}}}"
+    );
+    Some(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> SiteFile {
+        SiteFile {
+            path: "list".to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_kernels_list_is_read_line_by_line() {
+        let file = file(
+            "\nnet               tcp5 hops 1 gw                     10.1.0.3@tcp down pri 2\n\
+             net               o2ib hops 4294967295 gw                     10.1.0.4@tcp up pri 0\n",
+        );
+        assert!(is_output(&file.text));
+        let sections = sections(&file);
+        let [(key, body, _)] = &sections[..] else {
+            panic!("{sections:?}");
+        };
+        assert_eq!(*key, "route");
+        let read = lnet_config::survey(body).unwrap();
+        assert!(read.refused.is_empty() && read.unknown.is_empty(), "{body}");
+        let routes = read.document.routes;
+        assert_eq!(routes.len(), 2);
+        assert_eq!(
+            (routes[0].hop, routes[0].priority, routes[1].hop),
+            (Some(1), Some(2), None)
+        );
+        let second = body.lines().nth(2);
+        assert!(second.is_some_and(|line| line.contains("tcp5") && line.ends_with("state: down}")));
+    }
+
+    #[test]
+    fn the_parameter_says_whether_the_node_forwards() {
+        let text = "routers=\nref  rtr_ref alive router\n3          1    up 10.1.0.3@tcp\n\
+                    routes=Routing enabled\nnet      hops priority   state router\n\
+                    tcp1       -1        0      up 10.1.0.3@tcp\n\
+                    nis=\nnid                      status alive refs peer  rtr   max    tx   min\n\
+                    0@lo                         up     0    2    0    0     0     0     0\n";
+        let sections = sections(&file(text));
+        let keys: Vec<&str> = sections.iter().map(|(key, _, _)| *key).collect();
+        assert_eq!(keys, ["routing", "route"]);
+        assert_eq!(sections[0].1, "routing: {enable: 1}\n");
+        assert_eq!(sections[0].2.line_there, 4);
+        assert_eq!(sections[1].1.lines().filter(|line| *line != "#").count(), 2);
+    }
+
+    #[test]
+    fn other_text_is_no_output() {
+        for text in [
+            "",
+            "net:\n",
+            "net tcp hops x gw 10.0.0.1@tcp up pri 0",
+            "routes\nnet",
+        ] {
+            assert!(!is_output(text), "{text}");
+        }
+    }
+}
