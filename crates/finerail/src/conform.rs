@@ -15,7 +15,7 @@ use lnet_types::Nid;
 use serde::Serialize;
 
 use crate::common::{NOT_SO, NotSo, print_bytes};
-use crate::ping::{endpoint_address, seconds};
+use crate::ping::{endpoint_address, own_address, seconds};
 
 /// Arguments of `finerail conform`.
 #[derive(clap::Args)]
@@ -80,6 +80,9 @@ pub(crate) fn run(args: &ConformArgs) -> anyhow::Result<ExitCode> {
         print_bytes(list(args.json)?.as_bytes(), &mut io::stdout())?;
         return Ok(ExitCode::SUCCESS);
     };
+    if args.timeout == 0.0 {
+        bail!("--timeout 0 leaves no time to answer");
+    }
     let chosen = args.chosen()?;
     let meeting = Meeting::new(args.subject(nid)?).map_err(|error| match error {
         MeetError::NotTcp(_) => error.into(),
@@ -127,12 +130,9 @@ impl ConformArgs {
         let Some(address) = nid.ip() else {
             return Err(MeetError::NotTcp(nid).into());
         };
-        let source = match self.source.map(|source| (source, source.ip())) {
-            Some((source, _)) if source == nid => {
-                bail!("--source {source} is the node to check");
-            }
-            Some((_, Some(source))) => source,
-            Some((source, None)) => bail!("--source {source} has no IP address"),
+        let source = match self.source {
+            Some(source) if source == nid => bail!("--source {source} is the node to check"),
+            Some(source) => own_address(source)?,
             None => endpoint_address(address, self.port)?,
         };
         Ok(Subject {

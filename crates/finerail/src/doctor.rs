@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::common::{NOT_SO, print_bytes};
 use crate::ctl::hosts::{name_in, nid_of};
-use crate::ping::{endpoint_address, seconds};
+use crate::ping::{endpoint_address, own_address, seconds};
 
 /// Arguments of `finerail doctor`.
 #[derive(clap::Args)]
@@ -149,10 +149,9 @@ impl DoctorArgs {
         let Some(address) = nid.ip() else {
             bail!("{nid} is not on a tcp network: only tcp can be examined");
         };
-        let source = match self.source.map(|source| (source, source.ip())) {
-            Some((source, _)) if source == nid => bail!("--source {source} is the node to examine"),
-            Some((_, Some(source))) => source,
-            Some((source, None)) => bail!("--source {source} has no IP address"),
+        let source = match self.source {
+            Some(source) if source == nid => bail!("--source {source} is the node to examine"),
+            Some(source) => own_address(source)?,
             None => endpoint_address(address, self.port)?,
         };
         let globals = Globals {

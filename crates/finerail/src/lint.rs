@@ -29,7 +29,7 @@ pub(crate) struct LintArgs {
     /// input; several are looked at one by one and side by side
     #[arg(value_name = "FILE", required_unless_present = "list")]
     files: Vec<PathBuf>,
-    /// A node's interfaces, the output of `ip -j addr`; with several configurations, of which one; again for more
+    /// A node's interfaces, the output of `ip -j addr` or `ip addr`; with several configurations, of which one; again for more
     #[arg(long, value_name = "[FILE=]INTERFACES")]
     interfaces: Vec<String>,
     /// Print JSON
@@ -142,11 +142,17 @@ impl Texts {
     }
 }
 
+/// A text. An empty one is none: what should have written it has failed, and nothing follows from it.
 fn read(path: &Path) -> anyhow::Result<String> {
-    if path.as_os_str() == "-" {
-        return limited(io::stdin().lock()).context("cannot read standard input");
+    let (text, name) = match path.as_os_str() == "-" {
+        true => (limited(io::stdin().lock()), "standard input".to_owned()),
+        false => (read_text(path), path.display().to_string()),
+    };
+    let text = text.with_context(|| format!("cannot read {name}"))?;
+    if text.trim().is_empty() {
+        bail!("{name} is empty: there is nothing to look at");
     }
-    read_text(path).with_context(|| format!("cannot read {}", path.display()))
+    Ok(text)
 }
 
 /// To which configuration interfaces belong, and the file that has them.

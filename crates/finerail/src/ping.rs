@@ -323,6 +323,21 @@ pub(crate) fn endpoint_address(target: IpAddr, port: u16) -> anyhow::Result<IpAd
     }
 }
 
+/// The address of a local NID that was given as `--source`.
+pub(crate) fn own_address(source: Nid) -> anyhow::Result<IpAddr> {
+    let Some(address) = source.ip() else {
+        bail!("--source {source} has no IP address");
+    };
+    match UdpSocket::bind(SocketAddr::new(address, 0)) {
+        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+            bail!(
+                "--source {source} is not an address of this machine: see `ip address` for those that are"
+            )
+        }
+        _ => Ok(address),
+    }
+}
+
 /// Asks the routing table: connecting a datagram socket sends nothing.
 fn local_address(target: IpAddr, port: u16) -> anyhow::Result<IpAddr> {
     let any: IpAddr = match target {

@@ -137,11 +137,11 @@ pub fn may_hold(path: &str) -> bool {
     let hidden = path.split('/').any(|part| part.starts_with('.'));
     match path.split_once('/') {
         Some((folder, rest)) if is_report(folder) => {
-            let leads = |wanted: &&str| {
+            let leads = |wanted: &str| {
                 let under = wanted.strip_prefix(rest);
                 under.is_some_and(|under| under.starts_with('/'))
             };
-            !hidden && REPORT_BEGINS.iter().any(|wanted| leads(&wanted))
+            !hidden && REPORT_BEGINS.iter().any(|wanted| leads(wanted))
         }
         _ => !hidden,
     }

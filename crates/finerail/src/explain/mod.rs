@@ -92,7 +92,7 @@ pub(crate) struct ExplainArgs {
     /// as the state says]
     #[arg(long, value_enum)]
     used_paths: Option<UsedPathsName>,
-    /// The node's interfaces: the output of `ip -j addr`
+    /// The node's interfaces: the output of `ip -j addr` or `ip addr`
     #[arg(long, value_name = "FILE")]
     interfaces: Option<PathBuf>,
     /// What lnetctl printed on the destination: explains the way back, too

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use lnet_site::{difference_text, differences};
 
-use super::files::{printable, read_site};
+use super::files::{printable, read_known};
 use super::what_if::ended;
 use crate::common::print_bytes;
 
@@ -35,7 +35,7 @@ pub(crate) struct DiffArgs {
 
 /// Runs `finerail site diff`.
 pub(super) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
-    let (old, new) = (read_site(&args.old)?, read_site(&args.new)?);
+    let (old, new) = (read_known(&args.old)?, read_known(&args.new)?);
     let difference = differences(&old.site, &new.site);
     let text = match args.json {
         true => serde_json::to_string_pretty(&difference)? + "\n",

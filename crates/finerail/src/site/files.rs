@@ -1,10 +1,12 @@
 //! The files of a site's directory.
 
-use std::fs;
-use std::path::Path;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use lnet_site::{Gathered, Site, SiteFile, gather, is_wanted};
+use lnet_site::{Gathered, Site, SiteFile, gather, is_wanted, may_hold};
 use lnet_store::Printable;
 
 use crate::common::{complaint, read_text};
@@ -37,21 +39,62 @@ pub(super) fn read_site(directory: &Path) -> anyhow::Result<ReadSite> {
     })
 }
 
+/// Reads a site for a question that does not tell of nodes of which nothing is known.
+pub(super) fn read_known(directory: &Path) -> anyhow::Result<ReadSite> {
+    let mut read = read_site(directory)?;
+    read.is_partial |= tell_unread(&read.site, directory);
+    Ok(read)
+}
+
+/// Tells of nodes whose texts are no configurations, and whether there are any.
+pub(super) fn tell_unread(site: &Site, directory: &Path) -> bool {
+    let unread = site.unread();
+    if !unread.is_empty() {
+        complaint(&format!(
+            "{}: nothing is known of {unread}, whose files are no configurations: `finerail site check` says why",
+            directory.display()
+        ));
+    }
+    !unread.is_empty()
+}
+
 /// The files of a directory, or one file.
 pub(super) fn read_files(path: &Path) -> anyhow::Result<ReadFiles> {
     let mut reader = Reader::default();
     match path.file_name().and_then(|name| name.to_str()) {
         Some(name) if path.is_file() => reader.file(path, name.to_owned())?,
-        _ => reader.folder(path, "", 0)?,
+        _ => {
+            let above = list(path).and_then(|paths| Ok((paths, fs::metadata(path)?)));
+            let (paths, here) = above.with_context(|| format!("cannot read {}", path.display()))?;
+            reader.folder(paths, "", &mut vec![identity(&here)])?;
+        }
     }
+    let mut gathered = gather(&reader.files);
+    let unnamed = gathered.unnamed.drain(..).map(|error| {
+        let error = anyhow::Error::new(error);
+        error.context(path.display().to_string())
+    });
+    reader.unread.extend(unnamed);
     for error in &reader.unread {
         complaint(&format!("{error:#}"));
     }
-    let name = path.display().to_string();
     Ok(ReadFiles {
-        gathered: gather(&reader.files).context(name)?,
+        gathered,
         is_partial: !reader.unread.is_empty(),
     })
+}
+
+/// What is in a folder, by name.
+fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
+    let mut paths = entries.collect::<io::Result<Vec<PathBuf>>>()?;
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+/// What tells a folder from every other one, by whatever name it is reached.
+fn identity(of: &Metadata) -> (u64, u64) {
+    (of.dev(), of.ino())
 }
 
 /// Lines of a page; names and rules come from files, and may not command the terminal.
@@ -70,30 +113,58 @@ struct Reader {
 }
 
 impl Reader {
-    fn folder(&mut self, path: &Path, below: &str, depth: usize) -> anyhow::Result<()> {
-        let shown = path.display();
-        let entries = fs::read_dir(path).with_context(|| format!("cannot read {shown}"))?;
-        let mut paths = Vec::new();
-        for entry in entries {
-            paths.push(
-                entry
-                    .with_context(|| format!("cannot read {shown}"))?
-                    .path(),
-            );
-        }
-        paths.sort_unstable();
+    /// What is in a folder. `above` are the folders that it is in, and itself: a link to one of them is not followed.
+    fn folder(
+        &mut self,
+        paths: Vec<PathBuf>,
+        below: &str,
+        above: &mut Vec<(u64, u64)>,
+    ) -> anyhow::Result<()> {
         for path in paths {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+                let what = format!("{}: a name that is no UTF-8", path.display());
+                self.unread.push(anyhow::Error::msg(what));
                 continue;
             };
             let below = match below {
                 "" => name.to_owned(),
                 above => format!("{above}/{name}"),
             };
-            if !path.is_dir() {
-                self.file(&path, below)?;
-            } else if depth < DEPTH_MAX {
-                self.folder(&path, &below, depth + 1)?;
+            match fs::metadata(&path) {
+                Ok(it) if it.is_dir() => self.enter(&path, &below, identity(&it), above)?,
+                _ => self.file(&path, below)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A folder in another one.
+    fn enter(
+        &mut self,
+        path: &Path,
+        below: &str,
+        here: (u64, u64),
+        above: &mut Vec<(u64, u64)>,
+    ) -> anyhow::Result<()> {
+        if above.contains(&here) || !may_hold(below) {
+            return Ok(());
+        }
+        let shown = path.display();
+        if above.len() > DEPTH_MAX {
+            let what = format!("{shown}: more than {DEPTH_MAX} folders in each other");
+            self.unread.push(anyhow::Error::msg(what));
+            return Ok(());
+        }
+        match list(path) {
+            Ok(paths) => {
+                above.push(here);
+                self.folder(paths, below, above)?;
+                above.pop();
+            }
+            Err(error) => {
+                let error = anyhow::Error::new(error);
+                self.unread
+                    .push(error.context(format!("cannot read {shown}")));
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ use clap::Subcommand;
 #[command(after_help = "\
 DIR holds, for each node, a file or a folder that is named like the node:
   node1.yaml               what lnetctl exports or shows, or a file of modprobe.d
-  node1.json               the output of `ip -j addr`
+  node1.json, node1.ip.txt the output of `ip -j addr`, or of `ip addr`
   node1/…                  several outputs
   node[0001-9408].yaml     one document for a class of nodes
   sosreport-node1-…/…      an unpacked sosreport

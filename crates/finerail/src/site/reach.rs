@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use lnet_site::{Selection, Site, reach};
 
-use super::files::{printable, read_site};
+use super::files::{printable, read_known};
 use crate::common::{BAD_INPUT, NOT_SO, print_bytes};
 
 /// Arguments of `finerail site reach`.
@@ -45,7 +45,7 @@ pub(crate) struct ReachArgs {
 
 /// Runs `finerail site reach`.
 pub(super) fn run(args: &ReachArgs) -> anyhow::Result<ExitCode> {
-    let read = read_site(&args.directory)?;
+    let read = read_known(&args.directory)?;
     let from = selection(args.from.as_deref(), &read.site)?;
     let to = selection(args.to.as_deref(), &read.site)?;
     let reach = reach(&read.site, &from, &to);
