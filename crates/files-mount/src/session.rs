@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use files::{Caller, Errno, FileSystem, Handle};
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::mount::UnmountFlags;
 use thiserror::Error;
 use tracing::debug;
@@ -152,6 +152,7 @@ impl Mounted {
                 directory: directory.clone(),
                 error,
             })?;
+        read_ahead(&directory);
         // Nobody else sets it.
         let _set = notifier.set(session.notifier());
         Ok(Self { session, directory })
@@ -222,6 +223,26 @@ impl Ender {
         }
     }
 }
+
+/// How far the kernel reads ahead of a program that reads a file from its beginning, in KiB: several reads of the most
+/// that one request has are under way then. The kernel's own value is 128.
+const READ_AHEAD: &str = "4096";
+
+/// Sets how far the kernel reads ahead of programs, where this process may.
+fn read_ahead(directory: &Path) {
+    // Without a look at the file system, which this process may have to serve first.
+    let flags = AtFlags::from_bits_retain(AT_STATX_DONT_SYNC);
+    let status = rustix::fs::statx(rustix::fs::CWD, directory, flags, StatxFlags::MNT_ID);
+    let Ok(status) = status else { return };
+    let (major, minor) = (status.stx_dev_major, status.stx_dev_minor);
+    let path = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
+    if let Err(error) = std::fs::write(&path, READ_AHEAD) {
+        debug!(%error, path, "the kernel reads ahead as far as it does by itself");
+    }
+}
+
+/// statx(2).
+const AT_STATX_DONT_SYNC: u32 = 0x4000;
 
 fn config(options: &Options) -> Config {
     let mut mount = vec![

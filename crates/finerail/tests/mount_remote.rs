@@ -1,0 +1,324 @@
+//! A mount of what a gateway exports, while the gateway is stopped, killed and started again. And files behind a
+//! forwarder, over BMI.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod common;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use bmi::tcp::Tcp;
+use bmi::{Bmi, Question};
+use files_bmi::{Forwarder, ForwarderOptions};
+use files_dir::LocalDirectory;
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::Signal;
+use zoid::Zoid;
+
+use common::process::{Process, run};
+use common::site::{CLIENT, Site, yaml};
+use common::{eventually, finerail, is_root, pattern};
+
+const GATEWAY: &str = "127.0.0.2@tcp";
+const QUICK: &str = "global:\n  transaction_timeout: 4\n";
+
+/// A gateway, and a mount of what it exports, in a mount namespace of this thread.
+struct Lab {
+    site: Site,
+    gateway: Option<Process>,
+    mount: Option<Process>,
+}
+
+/// `None`, and a line that says why, where nothing can be mounted.
+fn site() -> Option<Site> {
+    if !is_root() || !Path::new("/dev/fuse").exists() {
+        testkit::absent("mounts need root here, and /dev/fuse");
+        return None;
+    }
+    unshare(CloneFlags::CLONE_NEWNS).unwrap();
+    let mut private = Command::new("mount");
+    private.args(["--make-rprivate", "/"]);
+    run(private).expect_code(0);
+    let site = Site::new();
+    for name in ["kept", "state", "seen"] {
+        fs::create_dir(site.path(name)).unwrap();
+    }
+    Some(site)
+}
+
+impl Lab {
+    fn new(path: &str, options: &str) -> Option<Self> {
+        let site = site()?;
+        site.write("gateway.yaml", yaml(&[GATEWAY], QUICK));
+        let client = site.write("client.yaml", yaml(&[CLIENT], QUICK));
+        let (client, port) = (client.display().to_string(), site.port);
+        let mut lab = Self {
+            site,
+            gateway: None,
+            mount: None,
+        };
+        lab.start();
+        fs::create_dir(lab.kept("sub")).unwrap();
+        let node = format!("config={client},port={port},router_check_interval=1,{options}");
+        let address = format!("lnet:{GATEWAY}:{path}");
+        let seen = lab.seen("").display().to_string();
+        let mount = Process::start(finerail(["mount", "-o", &node, &address, &seen]));
+        mount.wait_for_output("ready: ");
+        lab.mount = Some(mount);
+        Some(lab)
+    }
+
+    fn start(&mut self) {
+        let mut serve = self.site.command("gateway", &["store", "serve"]);
+        serve
+            .args(["--identity", "server", "--state"])
+            .arg(self.site.path("state"));
+        serve.arg(self.kept(""));
+        let gateway = Process::start(serve);
+        gateway.wait_for_output("ready: ");
+        self.gateway = Some(gateway);
+    }
+
+    fn kill(&mut self) {
+        self.gateway.take().unwrap().kill();
+    }
+
+    fn signal(&self, signal: Signal) {
+        self.gateway.as_ref().unwrap().signal(signal);
+    }
+
+    fn kept(&self, name: &str) -> PathBuf {
+        self.site.path("kept").join(name)
+    }
+
+    fn seen(&self, name: &str) -> PathBuf {
+        self.site.path("seen").join(name)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        detach(&self.seen(""));
+    }
+}
+
+fn detach(path: &Path) {
+    let mut umount = Command::new("umount");
+    umount.arg("-l").arg(path);
+    // It may not be mounted.
+    let _unmounted = run(umount);
+}
+
+#[test]
+fn files_of_a_gateway_are_used_like_those_of_this_machine() {
+    let Some(mut lab) = Lab::new("/sub", "cache=0") else {
+        return;
+    };
+    let bytes = pattern(5_000_000);
+    fs::write(lab.seen("a"), &bytes).unwrap();
+    assert!(fs::read(lab.kept("sub/a")).unwrap() == bytes);
+    fs::create_dir_all(lab.seen("d/e")).unwrap();
+    fs::rename(lab.seen("a"), lab.seen("d/e/b")).unwrap();
+    assert!(fs::read(lab.seen("d/e/b")).unwrap() == bytes);
+    assert_eq!(fs::read_dir(lab.seen("")).unwrap().count(), 1);
+    fs::remove_dir_all(lab.seen("d")).unwrap();
+    assert_eq!(fs::read_dir(lab.kept("sub")).unwrap().count(), 0);
+    let mut umount = Command::new("umount");
+    umount.arg(lab.seen(""));
+    run(umount).expect_code(0);
+    lab.mount.take().unwrap().wait().expect_code(0);
+}
+
+#[test]
+fn operations_end_while_the_gateway_stands_still_and_go_on_afterwards() {
+    let Some(lab) = Lab::new("/", "cache=0,timeout=2") else {
+        return;
+    };
+    fs::write(lab.seen("a"), "content").unwrap();
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(lab.seen("a"))
+        .unwrap();
+    lab.signal(Signal::SIGSTOP);
+    let error = fs::metadata(lab.seen("b")).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(Errno::ETIMEDOUT as i32));
+    let error = file.write_at(b"C", 0).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(Errno::ETIMEDOUT as i32));
+    lab.signal(Signal::SIGCONT);
+    eventually("the file is written to again", || {
+        file.write_at(b"C", 0).ok()
+    });
+    assert_eq!(fs::read(lab.kept("a")).unwrap(), b"Content");
+}
+
+#[test]
+fn open_files_and_directories_go_on_after_the_gateway_was_started_again() {
+    let Some(mut lab) = Lab::new("/", "cache=0,timeout=20") else {
+        return;
+    };
+    fs::create_dir(lab.seen("d")).unwrap();
+    fs::write(lab.seen("d/a"), "content").unwrap();
+    fs::write(lab.seen("d/b"), "other").unwrap();
+    let mut open = File::open(lab.seen("d/a")).unwrap();
+    let other = OpenOptions::new()
+        .write(true)
+        .open(lab.seen("d/b"))
+        .unwrap();
+    lab.kill();
+    // The name stands for another file by the time that the gateway is there again.
+    fs::remove_file(lab.kept("d/b")).unwrap();
+    fs::write(lab.kept("d/b"), "new").unwrap();
+    lab.start();
+    let mut text = String::new();
+    eventually("the open file is read", || {
+        open.read_to_string(&mut text).ok()
+    });
+    assert_eq!(text, "content");
+    let error = other.write_at(b"x", 0).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(Errno::ESTALE as i32));
+    assert_eq!(fs::read(lab.kept("d/b")).unwrap(), b"new");
+    let mut names = fs::read_dir(lab.seen("d")).unwrap().count();
+    names += fs::read_dir(lab.seen("")).unwrap().count();
+    assert_eq!(names, 4);
+    fs::write(lab.seen("d/c"), "later").unwrap();
+    assert_eq!(fs::read(lab.kept("d/c")).unwrap(), b"later");
+}
+
+#[test]
+fn sigterm_ends_a_mount_whose_gateway_stands_still() {
+    let Some(mut lab) = Lab::new("/", "timeout=2") else {
+        return;
+    };
+    lab.signal(Signal::SIGSTOP);
+    let mount = lab.mount.take().unwrap();
+    mount.signal(Signal::SIGTERM);
+    mount.wait();
+    lab.signal(Signal::SIGCONT);
+}
+
+#[test]
+fn a_mount_of_nobody_fails_and_says_why() {
+    let Some(site) = site() else { return };
+    let client = site.write("client.yaml", yaml(&[CLIENT], QUICK));
+    let options = format!("config={},port={},timeout=2", client.display(), site.port);
+    let seen = site.path("seen");
+    let address = format!("lnet:{GATEWAY}");
+    let words = ["mount", "-o", &options, &address, seen.to_str().unwrap()];
+    run(finerail(words))
+        .expect_code(1)
+        .expect_error("does not answer");
+    let words = ["mount", "-o", "port=0", &address, seen.to_str().unwrap()];
+    run(finerail(words)).expect_code(2).expect_error("--port");
+}
+
+/// A forwarder in this process, and its port.
+fn forwarder(directory: &Path) -> (Arc<Bmi>, Forwarder, i64) {
+    let bmi = Bmi::builder()
+        .method(Tcp::new())
+        .listen("tcp://127.0.0.1:0")
+        .start();
+    let bmi = Arc::new(bmi.unwrap());
+    let port = i64::try_from(bmi.get(None, Question::TcpPort).unwrap()).unwrap();
+    let files = LocalDirectory::open(directory, files_dir::Options::default()).unwrap();
+    let options = ForwarderOptions::default();
+    let forwarder = Forwarder::start(Arc::clone(&bmi), Arc::new(files), options).unwrap();
+    (bmi, forwarder, port)
+}
+
+#[test]
+fn files_go_through_the_daemon_of_an_io_node() {
+    // Message queues are limited per user: tests that use them take turns.
+    let lock = format!("finerail-queues-{}.lock", nix::unistd::geteuid());
+    let turn = File::create(std::env::temp_dir().join(lock)).unwrap();
+    turn.lock().unwrap();
+    let site = Site::new();
+    for name in ["kept", "run", "tree"] {
+        fs::create_dir(site.path(name)).unwrap();
+    }
+    fs::write(site.path("tree/large"), pattern(20_000_000)).unwrap();
+    fs::write(site.path("tree/small"), "small").unwrap();
+    let instance = format!("ft{}", std::process::id());
+    let directory = site.path("run").display().to_string();
+    let words = [
+        "zoid",
+        "daemon",
+        "--instance",
+        &instance,
+        "--directory",
+        &directory,
+    ];
+    let daemon = Process::start(finerail([&words[..], &["--total", "64M"]].concat()));
+    daemon.wait_for_output("ready");
+    let options = zoid::Options {
+        instance: instance.parse().unwrap(),
+        pipelined: true,
+        ..zoid::Options::default()
+    };
+    let bmi = Bmi::builder()
+        .method(Zoid::new(options))
+        .listen("zoid://")
+        .start();
+    let files = LocalDirectory::open(&site.path("kept"), files_dir::Options::default()).unwrap();
+    let limits = ForwarderOptions::default();
+    let _forwarder = Forwarder::start(Arc::new(bmi.unwrap()), Arc::new(files), limits).unwrap();
+    let client = |words: &[&str]| {
+        let mut command = finerail([&["files"], words].concat());
+        command.env("ZOID_SOCKET", format!("{directory}/zbmi.{instance}.sock"));
+        run(command)
+    };
+    let (tree, back) = (site.path("tree"), site.path("back"));
+    let (tree, back) = (tree.to_str().unwrap(), back.to_str().unwrap());
+    client(&["put", "-r", tree, "zoid:/tree"]).expect_code(0);
+    client(&["check", "-a", tree, "zoid:/tree"]).expect_code(0);
+    client(&["get", "-r", "zoid:/tree", back]).expect_code(0);
+    client(&["check", tree, back]).expect_code(0);
+    client(&["rm", "-r", "zoid:/tree"]).expect_code(0);
+    assert_eq!(fs::read_dir(site.path("kept")).unwrap().count(), 0);
+    let nobody = run(finerail(["files", "ls", "zoid:nosuch", "--timeout", "1"]));
+    nobody.expect_code(1).expect_error("finerail zoid daemon");
+}
+
+#[test]
+fn a_tree_goes_to_a_forwarder_and_back_and_is_mounted_from_there() {
+    let site = Site::new();
+    fs::create_dir(site.path("kept")).unwrap();
+    fs::create_dir_all(site.path("tree/d/empty")).unwrap();
+    fs::write(site.path("tree/large"), pattern(20_000_000)).unwrap();
+    fs::write(site.path("tree/d/small"), "small").unwrap();
+    let (_bmi, _forwarder, port) = forwarder(&site.path("kept"));
+    let there = format!("bmi:tcp://127.0.0.1:{port}:/tree");
+    let (tree, back) = (site.path("tree"), site.path("back"));
+    let (tree, back) = (tree.to_str().unwrap(), back.to_str().unwrap());
+    run(finerail(["files", "put", "-r", tree, &there])).expect_code(0);
+    run(finerail(["files", "check", "-a", tree, &there])).expect_code(0);
+    run(finerail(["files", "get", "-r", &there, back])).expect_code(0);
+    run(finerail(["files", "check", "-a", tree, back])).expect_code(0);
+    let missing = format!("bmi:tcp://127.0.0.1:{}:/x", testkit::port());
+    let ended = run(finerail(["files", "ls", "--timeout", "2", &missing]));
+    ended.expect_code(1);
+    let Some(here) = self::site() else { return };
+    let seen = here.path("seen");
+    let mount = Process::start(finerail(["mount", &there, seen.to_str().unwrap()]));
+    mount.wait_for_output("ready: ");
+    assert!(fs::read(seen.join("large")).unwrap() == pattern(20_000_000));
+    File::create(seen.join("new"))
+        .unwrap()
+        .write_all(b"new")
+        .unwrap();
+    assert_eq!(fs::read(site.path("kept/tree/new")).unwrap(), b"new");
+    let error = fs::remove_dir(seen.join("d")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DirectoryNotEmpty);
+    detach(&seen);
+}
