@@ -1,6 +1,8 @@
 //! The forwarder behind an I/O-node daemon.
 
 mod common;
+#[path = "../examples/zero_copy.rs"]
+mod zero_copy;
 
 use std::sync::Arc;
 
@@ -36,4 +38,18 @@ fn a_transfer_through_the_daemon_arrives_whole() {
         site.forwarder().counters().snapshot().buffers_of_the_heap,
         0
     );
+}
+
+#[test]
+fn the_example_writes_and_reads_without_copies() {
+    let exported = Exported::new();
+    let site = ZoidSite::new(
+        Arc::clone(&exported.files) as _,
+        ForwarderOptions::default(),
+    );
+    let files = site.client(ClientOptions::default());
+    zero_copy::run(&files, "f").unwrap();
+    assert_eq!(files.counters().snapshot().copied_bytes, 0);
+    let stored = std::fs::read(exported.directory.path().join("f")).unwrap();
+    assert!(stored.len() == 16 << 20 && stored.iter().all(|&byte| byte == 7));
 }

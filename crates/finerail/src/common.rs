@@ -362,6 +362,21 @@ impl MetricsArgs {
     }
 }
 
+impl MetricsArgs {
+    /// Opens the endpoint of a service without a node, if it is wanted.
+    pub(crate) fn open_text(
+        &self,
+        text: impl Fn() -> String + Send + Sync + 'static,
+    ) -> anyhow::Result<Option<MetricsEndpoint>> {
+        let Some(address) = self.metrics else {
+            return Ok(None);
+        };
+        let endpoint = MetricsEndpoint::open_text(address, text)?;
+        tracing::info!(address = %endpoint.address(), "metrics are served");
+        Ok(Some(endpoint))
+    }
+}
+
 /// Metrics say who talks with whom, so they leave the machine only when somebody says so.
 fn metrics_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse() {

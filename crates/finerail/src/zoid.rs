@@ -1,5 +1,6 @@
 //! `finerail zoid`: the I/O-node daemon, its figures, and what a dead one left behind.
 
+mod forward;
 mod top;
 
 use std::collections::BTreeMap;
@@ -41,6 +42,8 @@ pub(crate) struct ZoidArgs {
 enum ZoidCommand {
     /// Run the I/O-node daemon in the foreground; show its figures; remove what a dead one left
     Daemon(Box<DaemonArgs>),
+    /// Export a directory or gateways to the daemon's clients, in the foreground; show what it has done
+    Forward(Box<forward::ForwardArgs>),
     /// Show a running daemon's clients, pools and waits, live
     Top(top::TopArgs),
 }
@@ -155,6 +158,7 @@ pub(crate) struct DaemonArgs {
 pub(crate) fn run(args: &ZoidArgs) -> anyhow::Result<ExitCode> {
     let args = match &args.command {
         ZoidCommand::Daemon(args) => args,
+        ZoidCommand::Forward(args) => return forward::run(args),
         ZoidCommand::Top(args) => return top::run(args),
     };
     let options = args.options()?;

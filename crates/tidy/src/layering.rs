@@ -204,6 +204,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "files",
             "files-bmi",
             "files-dir",
+            "files-spread",
             "files-mount",
             "files-spread",
             "files-tools",

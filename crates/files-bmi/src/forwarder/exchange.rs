@@ -66,7 +66,7 @@ pub(super) struct Piece {
     pub(super) range: Range<u64>,
     /// Bytes of memory that it has.
     pub(super) bytes: u64,
-    /// What was done of each segment before this piece.
+    /// What was read of each segment before this piece.
     pub(super) before: Vec<u64>,
     /// How the operation ended.
     pub(super) end: Option<End>,
@@ -245,8 +245,11 @@ impl Exchange {
         }
         self.sent = self.sent.saturating_sub(self.pieces.len() as u32);
         if let Some(first) = self.pieces.pop_front() {
-            (self.ahead, self.counts) = (first.range.start, first.before);
+            self.ahead = first.range.start;
             self.is_over = false;
+            if self.stage == Stage::Read {
+                self.counts = first.before;
+            }
         }
         self.pieces.clear();
         Ok(())

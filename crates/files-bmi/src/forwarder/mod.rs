@@ -8,6 +8,7 @@
 mod buffers;
 mod core;
 mod exchange;
+mod exposition;
 mod pieces;
 mod schedule;
 mod sessions;
@@ -47,6 +48,8 @@ pub struct Standing {
     pub waiting_for_memory: usize,
     /// Bytes of buffers in use.
     pub memory: u64,
+    /// Bytes of buffers that may be in use.
+    pub memory_limit: u64,
     /// Clients that are remembered.
     pub clients: usize,
     /// Addresses of clients.
@@ -149,6 +152,7 @@ impl Forwarder {
             queued: core.queue.len(),
             waiting_for_memory: core.wanting.len(),
             memory: core.used,
+            memory_limit: core.options.memory,
             clients: core.sessions.count(),
             peers: core.peers.len(),
         }

@@ -80,7 +80,7 @@ pub struct MetricsError {
     pub error: io::Error,
 }
 
-/// A node's open metrics endpoint. It closes when this is dropped.
+/// An open metrics endpoint. It closes when this is dropped.
 #[derive(Debug)]
 pub struct MetricsEndpoint {
     address: SocketAddr,
@@ -108,25 +108,35 @@ impl MetricsEndpoint {
     ///
     /// The address is not this machine's, is taken, or needs a privilege.
     pub fn open(node: &Node, options: &MetricsOptions) -> Result<Self, MetricsError> {
-        let failed = |error| MetricsError {
-            address: options.address,
-            error,
-        };
-        let listener = TcpListener::bind(options.address).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        let (node, options) = (node.clone(), *options);
+        let walk: Mutex<Walk> = Mutex::default();
+        Self::open_text(options.address, move || scrape(&node, &options, &walk))
+    }
+
+    /// Serves what `text` makes at `http://ADDRESS/metrics`: the metrics of a program without a node, as text of
+    /// OpenMetrics 1.0.
+    ///
+    /// # Errors
+    ///
+    /// As [`MetricsEndpoint::open`].
+    pub fn open_text(
+        address: SocketAddr,
+        text: impl Fn() -> String + Send + Sync + 'static,
+    ) -> Result<Self, MetricsError> {
+        let failed = |error| MetricsError { address, error };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        let bound = listener.local_addr().map_err(failed)?;
         let clients = Arc::new(Clients::new("metrics", CLIENTS_MAX));
         let accepting = Accepting {
-            node: node.clone(),
-            options: *options,
+            text: Arc::new(text),
             clients: Arc::clone(&clients),
-            walk: Arc::default(),
         };
         let thread = std::thread::Builder::new()
             .name("lnet-metrics".into())
             .spawn(move || accepting.run(&listener))
             .map_err(failed)?;
         Ok(Self {
-            address,
+            address: bound,
             clients,
             listener: Some(thread),
         })
@@ -155,19 +165,16 @@ impl Drop for MetricsEndpoint {
 
 /// The listener's thread.
 struct Accepting {
-    node: Node,
-    options: MetricsOptions,
+    text: Arc<dyn Fn() -> String + Send + Sync>,
     clients: Arc<Clients<TcpStream>>,
-    walk: Arc<Mutex<Walk>>,
 }
 
 impl Accepting {
     fn run(&self, listener: &TcpListener) {
         serving::accept(&self.clients, listener.incoming(), |stream| {
-            let (node, options) = (self.node.clone(), self.options);
-            let walk = Arc::clone(&self.walk);
+            let text = Arc::clone(&self.text);
             let served = self.clients.serve(stream, move |stream| {
-                http::serve(stream, || scrape(&node, &options, &walk));
+                http::serve(stream, || text());
             });
             if let Err(error) = served {
                 debug!(%error, "metrics connection not served");

@@ -1,0 +1,69 @@
+//! What a forwarder counts, and how things stand with it, as Prometheus reads it.
+
+use std::fmt::Write;
+
+use super::{Forwarder, Standing};
+
+impl Forwarder {
+    /// Every counter and how things stand, as text of OpenMetrics 1.0; names begin with `finerail_forward_`.
+    #[must_use]
+    pub fn exposition(&self) -> String {
+        let mut text = String::new();
+        for (name, help, value) in self.counters().snapshot().list() {
+            match name.ends_with("_high_bytes") {
+                true => add(&mut text, name, "gauge", "", help, value),
+                false => add(&mut text, name, "counter", "_total", help, value),
+            }
+        }
+        for (name, help, value) in self.standing().list() {
+            add(&mut text, name, "gauge", "", help, value);
+        }
+        text.push_str("# EOF\n");
+        text
+    }
+}
+
+impl Standing {
+    /// Names, what they mean, and the numbers.
+    #[must_use]
+    pub fn list(&self) -> [(&'static str, &'static str, u64); 7] {
+        [
+            (
+                "exchanges_under_way",
+                "Exchanges under way.",
+                self.exchanges as u64,
+            ),
+            (
+                "queued",
+                "Operations that wait for a worker.",
+                self.queued as u64,
+            ),
+            (
+                "waiting_for_memory",
+                "Exchanges that wait for memory.",
+                self.waiting_for_memory as u64,
+            ),
+            ("memory_bytes", "Bytes of buffers in use.", self.memory),
+            (
+                "memory_limit_bytes",
+                "Bytes of buffers that may be in use.",
+                self.memory_limit,
+            ),
+            (
+                "clients",
+                "Clients that are remembered.",
+                self.clients as u64,
+            ),
+            ("peers", "Addresses of clients.", self.peers as u64),
+        ]
+    }
+}
+
+fn add(text: &mut String, name: &str, kind: &str, suffix: &str, help: &str, value: u64) {
+    // Writing to a String does not fail.
+    let _infallible = writeln!(
+        text,
+        "# HELP finerail_forward_{name} {help}\n# TYPE finerail_forward_{name} {kind}\n\
+         finerail_forward_{name}{suffix} {value}"
+    );
+}
