@@ -75,6 +75,8 @@ const AT_ONCE: usize = 64;
 const TEST: Duration = Duration::from_secs(1);
 /// The same while something is under way that may have to be given up.
 const TEST_BUSY: Duration = Duration::from_millis(50);
+/// How often what stands still is looked for.
+const TICK: Duration = Duration::from_millis(10);
 /// How often addresses of clients that have gone are looked for.
 const FORGET: Duration = Duration::from_secs(1);
 /// Least memory for buffers: two of the longest append.
@@ -224,6 +226,7 @@ impl Shared {
     /// The loop.
     fn run(&self) {
         let mut looked = Instant::now();
+        let mut ticked = Instant::now();
         while !self.ends.load(Ordering::SeqCst) {
             match self.turn() {
                 Ok(()) => {}
@@ -237,6 +240,11 @@ impl Shared {
                     tracing::warn!(%error, "a test failed");
                     thread::sleep(PAUSE);
                 }
+            }
+            // Seldom: it looks at all that is posted.
+            if ticked.elapsed() > TICK {
+                ticked = Instant::now();
+                self.change(|core, actions| core.tick(ticked, actions));
             }
             if looked.elapsed() > FORGET {
                 looked = Instant::now();
@@ -265,7 +273,6 @@ impl Shared {
         for completion in done {
             self.note(completion.user, completion.result, completion.payload);
         }
-        self.change(|core, actions| core.tick(Instant::now(), actions));
         Ok(())
     }
 
