@@ -120,7 +120,7 @@ pub(crate) fn normal(printed: &str) -> String {
 }
 
 /// Lines of other programs: how long a command took, and the Linux routes that `net add` shows. Besides, the nodes here
-/// ask their gateways more often than usual, and say so.
+/// ask their gateways more often than usual, and say so; and they print latencies, as releases behind the recorded ones do.
 fn is_noise(line: &str) -> bool {
     let timed = ["real\t", "user\t", "sys\t"]
         .iter()
@@ -128,7 +128,18 @@ fn is_noise(line: &str) -> bool {
     let is_unusual = line
         .trim_start()
         .starts_with("alive_router_check_interval: ");
-    timed || is_unusual || line.trim().is_empty() || line.contains("proto kernel scope link")
+    timed
+        || is_unusual
+        || is_latency(line)
+        || line.trim().is_empty()
+        || line.contains("proto kernel scope link")
+}
+
+fn is_latency(line: &str) -> bool {
+    let key = line.trim_start();
+    ["put_egress_", "get_rtt_", "put_ack_"]
+        .iter()
+        .any(|kind| key.starts_with(kind))
 }
 
 fn normal_line(line: &str) -> String {

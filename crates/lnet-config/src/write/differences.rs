@@ -150,4 +150,12 @@ pub const DIFFERENCES: &[Difference] = &[
         finerail: "refused here, too (-95, -22); an import takes them, and they are in force",
         reason: "the design's records have four octets for an address",
     },
+    Difference {
+        code: "latencies",
+        subject: "net show -v, peer show -v",
+        kernel: "no latencies up to 2.17; the next release has them",
+        finerail: "times of PUT, GET and ACK behind the counts, as the next release prints them; none in the profiles \
+                   of kernels",
+        reason: "which peer is slow is the first question",
+    },
 ];
