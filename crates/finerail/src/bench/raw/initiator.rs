@@ -128,7 +128,7 @@ pub(super) fn announce(run: Run, payload: &[u8], count: u64) -> anyhow::Result<[
     Ok(Header { run, length, count }.encode())
 }
 
-fn stream(link: &mut Link, payload: &[u8], count: u64) -> anyhow::Result<()> {
+pub(super) fn stream(link: &mut Link, payload: &[u8], count: u64) -> anyhow::Result<()> {
     let header = announce(Run::Stream, payload, count)?;
     link.send(&header, &[])?;
     for _ in 0..count {
@@ -149,7 +149,7 @@ fn cold_stream(link: &mut Link, buffers: &[Vec<u8>], count: u64) -> anyhow::Resu
 }
 
 /// `count` is rounded up to whole batches, and the time down to what `count` messages took.
-fn batches(link: &mut Link, payload: &[u8], count: u64) -> anyhow::Result<Duration> {
+pub(super) fn batches(link: &mut Link, payload: &[u8], count: u64) -> anyhow::Result<Duration> {
     let in_batch = batch(payload.len());
     let rounded = count.next_multiple_of(in_batch as u64);
     let header = announce(Run::Batches, payload, rounded)?;

@@ -16,6 +16,7 @@
 
 pub(super) mod fan;
 mod initiator;
+mod relayed;
 pub(super) mod target;
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
@@ -24,6 +25,7 @@ use std::net::TcpStream;
 use anyhow::{Context, bail};
 
 pub(super) use initiator::Initiator;
+pub(super) use relayed::Relayed;
 
 /// Bytes of a header: LNet's 72 and the frame header's 24 (sections 3.1 and 2.9).
 pub(super) const HEADER_LEN: usize = 96;

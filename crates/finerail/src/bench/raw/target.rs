@@ -1,6 +1,6 @@
 //! The answering ends of the raw limit: the target, and the relay that stands where a router would.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use anyhow::{Context, bail};
@@ -39,13 +39,18 @@ pub(in crate::bench) fn relay(congestion: &str, to: u16) -> anyhow::Result<()> {
     let mut link = accept(congestion)?;
     let mut buffer = [vec![0; LARGE]];
     while let Some(announced) = next_run(&mut link)? {
-        if announced.run != Run::Stream {
-            bail!("a relay passes on streams only");
-        }
         onward.send(&announced.encode(), &[])?;
-        link.receive_stream(announced.count, &mut buffer, |header, payload| {
-            onward.send(header, payload)
-        })?;
+        match announced.run {
+            Run::Stream => {
+                link.receive_stream(announced.count, &mut buffer, |header, payload| {
+                    onward.send(header, payload)
+                })?
+            }
+            Run::Batches => {
+                take_batches(&mut link, announced, |whole| onward.stream.write_all(whole))?
+            }
+            other => bail!("a relay passes on no {other:?}"),
+        }
         let done = onward.receive_header()?;
         link.send(&done.encode(), &[])?;
     }
@@ -79,8 +84,17 @@ fn stream(link: &mut Link, announced: Header, buffers: &mut [Vec<u8>]) -> anyhow
     Ok(link.send(&announced.encode(), &[])?)
 }
 
-/// Reads as much as a batch at once and walks over the headers in it.
 fn batches(link: &mut Link, announced: Header) -> anyhow::Result<()> {
+    take_batches(link, announced, |_| Ok(()))?;
+    Ok(link.send(&announced.encode(), &[])?)
+}
+
+/// Reads as much as a batch at once, walks over the headers in it, and gives the whole frames to `each`.
+fn take_batches(
+    link: &mut Link,
+    announced: Header,
+    mut each: impl FnMut(&[u8]) -> io::Result<()>,
+) -> anyhow::Result<()> {
     let length = announced.length as usize;
     let frame = HEADER_LEN + length;
     let mut buffer = vec![0; BATCH_BYTES];
@@ -101,11 +115,12 @@ fn batches(link: &mut Link, announced: Header) -> anyhow::Result<()> {
                 bail!("a batch with a message that is not {length} bytes long");
             }
         }
+        each(&buffer[..whole * frame])?;
         left -= whole as u64;
         buffer.copy_within(whole * frame..filled, 0);
         filled -= whole * frame;
     }
-    Ok(link.send(&announced.encode(), &[])?)
+    Ok(())
 }
 
 /// Answers all the requests that one read gives with one write.

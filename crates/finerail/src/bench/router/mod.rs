@@ -4,6 +4,7 @@
 //! ```text
 //!   limit      plain framed TCP, one hop, both CPUs
 //!   routed     sender ──▶ router (either CPU) ──▶ target
+//!   plain      the same through a relay that looks at nothing: what a router could reach
 //!   idle       1,000 peers connected to a node, and silent
 //!   discovery  node ── ping, push ──▶ 1,000 peers, which one process plays on 127.1.y.z
 //!   pushes     100,000 peers in the core alone, without sockets: the longest of its calls
@@ -13,6 +14,7 @@
 mod discovery;
 mod holds;
 mod load;
+mod plain;
 mod played;
 pub(super) mod responder;
 
@@ -27,6 +29,7 @@ use self::discovery::Discovery;
 use self::holds::Holds;
 use self::load::Load;
 pub(super) use self::load::serve as serve_tests;
+use self::plain::Plain;
 use super::lnet::PEER_CREDITS;
 use super::lnet::crowd::Crowd;
 use super::measure::{self, Effort};
@@ -76,6 +79,7 @@ struct Report {
     peer_credits: u32,
     rounds: u16,
     routed: PlacementReport,
+    plain: Plain,
     idle: Crowd,
     discovery: Discovery,
     pushes: Holds,
@@ -100,6 +104,7 @@ fn measure(args: &RouterArgs) -> anyhow::Result<Report> {
     let placement = placement.context("no CPU may be used")?;
     let routed = measure::in_one_placement(placement.clone(), &congestion, &effort)?;
     Ok(Report {
+        plain: Plain::measure(&placement, &congestion, &effort)?,
         load: Load::measure(&placement, &congestion, &effort)?,
         idle: Crowd::measure(PEERS, &congestion, effort.measurement * IDLE_LOOK)?,
         discovery: Discovery::measure(PEERS, &placement, &congestion, args.short)?,
@@ -139,6 +144,8 @@ impl Report {
             self.rounds,
             self.routed.text()
         );
+        // Writing to a string cannot fail.
+        let _infallible = writeln!(text, "\n{}", self.plain.text());
         let rows = [
             (self.load.text(), self.load.met),
             (self.idle.text(), self.idle.met),
