@@ -76,7 +76,7 @@ pub use lnet_core::{
     MdOptions, NiId, NoPath, PortalError, PutRequest, Route, RouteFault, RouterBuffers, SendHints,
     Tunables,
 };
-pub use lnet_stack::{Md, Memory, NodeEvent};
+pub use lnet_stack::{Md, Memory, NodeEvent, Scrap};
 pub use lnet_tcp::{AcceptMode, ConnectionView, NiTuning, SourcePorts};
 
 pub use engine::{Engine, InterfaceError, NiSettings};

@@ -175,6 +175,7 @@ impl<'a> Exchange<'a> {
             let md = match memory {
                 Memory::Source(data) => Md::source(data).options(MdOptions::OP_GET),
                 Memory::Sink(room) => Md::sink(room).options(MdOptions::OP_PUT),
+                Memory::Scrap(room) => Md::scrap(room).options(MdOptions::OP_PUT),
             };
             let options = md.options | MdOptions::MANAGE_REMOTE;
             let md = md.options(options);

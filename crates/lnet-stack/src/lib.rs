@@ -21,5 +21,5 @@ mod memory;
 mod stack;
 
 pub use event::{EventSink, NodeEvent};
-pub use memory::{Md, Memory, MemoryTable, Registered};
+pub use memory::{Md, Memory, MemoryTable, Registered, Scrap};
 pub use stack::{OUTPUTS_PER_TURN, Side, Stack};

@@ -20,13 +20,45 @@ pub enum Memory {
     Source(Bytes),
     /// Room for data to be received: the whole existing length of the vector.
     Sink(Vec<u8>),
+    /// Room for data that nobody looks at.
+    Scrap(Scrap),
 }
+
+/// Room that several descriptors have at the same time, for data that nobody looks at. What is received there costs what
+/// it costs anywhere, and stays in the processor's cache.
+#[derive(Clone, Debug)]
+pub struct Scrap(Span);
+
+impl Scrap {
+    /// Room of this length in bytes.
+    #[must_use]
+    pub fn of_len(len: usize) -> Self {
+        Self(vec![0; len].into())
+    }
+
+    /// The beginning of the room; `None` where the room is shorter.
+    #[must_use]
+    pub fn first(&self, len: usize) -> Option<Self> {
+        self.0.part(0..len).map(Self)
+    }
+}
+
+impl PartialEq for Scrap {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.addresses() == other.0.addresses()
+    }
+}
+
+impl Eq for Scrap {}
 
 impl Memory {
     /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.as_slice().len()
+        match self {
+            Self::Source(_) | Self::Sink(_) => self.as_slice().len(),
+            Self::Scrap(scrap) => scrap.0.len(),
+        }
     }
 
     /// True when there is no memory.
@@ -35,21 +67,23 @@ impl Memory {
         self.len() == 0
     }
 
-    /// The bytes.
+    /// The bytes; none of scrap.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         match self {
             Self::Source(bytes) => bytes,
             Self::Sink(vector) => vector,
+            Self::Scrap(_) => &[],
         }
     }
 
-    /// The received bytes; a source is copied.
+    /// The received bytes, none of scrap; a source is copied.
     #[must_use]
     pub fn into_vec(self) -> Vec<u8> {
         match self {
             Self::Source(bytes) => bytes.to_vec(),
             Self::Sink(vector) => vector,
+            Self::Scrap(_) => Vec::new(),
         }
     }
 }
@@ -82,6 +116,12 @@ impl Md {
     #[must_use]
     pub fn sink(room: Vec<u8>) -> Self {
         Self::new(Memory::Sink(room))
+    }
+
+    /// A descriptor over room for data that nobody looks at. Unlimited operations, no options.
+    #[must_use]
+    pub fn scrap(room: Scrap) -> Self {
+        Self::new(Memory::Scrap(room))
     }
 
     /// With these options.
@@ -122,6 +162,7 @@ impl Md {
 enum Lent {
     Source(Bytes),
     Sink(Span),
+    Scrap(Scrap),
 }
 
 /// A registered descriptor: its memory, and the sink for its events.
@@ -137,6 +178,7 @@ impl<Q> Registered<Q> {
         let memory = match memory {
             Memory::Source(bytes) => Lent::Source(bytes),
             Memory::Sink(vector) => Lent::Sink(vector.into()),
+            Memory::Scrap(scrap) => Lent::Scrap(scrap),
         };
         Self { memory, queue }
     }
@@ -146,6 +188,7 @@ impl<Q> Registered<Q> {
         match self.memory {
             Lent::Source(bytes) => Memory::Source(bytes),
             Lent::Sink(span) => Memory::Sink(span.into_vec()),
+            Lent::Scrap(scrap) => Memory::Scrap(scrap),
         }
     }
 
@@ -200,14 +243,14 @@ impl<Q> MemoryTable<Q> {
                 Some(Source::Shared(bytes.slice(range)))
             }
             Lent::Source(_) => None,
-            Lent::Sink(span) => span.part(range).map(Source::Span),
+            Lent::Sink(span) | Lent::Scrap(Scrap(span)) => span.part(range).map(Source::Span),
         }
     }
 
     /// Where something is received in a descriptor; `None` when it has no such bytes.
     pub(crate) fn landing(&self, md: MdHandle, range: Range<usize>) -> Option<Span> {
         match &self.descriptors.get(&md)?.memory {
-            Lent::Sink(span) => span.part(range),
+            Lent::Sink(span) | Lent::Scrap(Scrap(span)) => span.part(range),
             // The node refuses descriptors whose options would need a source to be written.
             Lent::Source(_) => None,
         }
@@ -298,6 +341,18 @@ mod tests {
         assert_eq!(being_written.to_vec(), [1; 100]);
         let sent = table.router_source(BUFFER, 0..100).unwrap();
         assert_eq!(sent.to_vec(), [2; 100]);
+    }
+
+    #[test]
+    fn descriptors_share_scrap_and_each_gives_back_what_it_had() {
+        let scrap = Scrap::of_len(100);
+        let part = Memory::Scrap(scrap.first(60).unwrap());
+        assert_eq!((part.len(), part.as_slice().len()), (60, 0));
+        let registered = Registered::new(part.clone(), Arc::new(()));
+        assert!(!registered.is_source());
+        assert_eq!(registered.into_memory(), part);
+        assert_ne!(part, Memory::Scrap(scrap.clone()));
+        assert!(scrap.first(101).is_none());
     }
 
     #[test]

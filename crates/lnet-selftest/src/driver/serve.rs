@@ -255,7 +255,7 @@ impl Server {
             }
             Verdict::Fetch(request, len) => {
                 rpc.bulk = Moving::Destinations(request);
-                let room = vec![0; len as usize];
+                let room = Md::sink(vec![0; len as usize]);
                 self.fetch(rpc, request.bulk_id, room, counters);
             }
             Verdict::Drop => {
@@ -287,8 +287,7 @@ impl Server {
 
     fn fetch_write(&mut self, rpc: Rpc, counters: &mut TestNodeCounters) {
         if let Moving::Get(bulk_id, len, check) = rpc.bulk {
-            let mut room = self.rooms.take(len);
-            pattern::poison(&mut room, check);
+            let room = self.rooms.sink(len, check);
             self.rooms_out += 1;
             self.fetch(rpc, bulk_id, room, counters);
         }
@@ -300,7 +299,7 @@ impl Server {
         self.numbers
     }
 
-    fn fetch(&mut self, rpc: Rpc, bulk_id: u64, room: Vec<u8>, counters: &mut TestNodeCounters) {
+    fn fetch(&mut self, rpc: Rpc, bulk_id: u64, room: Md, counters: &mut TestNodeCounters) {
         let (target, source) = (rpc.peer, Some(rpc.local));
         let number = self.keep(rpc);
         let tag = Tag {
@@ -308,7 +307,7 @@ impl Server {
             number,
         };
         // The second operation is the REPLY.
-        let md = Md::sink(room).threshold(2).user(tag.value());
+        let md = room.threshold(2).user(tag.value());
         let bound = self.node.bind(&self.queue, md);
         let asked = bound.and_then(|md| {
             self.node.get(GetRequest {
