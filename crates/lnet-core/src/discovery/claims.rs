@@ -9,6 +9,9 @@
 //! Kernels let whoever named a NID last have it, so that any node can take the NIDs of any other until the next
 //! discovery. Here whoever answers at a NID says whose the NID is. A node that has got another name, or an address of a
 //! node that is gone, has its NIDs one round trip later than with a kernel.
+//!
+//! NIDs on nets that this node has no interface on are whoever's who named them last: the way to ask one may lead through
+//! the node itself, and a router that is asked for a NID of its own over another net closes the connection.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -69,12 +72,15 @@ impl Claims {
 }
 
 impl Core {
-    /// A NID is one of a discovered peer that is not the one of this name.
+    /// A NID is one of a discovered peer that is not the one of this name, on a net of this node.
     pub(crate) fn is_anothers(&self, nid: Nid, name: Nid) -> bool {
         let owner = self.peers.primary_of(nid);
         let known = self.peers.by_nid(owner);
         let known = known.and_then(|peer_ni| peer_ni.discovery.as_ref());
-        owner != name && known.is_some_and(|known| known.state().contains(PeerState::DISCOVERED))
+        let is_near = self.nis.has_net(nid.net());
+        is_near
+            && owner != name
+            && known.is_some_and(|known| known.state().contains(PeerState::DISCOVERED))
     }
 
     /// A peer names a NID that another one has: the NID is asked.

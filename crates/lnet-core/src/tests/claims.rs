@@ -103,6 +103,21 @@ fn an_address_that_another_node_has_got_becomes_that_nodes() {
     assert_eq!(nids_of(&mut net, 0, STRANGER), [STRANGER, B[1]].map(nid));
 }
 
+/// The route to the NID may lead through the router itself, which refuses what comes for it over another net.
+#[test]
+fn a_nid_on_a_net_behind_routers_is_not_asked() {
+    let mut net = rails();
+    net.route(0, "tcp2", B[0]);
+    let far = "10.2.0.2@tcp2";
+    claim(&mut net, far, &[far]);
+    net.advance(Duration::from_secs(1));
+    net.trace.clear();
+    claim(&mut net, STRANGER, &[STRANGER, far]);
+    net.advance(Duration::from_secs(1));
+    assert_eq!(pings_of(&net, far), 0);
+    assert_eq!(nids_of(&mut net, 0, far), [STRANGER, far].map(nid));
+}
+
 #[test]
 fn a_peer_that_restarts_is_asked_before_the_next_message_to_it() {
     let mut net = rails();

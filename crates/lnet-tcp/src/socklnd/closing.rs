@@ -99,7 +99,9 @@ impl<N: Network> Socklnd<N> {
     /// connections, and the end of none of them was seen yet. Whatever is sent on those is lost: they are only read from
     /// now on, and their end is not that of the new ones. Kernels close the new ones with the old ones.
     pub(super) fn part_replaced(&mut self, new: &Terms, now: Time, upper: &mut impl Above) {
-        if new.dialled || new.ctype != Ctype::CONTROL {
+        // Of a connection to oneself both ends are here, in one order or the other.
+        let is_own = self.ni_by_nid.contains_key(&new.id.nid);
+        if new.dialled || new.ctype != Ctype::CONTROL || is_own {
             return;
         }
         let links = self.peers.get(new.peer).map(|it| it.links.clone());
