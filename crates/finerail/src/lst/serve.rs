@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use lnet_selftest::TestNode;
 
+use super::driven_by_test_node;
 use crate::common::{
     ConfigArgs, ControlArgs, MetricsArgs, ServiceArgs, StatsArgs, TransportArgs, reload,
 };
@@ -45,7 +46,8 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let config = args.config.read()?;
     raise_descriptor_limit();
     let signals = StopSignals::register()?;
-    let managed = lnet_noded::start(&config, args.service.on(args.transport.options()))
+    let options = driven_by_test_node(args.service.on(args.transport.options()));
+    let managed = lnet_noded::start(&config, options)
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let node = managed.node();
     let test_node = TestNode::start(node.clone()).context("cannot start the test node")?;

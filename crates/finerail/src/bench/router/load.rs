@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use lnet_node::{NodeOptions, Progress};
+use lnet_node::NodeOptions;
 use lnet_selftest::TestNode;
 use lnet_selftest::console::{Console, Kind};
 use lnet_selftest::flow::{Flow, FlowSpec};
@@ -18,6 +18,7 @@ use crate::bench::peer::{self, PeerArgs, Role};
 use crate::bench::placement::Placement;
 use crate::bench::report::Summary;
 use crate::bench::workload::{GETS_IN_FLIGHT, LARGE, Workload};
+use crate::lst::driven_by_test_node;
 
 /// Least ratio of the load to GETs.
 const TARGET: f64 = 0.9;
@@ -155,12 +156,11 @@ impl Loader {
 
 /// As `finerail lst` has them, on the port of the bench.
 fn options(port: u16, congestion: &str) -> NodeOptions {
-    NodeOptions {
+    driven_by_test_node(NodeOptions {
         port,
-        progress: Progress::Thread,
         congestion: Some(congestion.to_owned()),
         ..NodeOptions::default()
-    }
+    })
 }
 
 /// A test node, until the process ends.
