@@ -169,7 +169,20 @@ impl Core {
             discovery.begin_ping(md);
         }
         let timeout = self.config.globals.transaction_timeout;
-        self.send_ping(md, name, timeout, now);
+        let asked = self.nid_to_ping(name);
+        self.send_ping(md, asked, timeout, now);
+    }
+
+    /// Where a peer is pinged: at the primary NID, or at a NID on a net that this node shares with the peer where the
+    /// primary NID is on none. The way to the latter may lead through the peer itself, which refuses what comes for it
+    /// over another net.
+    fn nid_to_ping(&self, name: Nid) -> Nid {
+        let is_near = |nid: &Nid| self.nis.has_net(nid.net());
+        let peer = self.peers.peer(name).filter(|_| !is_near(&name));
+        let nids = peer.map(|peer| peer.nids.as_slice()).unwrap_or_default();
+        let near = || nids.iter().copied().filter(is_near);
+        let is_up = |nid: &Nid| self.peers.by_nid(*nid).is_some_and(|ni| ni.status_up);
+        near().find(is_up).or_else(|| near().next()).unwrap_or(name)
     }
 
     fn push_to_peer(&mut self, name: Nid, now: Time) {

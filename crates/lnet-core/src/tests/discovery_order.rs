@@ -204,4 +204,18 @@ fn a_router_is_asked_at_the_interface_on_the_shared_net() {
     let mut asked: Vec<Nid> = asked.map(|(_, header)| header.dest_nid).collect();
     asked.dedup();
     assert_eq!(asked, [nid(ROUTER[1])]);
+    net.trace.clear();
+    let now = net.now;
+    net.core(0).discover(nid(ROUTER[0]), now).unwrap();
+    net.advance(Duration::from_secs(1));
+    let asked = net
+        .trace
+        .iter()
+        .filter(|(from, header)| *from == 0 && header.body.message_type() == MessageType::Get);
+    let asked: Vec<Nid> = asked.map(|(_, header)| header.dest_nid).collect();
+    assert_eq!(
+        asked.first(),
+        Some(&nid(ROUTER[1])),
+        "discovered there, too"
+    );
 }

@@ -95,8 +95,8 @@ impl<N: Network> Socklnd<N> {
         self.after_close(peer, now, upper);
     }
 
-    /// Nobody dials a second CONTROL connection beside the first (section 2.8), so a peer that does has closed its
-    /// connections, and the end of none of them was seen yet. Whatever is sent on those is lost: they are only read from
+    /// Nobody dials a second CONTROL connection beside the first (section 2.8), so a peer that does has closed what it had
+    /// dialled, and the end of none of them was seen yet. Whatever is sent on those is lost: they are only read from
     /// now on, and their end is not that of the new ones. Kernels close the new ones with the old ones.
     pub(super) fn part_replaced(&mut self, new: &Terms, now: Time, upper: &mut impl Above) {
         // Of a connection to oneself both ends are here, in one order or the other.
@@ -108,7 +108,8 @@ impl<N: Network> Socklnd<N> {
         let mut old = links.unwrap_or_default();
         old.retain(|link| {
             let terms = self.connection(*link).map(|it| it.terms);
-            terms.is_some_and(|terms| terms.remote.ip() == new.remote.ip())
+            // Of two that were dialled at the same time, from both ends, each is there to stay.
+            terms.is_some_and(|terms| !terms.dialled && terms.remote.ip() == new.remote.ip())
         });
         let is_control = |link: &usize| {
             let terms = self.connection(*link).map(|it| it.terms);
