@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 
 use fgr::config::{BackupPriority, Form, Scheme, Server, Site, Slots, Timing};
 use fgr::{Machine, Options, Plan, Policy, assign, read_machine};
-use lnet_config::PeerConfig;
 use lnet_node::{Globals, Node, NodeOptions};
 use lnet_types::{Net, Nid};
 use nix::sys::signal::Signal;
@@ -188,12 +187,10 @@ impl Fleet {
         let mut fleet = BTreeMap::new();
         let mut routers = BTreeMap::new();
         for node in &site.nodes {
-            let mut config = site.node_config(node);
-            config.peers = peers(&site, form);
+            let config = site.node_config(node);
             let number = node.nids.first().unwrap().number() & 0xFF;
             if config.routing == Some(true) {
                 let path = router_path(&directory, number);
-                config.peers.clear();
                 fs::write(&path, config.to_yaml()).unwrap();
                 routers.insert(number, start_router(path, port));
             } else {
@@ -288,22 +285,6 @@ fn start_router(config: PathBuf, port: u16) -> Process {
     let process = Process::start(command);
     process.wait_for_output("ready: ");
     process
-}
-
-/// What discovery would tell of the routers: these nodes have none.
-fn peers(site: &Site, form: Form) -> Vec<PeerConfig> {
-    let routers = site
-        .nodes
-        .iter()
-        .filter(|node| site.class_of(node).config.routing == Some(true));
-    let peers = routers.map(|node| PeerConfig {
-        nids: node.nids.iter().collect(),
-        multi_rail: true,
-    });
-    match form {
-        Form::SlotNets => Vec::new(),
-        Form::MultiRail => peers.collect(),
-    }
 }
 
 #[test]
