@@ -259,7 +259,11 @@ fn a_synthetic_machine_without_room_is_refused() {
         modules: 0,
         nets: 4,
     };
-    assert!(synthetic("m", grid.clone(), topology::Tie::Split, size).is_err());
+    let refused = complaints(synthetic("m", grid.clone(), topology::Tie::Split, size));
+    assert_eq!(
+        refused,
+        ["m:1: groups, modules and nets: '9x0x4' is not from 1 to 65,000 nets and routers"]
+    );
     let size = Synthetic {
         groups: 900,
         modules: 20,

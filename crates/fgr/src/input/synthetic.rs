@@ -54,7 +54,8 @@ pub fn synthetic(name: &str, grid: Grid, tie: Tie, size: Synthetic) -> Result<Ma
     let routers = modules.saturating_mul(size.nets.into());
     if routers == 0 || nets > u32::from(u16::MAX - FIRST_NET) || routers > u64::from(u16::MAX) {
         let wanted = "from 1 to 65,000 nets and routers";
-        problems.value(1, "groups, modules and nets", &format!("{size:?}"), wanted);
+        let counts = format!("{}x{}x{}", size.groups, size.modules, size.nets);
+        problems.value(1, "groups, modules and nets", &counts, wanted);
         return Err(InputError(problems.found));
     }
     let mut maker = Maker {

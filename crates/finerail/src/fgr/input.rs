@@ -160,8 +160,10 @@ impl MachineArgs {
     fn by_rule(&self, sizes: &str) -> anyhow::Result<Machine> {
         let wrong = || {
             anyhow!(
-                "'{}': write synthetic:XxYxZ:GROUPSxMODULESxNETS, such as synthetic:25x16x24:9x3x4",
-                self.machine
+                "'{}': write synthetic:XxYxZ:GROUPSxMODULESxNETS, numbers up to {}, such as \
+                 synthetic:25x16x24:9x3x4",
+                self.machine,
+                u16::MAX
             )
         };
         let (torus, routers) = sizes.split_once(':').ok_or_else(wrong)?;
