@@ -68,6 +68,7 @@ pub enum DirectoryError {
 pub struct LocalDirectory {
     table: Mutex<Table>,
     options: Options,
+    boot: u64,
 }
 
 /// A directory that is open, and a name in it.
@@ -126,6 +127,7 @@ impl LocalDirectory {
         Ok(Self {
             table: Mutex::new(table),
             options,
+            boot: boot(),
         })
     }
 
@@ -220,6 +222,7 @@ impl LocalDirectory {
         Export {
             read_only: self.options.read_only,
             as_caller: self.options.identity != Identity::Server,
+            boot: self.boot,
             ..Export::default()
         }
     }
@@ -304,6 +307,15 @@ impl Located for LocalDirectory {
         let object = self.object(handle).ok()?;
         self.table().path(object.id)
     }
+}
+
+/// Which start of this machine it is, as the kernel says; 0 where it does not.
+fn boot() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits = text.chars().filter(char::is_ascii_hexdigit);
+    // Half of the number tells starts apart as well as all of it.
+    let digits: String = digits.take(16).collect();
+    u64::from_str_radix(&digits, 16).unwrap_or(0)
 }
 
 /// Opens a name in a directory without following it, and without any right to the content.

@@ -42,6 +42,8 @@ pub struct Tally {
     pub unknown: u64,
     /// They were refused without effect, because nothing answered, and repeated if they may be.
     pub unreached: u64,
+    /// They said that earlier changes may not be on the disk.
+    pub uncommitted: u64,
     /// A handle was given up, because an object was moved by another client or is gone for some of the servers.
     pub stale: u64,
 }
@@ -51,6 +53,7 @@ pub struct Tally {
 /// * [`OUTCOME_UNKNOWN`] of a step that is not idempotent: the files are as before it, or as after it;
 /// * an error that says that nothing answers: of a step that is not idempotent the files are as before it; the others
 ///   are repeated, and must succeed;
+/// * `EIO` of a commit: changes may be lost, because a machine was started again that held them;
 /// * `ESTALE` or another object's end where several clients move and remove things: no name and no content changes.
 ///
 /// # Errors
@@ -68,6 +71,7 @@ pub fn compare_in_trouble(
         run: Run::new(subject.clients, caller, clients),
         model: Model::new(clients),
         tally: Tally::default(),
+        is_troubled: false,
     };
     for (number, (client, step)) in steps.0.iter().enumerate() {
         check.step(number, client % clients, step)?;
@@ -83,6 +87,8 @@ struct Check<'a> {
     run: Run<'a>,
     model: Model,
     tally: Tally,
+    /// Whether anything failed so far.
+    is_troubled: bool,
 }
 
 impl Check<'_> {
@@ -98,6 +104,7 @@ impl Check<'_> {
         let expected = after.carry_out(step);
         let found = self.run.carry_out(client, step);
         let struck = self.subject.trouble.struck();
+        self.is_troubled |= struck;
         let when = format!("step {number}, client {client}: {step:?}");
         match &found {
             Err(OUTCOME_UNKNOWN) if struck && !step.is_idempotent() => {
@@ -135,6 +142,8 @@ impl Check<'_> {
         if found == expected || is_found_again(found, expected) {
             self.model = after;
             self.tally.done += 1;
+        } else if self.may_be_lost(step, found) {
+            self.tally.uncommitted += 1;
         } else if self.may_be_stale() && is_stale(found, expected) {
             self.tally.stale += 1;
             let slot = slot_of(step);
@@ -159,6 +168,11 @@ impl Check<'_> {
 
     fn is_as(&self, when: &str, model: &Model) -> Result<(), Mismatch> {
         same_trees(when, &tree(self.subject.truth, self.caller), &model.tree())
+    }
+
+    /// Whether a step says that changes may be lost which a machine held that was started again.
+    fn may_be_lost(&self, step: &Step, found: &Result<Outcome, Errno>) -> bool {
+        self.is_troubled && matches!(step, Step::Commit { .. }) && *found == Err(Errno::EIO)
     }
 
     /// Whether paths may have changed behind the back of a client.

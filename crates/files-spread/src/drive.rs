@@ -11,7 +11,7 @@ use crate::health::State;
 use crate::proof::{Before, Verdict};
 use crate::spread::{Inner, Spread};
 use crate::table::Spot;
-use crate::translate::{handles, places};
+use crate::translate::{handles_of, places};
 
 /// An operation on its way.
 pub(crate) struct Job<'a, 'd> {
@@ -169,9 +169,9 @@ impl Spread {
         if !job.request.is_change() {
             return;
         }
-        for handle in handles(&mut job.request.clone()) {
+        for handle in handles_of(job.request) {
             let mut table = self.table();
-            if let Ok((id, _)) = table.find(*handle) {
+            if let Ok((id, _)) = table.find(handle) {
                 table.changed(id, gateway, boot);
             }
         }

@@ -111,8 +111,9 @@ impl Gateway {
         }
     }
 
-    pub(crate) fn set_filesystem(&self, number: u64) {
-        lock(&self.said).filesystem = number;
+    /// Notes what it said.
+    pub(crate) fn said(&self, filesystem: u64, boot: u64) {
+        *lock(&self.said) = Said { filesystem, boot };
     }
 
     /// The number of the root's file system there.

@@ -23,12 +23,12 @@
 //!   done. What remains open ends with [`files::OUTCOME_UNKNOWN`]. Nothing is carried out twice.
 //! * **Waiting.** An operation waits as long as the carrier of a gateway waits for it, at most twice for each gateway.
 //!   No operation waits for another one.
-//! * **`Commit`** goes to each gateway that has taken changes of the object since the last one, and fails where one of them
-//!   does not answer.
+//! * **`Commit`** goes to each gateway that has taken changes of the object since the last one. It fails where one of them
+//!   does not answer, and once where its machine was started again, because what was not committed is lost then.
 //!
 //! What is not promised: a gateway that hangs, and goes on after another one took over, may still carry out what it had
-//! received. Carriers prevent that for the bytes of writes, which a server fetches from the client; a change of names
-//! that was sent before can come late.
+//! received. Carriers prevent that for the bytes of writes, which a server fetches from the client; other changes can come
+//! late, the length of a file and names among them. A site where gateways hang and come back fences them first.
 
 mod drive;
 mod gateway;

@@ -215,3 +215,91 @@ fn counts(
         _ => Ok(counts),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn segment(offset: u64, length: u64) -> Segment {
+        Segment { offset, length }
+    }
+
+    proptest! {
+        #[test]
+        fn the_pieces_of_a_transfer_are_whole_and_lie_in_one_block_each(
+            parts in prop::collection::vec((0..100_u64, 0..40_u64), 0..8),
+            block in 1..30_u64,
+            home in 0..5_usize,
+        ) {
+            let segments: Vec<Segment> = parts.into_iter().map(|(offset, length)| segment(offset, length)).collect();
+            let pieces = cut(&segments, block, home, 5);
+            let mut bytes = Vec::new();
+            for piece in &pieces {
+                let (first, last) = (piece.part.offset, piece.part.offset + piece.part.length - 1);
+                prop_assert_eq!(first / block, last / block);
+                prop_assert_eq!(piece.gateway, (home + (first / block) as usize) % 5);
+                prop_assert_eq!(segments[piece.segment].offset + piece.within, first);
+                bytes.extend(first..=last);
+            }
+            let whole = segments.iter().flat_map(|part| part.offset..part.offset + part.length);
+            prop_assert_eq!(bytes, whole.collect::<Vec<u64>>());
+        }
+
+        #[test]
+        fn memory_goes_with_its_pieces_and_no_request_has_too_many(
+            lengths in prop::collection::vec(0..3000_usize, 0..4),
+            block in 1..3_u64,
+        ) {
+            let total: usize = lengths.iter().sum();
+            let bytes: Vec<u8> = (0..total).map(|byte| (byte % 251) as u8).collect();
+            let mut rest = &bytes[..];
+            let memory: Vec<IoSlice<'_>> = lengths.iter().map(|&length| {
+                let (now, later) = rest.split_at(length);
+                rest = later;
+                IoSlice::new(now)
+            }).collect();
+            let segments = [segment(7, total as u64)];
+            let mut file = vec![0; total];
+            for work in shared_out(&cut(&segments, block, 0, 2), Data::Write(&memory)) {
+                prop_assert!(work.pieces.len() <= SEGMENTS_MAX);
+                let Memory::Write(memory) = work.memory else { panic!("a write") };
+                let mut memory = memory.iter().flat_map(|part| part.iter().copied());
+                for piece in work.pieces {
+                    let at = (piece.part.offset - 7) as usize;
+                    for byte in &mut file[at..at + piece.part.length as usize] {
+                        *byte = memory.next().unwrap();
+                    }
+                }
+                prop_assert!(memory.next().is_none());
+            }
+            prop_assert_eq!(file, bytes);
+        }
+    }
+
+    #[test]
+    fn nothing_counts_behind_a_gap_and_the_first_error_is_the_error() {
+        let segments = [segment(0, 30)];
+        let pieces = cut(&segments, 10, 0, 3);
+        let done = |results: [Result<u64, Errno>; 3]| {
+            let ends = pieces.iter().zip(results);
+            ends.map(|(piece, result)| (vec![*piece], result.map(|count| vec![count])))
+                .collect::<Vec<_>>()
+                .into_iter()
+        };
+        let read = |results| counts(&segments, false, done(results));
+        let write = |results| counts(&segments, true, done(results));
+        assert_eq!(read([Ok(10), Ok(5), Ok(10)]), Ok(vec![15]));
+        assert_eq!(
+            read([Ok(10), Err(Errno::EACCES), Ok(0)]),
+            Err(Errno::EACCES)
+        );
+        assert_eq!(write([Ok(10), Err(Errno::ENOSPC), Ok(10)]), Ok(vec![10]));
+        assert_eq!(
+            write([Err(Errno::ENOSPC), Err(Errno::EDQUOT), Ok(10)]),
+            Err(Errno::ENOSPC)
+        );
+        assert_eq!(read([Ok(11), Ok(0), Ok(0)]), Err(Errno::EPROTO));
+    }
+}

@@ -8,12 +8,13 @@ use files::{Attributes, Caller, Data, Errno, Export, FileSystem, Handle, Reply, 
 use thiserror::Error;
 
 use crate::drive::Job;
-use crate::gateway::{Gateway, GatewayReport, Server, is_lost, lock};
+use crate::gateway::{Gateway, GatewayReport, Server, is_lost, is_unclear, lock};
 use crate::health::{Pauses, State};
 use crate::order::{Mode, by_load, from_first, home};
 use crate::proof::Before;
 use crate::surroundings::Surroundings;
 use crate::table::{Dirty, Id, Identity, Table};
+use crate::translate::handles_of;
 
 /// How a spread works.
 #[derive(Clone, Copy, Debug)]
@@ -248,28 +249,45 @@ impl Spread {
         request: &Request,
         id: Id,
     ) -> Result<(), Errno> {
+        let result = self.commit_through(gateway, caller, request);
+        let Some(dirty) = dirty else {
+            // It may hold changes of objects that were forgotten, or none.
+            return match result {
+                Err(errno) if is_lost(errno) => Ok(()),
+                result => result.map(|_| ()),
+            };
+        };
+        let boot = match result {
+            Ok(boot) => boot,
+            // An error that may be the disk's is said, and not tried away.
+            Err(errno) if is_lost(errno) && !is_unclear(errno) => {
+                self.commit_beside(&dirty, caller, request, errno)?
+            }
+            Err(errno) => return Err(errno),
+        };
+        self.table().settled(id, &dirty);
+        // What a machine held that was started again is lost.
+        if boot == dirty.boot {
+            Ok(())
+        } else {
+            Err(Errno::EIO)
+        }
+    }
+
+    /// Commits at one gateway, and says which start of its machine that was.
+    fn commit_through(
+        &self,
+        gateway: usize,
+        caller: &Caller,
+        request: &Request,
+    ) -> Result<u64, Errno> {
         let at = &self.inner.gateways[gateway];
         if at.state() != State::Up {
-            match (self.inner.knock(gateway), dirty) {
-                (Ok(()), _) => {}
-                // It may hold changes of objects that were forgotten, or none.
-                (Err(_), None) => return Ok(()),
-                (Err(errno), Some(_)) => return Err(errno),
-            }
+            self.inner.knock(gateway)?;
         }
         let epoch = at.epoch();
-        let result = self.attempt(gateway, &mut Job::new(caller, request, Data::None));
-        let Some(dirty) = dirty else { return Ok(()) };
-        match result {
-            // What a machine held is gone with it.
-            Ok(_) if at.boot() != dirty.boot => {
-                self.table().settled(id, &dirty);
-                Err(Errno::EIO)
-            }
-            Ok(_) => {
-                self.table().settled(id, &dirty);
-                Ok(())
-            }
+        match self.attempt(gateway, &mut Job::new(caller, request, Data::None)) {
+            Ok(_) => Ok(at.boot()),
             Err(errno) => {
                 if is_lost(errno) {
                     self.lost(gateway, epoch, errno);
@@ -277,6 +295,23 @@ impl Spread {
                 Err(errno)
             }
         }
+    }
+
+    /// Commits at another gateway of the same machine, whose kernel holds the same changes.
+    fn commit_beside(
+        &self,
+        dirty: &Dirty,
+        caller: &Caller,
+        request: &Request,
+        errno: Errno,
+    ) -> Result<u64, Errno> {
+        let is_beside = |(number, at): &(usize, &Gateway)| {
+            let is_same = dirty.boot != 0 && at.boot() == dirty.boot;
+            *number != dirty.gateway && is_same && at.state() == State::Up
+        };
+        let mut others = self.inner.gateways.iter().enumerate();
+        let (other, _) = others.find(is_beside).ok_or(errno)?;
+        self.commit_through(other, caller, request)
     }
 }
 
@@ -313,7 +348,7 @@ impl Inner {
                 });
             }
         }
-        self.gateways[gateway].set_filesystem(root.filesystem);
+        self.gateways[gateway].said(root.filesystem, export.boot);
         Ok(())
     }
 }
@@ -340,9 +375,7 @@ impl FileSystem for Spread {
             return Err(Errno::EROFS);
         }
         let request = &self.narrowed(caller, request)?;
-        let first = crate::translate::handles(&mut request.clone())
-            .first()
-            .map(|handle| **handle);
+        let first = handles_of(request).into_iter().next();
         let object = first
             .map(|handle: Handle| self.table().find(handle))
             .transpose()?;

@@ -464,3 +464,6 @@ impl Node {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,6 +35,15 @@ pub(crate) fn handles(request: &mut Request) -> Vec<&mut Handle> {
     }
 }
 
+/// The handles in a request, to be read.
+pub(crate) fn handles_of(request: &Request) -> Vec<Handle> {
+    let mut request = request.clone();
+    handles(&mut request)
+        .into_iter()
+        .map(|handle| *handle)
+        .collect()
+}
+
 /// The places in a request.
 pub(crate) fn places(request: &mut Request) -> Vec<&mut Place> {
     match request {
@@ -141,11 +150,10 @@ impl Spread {
 
     /// Notes that a gateway does not know the handles that it was sent.
     pub(crate) fn forget_handles(&self, gateway: usize, request: &Request, sent: &Request) {
-        let (mut request, mut sent) = (request.clone(), sent.clone());
         let mut table = self.table();
-        for (own, sent) in handles(&mut request).into_iter().zip(handles(&mut sent)) {
-            if let Ok((id, _)) = table.find(*own)
-                && table.at_gateway(id, gateway) == Some(*sent)
+        for (own, sent) in handles_of(request).into_iter().zip(handles_of(sent)) {
+            if let Ok((id, _)) = table.find(own)
+                && table.at_gateway(id, gateway) == Some(sent)
             {
                 table.set_at_gateway(id, gateway, None);
             }
@@ -170,9 +178,8 @@ impl Spread {
                 );
             }
             Reply::Listing(listing) => {
-                let mut request = request.clone();
-                let directory = match handles(&mut request)[..] {
-                    [&mut handle] => self.table().find(handle)?.0,
+                let directory = match handles_of(request)[..] {
+                    [handle] => self.table().find(handle)?.0,
                     _ => ROOT,
                 };
                 for listed in &mut listing.entries {
@@ -199,9 +206,9 @@ impl Spread {
 
     fn see(&self, gateway: usize, request: &Request, attributes: &mut Attributes) {
         attributes.filesystem = self.filesystem(gateway, attributes.filesystem);
-        if let [handle] = &handles(&mut request.clone())[..] {
+        if let [handle] = handles_of(request)[..] {
             let mut table = self.table();
-            if let Ok((id, _)) = table.find(**handle) {
+            if let Ok((id, _)) = table.find(handle) {
                 table.see_links(id, attributes.links);
             }
         }

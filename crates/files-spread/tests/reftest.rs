@@ -10,6 +10,8 @@ use files::{Caller, FileSystem};
 use files_reftest::{Mismatch, Steps, Subject, Tally, compare_in_trouble, steps};
 use files_spread::Mode;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use common::{Fault, Site, faults};
 
@@ -51,8 +53,8 @@ proptest! {
     fn one_client_sees_nothing_of_failing_gateways_but_unknown_outcomes(
         mode in modes(),
         gateways in 1..=3_usize,
-        steps in steps(50, 1),
-        faults in faults(50, 3),
+        steps in steps(80, 1),
+        faults in faults(80, 3),
     ) {
         let how = Use { mode, gateways, writers: 1, readers: 0, objects_max: 1000 };
         let result = compare(how, &steps, &faults);
@@ -63,12 +65,38 @@ proptest! {
     fn several_clients_and_readers_see_each_operation_once(
         mode in modes(),
         gateways in 1..=3_usize,
-        steps in steps(50, 3),
-        faults in faults(50, 3),
+        steps in steps(80, 3),
+        faults in faults(80, 3),
         objects_max in prop::sample::select(vec![4_usize, 1000]),
     ) {
         let how = Use { mode, gateways, writers: 2, readers: 1, objects_max };
         let result = compare(how, &steps, &faults);
         prop_assert!(result.is_ok(), "{}", result.unwrap_err());
     }
+}
+
+#[test]
+fn the_drawn_faults_meet_the_operations() {
+    let (mut runner, mut sum) = (TestRunner::deterministic(), Tally::default());
+    for _ in 0..100 {
+        let drawn = (steps(80, 1), faults(80, 2));
+        let (steps, faults) = drawn.new_tree(&mut runner).unwrap().current();
+        let how = Use {
+            mode: Mode::Cluster,
+            gateways: 2,
+            writers: 1,
+            readers: 0,
+            objects_max: 1000,
+        };
+        let tally = compare(how, &steps, &faults).unwrap();
+        sum.done += tally.done;
+        sum.survived += tally.survived;
+        sum.unknown += tally.unknown;
+        sum.unreached += tally.unreached;
+    }
+    // Some of each; the figures are those of the draw.
+    assert!(
+        sum.survived >= 100 && sum.unknown >= 5 && sum.unreached >= 5,
+        "{sum:?}"
+    );
 }

@@ -181,6 +181,9 @@ pub struct Export {
     pub as_caller: bool,
     /// What is not idempotent runs once, also where the server is restarted before it has answered.
     pub remembers: bool,
+    /// Which start of the server's machine this is: another one has lost what was not committed. Servers on one machine
+    /// have the same. 0 where the server does not say.
+    pub boot: u64,
 }
 
 /// Longest name of a coherent file system in bytes.

@@ -289,7 +289,7 @@ structures! {
     DirectoryEntry { name, cookie, file, kind, entry }
     Listing { entries, is_end }
     Segment { offset, length }
-    Export { coherent, read_only, as_caller, remembers }
+    Export { coherent, read_only, as_caller, remembers, boot }
     Space { block_size, blocks, blocks_free, blocks_available, files, files_free, name_max }
 }
 

@@ -200,6 +200,7 @@ fn a_gateway_says_which_file_system_it_shows_and_what_it_promises() {
     let export = site.clients[0].identify(&Caller::default()).unwrap();
     let expected = Export {
         coherent: b"scratch".to_vec(),
+        boot: export.boot,
         ..Export::default()
     };
     assert_eq!(export, expected);

@@ -31,7 +31,7 @@ pub(crate) enum What {
     Restart,
     /// One call ends with an error, whether it was carried out or not.
     Lose { is_done: bool, errno: Errno },
-    /// It is gone for some steps, with the call or without it, and started again then.
+    /// It is gone for some steps, with the call or without it, and its machine is started again then.
     Die { is_done: bool, steps: usize },
     /// It does not answer for some steps, and goes on then.
     Hang { is_done: bool, steps: usize },
@@ -40,7 +40,8 @@ pub(crate) enum What {
 /// The longest that a carrier waits for a gateway that hangs.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Up to a dozen faults.
+/// Up to 20 faults.
+#[allow(dead_code, reason = "not every test needs it")]
 pub(crate) fn faults(steps: usize, gateways: usize) -> impl Strategy<Value = Vec<Fault>> {
     let errnos = [
         Errno::ETIMEDOUT,
@@ -62,9 +63,10 @@ pub(crate) fn faults(steps: usize, gateways: usize) -> impl Strategy<Value = Vec
         skip,
         what,
     });
-    prop::collection::vec(fault, 0..12)
+    prop::collection::vec(fault, 0..20)
 }
 
+#[allow(dead_code, reason = "not every test needs it")]
 pub(crate) fn cases() -> u32 {
     let long = std::env::var("FINERAIL_LONG").is_ok_and(|value| value == "1");
     if long { 2000 } else { 100 }
@@ -76,6 +78,7 @@ pub(crate) struct Site {
     pub(crate) gates: Vec<Arc<Gate>>,
     pub(crate) clock: Arc<Clock>,
     /// A way to the files that never fails.
+    #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) truth: LocalDirectory,
     faults: Vec<Fault>,
 }
@@ -119,6 +122,7 @@ struct GateState {
     /// Not there, or not answering, for so many steps.
     away: Option<(usize, What)>,
     coherent: Vec<u8>,
+    boot: u64,
 }
 
 impl Site {
@@ -126,7 +130,11 @@ impl Site {
         let directory = TempDir::new().unwrap();
         let clock = Arc::new(Clock::default());
         let path = directory.path().to_owned();
-        let gate = |_| Arc::new(Gate::new(path.clone(), Arc::clone(&clock)));
+        // Machines of their own.
+        let gate = |number: usize| {
+            let boot = 1000 * (number as u64 + 1);
+            Arc::new(Gate::new(path.clone(), Arc::clone(&clock), boot))
+        };
         Self {
             gates: (0..gateways).map(gate).collect(),
             truth: LocalDirectory::open(directory.path(), Options::default()).unwrap(),
@@ -136,7 +144,17 @@ impl Site {
         }
     }
 
+    /// All gateways, as a client knows them.
+    pub(crate) fn servers(&self) -> Vec<Server> {
+        let server = |(number, gate): (usize, &Arc<Gate>)| Server {
+            name: format!("gateway {number}"),
+            files: Arc::clone(gate) as Arc<dyn FileSystem>,
+        };
+        self.gates.iter().enumerate().map(server).collect()
+    }
+
     /// A client of all gateways.
+    #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn spread(&self, mode: Mode, objects_max: usize) -> Spread {
         let options = files_spread::Options {
             mode,
@@ -144,16 +162,11 @@ impl Site {
             objects_max,
             ..files_spread::Options::default()
         };
-        let server = |(number, gate): (usize, &Arc<Gate>)| Server {
-            name: format!("gateway {number}"),
-            files: Arc::clone(gate) as Arc<dyn FileSystem>,
-        };
-        let servers = self.gates.iter().enumerate().map(server).collect();
         let clock = Arc::clone(&self.clock) as Arc<dyn Surroundings>;
-        Spread::new(servers, options, clock).unwrap()
+        Spread::new(self.servers(), options, clock).unwrap()
     }
 
-    #[expect(dead_code, reason = "not every test needs it")]
+    #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -184,12 +197,13 @@ impl Trouble for Site {
 }
 
 impl Gate {
-    fn new(path: PathBuf, clock: Arc<Clock>) -> Self {
+    fn new(path: PathBuf, clock: Arc<Clock>, boot: u64) -> Self {
         let state = GateState {
             files: open(&path),
             armed: Vec::new(),
             away: None,
             coherent: b"scratch".to_vec(),
+            boot,
         };
         Self {
             path,
@@ -227,11 +241,18 @@ impl Gate {
     fn come_back(&self, state: &mut GateState) {
         if let Some((_, What::Die { .. })) = state.away.take() {
             state.files = open(&self.path);
+            state.boot += 1;
         }
     }
 
+    /// Puts the gateway on another machine.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn runs_on(&self, boot: u64) {
+        self.state.lock().unwrap().boot = boot;
+    }
+
     /// What befalls this call.
-    fn fate(&self) -> (Arc<LocalDirectory>, Vec<u8>, Option<What>) {
+    fn fate(&self) -> (Arc<LocalDirectory>, Export, Option<What>) {
         let mut state = self.state.lock().unwrap();
         let due = state.armed.iter().position(|(skip, _)| *skip == 0);
         state
@@ -262,18 +283,20 @@ impl Gate {
             }
             what = Some(due);
         }
-        (Arc::clone(&state.files), state.coherent.clone(), what)
+        let export = Export {
+            coherent: state.coherent.clone(),
+            boot: state.boot,
+            ..Export::default()
+        };
+        (Arc::clone(&state.files), export, what)
     }
 }
 
 impl FileSystem for Gate {
     fn call(&self, caller: &Caller, request: &Request, data: Data<'_>) -> Result<Reply, Errno> {
-        let (files, coherent, what) = self.fate();
+        let (files, export, what) = self.fate();
         let answer = |data| match request {
-            Request::Identify => Ok(Reply::Export(Export {
-                coherent,
-                ..Export::default()
-            })),
+            Request::Identify => Ok(Reply::Export(export)),
             _ => files.call(caller, request, data),
         };
         let (is_done, errno) = match what {

@@ -227,6 +227,7 @@ fn replies() -> Vec<Result<Reply, Errno>> {
         read_only: true,
         as_caller: false,
         remembers: true,
+        boot: 1 << 50,
     };
     vec![
         Ok(Reply::Done),

@@ -10,6 +10,7 @@
 )]
 
 pub(crate) mod capture;
+pub(crate) mod lab;
 pub(crate) mod netns;
 pub(crate) mod process;
 pub(crate) mod site;
