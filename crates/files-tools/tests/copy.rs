@@ -16,9 +16,10 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use common::{Lab, everything, path, pattern, texts};
 use files::{Data, DirectoryEntry, Errno, FileSystem, Listing, Reply, Request};
 use files_tools::{Item, Options, PIECE, Progress, Verify, copy};
+
+use common::{Lab, everything, path, pattern, texts};
 
 const LONG: usize = 3 * PIECE as usize + 12_345;
 

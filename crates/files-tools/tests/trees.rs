@@ -13,12 +13,13 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Mutex;
 
-use common::{Lab, everything, path, pattern, texts};
 use files::FileSystem;
 use files::{Errno, Request};
 use files_tools::{
     Below, CheckOptions, Failures, Options, PIECE, Progress, check, digest, remove, usage,
 };
+
+use common::{Lab, everything, path, pattern, texts};
 
 /// The differences, in order.
 fn differences(lab: &Lab, options: &CheckOptions) -> Vec<String> {
