@@ -162,20 +162,40 @@ impl Checker<'_> {
         Ok(None)
     }
 
-    fn walk(&self, item: &Item, pairs: &SyncSender<Pair>) {
-        let mut stack = vec![item.clone()];
-        let mut listed = Vec::new();
-        while let Some(item) = stack.pop() {
+    fn walk(&self, top: &Item, pairs: &SyncSender<Pair>) {
+        let mut stack = Vec::new();
+        stack.extend(self.enter(top.clone(), pairs));
+        while let Some((item, entries)) = stack.last_mut() {
             if self.progress.is_cancelled() {
                 return;
             }
-            match self.visit(&item, pairs) {
-                Ok(true) => {
-                    self.list(&item, &mut listed);
-                    stack.append(&mut listed);
+            match entries.next() {
+                Some(Ok(found)) if is_part(found.path.split_last().1) => {}
+                Some(Ok(found)) => {
+                    let below = self.item_below(item, found.path.split_last().1);
+                    stack.extend(below.and_then(|below| self.enter(below, pairs)));
                 }
-                Ok(false) => {}
-                Err(failure) => self.fail(failure),
+                Some(Err(failure)) => self.fail(failure),
+                None => {
+                    self.find_extras(item);
+                    stack.pop();
+                }
+            }
+        }
+    }
+
+    /// Compares what two paths stand for; the names in it where both are directories.
+    fn enter(&self, item: Item, pairs: &SyncSender<Pair>) -> Option<(Item, Entries<'_>)> {
+        let entered = self.visit(&item, pairs).and_then(|is_directory| {
+            let path = item.from.as_ref();
+            let entry = is_directory.then(|| self.one.lookup(path)).transpose()?;
+            Ok(entry.map(|entry| Entries::new(self.one, item.from.clone(), entry.handle)))
+        });
+        match entered {
+            Ok(entries) => Some((item, entries?)),
+            Err(failure) => {
+                self.fail(failure);
+                None
             }
         }
     }
@@ -264,30 +284,29 @@ impl Checker<'_> {
         Ok(false)
     }
 
-    /// Collects the names of a directory of the first tree, and tells which others the second one has.
-    fn list(&self, item: &Item, listed: &mut Vec<Item>) {
-        let mut names = std::collections::BTreeSet::new();
-        for (tree, path, is_first) in [
-            (self.one, item.from.as_ref(), true),
-            (self.other, item.to.as_ref(), false),
-        ] {
-            let entry = match tree.lookup(path) {
-                Ok(entry) => entry,
-                Err(failure) => return self.fail(failure),
-            };
-            for found in Entries::new(tree, path.cloned(), entry.handle) {
-                match found {
-                    Ok(found) => {
-                        let name = found.path.split_last().1;
-                        let is_new = !is_part(name) && names.insert(name.to_vec());
-                        if is_new && is_first {
-                            listed.extend(self.item_below(item, name));
-                        } else if is_new {
-                            (self.found)(Some(&found.path), Difference::Extra);
-                        }
-                    }
-                    Err(failure) => self.fail(failure),
+    /// Tells which names only a directory of the second tree has.
+    fn find_extras(&self, item: &Item) {
+        let entry = match self.other.lookup(item.to.as_ref()) {
+            Ok(entry) => entry,
+            Err(failure) => return self.fail(failure),
+        };
+        for found in Entries::new(self.other, item.to.clone(), entry.handle) {
+            let looked_up = found.and_then(|found| {
+                let name = found.path.split_last().1;
+                let below = self.item_below(item, name).filter(|_| !is_part(name));
+                let Some(Item { from, to }) = below else {
+                    return Ok(());
+                };
+                if self.one.lookup_if_any(from.as_ref())?.is_none() {
+                    (self.found)(to.as_ref(), Difference::Extra);
                 }
+                Ok(())
+            });
+            if let Err(failure) = looked_up {
+                self.fail(failure);
+            }
+            if self.progress.is_cancelled() {
+                return;
             }
         }
     }
