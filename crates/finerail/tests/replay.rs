@@ -13,11 +13,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
 use common::process::{Ended, Process, run};
 use common::site::{STORAGE, Site};
 use common::{eventually, finerail};
-use nix::sys::signal::Signal;
-use serde_json::Value;
 
 /// Nowhere but in the payload.
 const MARK: &[u8] = b"this text is payload and stands in no record";

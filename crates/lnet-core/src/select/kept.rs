@@ -8,15 +8,16 @@ use crate::Core;
 
 /// What an [`Observer`] was told, as a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    missing_docs,
-    reason = "each variant is the call of the observer that has its name"
-)]
 pub enum Observation {
+    /// [`Observer::classified`].
     Classified(Classification),
+    /// [`Observer::candidate`].
     Candidate(Level, Subject, Vec<(Criterion, i64)>),
+    /// [`Observer::excluded`].
     Excluded(Level, Subject, Exclusion),
+    /// [`Observer::eliminated`]: the loser, then the winner.
     Eliminated(Level, Subject, Subject, Criterion),
+    /// [`Observer::chosen`].
     Chosen(Level, Subject, Option<(Subject, Criterion)>),
 }
 
