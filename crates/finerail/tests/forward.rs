@@ -386,6 +386,80 @@ fn the_command_says_what_it_serves_counts_and_drains() {
 }
 
 #[test]
+fn a_forwarder_that_stands_still_costs_no_more_than_the_deadline() {
+    let node = Node::new(&SMALL);
+    let export = TempDir::new().unwrap();
+    let forwarder = node.forward(export.path(), &[]);
+    let bmi = Bmi::builder()
+        .method(Zoid::new(node.options()))
+        .start()
+        .unwrap();
+    let options = ClientOptions {
+        deadline: Duration::from_secs(1),
+        ..ClientOptions::default()
+    };
+    let files = BmiFiles::connect(Arc::new(bmi), "zoid://", options).unwrap();
+    let caller = Caller::default();
+    files.null(&caller).unwrap();
+    forwarder.signal(Signal::SIGSTOP);
+    assert_eq!(files.null(&caller), Err(Errno::ETIMEDOUT));
+    assert_eq!(
+        files.mkdir(&caller, at("d"), 0o755).unwrap_err(),
+        OUTCOME_UNKNOWN
+    );
+    forwarder.signal(Signal::SIGCONT);
+    // What it had received is carried out then, and the client goes on.
+    testkit::eventually("the directory is there", || {
+        export.path().join("d").is_dir()
+    });
+    files.lookup(&caller, at("d")).unwrap();
+}
+
+#[test]
+fn a_client_that_stands_still_in_the_middle_holds_nobody_up_and_finishes_later() {
+    let node = Node::new(&SMALL);
+    let export = TempDir::new().unwrap();
+    let place = TempDir::new().unwrap();
+    let bytes = testkit::pattern(96 << 20);
+    let source = place.path().join("source");
+    std::fs::write(&source, &bytes).unwrap();
+    let _forwarder = node.forward(export.path(), &["--memory", "8", "--turn-ms", "20"]);
+    let child = Command::new(env!("CARGO_BIN_EXE_finerail"))
+        .args(["files", "put"])
+        .args([source.to_str().unwrap(), "zoid:/big"])
+        .env("ZOID_INSTANCE", &node.instance)
+        .env("ZOID_SOCKET", node.socket())
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut client = Process(child);
+    let written = || {
+        let files = std::fs::read_dir(export.path()).unwrap();
+        files
+            .filter_map(|file| Some(file.ok()?.metadata().ok()?.len()))
+            .max()
+            .unwrap_or(0)
+    };
+    testkit::eventually("it writes", || written() > 0);
+    client.signal(Signal::SIGSTOP);
+    let (files, caller) = (node.client(), Caller::default());
+    let file = files
+        .create(&caller, at("other"), 0o644, true)
+        .unwrap()
+        .0
+        .handle;
+    for _ in 0..4 {
+        assert_eq!(
+            files.write(&caller, file, 0, &bytes[..20 << 20]),
+            Ok(20 << 20)
+        );
+    }
+    client.signal(Signal::SIGCONT);
+    assert!(client.0.wait().unwrap().success());
+    assert!(std::fs::read(export.path().join("big")).unwrap() == bytes);
+}
+
+#[test]
 fn sixty_four_clients_lose_nothing_and_memory_stays_within_its_pools() {
     const CLIENTS: usize = 64;
     let node = Node::new(&["--total", "160M"]);
