@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use files::{Caller, Errno};
 use nix::unistd::{Gid, Uid, getegid, geteuid, setfsgid, setfsuid};
-use rustix::thread::set_thread_groups;
+use rustix::thread::{CapabilitySet, set_thread_groups};
 
 /// As whom operations are carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +96,19 @@ impl Acting {
             Self::As(caller) => Some(caller.uid),
         }
     }
+}
+
+/// Gives up the right to ignore quotas and to take the blocks that a file system keeps for root, for this thread and
+/// those that it starts. Root has it (`CAP_SYS_RESOURCE`), and keeps it when it acts as somebody else: without this call no
+/// quota holds for callers of a server that root started.
+///
+/// # Errors
+///
+/// The system refuses.
+pub fn obey_quotas() -> Result<(), Errno> {
+    let mut sets = rustix::thread::capabilities(None).map_err(errno)?;
+    sets.effective.remove(CapabilitySet::SYS_RESOURCE);
+    rustix::thread::set_capabilities(None, sets).map_err(errno)
 }
 
 /// The identity of this thread is another one than the process's as long as this lives.

@@ -28,4 +28,4 @@ mod names;
 mod table;
 
 pub use directory::{DirectoryError, LocalDirectory, Options};
-pub use identity::{Identity, Squash};
+pub use identity::{Identity, Squash, obey_quotas};

@@ -119,6 +119,9 @@ impl ExportArgs {
     pub(super) fn open(&self, entropy: &Entropy) -> anyhow::Result<FileGateway<LocalDirectory>> {
         // The client's kernel has taken the caller's mask off already.
         umask(Mode::empty());
+        if let Err(error) = files_dir::obey_quotas() {
+            tracing::warn!(%error, "quotas do not hold for what root writes");
+        }
         let options = files_dir::Options {
             identity: self.identity(),
             read_only: self.read_only,

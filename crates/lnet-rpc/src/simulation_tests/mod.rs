@@ -37,7 +37,7 @@ use proptest::prelude::*;
 use self::client::Client;
 use self::far::Bound;
 use self::near::Loan;
-use self::server::Execution;
+use self::server::{Durable, Execution};
 use crate::proto::{BulkKind, ClientId, Outcome, RequestHeader};
 use crate::table::Table;
 
@@ -62,6 +62,8 @@ struct Weather {
     restarts: u64,
     /// Reclaimed memory that the node does not give back before the call's deadline.
     stuck: u64,
+    /// The server restores what it knew before a restart.
+    durable: bool,
     defect: Option<Defect>,
 }
 
@@ -76,6 +78,8 @@ enum Defect {
     AcknowledgesCut,
     /// A server lets go of a transfer without cancelling its descriptors.
     LeavesDescriptors,
+    /// A server restores its sessions and not what it executed.
+    LosesCalls,
 }
 
 /// What comes of a seed, besides the checks: that they had something to check.
@@ -179,6 +183,7 @@ struct World {
     count: u64,
     incarnation: u64,
     table: Table,
+    durable: Durable,
     running: BTreeMap<Key, Execution>,
     /// The server's descriptors of pieces, by tag.
     bound: BTreeMap<u64, Bound>,
@@ -205,6 +210,7 @@ impl World {
             count: 0,
             incarnation: 1,
             table: Table::new(1, server::limits()),
+            durable: Durable::default(),
             running: BTreeMap::new(),
             bound: BTreeMap::new(),
             clients: (0..CLIENTS).map(Client::new).collect(),
@@ -257,7 +263,8 @@ impl World {
         }
         while let Some(((time, _), happening)) = self.happenings.pop_first() {
             self.now = time;
-            self.table.expire(self.now);
+            let gone = self.table.expire(self.now);
+            self.durable.forget(&gone);
             self.handle(happening)?;
         }
         self.check_the_end()
@@ -344,6 +351,7 @@ const STORM: Weather = Weather {
     repeats: 30,
     restarts: 0,
     stuck: 2,
+    durable: false,
     defect: None,
 };
 
@@ -369,6 +377,16 @@ proptest! {
     #[test]
     fn restarts_break_no_promise(seed in any::<u64>(), restarts in 1..6_u64) {
         let mut world = World::new(seed, Weather { restarts, ..STORM });
+        prop_assert_eq!(world.run(), Ok(()));
+    }
+
+    #[test]
+    fn restarts_of_a_server_that_restores_what_it_knew_run_nothing_twice(
+        seed in any::<u64>(),
+        restarts in 1..6_u64,
+    ) {
+        let durable = true;
+        let mut world = World::new(seed, Weather { restarts, durable, ..STORM });
         prop_assert_eq!(world.run(), Ok(()));
     }
 }
@@ -416,6 +434,7 @@ fn a_storm_comes_everywhere() {
 fn caught(defect: Defect, seeds: u64) -> usize {
     let weather = Weather {
         restarts: 2,
+        durable: defect == Defect::LosesCalls,
         defect: Some(defect),
         ..STORM
     };
@@ -426,6 +445,11 @@ fn caught(defect: Defect, seeds: u64) -> usize {
 #[test]
 fn a_table_that_forgets_too_early_is_caught() {
     assert!(caught(Defect::Forgets, 50) > 25);
+}
+
+#[test]
+fn a_server_that_restores_no_calls_is_caught() {
+    assert!(caught(Defect::LosesCalls, 200) > 10);
 }
 
 #[test]

@@ -10,7 +10,8 @@ use super::{
     BULK_MAX, BulkKind, DEADLINE, Defect, Happening, Key, Operation, PIECE, Piece, WIDTH, World,
     id, pattern, sent_by,
 };
-use crate::proto::{Outcome, RequestHeader};
+use crate::proto::{ClientId, Outcome, RequestHeader};
+use crate::server::{Reply, Restored, RestoredClient, Session};
 use crate::table::{Address, Admission, Limits, Table};
 use crate::transfer::{Fate, Heard, Next, Transfer};
 use crate::window::Window;
@@ -59,6 +60,74 @@ pub(super) fn decode(reply: &[u8]) -> (u64, u32, bool) {
     (value, moved, failed == [1])
 }
 
+/// What an execution answers.
+fn reply(value: u64, moved: u32, has_failed: bool) -> Bytes {
+    let mut reply = value.to_le_bytes().to_vec();
+    reply.extend(moved.to_le_bytes());
+    reply.push(u8::from(has_failed));
+    Bytes::from(reply)
+}
+
+/// What a server with a log knows after a restart.
+#[derive(Default)]
+pub(super) struct Durable {
+    sessions: BTreeMap<u8, u64>,
+    last_session: u64,
+    lowest: BTreeMap<u8, u64>,
+    /// Replies of calls that were executed, failures of those that were under way.
+    calls: BTreeMap<Key, Bytes>,
+}
+
+impl Durable {
+    fn note(&mut self, request: &RequestHeader, admission: &Admission) {
+        let client = request.client.0[0];
+        match admission {
+            Admission::Opened(session) => {
+                self.sessions.insert(client, *session);
+                self.last_session = self.last_session.max(*session);
+            }
+            Admission::Execute => {
+                let lowest = self.lowest.entry(client).or_default();
+                *lowest = request.lowest.max(*lowest);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn forget(&mut self, gone: &[ClientId]) {
+        for client in gone {
+            let client = client.0[0];
+            self.sessions.remove(&client);
+            self.lowest.remove(&client);
+            self.calls.retain(|call, _| call.0 != client);
+        }
+    }
+
+    fn restored(&self, incarnation: u64, is_whole: bool) -> Restored {
+        let client = |(&client, &number): (&u8, &u64)| {
+            let lowest = self.lowest.get(&client).copied().unwrap_or_default();
+            let of_client = |call: &Key| is_whole && call.0 == client && call.1 >= lowest;
+            let calls = self.calls.iter().filter(|(call, _)| of_client(call));
+            RestoredClient {
+                session: Session {
+                    client: id(client),
+                    nid: Nid::LOOPBACK,
+                    number,
+                },
+                lowest,
+                calls: calls
+                    .map(|(call, reply)| (call.1, Reply::ok(reply.to_vec())))
+                    .collect(),
+            }
+        };
+        Restored {
+            incarnation,
+            sessions: self.last_session,
+            clients: self.sessions.iter().map(client).collect(),
+        }
+    }
+}
+
 impl World {
     pub(super) fn request(&mut self, request: &RequestHeader) -> Result<(), String> {
         let call = (request.client.0[0], request.xid);
@@ -72,7 +141,9 @@ impl World {
             bulk_bits: request.bulk_bits,
             deadline: self.now + Duration::from_millis(u64::from(request.deadline_ms)),
         };
-        match self.table.admit(request, address, self.now) {
+        let admission = self.table.admit(request, address, self.now);
+        self.durable.note(request, &admission);
+        match admission {
             Admission::Execute => return self.execute(call, request, address),
             Admission::NewerAttempt => return self.newer_attempt(call),
             Admission::Replay(reply) => {
@@ -89,8 +160,22 @@ impl World {
     }
 
     pub(super) fn restart(&mut self) {
-        self.incarnation += 1;
+        let failed = |execution: &Execution| reply(execution.value, 0, true);
+        let failed = self
+            .running
+            .iter()
+            .map(|(&call, execution)| (call, failed(execution)));
+        self.durable.calls.extend(failed);
+        if !self.weather.durable {
+            self.incarnation += 1;
+        }
         self.table = Table::new(self.incarnation, limits());
+        if self.weather.durable {
+            let is_whole = self.weather.defect != Some(Defect::LosesCalls);
+            let restored = self.durable.restored(self.incarnation, is_whole);
+            let encode = |_, reply: Reply| Bytes::from(reply.body);
+            self.table.restore(restored, self.now, encode);
+        }
         self.running.clear();
         self.bound.clear();
     }
@@ -292,10 +377,8 @@ impl World {
         let Some(execution) = self.running.remove(&call) else {
             return;
         };
-        let mut reply = execution.value.to_le_bytes().to_vec();
-        reply.extend(execution.moved.to_le_bytes());
-        reply.push(u8::from(execution.has_failed));
-        let reply = Bytes::from(reply);
+        let reply = reply(execution.value, execution.moved, execution.has_failed);
+        self.durable.calls.insert(call, reply.clone());
         let (id, now) = (id(call.0), self.now);
         if let Some(address) = self.table.complete(id, call.1, reply.clone(), now) {
             self.send(call, address, Outcome::Done, &reply);
