@@ -26,7 +26,7 @@ pub use control::control_frame;
 pub use planning::{machine_file, site_lists, site_topologies};
 pub use policy::rule_block;
 pub use record::record;
-pub use services::{file_message, rpc_message, selftest_message, store_body};
+pub use services::{file_message, reply_log, rpc_message, selftest_message};
 pub use site::site_files;
 pub use text::{config_shown, config_yaml, module_options, nid_expression};
 pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
@@ -52,13 +52,13 @@ pub const BODIES: &[(&str, Body)] = &[
     ("nid_expression", nid_expression),
     ("ping_info", ping_info),
     ("record", record),
+    ("reply_log", reply_log),
     ("rpc_message", rpc_message),
     ("rule_block", rule_block),
     ("selftest_message", selftest_message),
     ("site_files", site_files),
     ("site_lists", site_lists),
     ("site_topologies", site_topologies),
-    ("store_body", store_body),
     ("zbmi_inputs", zbmi_inputs),
     ("zoid_command", zoid_command),
     ("zoid_frame", zoid_frame),

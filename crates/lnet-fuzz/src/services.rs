@@ -1,4 +1,4 @@
-//! The readers of calls, of what the storage service finds in them, of file operations, and of selftest's messages.
+//! The readers of calls, of file operations, of a gateway's log, and of selftest's messages.
 
 use lnet_rpc::proto::{decode_reply, decode_request, encode_reply, encode_request};
 use lnet_selftest::wire::{Message, Order, decode_destinations, encode_destinations};
@@ -18,9 +18,9 @@ pub fn file_message(data: &[u8]) {
     files::wire::fuzz_messages(data);
 }
 
-/// The body of a storage request or reply.
-pub fn store_body(data: &[u8]) {
-    lnet_store::proto::fuzz_bodies(data);
+/// A gateway's log of replies, as it may be found after a crash.
+pub fn reply_log(data: &[u8]) {
+    lnet_store::files::fuzz_log(data);
 }
 
 /// A selftest message in either byte order, or a list of destinations.

@@ -27,7 +27,7 @@ mod remote;
 mod step;
 
 pub use gateway::FileGateway;
-pub use log::{LogCounters, LogError, ReplyLog};
+pub use log::{LogCounters, LogError, ReplyLog, fuzz_log};
 pub use remote::RemoteFiles;
 pub use step::Step;
 

@@ -336,7 +336,8 @@ fn tmpfs(options: &str) -> Option<TempDir> {
     if run(&["-t", "tmpfs", "-o", options, "none", path]) {
         return Some(directory);
     }
-    testkit::absent(&format!("this kernel mounts no tmpfs with {options}"));
+    // No installation gives a kernel what it was built without.
+    eprintln!("skipped: this kernel mounts no tmpfs with {options}");
     None
 }
 

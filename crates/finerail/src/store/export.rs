@@ -10,7 +10,6 @@ use clap::ValueEnum;
 use files_dir::{Identity, LocalDirectory, Squash};
 use lnet_rpc::Entropy;
 use lnet_store::files::{FileGateway, ReplyLog, Step};
-use lnet_store::{Service, ServiceOptions};
 use nix::sys::signal::{Signal, raise};
 use nix::sys::stat::{Mode, umask};
 
@@ -143,21 +142,6 @@ impl ExportArgs {
                 Ok(gateway)
             }
         }
-    }
-
-    /// The service of the former protocol, which other commands still speak. It serves one directory alone and does
-    /// not know the log.
-    pub(super) fn former(&self, entropy: Entropy) -> anyhow::Result<Option<Service>> {
-        if self.coherent.is_some() || self.state.is_some() || self.read_only {
-            return Ok(None);
-        }
-        let options = ServiceOptions {
-            sync: lnet_store::Sync::None,
-            ..ServiceOptions::default()
-        };
-        Service::open(&self.directory, entropy, options)
-            .map(Some)
-            .with_context(|| format!("cannot serve {}", self.directory.display()))
     }
 
     fn log(&self, state: &Path, entropy: &Entropy) -> anyhow::Result<Arc<ReplyLog>> {

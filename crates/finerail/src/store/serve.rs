@@ -3,10 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use files_dir::LocalDirectory;
-use lnet_rpc::{Call, ClientId, Entropy, Handler, Reply, Restored, Server, ServerOptions, Session};
-use lnet_store::Service;
-use lnet_store::files::FileGateway;
+use lnet_rpc::{Entropy, Server, ServerOptions};
 
 use super::export::ExportArgs;
 use crate::common::{
@@ -53,10 +50,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     raise_descriptor_limit();
     let signals = StopSignals::register()?;
     let entropy = || Entropy::from_system().context("cannot read random numbers");
-    let gateway = Both {
-        gateway: args.export.open(&entropy()?)?,
-        former: args.export.former(entropy()?)?,
-    };
+    let gateway = args.export.open(&entropy()?)?;
     let managed = lnet_noded::start(&config, args.service.on(args.transport.options()))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let node = managed.node();
@@ -81,34 +75,4 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     node.shutdown(GRACE);
     args.stats.write(node)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The file protocol, and the former one.
-struct Both {
-    gateway: FileGateway<LocalDirectory>,
-    former: Option<Service>,
-}
-
-impl Handler for Both {
-    fn call(&self, call: &mut Call<'_>) -> Reply {
-        match &self.former {
-            Some(former) if call.opcode() < 256 => former.call(call),
-            _ => self.gateway.call(call),
-        }
-    }
-
-    fn restore(&self) -> Option<Restored> {
-        self.gateway.restore()
-    }
-
-    fn client_came(&self, session: &Session) {
-        self.gateway.client_came(session);
-    }
-
-    fn client_gone(&self, client: ClientId) {
-        self.gateway.client_gone(client);
-        if let Some(former) = &self.former {
-            former.client_gone(client);
-        }
-    }
 }

@@ -100,8 +100,7 @@ impl Lab {
     }
 
     pub(crate) fn start_without_a_log(&mut self) {
-        // The former protocol's service takes the directory for itself otherwise.
-        self.serve(&["--coherent", "alone"]);
+        self.serve(&[]);
     }
 
     pub(crate) fn stop_clean(&mut self) {

@@ -34,6 +34,7 @@ use lnet_rpc::{ClientId, Entropy, Reply, Restored, RestoredClient, Session};
 use tracing::{error, info, warn};
 
 use self::file::{Home, LogFile};
+pub use self::record::fuzz_log;
 use self::record::{Damage, Record, decode};
 pub(super) use self::record::{Fields, Out};
 use self::report::{Counting, count};

@@ -115,6 +115,28 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Contents, Damage> {
     Ok(Contents { records, torn })
 }
 
+/// What must hold for any bytes: reading them does not panic, also where each record of a log behind a right beginning
+/// is another piece of them.
+#[doc(hidden)]
+pub fn fuzz_log(bytes: &[u8]) {
+    let _read = decode(bytes);
+    let export = bytes.to_vec();
+    let (incarnation, starts) = (1, 1);
+    let first = Record::Head {
+        incarnation,
+        starts,
+        export,
+    };
+    let mut log = [head(9), encode(&first, 0, 9)].concat();
+    log.extend_from_slice(bytes);
+    let contents = decode(&log);
+    assert!(contents.is_err() || contents.is_ok_and(|contents| contents.records[0] == first));
+    if let Some(record) = Fields(bytes).record() {
+        // NIDs have several spellings, so that the bytes may be others.
+        assert_eq!(Fields(&payload(&record)).record(), Some(record));
+    }
+}
+
 /// The salt, and the records behind it.
 fn salt(bytes: &[u8]) -> Result<(u64, &[u8]), Damage> {
     let Some(rest) = bytes.strip_prefix(MAGIC) else {
