@@ -542,10 +542,8 @@ impl Core {
             Carries::Request | Carries::Piece if error == Error::MsgSize => {
                 self.bad_length(id, actions);
             }
-            Carries::Request | Carries::Piece => {
-                self.counters.exchanges_lost.up();
-                self.lose(id, actions);
-            }
+            // A client that is gone is not told, and the answer ends at once; one that lives would wait.
+            Carries::Request | Carries::Piece => self.again(id, actions),
         }
     }
 
