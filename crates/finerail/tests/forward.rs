@@ -196,6 +196,21 @@ impl Node {
     }
 }
 
+impl Drop for Node {
+    /// A daemon that was killed leaves its queues, of which a user has few.
+    fn drop(&mut self) {
+        self.daemon.kill();
+        let directory = self.directory.path();
+        let cleaned = Command::new(env!("CARGO_BIN_EXE_finerail"))
+            .args(["zoid", "daemon", "--cleanup", "--instance", &self.instance])
+            .arg("--directory")
+            .arg(directory)
+            .stdout(Stdio::null())
+            .status();
+        assert!(cleaned.unwrap().success());
+    }
+}
+
 fn local(path: &Path) -> Arc<dyn FileSystem> {
     Arc::new(LocalDirectory::open(path, files_dir::Options::default()).unwrap())
 }
