@@ -200,8 +200,13 @@ impl Core {
                 self.let_go(op.bytes, held, actions);
             }
             (Ok(_), held) => {
+                // A receive that was taken back made room for another piece: that is no defect of the client.
+                let was_slow = yields || !exchange.waited.is_zero();
                 self.let_go(op.bytes, held, actions);
-                return self.bad_length(id, actions);
+                return match was_slow {
+                    true => self.again(id, actions),
+                    false => self.bad_length(id, actions),
+                };
             }
             (Err(Error::Cancel), held) if yields => {
                 piece.end = Some(End::TakenBack);
