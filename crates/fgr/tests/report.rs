@@ -8,41 +8,12 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use fgr::report::{Study, html, parts};
 use fgr::{Machine, Metric, Options, Policy, assign, preset};
 
 use common::{mini, titan_machine};
-
-const CHROMIUM: &str = "/usr/bin/chromium";
-
-/// Window widths: a desktop's and a telephone's.
-const WIDTHS: [u32; 2] = [1280, 400];
-
-/// Says in the page itself what went wrong: errors of scripts and resources, and what sticks out of
-/// the window although it does not scroll.
-const PROBE: &str = r#"<script>
-const errors = [];
-window.addEventListener('error', event => errors.push(event.message || 'a resource failed'), true);
-window.addEventListener('load', () => {
-  const width = document.documentElement.clientWidth;
-  const scrolls = e => e && (getComputedStyle(e).overflowX === 'auto' || scrolls(e.parentElement));
-  for (const e of document.querySelectorAll('body *')) {
-    if (e.getBoundingClientRect().right > width + 1 && !scrolls(e) && !e.closest('svg'))
-      errors.push('too wide: ' + e.tagName + ' ' + e.className);
-  }
-  if (document.documentElement.scrollWidth > width) errors.push('the page scrolls sideways');
-  parent.postMessage('width=' + window.innerWidth + ' dark=' + matchMedia('(prefers-color-scheme: dark)').matches +
-    ' errors=' + errors.length + ' ' + errors.slice(0, 5).join('; '), '*');
-});
-</script>"#;
-
-/// The page in a frame of the wanted width, because a window of Chromium is never narrower than 500.
-const FRAME: &str = r#"<!doctype html><html><head><meta name="color-scheme" content="light dark">
-<script>window.onmessage = event => document.documentElement.dataset.probe = event.data;</script></head>
-<body style="margin:0"><iframe src="PAGE" style="border:0;width:WIDTHpx;height:1400px"></iframe></body></html>"#;
 
 fn study(machine: &Machine, policy: Policy) -> Study {
     let options = Options::default();
@@ -57,81 +28,9 @@ fn page(machine: &Machine, policy: Policy) -> String {
     html(machine, &study(machine, policy), "finerail fgr report")
 }
 
-/// Chromium with a profile of its own, or `None` with a message.
-fn chromium(directory: &Path, name: &str, width: u32, dark: bool) -> Option<Command> {
-    if !Path::new(CHROMIUM).exists() {
-        testkit::absent(format_args!("there is no {CHROMIUM}"));
-        return None;
-    }
-    let profile = directory.join(format!("profile-{name}-{width}-{dark}"));
-    let mut command = Command::new(CHROMIUM);
-    command
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-        ])
-        .args(["--no-first-run", "--disable-background-networking"])
-        .args([
-            "--disable-component-update",
-            "--disable-sync",
-            "--hide-scrollbars",
-        ])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("--window-size={width},1400"))
-        .arg(format!(
-            "--blink-settings=preferredColorScheme={}",
-            u8::from(!dark)
-        ));
-    Some(command)
-}
-
-/// What the probe says of a page, after a screenshot of it; `None` without Chromium.
-fn probe(name: &str, page: &str, width: u32, dark: bool) -> Option<String> {
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("report");
-    std::fs::create_dir_all(&directory).unwrap();
-    let file = directory.join(format!("{name}-{width}-{dark}.html"));
-    std::fs::write(&file, page.replace("</head>", &format!("{PROBE}</head>"))).unwrap();
-    let frame = file.with_extension("frame.html");
-    let framed = FRAME.replace("PAGE", &format!("file://{}", file.display()));
-    std::fs::write(&frame, framed.replace("WIDTH", &width.to_string())).unwrap();
-    let url = format!("file://{}", frame.display());
-    let picture = file.with_extension("png");
-    let shot = format!("--screenshot={}", picture.display());
-    let mut screenshot = chromium(&directory, name, width, dark)?;
-    let taken = screenshot.args([&shot, &url]).output().unwrap();
-    assert!(
-        picture.exists(),
-        "{}",
-        String::from_utf8_lossy(&taken.stderr)
-    );
-    let mut dump = chromium(&directory, name, width, dark)?;
-    let dumped = dump
-        .args(["--virtual-time-budget=3000", "--dump-dom", &url])
-        .output()
-        .unwrap();
-    let dom = String::from_utf8_lossy(&dumped.stdout).into_owned();
-    let said = dom
-        .split("data-probe=\"")
-        .nth(1)
-        .and_then(|rest| rest.split('"').next());
-    Some(said.unwrap_or("the probe did not run").to_owned())
-}
-
 fn expect_right(name: &str, page: &str) {
-    for width in WIDTHS {
-        for dark in [false, true] {
-            let Some(said) = probe(name, page, width, dark) else {
-                return;
-            };
-            assert_eq!(
-                said.trim(),
-                format!("width={width} dark={dark} errors=0"),
-                "{name}"
-            );
-        }
-    }
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("report");
+    testkit::browser::expect_right(&directory, name, page);
 }
 
 #[test]
@@ -155,20 +54,6 @@ fn a_dragonflys_report_is_right_in_a_browser() {
         "frontier",
         &page(&machine, Policy::Nearest { by: Metric::Hops }),
     );
-}
-
-#[test]
-fn the_probe_sees_what_is_too_wide_and_what_fails() {
-    let wide = "<html><head></head><body><div style=\"width:3000px\">x</div></body></html>";
-    let broken = "<html><head></head><body><script>nothing()</script></body></html>";
-    for (name, page, sign) in [
-        ("wide", wide, "too wide: DIV"),
-        ("broken", broken, "nothing"),
-    ] {
-        if let Some(said) = probe(name, page, 1280, false) {
-            assert!(said.contains(sign), "{said}");
-        }
-    }
 }
 
 #[test]

@@ -463,6 +463,41 @@ fn missing_dead_and_unknown_gateways_are_found() {
 }
 
 #[test]
+fn rails_with_discovery_on_are_proved_and_slots_with_discovery_on_are_not() {
+    let rail = |number: u16, form| {
+        let scheme = Scheme {
+            client_net: Net::tcp(number * 1000),
+            client_interface: format!("hsn{number}"),
+            client_addresses: Ipv4Addr::new(10, 100 + number as u8, 0, 0),
+            server_addresses: Ipv4Addr::new(10, 200 + number as u8, 0, 0),
+            form,
+            ..scheme()
+        };
+        let mut site = site_of(&mini(), Policy::STRICT, &scheme);
+        // Only clients and servers are on both rails.
+        for node in &mut site.nodes {
+            if site.classes[node.class].role == NodeRole::Router {
+                node.name = format!("{}-{number}", node.name);
+            }
+        }
+        site
+    };
+    let joined = |form| Site::join(&[rail(1, form), rail(2, form)]).unwrap();
+    let report = check(&joined(Form::MultiRail));
+    assert!(report.is_proved(), "{:?}", report.findings);
+    let mut slots = joined(Form::SlotNets);
+    for class in &mut slots.classes {
+        class.config.globals.discovery = Some(true);
+    }
+    let findings = check(&slots).findings;
+    assert!(
+        findings
+            .iter()
+            .any(|f| matches!(f, Finding::DiscoveryOn { .. }))
+    );
+}
+
+#[test]
 fn a_new_policy_is_rolled_out_without_a_loss() {
     let old = mini_site();
     let by = fgr::Metric::Hops;

@@ -2,6 +2,7 @@
 //!
 //! It knows no crate of the workspace but `sys`, so that any of them may use it in its tests.
 
+pub mod browser;
 mod needs;
 
 use std::net::Ipv4Addr;

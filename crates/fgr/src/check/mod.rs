@@ -164,7 +164,7 @@ pub enum Finding {
         /// How many.
         routes: usize,
     },
-    /// Discovery merges the nets of a peer, so that the net of the source does not tell the gateway.
+    /// Discovery merges the nets of slots, so that the net of the source does not tell the gateway.
     #[error("{class}: discovery is on and merges the nets that tell the gateways apart")]
     DiscoveryOn {
         /// The class.
@@ -370,10 +370,18 @@ fn routes(index: &Index<'_>, class: &Class, findings: &mut Vec<Finding>) {
             routes,
         }),
     }
-    let merges = discovers(class) && class.config.nets.len() > 1;
-    if merges && class.role == NodeRole::Client {
+    if class.role == NodeRole::Client && discovers(class) && shares_an_interface(class) {
         findings.push(Finding::DiscoveryOn { class: name() });
     }
+}
+
+/// Whether two nets of a class are on one interface, as the nets of slots are. The nets of rails each have an interface of
+/// their own, and are told apart by the routers on them.
+fn shares_an_interface(class: &Class) -> bool {
+    let nis = class.config.nets.iter().flat_map(|net| &net.nis);
+    let mut seen = BTreeSet::new();
+    let mut interfaces = nis.flat_map(|ni| &ni.interfaces);
+    interfaces.any(|interface| !seen.insert(interface))
 }
 
 /// Whether a client has a primary and a backup to a net.

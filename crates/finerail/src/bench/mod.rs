@@ -37,9 +37,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::common::{NotSo, print_bytes, spin};
+pub(crate) use loopback::loopback;
 
-pub(crate) use loopback::{Loopback, loopback};
+use crate::common::{NotSo, print_bytes, spin};
 
 /// Arguments of `finerail bench`.
 #[derive(Args)]

@@ -15,6 +15,8 @@ mod plan;
 mod report;
 mod site;
 
+pub(crate) use site::read_directory as read_site;
+
 use std::process::ExitCode;
 
 use clap::Subcommand;

@@ -13,7 +13,7 @@ use super::input::read;
 use crate::common::read_config;
 
 /// A directory that `finerail fgr config` wrote.
-pub(super) fn read_directory(directory: &Path) -> anyhow::Result<Site> {
+pub(crate) fn read_directory(directory: &Path) -> anyhow::Result<Site> {
     let path = directory.join("nodes.csv");
     let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let lines = read_nodes(&path.display().to_string(), file)?;

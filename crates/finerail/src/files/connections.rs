@@ -23,7 +23,7 @@ use zoid::Zoid;
 
 use super::address::{Address, Remote, Server};
 use super::waiting::Watched;
-use crate::common::{ConfigArgs, NotSo, StatsArgs, TransportArgs};
+use crate::common::{ConfigArgs, Control, ControlArgs, NotSo, StatsArgs, TransportArgs};
 use crate::service::GRACE;
 
 /// How servers are reached.
@@ -117,8 +117,10 @@ pub(crate) struct Located {
 /// Everything that is open.
 pub(crate) struct Connections<'a> {
     args: &'a ConnectionArgs,
+    /// How the node is controlled; a command that ends by itself lets nobody.
+    control: Option<&'a ControlArgs>,
     caller: Caller,
-    node: Option<Node>,
+    node: Option<(Node, Option<Control>)>,
     clients: Vec<Client>,
     interfaces: Vec<Arc<Bmi>>,
     servers: Vec<(Server, Arc<dyn FileSystem>)>,
@@ -150,12 +152,27 @@ impl<'a> Connections<'a> {
     pub(crate) fn new(args: &'a ConnectionArgs) -> Self {
         Self {
             args,
+            control: None,
             caller: caller(),
             node: None,
             clients: Vec::new(),
             interfaces: Vec::new(),
             servers: Vec::new(),
         }
+    }
+
+    /// Nothing is open yet; the node, once there is one, can be controlled.
+    pub(crate) fn controlled(args: &'a ConnectionArgs, control: &'a ControlArgs) -> Self {
+        Self {
+            control: Some(control),
+            ..Self::new(args)
+        }
+    }
+
+    /// Where the node is controlled, if there is one.
+    pub(crate) fn control(&self) -> Option<String> {
+        let (_, control) = self.node.as_ref()?;
+        control.as_ref().map(ToString::to_string)
     }
 
     /// This process, as servers see it.
@@ -310,15 +327,19 @@ impl<'a> Connections<'a> {
 
     /// The node of this process, started when it is first needed.
     fn node(&mut self) -> anyhow::Result<Node> {
-        if let Some(node) = &self.node {
+        if let Some((node, _)) = &self.node {
             return Ok(node.clone());
         }
         let config = self.args.config.read()?;
         let path = &self.args.config.config;
-        let node = lnet_noded::start(&config, self.args.transport.options())
-            .with_context(|| format!("cannot start the node of {}", path.display()))?
-            .into_node();
-        self.node = Some(node.clone());
+        let managed = lnet_noded::start(&config, self.args.transport.options())
+            .with_context(|| format!("cannot start the node of {}", path.display()))?;
+        let control = self
+            .control
+            .map(|control| control.open(&managed))
+            .transpose()?;
+        let node = managed.into_node();
+        self.node = Some((node.clone(), control));
         Ok(node)
     }
 
@@ -331,9 +352,10 @@ impl<'a> Connections<'a> {
         for bmi in &self.interfaces {
             bmi.finalize();
         }
-        let Some(node) = self.node else {
+        let Some((node, control)) = self.node else {
             return Ok(());
         };
+        drop(control);
         node.shutdown(GRACE);
         self.args.stats.write(&node)
     }

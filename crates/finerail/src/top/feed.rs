@@ -11,10 +11,10 @@ use lnet_dlc::{Dlc, DlcError};
 use super::sample::Sample;
 
 /// What a look gave: a sample, or why there is none.
-pub(super) type Look = Result<Sample, String>;
+pub(crate) type Look = Result<Sample, String>;
 
 /// A connection that is made when it is needed, and made again when the node was away.
-pub(super) struct Feed {
+pub(crate) struct Feed {
     path: PathBuf,
     /// How long the node may say nothing.
     patience: Duration,
@@ -22,7 +22,7 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    pub(super) fn new(path: &Path, patience: Duration) -> Self {
+    pub(crate) fn new(path: &Path, patience: Duration) -> Self {
         Self {
             path: path.to_owned(),
             patience,
@@ -31,7 +31,7 @@ impl Feed {
     }
 
     /// Looks at the node.
-    pub(super) fn look(&mut self) -> Look {
+    pub(crate) fn look(&mut self) -> Look {
         // A connection that was kept may be that to a node that has ended meanwhile.
         let is_kept = self.dlc.is_some();
         match self.try_look() {

@@ -25,12 +25,14 @@ mod screen;
 mod tests;
 mod text;
 
+pub(crate) use feed::Feed;
+pub(crate) use sample::Sample;
+
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use self::feed::Feed;
 use self::model::Model;
 use crate::common::{NotSo, default_control_path, print_bytes};
 use crate::ctl::LimitArgs;

@@ -4,11 +4,11 @@ use lnet_control::{NiNumbers, NodeNumbers, Part, PeerNiNumbers, RouteNumbers};
 
 /// What a node counted at one time.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sample {
-    pub(super) node: NodeNumbers,
-    pub(super) nis: Vec<NiNumbers>,
-    pub(super) routes: Vec<RouteNumbers>,
-    pub(super) peer_nis: Vec<PeerNiNumbers>,
+pub(crate) struct Sample {
+    pub(crate) node: NodeNumbers,
+    pub(crate) nis: Vec<NiNumbers>,
+    pub(crate) routes: Vec<RouteNumbers>,
+    pub(crate) peer_nis: Vec<PeerNiNumbers>,
 }
 
 impl Sample {

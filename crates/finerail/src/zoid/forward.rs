@@ -150,7 +150,10 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
         move || forwarder.exposition()
     })?;
     let stat = Stat::open(&instance, args.directory.as_deref(), &forwarder);
-    let ready = format!("ready: {at} serves {}", export.name());
+    let mut ready = format!("ready: {at} serves {}", export.name());
+    if let Some(control) = export.control() {
+        ready = format!("{ready}; {control}");
+    }
     let reload = || tracing::info!("settings are read at the start only");
     signals.wait_until_stopped(&ready, reload);
     drop((metrics, stat));

@@ -1,0 +1,187 @@
+//! What the demo found: the table at its end, and the JSON beside its report.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+
+use super::faults::FaultKind;
+use super::watch::Track;
+
+/// Everything that the report shows.
+#[derive(Debug, Serialize)]
+pub(super) struct Outcome {
+    pub(super) seed: u64,
+    /// What the hosts were.
+    pub(super) world: String,
+    /// Whether a mount was possible, and why not.
+    pub(super) mount: String,
+    /// How long the compute processes worked, in milliseconds.
+    pub(super) work_ms: u64,
+    /// Commands that the compute processes completed, and the bytes of files that they carried.
+    pub(super) commands: u64,
+    pub(super) bytes: u64,
+    /// Commands that failed and ran again, and why.
+    pub(super) retries: u64,
+    pub(super) failures: BTreeMap<String, u64>,
+    pub(super) faults: Vec<FaultOutcome>,
+    /// What the nodes did; the I/O node is the first.
+    pub(super) tracks: Vec<Track>,
+    /// What `finerail explain` said, and when.
+    pub(super) explanations: Vec<Explanation>,
+    /// What `finerail fgr plan` said of each rail, and `finerail fgr check` of both.
+    pub(super) plan: Vec<String>,
+    pub(super) proof: String,
+    /// What this machine's loopback carries in frames of 1 MiB between two plain processes, in bytes a second.
+    pub(super) limit: f64,
+    /// The congestion control of that measurement.
+    pub(super) congestion: String,
+    pub(super) verified: Verified,
+}
+
+/// A fault that struck.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct FaultOutcome {
+    pub(super) kind: FaultKind,
+    /// What it struck.
+    pub(super) target: String,
+    /// From when to when, in milliseconds of work.
+    pub(super) at_ms: u64,
+    pub(super) until_ms: u64,
+    /// The longest time without progress behind it, and the longest that is wanted.
+    pub(super) pause_ms: u64,
+    pub(super) goal_ms: Option<u64>,
+}
+
+/// Why a message takes its path.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Explanation {
+    pub(super) when: String,
+    pub(super) text: String,
+}
+
+/// What the verification read.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Verified {
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    pub(super) differences: Vec<String>,
+}
+
+impl FaultOutcome {
+    /// `met`, `missed`, or nothing to meet.
+    pub(super) fn verdict(&self) -> &'static str {
+        match self.goal_ms {
+            None => "",
+            Some(goal) if self.pause_ms <= goal => "met",
+            Some(_) => "missed",
+        }
+    }
+}
+
+impl Outcome {
+    /// Bytes that the compute processes carried a second.
+    #[expect(clippy::cast_precision_loss, reason = "shown in MB/s")]
+    pub(super) fn rate(&self) -> f64 {
+        self.bytes as f64 * 1000.0 / self.work_ms.max(1) as f64
+    }
+
+    fn fault_table(&self) -> Table {
+        let mut table = table(["fault", "of", "at, s", "no progress for, s", "goal, s", ""]);
+        for fault in &self.faults {
+            table.add_row([
+                fault.kind.describe().to_owned(),
+                fault.target.clone(),
+                seconds(fault.at_ms),
+                seconds(fault.pause_ms),
+                fault.goal_ms.map(seconds).unwrap_or_default(),
+                fault.verdict().to_owned(),
+            ]);
+        }
+        table
+    }
+
+    fn node_table(&self) -> Table {
+        let mut table = table([
+            "node",
+            "payload, MB",
+            "routes up at the end",
+            "lowest health",
+        ]);
+        for track in &self.tracks {
+            let last = track.points.last().cloned().unwrap_or_default();
+            let health = track.points.iter().map(|point| point.health).min();
+            table.add_row([
+                track.name.clone(),
+                (moved(track) / 1_000_000).to_string(),
+                format!("{} of {}", last.routes_up, last.routes),
+                health.unwrap_or_default().to_string(),
+            ]);
+        }
+        table
+    }
+}
+
+/// Payload that a node moved, its lives together.
+pub(super) fn moved(track: &Track) -> u64 {
+    let step = |pair: &[super::watch::Point]| {
+        let (before, after) = (pair[0].bytes, pair[1].bytes);
+        after.checked_sub(before).unwrap_or(after)
+    };
+    track.points.windows(2).map(step).sum()
+}
+
+/// Milliseconds as seconds.
+#[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+pub(super) fn seconds(ms: u64) -> String {
+    format!("{:.1}", ms as f64 / 1000.0)
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.faults.is_empty() {
+            writeln!(f, "{}\n", self.fault_table())?;
+        }
+        writeln!(f, "{}\n", self.node_table())?;
+        writeln!(
+            f,
+            "{} commands carried {} MB in {} s ({:.0} MB/s; one hop of plain frames ({}) carries {:.0} MB/s here); {} \
+             commands failed and ran again.",
+            self.commands,
+            self.bytes / 1_000_000,
+            seconds(self.work_ms),
+            self.rate() / 1e6,
+            self.congestion,
+            self.limit / 1e6,
+            self.retries
+        )?;
+        for (why, count) in &self.failures {
+            writeln!(f, "  {count} ×  {why}")?;
+        }
+        if self.verified.differences.is_empty() {
+            return writeln!(
+                f,
+                "Every byte is right: {} files, {} MB on the storage side.",
+                self.verified.files,
+                self.verified.bytes / 1_000_000
+            );
+        }
+        writeln!(f, "What is stored is not what was written:")?;
+        for difference in &self.verified.differences {
+            writeln!(f, "  {difference}")?;
+        }
+        Ok(())
+    }
+}
+
+fn table<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_header(header);
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}

@@ -1,0 +1,186 @@
+//! Looks at the nodes ten times a second while the demo runs: what each router forwards, how the I/O node does.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::top::{Feed, Sample};
+
+/// Time between two looks.
+pub(super) const INTERVAL: Duration = Duration::from_millis(100);
+/// How long a node may take to answer a look. A node that stands still takes longer.
+const ANSWER: Duration = Duration::from_millis(300);
+
+/// Bytes between two looks that are no progress: pings of gateways and looks at attributes move less.
+const NO_PROGRESS: u64 = 64 << 10;
+
+/// A node that is looked at.
+pub(super) struct Watched {
+    pub(super) name: String,
+    pub(super) control: PathBuf,
+}
+
+/// One look.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Point {
+    /// Milliseconds since the work began.
+    pub(super) at_ms: u64,
+    /// The node answered.
+    pub(super) answered: bool,
+    /// Payload that the node has sent, received and forwarded, in bytes since its start.
+    pub(super) bytes: u64,
+    /// The lowest health of its interfaces, 0 to 1000.
+    pub(super) health: u16,
+    /// Its routes that are up, and all of them.
+    pub(super) routes_up: usize,
+    pub(super) routes: usize,
+    /// Its interfaces that are up, and all of them.
+    pub(super) nis_up: usize,
+    pub(super) nis: usize,
+}
+
+impl Point {
+    fn of(at_ms: u64, sample: &Sample) -> Self {
+        let node = &sample.node;
+        Self {
+            at_ms,
+            answered: true,
+            bytes: node.sent_bytes + node.received_bytes + node.routed_bytes,
+            health: sample
+                .nis
+                .iter()
+                .map(|ni| ni.condition.health)
+                .min()
+                .unwrap_or(1000),
+            routes_up: sample.routes.iter().filter(|route| route.up).count(),
+            routes: sample.routes.len(),
+            nis_up: sample.nis.iter().filter(|ni| ni.condition.up).count(),
+            nis: sample.nis.len(),
+        }
+    }
+}
+
+/// All looks at one node.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Track {
+    pub(super) name: String,
+    pub(super) points: Vec<Point>,
+}
+
+impl Track {
+    /// Bytes a second in each step of `step_ms` up to `end_ms`. A node that started anew counts from zero.
+    #[expect(clippy::cast_precision_loss, reason = "shown in MB/s")]
+    pub(super) fn rates(&self, step_ms: u64, end_ms: u64) -> Vec<f64> {
+        let mut moved = vec![0_u64; (end_ms / step_ms + 1) as usize];
+        for pair in self.points.windows(2) {
+            let bytes = pair[1]
+                .bytes
+                .checked_sub(pair[0].bytes)
+                .unwrap_or(pair[1].bytes);
+            if let Some(cell) = moved.get_mut((pair[1].at_ms / step_ms) as usize) {
+                *cell += bytes;
+            }
+        }
+        moved
+            .iter()
+            .map(|&bytes| bytes as f64 * 1000.0 / step_ms as f64)
+            .collect()
+    }
+
+    /// The longest time without progress that begins between `from_ms` and `to_ms`, in milliseconds.
+    pub(super) fn longest_pause(&self, from_ms: u64, to_ms: u64) -> u64 {
+        let mut longest = 0;
+        let mut last = from_ms;
+        let mut bytes = None;
+        for point in &self.points {
+            let moved = bytes.is_some_and(|bytes| point.bytes.abs_diff(bytes) > NO_PROGRESS);
+            bytes = point.answered.then_some(point.bytes).or(bytes);
+            if point.at_ms < from_ms {
+                continue;
+            }
+            if moved {
+                if last <= to_ms {
+                    longest = longest.max(point.at_ms - last);
+                }
+                last = point.at_ms;
+            }
+        }
+        let end = self.points.last().map_or(last, |point| point.at_ms);
+        match last <= to_ms {
+            true => longest.max(end.saturating_sub(last)),
+            false => longest,
+        }
+    }
+}
+
+/// Looks at `node` until `stop` is raised. Keeps all looks in `track`.
+pub(super) fn follow(node: &Watched, begun: Instant, stop: &AtomicBool, track: &Mutex<Track>) {
+    let mut feed = Feed::new(&node.control, ANSWER);
+    let mut last = Point::default();
+    while !stop.load(Ordering::Relaxed) {
+        let look = feed.look();
+        let at_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        last = match look {
+            Ok(sample) => Point::of(at_ms, &sample),
+            Err(_) => Point {
+                at_ms,
+                answered: false,
+                ..last
+            },
+        };
+        // Nothing panics while this lock is held.
+        if let Ok(mut track) = track.lock() {
+            track.points.push(last.clone());
+        }
+        let next = INTERVAL * (u32::try_from(at_ms / 100).unwrap_or(u32::MAX) + 1);
+        std::thread::sleep(next.saturating_sub(begun.elapsed()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn track(megabytes: &[u64]) -> Track {
+        let point = |(index, &megabytes): (usize, &u64)| Point {
+            at_ms: index as u64 * 100,
+            answered: true,
+            bytes: megabytes * 1_000_000,
+            ..Point::default()
+        };
+        Track {
+            name: "node".to_owned(),
+            points: megabytes.iter().enumerate().map(point).collect(),
+        }
+    }
+
+    #[test]
+    fn a_pause_lasts_from_one_progress_to_the_next() {
+        let track = track(&[0, 10, 20, 20, 20, 20, 30, 40]);
+        assert_eq!(track.longest_pause(0, 700), 400);
+        assert_eq!(
+            track.longest_pause(300, 700),
+            300,
+            "a pause is counted from the fault"
+        );
+        assert_eq!(
+            track.longest_pause(0, 100),
+            100,
+            "later pauses are not of this fault"
+        );
+    }
+
+    #[test]
+    fn a_pause_that_does_not_end_lasts_to_the_last_look() {
+        assert_eq!(track(&[0, 10, 10, 10]).longest_pause(100, 200), 200);
+    }
+
+    #[test]
+    fn rates_are_bytes_a_second_and_survive_a_restart() {
+        let track = track(&[0, 10, 20, 5]);
+        assert_eq!(track.rates(100, 300), [0.0, 1e8, 1e8, 5e7]);
+    }
+}
