@@ -146,6 +146,8 @@ fn reading(site: &Site) -> String {
     let printed = printed.concat();
     let lines = printed.lines();
     let lines = lines.filter(|line| !line.starts_with("###") && !line.starts_with("[rc="));
+    // The session shows latencies as N; a reading has numbers.
+    let lines = lines.map(|line| line.replace(": N", ": 0"));
     lines.map(|line| format!("{line}\n")).collect()
 }
 

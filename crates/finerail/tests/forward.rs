@@ -6,7 +6,7 @@
 )]
 
 use std::cell::RefCell;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -72,6 +72,9 @@ impl Process {
 
     fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.0.id().try_into().unwrap()), signal).unwrap();
+        if signal == Signal::SIGSTOP {
+            testkit::eventually("every thread stands still", || stands_still(self.0.id()));
+        }
     }
 
     /// Dead at once, with nothing cleaned up.
@@ -534,4 +537,13 @@ fn work(files: &BmiFiles, caller: &Caller, number: usize, over: &AtomicBool) -> 
         Ok(())
     );
     rounds
+}
+
+/// Whether every thread of a process is stopped: one that runs goes on for a moment after the signal.
+fn stands_still(process: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    threads.flatten().all(|thread| {
+        let state = fs::read_to_string(thread.path().join("stat"));
+        state.is_ok_and(|state| state.contains(") T "))
+    })
 }

@@ -50,7 +50,9 @@ impl Recorded {
     }
 
     fn start_storage(&mut self) {
-        let mut serve = self.site.command("storage", &["store", "serve"]);
+        let mut serve = self
+            .site
+            .command("storage", &["store", "serve", "--identity", "server"]);
         serve.arg(self.site.path("kept"));
         let storage = Process::start(serve);
         storage.wait_for_output("ready: ");
