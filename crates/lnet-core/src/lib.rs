@@ -309,6 +309,17 @@ impl Core {
     /// The LND reports the incarnation of a peer that has a connection now (section 2.12). Another one than before means
     /// that the peer has restarted: a discovered peer is asked again before the next message to it. Kernels do not ask.
     pub fn peer_incarnation(&mut self, peer: Nid, incarnation: u64, now: Time) {
+        let input = self.noted(|| Input::PeerIncarnation {
+            peer,
+            incarnation,
+            now,
+        });
+        self.take_in(input, |core| {
+            core.peer_incarnation_unrecorded(peer, incarnation, now)
+        });
+    }
+
+    fn peer_incarnation_unrecorded(&mut self, peer: Nid, incarnation: u64, now: Time) {
         self.note_time(now);
         let Some(peer_ni) = self.peers.by_nid_mut(peer) else {
             return;

@@ -58,5 +58,6 @@ choices! {
         49 SentInNoForm { tx, now },
         50 Tick { now },
         51 Fill { buffer, bytes },
+        52 PeerIncarnation { peer, incarnation, now },
     }
 }

@@ -44,6 +44,9 @@ pub fn told_input(input: &Input) -> String {
             let has = if *alive { "connected" } else { "not connected" };
             format!("peer {peer} is {has} on {}", told_ni(*ni))
         }
+        Input::PeerIncarnation {
+            peer, incarnation, ..
+        } => format!("peer {peer} has a connection with incarnation {incarnation}"),
         Input::Put { put, .. } => format!(
             "PUT of md {} to {} portal {} match bits {:#x}",
             put.md.0, put.target, put.portal, put.match_bits

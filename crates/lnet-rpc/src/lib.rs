@@ -29,6 +29,7 @@ mod clock;
 mod counters;
 mod entropy;
 mod exchange;
+mod handler;
 mod jobs;
 mod memory;
 pub mod proto;
@@ -45,8 +46,7 @@ pub use call::{BulkError, Call};
 pub use client::{Bulk, CallError, Client, ClientOptions, Request, Response};
 pub use counters::{ClientCounters, ServerCounters};
 pub use entropy::Entropy;
+pub use handler::{Handler, Reply, Restored, RestoredClient, Session};
 pub use proto::{BulkKind, ClientId, REPLY_BODY_MAX, REQUEST_BODY_MAX, RESERVED_OPCODES};
 pub use retry::Idempotence;
-pub use server::{
-    Handler, Reply, Restored, RestoredClient, Server, ServerError, ServerOptions, Session,
-};
+pub use server::{Server, ServerError, ServerOptions};

@@ -28,10 +28,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use lnet_types::{Nid, ProcessId, Time};
 
+use crate::handler::{Reply, Restored, Session};
 use crate::proto::{
     ClientId, OPCODE_CONNECT, OPCODE_GOODBYE, Outcome, RESERVED_OPCODES, RequestHeader,
 };
-use crate::server::{Reply, Restored, Session};
 
 /// Where one attempt of a call wants its reply and its bulk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

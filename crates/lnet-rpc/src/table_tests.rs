@@ -2,8 +2,8 @@
 //! shown by the simulation.
 
 use super::*;
+use crate::handler::RestoredClient;
 use crate::proto::BulkKind;
-use crate::server::RestoredClient;
 
 const CLIENT: ClientId = ClientId([1; 16]);
 const INCARNATION: u64 = 99;

@@ -59,6 +59,11 @@ impl Core {
                 alive,
                 now,
             } => self.peer_notify(ni, peer, alive, now),
+            Input::PeerIncarnation {
+                peer,
+                incarnation,
+                now,
+            } => self.peer_incarnation(peer, incarnation, now),
             Input::AddRule { rule, before } => return self.add_rule(*rule, before).told(),
             Input::DeleteRule { index } => return self.delete_rule(index).told(),
             Input::ClearRules => self.clear_rules(),

@@ -164,6 +164,12 @@ pub enum Input {
         alive: bool,
         now: Time,
     },
+    /// [`Core::peer_incarnation`](crate::Core::peer_incarnation).
+    PeerIncarnation {
+        peer: Nid,
+        incarnation: u64,
+        now: Time,
+    },
     /// [`Core::tick`](crate::Core::tick).
     Tick { now: Time },
     /// The driver wrote this into a buffer of the core's, by [`Core::core_buffer_mut`](crate::Core::core_buffer_mut).
@@ -186,6 +192,7 @@ impl Input {
             | Self::SetPeerNiHealth { now, .. }
             | Self::SetAllPeerHealth { now, .. }
             | Self::PeerNotify { now, .. }
+            | Self::PeerIncarnation { now, .. }
             | Self::MdAttach { now, .. }
             | Self::MdUnlink { now, .. }
             | Self::MdCancel { now, .. }

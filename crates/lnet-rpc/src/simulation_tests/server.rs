@@ -10,8 +10,8 @@ use super::{
     BULK_MAX, BulkKind, DEADLINE, Defect, Happening, Key, Operation, PIECE, Piece, WIDTH, World,
     id, pattern, sent_by,
 };
+use crate::handler::{Reply, Restored, RestoredClient, Session};
 use crate::proto::{ClientId, Outcome, RequestHeader};
-use crate::server::{Reply, Restored, RestoredClient, Session};
 use crate::table::{Address, Admission, Limits, Table};
 use crate::transfer::{Fate, Heard, Next, Transfer};
 use crate::window::Window;
