@@ -294,6 +294,8 @@ fn a_client_killed_during_a_put_leaves_a_part_and_no_file_at_the_storage_node() 
         left.iter().all(|name| name.starts_with(".finerail-part-")),
         "only what the next put takes up: {left:?}"
     );
+    carriage.put(PATIENT).wait().expect_code(0);
+    assert_eq!(names(&carriage.kept()), ["file"]);
     carriage.end_clean();
 }
 
