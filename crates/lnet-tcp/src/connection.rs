@@ -51,6 +51,8 @@ pub(crate) struct Connection<S> {
     pub(crate) peer_closed: bool,
     /// Only to be read any more: the peer has closed another connection.
     pub(crate) parting: bool,
+    /// Why the connection closes as soon as the write under way has ended.
+    pub(crate) ended: Option<CloseReason>,
     /// Reading waits until acknowledgements are written.
     pub(crate) choked: bool,
     /// In the list of connections to be written.
@@ -97,6 +99,7 @@ impl<S: Stream> Connection<S> {
             tx: Transmitter::default(),
             peer_closed: false,
             parting: false,
+            ended: None,
             choked: false,
             in_writes: false,
             in_reads: false,
@@ -133,12 +136,13 @@ impl<S: Stream> Connection<S> {
             return !self.reading;
         }
         self.more_to_read |= self.reading;
-        !self.reading
+        !self.reading && self.ended.is_none()
     }
 
     /// A write may begin, and there is something to write.
     pub(crate) fn may_write(&self) -> bool {
-        self.writable && !self.parting && !self.tx.is_lent() && !self.tx.is_empty()
+        let may_send = !self.parting && self.ended.is_none();
+        self.writable && may_send && !self.tx.is_lent() && !self.tx.is_empty()
     }
 
     /// The next read.
@@ -225,10 +229,10 @@ impl<S: Stream> Connection<S> {
         if outcome.is_short() {
             self.writable = self.writable_again;
         }
-        let taken = match outcome.moved {
-            Ok(taken) => taken,
-            Err(ErrorKind::WouldBlock) => 0,
-            Err(kind) => return Err(write_failure(kind)),
+        let (taken, result) = match outcome.moved {
+            Ok(taken) => (taken, Ok(())),
+            Err(ErrorKind::WouldBlock) => (0, Ok(())),
+            Err(kind) => (0, Err(write_failure(kind))),
         };
         if taken > 0 {
             stats.writes += 1;
@@ -237,7 +241,7 @@ impl<S: Stream> Connection<S> {
             self.sending.moved_at = now;
         }
         stats.frames_out += self.tx.written(taken, departed);
-        Ok(())
+        result
     }
 
     /// To be called before a frame is queued: an idle connection begins to owe progress now.

@@ -247,14 +247,22 @@ impl Transmitter {
     /// Removes everything, for a connection that is closed. The first of the messages may be partly in
     /// the socket.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Departed> {
-        self.written = 0;
         self.lent = 0;
-        self.urgent = 0;
-        self.acks = 0;
-        self.bytes = 0;
-        std::mem::take(&mut self.frames)
-            .into_iter()
-            .filter_map(|frame| departure(&frame))
+        self.drain_waiting()
+    }
+
+    /// Removes every frame that no write has under way.
+    pub(crate) fn drain_waiting(&mut self) -> impl Iterator<Item = Departed> {
+        let waiting = self.frames.split_off(self.lent);
+        if self.lent == 0 {
+            self.written = 0;
+        }
+        self.urgent = self.urgent.min(self.lent);
+        for frame in &waiting {
+            self.bytes -= frame.len() as u64;
+            self.acks -= usize::from(frame.tx.is_none());
+        }
+        waiting.into_iter().filter_map(|frame| departure(&frame))
     }
 
     /// Gives back the memory of a burst that is over.

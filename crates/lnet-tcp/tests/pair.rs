@@ -6,7 +6,10 @@ mod common;
 
 use std::time::Duration;
 
-use lnet_tcp::{CloseReason, DialFailure, Failure, LndNi, NiId, NiTuning, Refusal, SocklndConfig};
+use lnet_tcp::{
+    CloseReason, DialFailure, Failure, LndNi, NiId, NiTuning, Refusal, SocklndConfig, Staging,
+    TxId, Unsent,
+};
 use lnet_types::{Net, Nid, ProcessId};
 use lnet_wire::{Ctype, HelloVersion};
 
@@ -292,6 +295,36 @@ fn when_one_side_closes_the_other_reports_everything_once() {
     assert_eq!(a.upper.changes.last(), Some(&(b.id(), false)));
     assert_eq!(a.lnd.stats().closed.of(CloseReason::Eof), 1);
     assert_eq!(a.lnd.stats().closed.of(CloseReason::Sibling), 2);
+}
+
+/// A peer that reads a message, and closes all its connections, while the write of the message is still under way
+/// at a thread of the sender.
+fn close_during_a_write(length: usize) -> (Node, TxId) {
+    let (mut a, mut b) = connected_pair();
+    let tx = a.send(b.id(), pattern(length));
+    let mut write = a.lnd.next_write().unwrap();
+    write.run(&mut Staging::default());
+    run(&mut [&mut b], |nodes| nodes[0].upper.received.len() == 2);
+    b.lnd.close_all(b.now, &mut b.upper);
+    run(&mut [&mut a], |nodes| nodes[0].open() <= 1);
+    for _ in 0..10 {
+        a.turn();
+    }
+    assert_eq!(a.result(tx), None, "nothing of the write is known yet");
+    let now = a.now;
+    a.lnd
+        .finish(write, &mut Staging::default(), now, &mut a.upper);
+    run(&mut [&mut a], |nodes| nodes[0].open() == 0);
+    (a, tx)
+}
+
+#[test]
+fn a_message_is_sent_if_its_write_ends_after_the_peer_has_closed() {
+    for length in [1, 100_000] {
+        let (a, tx) = close_during_a_write(length);
+        assert_eq!(a.result(tx), Some(Ok(())), "{length} bytes");
+        assert_eq!(a.lnd.stats().unsent.of(Unsent::Closed), 0, "{length} bytes");
+    }
 }
 
 #[test]

@@ -143,12 +143,30 @@ impl<N: Network> Socklnd<N> {
             peer.parting_until = now + PARTING;
         }
         peer.parting.push(slot);
-        for gone in connection.tx.drain() {
+        self.fail_queued(slot, now, upper);
+        self.want_read(slot);
+    }
+
+    /// Fails the messages of a connection that is only read. Messages that a write has under way are failed, or
+    /// reported as sent, when the write has ended.
+    pub(super) fn fail_queued(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
+        let Self {
+            slots,
+            peers,
+            stats,
+            ..
+        } = self;
+        let Some(Slot::Connection(connection)) = slots.get_mut(slot) else {
+            return;
+        };
+        let Some(peer) = peers.get_mut(connection.terms.peer) else {
+            return stats.broken("the peer of a connection");
+        };
+        for gone in connection.tx.drain_waiting() {
             settle(peer, gone.cost);
             stats.unsent.add(Unsent::Closed);
             upper.sent(gone.tx, Err(flushed(CloseReason::Eof)), now);
         }
-        self.want_read(slot);
     }
 
     /// Closes the connections of a peer that are only read.

@@ -296,7 +296,7 @@ impl<N: Network> Socklnd<N> {
             Work::Write { mut pieces, .. } => {
                 pieces.clear();
                 self.spare_pieces = pieces;
-                if is_open && !self.is_parting(job.slot) {
+                if is_open {
                     self.finish_write(job.slot, job.outcome, now, upper);
                 }
             }
@@ -317,12 +317,6 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// True when what waited on the connection was reported, although it is still read.
-    fn is_parting(&self, slot: usize) -> bool {
-        self.connection(slot)
-            .is_some_and(|connection| connection.parting)
-    }
-
     /// Takes note of how processing ended; `None` when the connection was closed.
     fn note_read(
         &mut self,
@@ -340,9 +334,24 @@ impl<N: Network> Socklnd<N> {
                 Some(paused)
             }
             Err(reason) => {
-                self.close(slot, reason, now, upper);
+                self.close_behind_write(slot, reason, now, upper);
                 None
             }
+        }
+    }
+
+    /// Closes a connection that cannot be read any more. A write under way at another thread ends first: the
+    /// messages that the write has put into the stream are sent, not failed.
+    fn close_behind_write(
+        &mut self,
+        slot: usize,
+        reason: CloseReason,
+        now: Time,
+        upper: &mut impl Above,
+    ) {
+        match self.connection_mut(slot) {
+            Some(connection) if connection.tx.is_lent() => connection.ended = Some(reason),
+            _ => self.close(slot, reason, now, upper),
         }
     }
 
@@ -366,7 +375,14 @@ impl<N: Network> Socklnd<N> {
             upper.sent(gone.tx, Ok(()), now);
         });
         let unchoked = connection.choked && !connection.tx.is_choked();
-        if let Err(reason) = written {
+        let parting = connection.parting;
+        if let Some(reason) = connection.ended {
+            return self.close(slot, reason, now, upper);
+        }
+        if parting {
+            // The connection is read to its end, even if nothing can be written any more.
+            self.fail_queued(slot, now, upper);
+        } else if let Err(reason) = written {
             return self.close(slot, reason, now, upper);
         }
         self.want_write(slot);
