@@ -1,22 +1,23 @@
-//! Dragonflies: groups of switches, every switch linked to every other of its group, every group
-//! linked to every other group.
+//! Dragonflies: every switch of a group is linked to every other switch of the group, and every
+//! group to every other group.
 //!
 //! ```text
 //!   group g:  switch ══ local, all to all ══ switch        link i of the pair (g, h), d = h - g mod G
 //!                └── global ──▶ one switch of group h      leaves switch ((d - 1) · L + i) mod S
 //! ```
 //!
-//! The links of a pair go out from consecutive switches, so that the global links of a group are
-//! spread evenly over its switches; both ends of a link use the same rule with their own `d`.
+//! The links of a pair leave consecutive switches, which spreads the global links of a group evenly
+//! over its switches. Both ends of a link apply the same formula, each with its own `d`.
 //!
-//! [`Routing::Minimal`] takes at most local, global, local, evenly over the links of the pair that
-//! need the fewest hops. [`Routing::Valiant`] goes through each other group (or, inside a group,
-//! each other switch) evenly. Adaptive machines lie between the two.
+//! [`Routing::Minimal`] takes at most one local, one global and one local link. It spreads messages
+//! evenly over the links of the pair that need the fewest hops. [`Routing::Valiant`] spreads
+//! messages evenly over all other groups as intermediate groups; inside a group, over all other
+//! switches. Adaptive machines lie between the two.
 
 use crate::grid::{check_capacities, check_costs};
 use crate::{Link, MAX_LINKS, MAX_VERTICES, TopologyError, Vertex};
 
-/// How messages find their way through a dragonfly.
+/// How a dragonfly routes messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Routing {
     /// The fewest hops.
@@ -52,7 +53,7 @@ pub struct Dragonfly {
 }
 
 impl Dragonfly {
-    /// A dragonfly of this size.
+    /// Creates a dragonfly of this size.
     ///
     /// # Errors
     ///
@@ -89,7 +90,7 @@ impl Dragonfly {
         u32::from(self.size.groups) * u32::from(self.size.switches)
     }
 
-    /// One more than the highest number of a link.
+    /// One more than the highest link number.
     #[must_use]
     pub fn link_slots(&self) -> u32 {
         let groups = u32::from(self.size.groups);
@@ -106,7 +107,7 @@ impl Dragonfly {
         (switch.0 / u32::from(self.size.switches)) as u16
     }
 
-    /// The switch with this number in this group, or `None` when there is none.
+    /// Returns a switch by its number within a group, or `None` if there is no such switch.
     #[must_use]
     pub fn switch(&self, group: u16, switch: u16) -> Option<Vertex> {
         let is_there = group < self.size.groups && switch < self.size.switches;
@@ -114,7 +115,7 @@ impl Dragonfly {
         is_there.then(|| Vertex(first + u32::from(switch)))
     }
 
-    /// The two switches that global link `i` from group `g` to group `h` joins.
+    /// Returns the two switches that link `i` from group `g` to group `h` joins.
     #[must_use]
     pub fn ends(&self, g: u16, h: u16, i: u16) -> (Vertex, Vertex) {
         (self.port(g, h, i), self.port(h, g, i))
@@ -134,7 +135,7 @@ impl Dragonfly {
         self.weigh(a, b, 1, 1)
     }
 
-    /// Weighted hops of the cheapest minimal path.
+    /// Cost of the cheapest minimal path: the sum of the costs of its hops.
     #[must_use]
     pub fn cost(&self, a: Vertex, b: Vertex) -> u32 {
         self.weigh(a, b, self.size.local_cost, self.size.global_cost)
@@ -148,7 +149,7 @@ impl Dragonfly {
         self.detours(a, b, g, h).min().unwrap_or(0) * local + global
     }
 
-    /// Local hops that each link of the pair needs.
+    /// Number of local hops of the paths through each link of the pair.
     fn detours(&self, a: Vertex, b: Vertex, g: u16, h: u16) -> impl Iterator<Item = u32> + '_ {
         (0..self.size.links_per_pair).map(move |i| {
             let (near, far) = self.ends(g, h, i);
@@ -156,7 +157,7 @@ impl Dragonfly {
         })
     }
 
-    /// GB/s of a link, or `None` for a number that is no link.
+    /// GB/s of a link, or `None` if no link has this number.
     #[must_use]
     pub fn capacity(&self, link: Link) -> Option<f64> {
         let switches = u32::from(self.size.switches);
@@ -170,7 +171,8 @@ impl Dragonfly {
         is_link.then_some(self.size.global_capacity)
     }
 
-    /// Tells every link that messages cross, with the share of the stream that crosses it.
+    /// Calls `visit` for every link that messages take, with the share of the messages on that
+    /// link.
     pub fn walk(
         &self,
         from: Vertex,
@@ -202,7 +204,7 @@ impl Dragonfly {
         }
     }
 
-    /// Goes to global link `i` and over it; returns where that ends.
+    /// Visits the links up to and including global link `i`, and returns the far end of link `i`.
     fn cross(
         &self,
         from: Vertex,

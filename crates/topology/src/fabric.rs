@@ -1,11 +1,11 @@
-//! Any fabric, for those who only need distances and link loads.
+//! One type for every fabric, with what all of them offer: distances and link loads.
 
 use crate::{Dragonfly, FatTree, Grid, Link, Routing, Tie, Vertex};
 
-/// A machine's fabric and how it routes.
+/// A machine's fabric and its routing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fabric {
-    /// A torus or mesh, dimension ordered.
+    /// A torus or mesh with dimension-ordered routing.
     Grid(Grid, Tie),
     /// A dragonfly.
     Dragonfly(Dragonfly, Routing),
@@ -14,7 +14,7 @@ pub enum Fabric {
 }
 
 impl Fabric {
-    /// Vertices, numbered from 0.
+    /// Number of vertices.
     #[must_use]
     pub fn vertices(&self) -> u32 {
         match self {
@@ -24,7 +24,7 @@ impl Fabric {
         }
     }
 
-    /// One more than the highest number of a link.
+    /// One more than the highest link number.
     #[must_use]
     pub fn link_slots(&self) -> u32 {
         match self {
@@ -34,7 +34,7 @@ impl Fabric {
         }
     }
 
-    /// Hops between two vertices by the shortest path.
+    /// Number of hops of the shortest path between two vertices.
     #[must_use]
     pub fn hops(&self, a: Vertex, b: Vertex) -> u32 {
         match self {
@@ -44,7 +44,7 @@ impl Fabric {
         }
     }
 
-    /// Weighted hops between two vertices by the shortest path.
+    /// Cost of the shortest path between two vertices: the sum of the costs of its hops.
     #[must_use]
     pub fn cost(&self, a: Vertex, b: Vertex) -> u32 {
         match self {
@@ -54,7 +54,7 @@ impl Fabric {
         }
     }
 
-    /// GB/s of a link, or `None` for a number that is no link.
+    /// GB/s of a link, or `None` if no link has this number.
     #[must_use]
     pub fn capacity(&self, link: Link) -> Option<f64> {
         match self {
@@ -64,7 +64,8 @@ impl Fabric {
         }
     }
 
-    /// Tells every link that messages cross, with the share of the stream that crosses it.
+    /// Calls `visit` for every link that messages take, with the share of the messages on that
+    /// link.
     pub fn walk(&self, from: Vertex, to: Vertex, visit: &mut dyn FnMut(Link, f64)) {
         match self {
             Self::Grid(grid, tie) => grid.walk(from, to, *tie, visit),

@@ -1,4 +1,4 @@
-//! Fat trees of any height, forwarded by destination as InfiniBand's linear tables do.
+//! Fat trees of any height, with forwarding by destination as in InfiniBand's linear tables.
 //!
 //! ```text
 //!   level 2        ◯ ◯ ◯ ◯            a switch of level l belongs to one subtree (endpoint / M[l])
@@ -8,15 +8,16 @@
 //!   endpoints   ○ ○ ○ ○ ○ ○ ○ ○
 //! ```
 //!
-//! Level `l` has `down` children and each vertex below it `up` parents on it (an extended generalised
-//! fat tree). A message climbs to the lowest level whose subtree holds both ends. Which parent it
-//! takes depends on the destination alone, so two streams to one destination meet early and two
-//! destinations may share a link although others are idle: the hot spots of such fabrics.
+//! A switch of level `l` has `down` children, and each vertex below it has `up` parents on level
+//! `l` (an extended generalised fat tree). A message climbs to the lowest level whose subtree holds
+//! both ends. The destination alone determines each parent. Two streams to one destination
+//! therefore merge early, and two destinations may share a link while other links are idle: the hot
+//! spots of such fabrics.
 
 use crate::grid::{check_capacities, check_costs};
 use crate::{Link, MAX_LINKS, MAX_VERTICES, TopologyError, Vertex};
 
-/// Levels of the highest tree; with [`crate::MAX_COST`] the sum of a path's hops fits 32 bits.
+/// Most levels of a tree. With [`crate::MAX_COST`] per hop, the cost of a path fits 32 bits.
 const MAX_LEVELS: usize = 64;
 
 /// One level of switches of a [`FatTree`].
@@ -24,11 +25,11 @@ const MAX_LEVELS: usize = 64;
 pub struct Level {
     /// Children of a switch of this level.
     pub down: u16,
-    /// Parents that each vertex below has on this level.
+    /// Parents on this level of each vertex of the level below.
     pub up: u16,
     /// GB/s of a link to the level below, in each direction.
     pub capacity: f64,
-    /// Weight of a hop over such a link.
+    /// Cost of a hop over such a link.
     pub cost: u32,
 }
 
@@ -38,12 +39,13 @@ pub struct FatTree {
     levels: Vec<Level>,
     /// `M[l]` and `W[l]` for `l` in `0..=levels`.
     spans: Vec<(u32, u32)>,
-    /// Number of the first link between level `l` and `l + 1`; the last entry is their count.
+    /// Number of the first link between levels `l` and `l + 1`; the last entry is the number of
+    /// links.
     first: Vec<u32>,
 }
 
 impl FatTree {
-    /// A tree with these levels, the leaf switches first.
+    /// Creates a tree of these levels, leaf switches first.
     ///
     /// # Errors
     ///
@@ -92,19 +94,20 @@ impl FatTree {
         &self.levels
     }
 
-    /// Endpoints.
+    /// Number of endpoints.
     #[must_use]
     pub fn vertices(&self) -> u32 {
         self.spans.last().map_or(0, |&(endpoints, _)| endpoints)
     }
 
-    /// One more than the highest number of a link.
+    /// One more than the highest link number.
     #[must_use]
     pub fn link_slots(&self) -> u32 {
         self.first.last().copied().unwrap_or(0)
     }
 
-    /// The lowest level whose subtree holds both: 0 for one endpoint, 1 for one leaf switch.
+    /// Returns the lowest level whose subtree holds both endpoints: 0 if they are equal, 1 if they
+    /// share a leaf switch.
     #[must_use]
     pub fn common_level(&self, a: Vertex, b: Vertex) -> usize {
         let holds_both = |&(m, _): &(u32, u32)| a.0 / m == b.0 / m;
@@ -112,20 +115,20 @@ impl FatTree {
         self.spans.iter().position(holds_both).unwrap_or(levels)
     }
 
-    /// Links from `a` to `b`.
+    /// Number of links from `a` to `b`.
     #[must_use]
     pub fn hops(&self, a: Vertex, b: Vertex) -> u32 {
         2 * self.common_level(a, b) as u32
     }
 
-    /// Weighted links from `a` to `b`.
+    /// Cost of the path from `a` to `b`: the sum of the costs of its links.
     #[must_use]
     pub fn cost(&self, a: Vertex, b: Vertex) -> u32 {
         let climbed = self.levels.iter().take(self.common_level(a, b));
         climbed.map(|level| 2 * level.cost).sum()
     }
 
-    /// GB/s of a link, or `None` for a number that is no link.
+    /// GB/s of a link, or `None` if no link has this number.
     #[must_use]
     pub fn capacity(&self, link: Link) -> Option<f64> {
         let above = self.first.iter().position(|&first| link.0 < first)?;
@@ -134,10 +137,11 @@ impl FatTree {
             .map(|level| level.capacity)
     }
 
-    /// Tells every link that messages cross, upwards, then downwards; each with share 1.
+    /// Calls `visit` for every link that messages take, first upwards, then downwards, with share
+    /// 1.
     pub fn walk(&self, from: Vertex, to: Vertex, visit: &mut dyn FnMut(Link, f64)) {
         let top = self.common_level(from, to);
-        // The switch of each level, as which of the equal switches of its subtree it is.
+        // Index of the path's switch among the equal switches of its subtree, level by level.
         let mut equal = 0;
         let mut downwards = Vec::with_capacity(top);
         for (l, level) in self.levels.iter().enumerate().take(top) {

@@ -1,25 +1,25 @@
 //! Tori and meshes of any number of dimensions.
 //!
-//! Vertices are numbered with the last dimension fastest. Each vertex has two outgoing links a
-//! dimension, `+` to the next position and `-` to the one before; where a dimension does not wrap,
-//! the outward links of its border are missing.
+//! The last dimension varies fastest in the numbers of vertices. Each vertex has two outgoing links
+//! per dimension, `+` to the next position and `-` to the previous one. In a dimension that does
+//! not wrap, the vertices at the border have no outward link.
 //!
 //! ```text
 //!   position   0 ──+──▶ 1 ──+──▶ 2 ──+──▶ … N-1 ──+──▶ 0     (the last step only with wrap)
 //!   capacity     c[0]     c[1]     c[2]       c[N-1]         the same in both directions
 //! ```
 //!
-//! Routing is dimension ordered: first dimension first, the shortest way round. Exactly half way
-//! round a ring both ways are shortest, and [`Tie`] decides.
+//! Routing is dimension ordered: messages cross the first dimension first, each in the shorter
+//! direction. If both directions round a ring are equally long, [`Tie`] decides.
 
 use smallvec::SmallVec;
 
 use crate::{Link, MAX_COST, MAX_LINKS, MAX_SIZE, MAX_VERTICES, TopologyError, Vertex};
 
-/// Positions of a vertex, one a dimension.
+/// Position of a vertex in each dimension.
 pub type Coordinates = SmallVec<[u16; 6]>;
 
-/// Dimensions of the largest grid.
+/// Most dimensions of a grid.
 const MAX_DIMENSIONS: usize = 8;
 
 /// One dimension of a [`Grid`].
@@ -27,21 +27,21 @@ const MAX_DIMENSIONS: usize = 8;
 pub struct Dimension {
     /// Its name in reports: `x`.
     pub name: String,
-    /// Positions along it.
+    /// Number of positions.
     pub size: u16,
     /// Whether the last position is next to the first.
     pub wrap: bool,
-    /// Weight of one hop in the planner's cost.
+    /// Cost of one hop.
     pub cost: u32,
     /// GB/s of the link between positions `p` and `p + 1` in either direction, repeated along the
     /// dimension; its length divides `size`.
     pub capacity: Vec<f64>,
 }
 
-/// Which way round a ring when both are equally long.
+/// Which direction round a ring messages take if both are equally long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tie {
-    /// Half of the stream each way.
+    /// Half of the messages in each direction.
     #[default]
     Split,
     /// Towards higher positions.
@@ -59,31 +59,31 @@ pub enum Direction {
     Minus,
 }
 
-/// How one dimension is crossed.
+/// How messages cross one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// Not at all.
-    Stay,
-    /// All of the stream one way.
+pub enum Crossing {
+    /// They do not: both ends have the same position.
+    Same,
+    /// All messages in one direction.
     One(Direction),
-    /// Half of the stream each way.
+    /// Half of the messages in each direction.
     Both,
 }
 
-/// What a [`Link`] of a grid is.
+/// What a [`Link`] of a grid joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GridLink {
-    /// The vertex that it leaves.
+    /// The vertex at which the link starts.
     pub from: Vertex,
-    /// Index of the dimension that it runs along.
+    /// Index of the dimension along which the link runs.
     pub dimension: usize,
-    /// Its direction.
     pub direction: Direction,
 }
 
 /// A torus or mesh.
 ///
-/// A dimension is named by its index in [`Grid::dimensions`]; another index panics, as in a slice.
+/// Methods take a dimension as its index in [`Grid::dimensions`]. They panic if there is no such
+/// dimension, as a slice does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     dimensions: Vec<Dimension>,
@@ -92,11 +92,11 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A grid with these dimensions, routed in this order.
+    /// Creates a grid of these dimensions, in routing order.
     ///
     /// # Errors
     ///
-    /// No or too many dimensions or vertices, a size of 0, capacities that do not fit.
+    /// No dimensions, too many dimensions or vertices, a size of 0, or capacities that do not fit.
     pub fn new(dimensions: Vec<Dimension>) -> Result<Self, TopologyError> {
         if dimensions.is_empty() || dimensions.len() > MAX_DIMENSIONS {
             return Err(TopologyError::Dimensions(dimensions.len()));
@@ -126,13 +126,13 @@ impl Grid {
         &self.dimensions
     }
 
-    /// Vertices.
+    /// Number of vertices.
     #[must_use]
     pub fn vertices(&self) -> u32 {
         self.vertices
     }
 
-    /// One more than the highest number of a link.
+    /// One more than the highest link number.
     #[must_use]
     pub fn link_slots(&self) -> u32 {
         self.vertices * self.ports()
@@ -142,13 +142,14 @@ impl Grid {
         2 * self.dimensions.len() as u32
     }
 
-    /// How far apart, in vertex numbers, neighbours along a dimension are.
+    /// Difference between the numbers of two neighbours along a dimension.
     #[must_use]
     pub fn stride(&self, dimension: usize) -> u32 {
         self.strides[dimension]
     }
 
-    /// The vertex at a place, or `None` outside the grid or with another number of dimensions.
+    /// Returns the vertex at these coordinates, or `None` if they are outside the grid or have
+    /// another number of dimensions.
     #[must_use]
     pub fn vertex(&self, coordinates: &[u16]) -> Option<Vertex> {
         if coordinates.len() != self.dimensions.len() {
@@ -164,7 +165,7 @@ impl Grid {
         Some(Vertex(index))
     }
 
-    /// The place of a vertex.
+    /// Coordinates of a vertex.
     #[must_use]
     pub fn coordinates(&self, vertex: Vertex) -> Coordinates {
         (0..self.dimensions.len())
@@ -172,14 +173,14 @@ impl Grid {
             .collect()
     }
 
-    /// The position of a vertex along one dimension.
+    /// Position of a vertex along one dimension.
     #[must_use]
     pub fn position(&self, vertex: Vertex, dimension: usize) -> u16 {
         let size = u32::from(self.dimensions[dimension].size);
         (vertex.0 / self.strides[dimension] % size) as u16
     }
 
-    /// Hops between two positions of a dimension.
+    /// Number of hops between two positions of a dimension.
     #[must_use]
     pub fn distance(&self, dimension: usize, a: u16, b: u16) -> u16 {
         let direct = a.abs_diff(b);
@@ -191,8 +192,8 @@ impl Grid {
         }
     }
 
-    /// Where position `to` stands as seen from `from`: in `[-⌊N/2⌋, ⌈N/2⌉)` on a ring of `N`, the
-    /// plain difference without wrap.
+    /// Offset of position `to` from position `from`: in `[-⌊N/2⌋, ⌈N/2⌉)` on a ring of `N`
+    /// positions, the plain difference without wrap.
     #[must_use]
     pub fn offset(&self, dimension: usize, from: u16, to: u16) -> i32 {
         let difference = i32::from(to) - i32::from(from);
@@ -205,11 +206,11 @@ impl Grid {
         }
     }
 
-    /// How a message crosses a dimension.
+    /// How messages cross a dimension.
     #[must_use]
-    pub fn way(&self, dimension: usize, from: u16, to: u16, tie: Tie) -> Way {
+    pub fn crossing(&self, dimension: usize, from: u16, to: u16, tie: Tie) -> Crossing {
         if from == to {
-            return Way::Stay;
+            return Crossing::Same;
         }
         let Dimension { size, wrap, .. } = self.dimensions[dimension];
         let up = if to > from {
@@ -220,25 +221,25 @@ impl Grid {
         let plus = if wrap { up <= size - up } else { to > from };
         if wrap && up == size - up {
             return match tie {
-                Tie::Split => Way::Both,
-                Tie::Plus => Way::One(Direction::Plus),
-                Tie::Minus => Way::One(Direction::Minus),
+                Tie::Split => Crossing::Both,
+                Tie::Plus => Crossing::One(Direction::Plus),
+                Tie::Minus => Crossing::One(Direction::Minus),
             };
         }
-        Way::One(if plus {
+        Crossing::One(if plus {
             Direction::Plus
         } else {
             Direction::Minus
         })
     }
 
-    /// Hops from `a` to `b`.
+    /// Number of hops from `a` to `b`.
     #[must_use]
     pub fn hops(&self, a: Vertex, b: Vertex) -> u32 {
         self.sum(a, b, |_, hops| hops)
     }
 
-    /// Hops from `a` to `b`, each weighted with the cost of its dimension.
+    /// Cost of the path from `a` to `b`: the sum of the costs of its hops.
     #[must_use]
     pub fn cost(&self, a: Vertex, b: Vertex) -> u32 {
         self.sum(a, b, |dimension, hops| hops * dimension.cost)
@@ -253,7 +254,7 @@ impl Grid {
             .sum()
     }
 
-    /// The links that leave a vertex, with where they lead.
+    /// The links that leave a vertex, each with the vertex at its other end.
     pub fn neighbours(&self, vertex: Vertex) -> impl Iterator<Item = (Link, Vertex)> + '_ {
         (0..self.dimensions.len())
             .flat_map(|d| [(d, Direction::Plus), (d, Direction::Minus)])
@@ -263,7 +264,7 @@ impl Grid {
             })
     }
 
-    /// The next vertex along a dimension, or `None` at a border.
+    /// Returns the next vertex along a dimension, or `None` at a border.
     #[must_use]
     pub fn step(&self, from: Vertex, dimension: usize, direction: Direction) -> Option<Vertex> {
         let Dimension { size, wrap, .. } = self.dimensions[dimension];
@@ -276,18 +277,19 @@ impl Grid {
             _ => return None,
         };
         let base = from.0 - u32::from(position) * self.strides[dimension];
-        // On a ring of one position every step would lead back to where it began.
+        // In a dimension of one position, every step would return to its start.
         (size > 1).then(|| Vertex(base + u32::from(next) * self.strides[dimension]))
     }
 
-    /// The number of the link that leaves a vertex this way, whether or not there is one.
+    /// Returns the number of the link that leaves a vertex in this direction, even if there is no
+    /// such link.
     #[must_use]
     pub fn slot(&self, from: Vertex, dimension: usize, direction: Direction) -> Link {
         let port = 2 * dimension as u32 + u32::from(direction == Direction::Minus);
         Link(from.0 * self.ports() + port)
     }
 
-    /// What a link is.
+    /// Returns what a link joins.
     #[must_use]
     pub fn describe(&self, link: Link) -> GridLink {
         let port = link.0 % self.ports();
@@ -302,7 +304,7 @@ impl Grid {
         }
     }
 
-    /// GB/s of a link, or `None` where a border has none.
+    /// GB/s of a link, or `None` if a border has no such link.
     #[must_use]
     pub fn capacity(&self, link: Link) -> Option<f64> {
         let GridLink {
@@ -320,19 +322,19 @@ impl Grid {
         Some(pattern[position % pattern.len()])
     }
 
-    /// Tells every link that messages from one vertex to another cross, in order, with the share of
-    /// the stream that crosses it: 1, or one half where a tie is split.
+    /// Calls `visit` for every link that messages from one vertex to another take, in order, with
+    /// the share of the messages on that link: 1, or one half if a tie is split.
     pub fn walk(&self, from: Vertex, to: Vertex, tie: Tie, visit: &mut dyn FnMut(Link, f64)) {
         let mut at = from;
         for d in 0..self.dimensions.len() {
             let (a, b) = (self.position(at, d), self.position(to, d));
             let target =
                 Vertex(at.0 - u32::from(a) * self.strides[d] + u32::from(b) * self.strides[d]);
-            let (directions, share): (&[Direction], f64) = match self.way(d, a, b, tie) {
-                Way::Stay => (&[], 0.0),
-                Way::One(Direction::Plus) => (&[Direction::Plus], 1.0),
-                Way::One(Direction::Minus) => (&[Direction::Minus], 1.0),
-                Way::Both => (&[Direction::Plus, Direction::Minus], 0.5),
+            let (directions, share): (&[Direction], f64) = match self.crossing(d, a, b, tie) {
+                Crossing::Same => (&[], 0.0),
+                Crossing::One(Direction::Plus) => (&[Direction::Plus], 1.0),
+                Crossing::One(Direction::Minus) => (&[Direction::Minus], 1.0),
+                Crossing::Both => (&[Direction::Plus, Direction::Minus], 0.5),
             };
             for &direction in directions {
                 let mut here = at;
@@ -367,15 +369,15 @@ fn check(dimension: &Dimension) -> Result<(), TopologyError> {
     check_capacities(capacity)
 }
 
-/// Refuses a hop dearer than [`MAX_COST`].
+/// Rejects a hop that costs more than [`MAX_COST`].
 pub(crate) fn check_costs(costs: &[u32]) -> Result<(), TopologyError> {
     match costs.iter().find(|&&cost| cost > MAX_COST) {
-        Some(&bad) => Err(TopologyError::TooDear(bad)),
+        Some(&bad) => Err(TopologyError::CostTooHigh(bad)),
         None => Ok(()),
     }
 }
 
-/// Refuses what is not a positive number of GB/s.
+/// Rejects a capacity that is not a positive number of GB/s.
 pub(crate) fn check_capacities(capacities: &[f64]) -> Result<(), TopologyError> {
     match capacities.iter().find(|c| !(c.is_finite() && **c > 0.0)) {
         Some(&bad) => Err(TopologyError::Capacity(bad)),

@@ -7,8 +7,9 @@
 //!                         Z
 //! ```
 //!
-//! The torus is folded: odd columns go out, even columns come back, so that no cable is long. Rows
-//! fold likewise. NIDs snake along Z, then Y, then X downwards (planning, section 1.1).
+//! The torus is folded, so that no cable is long: X runs out over the odd columns and back over the
+//! even ones; rows fold in the same way. NIDs run along Z, then Y, then X downwards, and reverse
+//! direction at each turn (planning, section 1.1).
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,22 +18,22 @@ use thiserror::Error;
 
 use crate::{Dimension, Grid, TopologyError};
 
-/// Positions along X, Y and Z.
+/// Number of positions along X, Y and Z.
 pub const SIZE: [u16; 3] = [25, 16, 24];
 
-/// Nodes, two a Gemini.
+/// Number of nodes, two per Gemini.
 pub const NODES: u32 = 19_200;
 
-/// The cabinet row of each pair of Y planes.
+/// Cabinet row of each pair of Y planes.
 const ROW_OF_PAIR: [u16; 8] = [0, 2, 4, 6, 7, 5, 3, 1];
 
-/// The pair of Y planes of each cabinet row.
+/// Pair of Y planes of each cabinet row.
 const PAIR_OF_ROW: [u16; 8] = [0, 7, 1, 6, 2, 5, 3, 4];
 
-/// Bytes of the longest name: `c24-7c2s7n3`.
+/// Length in bytes of the longest name: `c24-7c2s7n3`.
 const NAME_MAX: usize = 11;
 
-/// A node by its name.
+/// The name of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeName {
     column: u16,
@@ -42,13 +43,13 @@ pub struct NodeName {
     node: u16,
 }
 
-/// Why a text is not the name of a node of Titan.
+/// A text is not the name of a node of Titan.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("'{0}' is not a node of Titan; names go from c0-0c0s0n0 to c24-7c2s7n3")]
 pub struct ParseNodeNameError(String);
 
 impl NodeName {
-    /// X, Y and Z of the node's Gemini.
+    /// Coordinates X, Y and Z of the node's Gemini.
     #[must_use]
     pub fn coordinates(self) -> [u16; 3] {
         let pair = PAIR_OF_ROW[usize::from(self.row)];
@@ -76,7 +77,7 @@ impl NodeName {
         2 * place + u32::from(self.node % 2)
     }
 
-    /// The node with this NID, or `None` from [`NODES`] on.
+    /// Returns the node with this NID, or `None` if `nid` is [`NODES`] or more.
     #[must_use]
     pub fn from_nid(nid: u32) -> Option<Self> {
         if nid >= NODES {
@@ -91,7 +92,7 @@ impl NodeName {
         Self::at([((25 - plane) % 25) as u16, y as u16, z as u16], odd)
     }
 
-    /// The node at a Gemini, 0 or 1, or `None` outside the torus.
+    /// Returns node 0 or 1 of a Gemini, or `None` outside the torus.
     #[must_use]
     pub fn at([x, y, z]: [u16; 3], odd: u16) -> Option<Self> {
         if x >= SIZE[0] || y >= SIZE[1] || z >= SIZE[2] || odd > 1 {
@@ -112,27 +113,27 @@ impl NodeName {
         })
     }
 
-    /// Which of the four nodes of its blade it is.
+    /// Index of the node among the four nodes of its blade.
     #[must_use]
     pub fn node(self) -> u16 {
         self.node
     }
 
-    /// The name without its node: `c7-2c2s0`.
+    /// Name of the node's blade: `c7-2c2s0`.
     #[must_use]
     pub fn blade(self) -> String {
         format!("{}c{}s{}", self.cabinet(), self.cage, self.slot)
     }
 
-    /// The name of its cabinet: `c7-2`.
+    /// Name of the node's cabinet: `c7-2`.
     #[must_use]
     pub fn cabinet(self) -> String {
         format!("c{}-{}", self.column, self.row)
     }
 
-    /// Spells the name. Only the column may have two digits.
-    fn spell(self, bytes: &mut [u8; NAME_MAX]) -> &str {
-        // Each of them is below 10.
+    /// Formats the name. Only the column may have two digits.
+    fn format_into(self, bytes: &mut [u8; NAME_MAX]) -> &str {
+        // Each of these numbers is below 10.
         let digit = |number: u16| b'0' + number as u8;
         let Self {
             row,
@@ -151,20 +152,20 @@ impl NodeName {
             bytes[1] = b'c';
             first = 1;
         }
-        // ASCII alone.
+        // The name is ASCII.
         std::str::from_utf8(&bytes[first..]).unwrap_or_default()
     }
 }
 
 impl fmt::Display for NodeName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.spell(&mut [0; NAME_MAX]))
+        f.write_str(self.format_into(&mut [0; NAME_MAX]))
     }
 }
 
 impl From<NodeName> for Box<str> {
     fn from(name: NodeName) -> Self {
-        name.spell(&mut [0; NAME_MAX]).into()
+        name.format_into(&mut [0; NAME_MAX]).into()
     }
 }
 
@@ -172,11 +173,11 @@ impl FromStr for NodeName {
     type Err = ParseNodeNameError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        read_name(text).ok_or_else(|| ParseNodeNameError(text.chars().take(40).collect()))
+        parse_name(text).ok_or_else(|| ParseNodeNameError(text.chars().take(40).collect()))
     }
 }
 
-fn read_name(text: &str) -> Option<NodeName> {
+fn parse_name(text: &str) -> Option<NodeName> {
     let mut rest = text.as_bytes();
     let name = NodeName {
         column: number(&mut rest, b'c', 25)?,
@@ -188,7 +189,8 @@ fn read_name(text: &str) -> Option<NodeName> {
     rest.is_empty().then_some(name)
 }
 
-/// Takes a mark, and the number of one or two digits behind it, which is below a limit.
+/// Parses a marker byte and the number of one or two digits behind it. The number must be below
+/// `limit`.
 fn number(rest: &mut &[u8], mark: u8, limit: u16) -> Option<u16> {
     let behind = rest.strip_prefix(&[mark])?;
     let digits = behind
@@ -201,14 +203,15 @@ fn number(rest: &mut &[u8], mark: u8, limit: u16) -> Option<u16> {
     (count > 0 && number < limit).then_some(number)
 }
 
-/// The torus with the planner's weights 4, 8, 1 and the raw capacities of its links in GB/s
+/// Titan's torus with the planner's costs 4, 8, 1 and the raw capacities of its links in GB/s
 /// (planning, section 1.2).
 ///
 /// # Errors
 ///
-/// None: the sizes and capacities are constants that fit; the type is that of [`Grid::new`].
+/// None: the sizes and capacities are valid constants. The return type is that of [`Grid::new`].
 pub fn grid() -> Result<Grid, TopologyError> {
-    // Which steps of Z leave a cage is inferred from the cabinets: eight slots a cage.
+    // A cabinet holds eight slots per cage: every eighth step of Z leaves a cage. This is inferred
+    // from the cabinets.
     let mut z = vec![15.0; 7];
     z.push(9.375);
     let capacities = [vec![9.375], vec![9.375, 4.6875], z];

@@ -1,4 +1,4 @@
-//! Laws that hold for every fabric, on small ones of random size.
+//! Rules that hold for every fabric, tested on small fabrics of random size.
 
 #![expect(
     clippy::unwrap_used,
@@ -127,7 +127,7 @@ fn half_way_round_a_ring_the_tie_rule_decides() {
         let fabric = Fabric::Grid(grid.clone(), tie);
         loads(&fabric, Vertex(0), Vertex(2))
     };
-    // Links are numbered + and - of vertex 0, + and - of vertex 1, and so on.
+    // Links are numbered `+` and `-` of vertex 0, `+` and `-` of vertex 1, and so on.
     let link = |numbers: &[u32], share| numbers.iter().map(|&n| (Link(n), share)).collect();
     assert_eq!(first_links(Tie::Plus), link(&[0, 2], 1.0));
     assert_eq!(first_links(Tie::Minus), link(&[1, 7], 1.0));
@@ -172,7 +172,7 @@ fn valiant_takes_two_global_links_and_loads_all_intermediate_groups_evenly() {
 }
 
 #[test]
-fn streams_to_one_endpoint_of_a_fat_tree_meet_at_one_uplink() {
+fn streams_to_one_endpoint_of_a_fat_tree_share_one_uplink() {
     let level = |down, up| Level {
         down,
         up,
@@ -186,12 +186,12 @@ fn streams_to_one_endpoint_of_a_fat_tree_meet_at_one_uplink() {
             *total.entry(link).or_insert(0.0) += share;
         }
     }
-    // One uplink and two downlinks carry all four.
+    // One uplink and two downlinks carry all four streams.
     assert_eq!(total.values().filter(|&&load| load == 4.0).count(), 3);
 }
 
 #[test]
-fn sizes_that_cannot_be_are_refused() {
+fn invalid_sizes_are_rejected() {
     let pattern = Dimension {
         capacity: vec![1.0, 2.0],
         ..dimension(5, true)
@@ -203,11 +203,14 @@ fn sizes_that_cannot_be_are_refused() {
     assert_eq!(Grid::new(Vec::new()), Err(TopologyError::Dimensions(0)));
     let long = vec![dimension(u16::MAX, true)];
     assert_eq!(Grid::new(long), Err(TopologyError::TooLong("d".to_owned())));
-    let dear = Dimension {
+    let costly = Dimension {
         cost: 10_001,
         ..dimension(5, true)
     };
-    assert_eq!(Grid::new(vec![dear]), Err(TopologyError::TooDear(10_001)));
+    assert_eq!(
+        Grid::new(vec![costly]),
+        Err(TopologyError::CostTooHigh(10_001))
+    );
     let huge = vec![dimension(4_096, true); 2];
     assert_eq!(Grid::new(huge), Err(TopologyError::TooLarge("the grid")));
     let negative = Dimension {

@@ -1,9 +1,9 @@
-//! Titan's names, coordinates and NIDs, against its own map of 19,200 nodes.
+//! Titan's names, coordinates and NIDs, compared with the machine's own map of 19,200 nodes.
 
 use topology::titan::{NODES, NodeName, grid};
 
 #[test]
-fn test_points_have_the_printed_coordinates_and_nids() {
+fn sample_nodes_have_the_documented_coordinates_and_nids() {
     let points = [
         ("c0-0c1s5n0", [0, 0, 10], 20),
         ("c3-6c0s2n0", [2, 6, 18], 18_106),
@@ -22,7 +22,7 @@ fn test_points_have_the_printed_coordinates_and_nids() {
 }
 
 #[test]
-fn every_nid_is_one_node_and_every_node_one_nid() {
+fn every_nid_names_one_node_and_every_node_has_one_nid() {
     for nid in 0..NODES {
         let node = NodeName::from_nid(nid).unwrap();
         assert_eq!(node.nid(), nid);
@@ -32,7 +32,7 @@ fn every_nid_is_one_node_and_every_node_one_nid() {
 }
 
 #[test]
-fn what_is_no_name_is_refused() {
+fn invalid_names_are_rejected() {
     for text in [
         "",
         "c",
@@ -51,7 +51,7 @@ fn what_is_no_name_is_refused() {
 }
 
 #[test]
-fn the_whole_map_agrees_with_the_formulae() {
+fn names_coordinates_and_nids_agree_with_the_whole_map() {
     let Some(path) = testkit::shared_data("titan/titan.map") else {
         return;
     };
@@ -70,7 +70,7 @@ fn the_whole_map_agrees_with_the_formulae() {
 }
 
 #[test]
-fn titan_has_9600_vertices_and_the_printed_capacities() {
+fn titan_has_9600_vertices_and_the_documented_capacities() {
     use topology::Direction::{Minus, Plus};
     let grid = grid().unwrap();
     assert_eq!(grid.vertices(), 9_600);
