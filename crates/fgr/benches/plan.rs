@@ -1,6 +1,7 @@
-//! How long plans take, beside a naive loop over every client, net and link in the same run.
+//! Measures how long plans take. For comparison, a naive loop over every client, net and link runs
+//! in the same rounds.
 //!
-//! Titan's data is found as in the tests; without it only the synthetic machine is planned.
+//! Titan's data is found as in the tests. Without the data only the synthetic machine is planned.
 
 #![expect(
     clippy::unwrap_used,
@@ -19,7 +20,7 @@ use fgr::place::{Problem, Trials};
 use fgr::{Machine, Metric, Options, Plan, Policy, assign, read_machine};
 use topology::Fabric;
 
-/// Rounds of each measurement, of which the best counts: what the machine can do undisturbed.
+/// Rounds of each measurement. The fastest round counts: it shows what an undisturbed machine does.
 const ROUNDS: usize = 5;
 
 fn best<T>(mut run: impl FnMut() -> T) -> Duration {
@@ -39,7 +40,7 @@ fn loads(machine: &Machine, plan: &Plan) -> [LinkLoads; 2] {
     LinkLoads::both(machine, plan, Gateways::Primary)
 }
 
-/// A plan of primaries alone.
+/// Returns a plan with primaries only.
 fn primaries(machine: &Machine, policy: Policy) -> Plan {
     let options = Options {
         backups: 0,
@@ -48,7 +49,7 @@ fn primaries(machine: &Machine, policy: Policy) -> Plan {
     assign(machine, policy, &options).unwrap()
 }
 
-/// The strict rule client by client and net by net, each path walked link by link.
+/// Applies the strict rule client by client and net by net, and walks each path link by link.
 fn naive(machine: &Machine) -> (Vec<f64>, Vec<f64>) {
     let Fabric::Grid(grid, tie) = &machine.fabric else {
         return (Vec::new(), Vec::new());
@@ -77,7 +78,7 @@ fn naive(machine: &Machine) -> (Vec<f64>, Vec<f64>) {
     (write, read)
 }
 
-/// A machine of Fugaku's size, one router at every 192nd node, all on one net.
+/// A machine of Fugaku's size with one router at every 192nd node, all on one net.
 fn fugaku_like() -> Machine {
     const SIZES: [u32; 6] = [24, 23, 24, 2, 3, 2];
     let mut file = "machine: fugaku-like\nfabric:\n  kind: torus\n  dimensions:\n".to_owned();
@@ -133,7 +134,7 @@ fn titan(machine: &Machine) {
     }
 }
 
-/// Trial moves of modules, every blade of the planes of the modules being a site.
+/// Measures trial moves of modules. Every blade in the planes of the modules is a site.
 fn trials(machine: &Machine) {
     let problem = Problem {
         sites: common::blades(machine),

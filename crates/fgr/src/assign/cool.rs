@@ -1,14 +1,16 @@
-//! Equal loads whose hottest link, in either direction, is as cool as exchanges make it.
+//! Equal router loads with the lowest load on the hottest link, in either direction, that exchanges
+//! of clients reach.
 //!
 //! ```text
 //!   hot link ──carries──▶ clients of router a      c ∈ a, over the link     c' ∈ b
 //!                                                    a ──c──▶ b    b ──c'──▶ a
 //! ```
 //!
-//! The start is the cheapest assignment with equal loads. Then two clients of different routers of one
-//! net change places, the cheapest pair first, where the one leaves a link that is too hot and neither
-//! makes another too hot: loads stay equal. When no pair is left the limit of that link cannot be
-//! reached so; with no limit given, limits are tried downwards until one cannot be reached.
+//! The search starts from the cheapest assignment with equal loads. It exchanges two clients of
+//! different routers of one net, the cheapest pair first, if one of them leaves a link that is too
+//! hot and neither makes another link too hot. Exchanges keep the loads equal. If no pair is left,
+//! the limit of the link cannot be reached by exchanges. Without a given limit the search lowers
+//! the limits step by step until it cannot reach one.
 
 use topology::{Fabric, Link, Vertex};
 
@@ -19,30 +21,30 @@ use crate::evaluate::Traffic;
 use crate::plan::{Plan, PlanError, PlanWarning};
 use crate::policy::{Metric, Policy};
 
-/// How much lower each limit is that is tried.
+/// Factor between one limit that is tried and the next.
 const STEP: f64 = 0.99;
 
-/// Hot links that are cooled for one limit at most: many times those of a plan.
+/// Most hot links that are cooled for one limit: many times those of a plan.
 const LINKS_MAX: usize = 20_000;
 
-/// Nets whose routers stand at the same places, and the router, by slot, of each client.
+/// Nets whose routers have the same vertices, and the router of each client, by slot.
 #[derive(Clone)]
 struct Share {
     own: optimal::Share,
-    /// Places of the routers.
+    /// Vertices of the routers.
     routers: Vec<Vertex>,
-    /// Cost by router and site.
+    /// Costs, by router and site.
     costs: Vec<u32>,
 }
 
-/// A link in one direction of traffic.
+/// A link for one direction of traffic.
 type Hot = (Traffic, Link);
 
-/// Units per GB/s that a link may have when clients write, and when they read.
+/// Highest load of a link, in units per GB/s, for writes and for reads.
 type Limits = [f64; 2];
 
-/// Equal loads with links at most this hot when clients write and read, or as cool as can be where
-/// neither has a limit.
+/// Returns a plan with equal loads whose links stay within `limits` for writes and reads. If both
+/// limits are absent, the links are as cool as exchanges make them.
 pub(super) fn cool(context: &Context<'_>, limits: [u32; 2]) -> Result<Plan, PlanError> {
     let [write, read] = limits;
     let policy = Policy::Cool { write, read };
@@ -67,7 +69,7 @@ pub(super) fn cool(context: &Context<'_>, limits: [u32; 2]) -> Result<Plan, Plan
     if has_limit && !is_reached {
         let (times, (traffic, _)) = state.hottest(wanted);
         let limit = limits[usize::from(traffic == Traffic::Read)];
-        // Tenths of units per GB/s, far below 2^32.
+        // Tenths of units per GB/s: far below 2^32.
         let tenths = (times * f64::from(limit) * 10.0).round() as u32;
         plan.warnings.push(PlanWarning::Hot { limit, tenths });
     }
@@ -93,9 +95,9 @@ fn shares(context: &Context<'_>, policy: Policy) -> Result<Vec<Share>, PlanError
 
 struct State<'a> {
     context: &'a Context<'a>,
-    /// Units by link, of writes and of reads.
+    /// Units by link, for writes and for reads.
     loads: [Vec<f64>; 2],
-    /// One over GB/s; 0 where there is no link.
+    /// The inverse of GB/s; 0 if there is no such link.
     scale: Vec<f64>,
 }
 
@@ -118,7 +120,8 @@ impl<'a> State<'a> {
         state
     }
 
-    /// Adds the streams of a client of a site to a router, or takes them off.
+    /// Adds the streams between a client's site and a router to the loads; a `sign` of -1 removes
+    /// them.
     fn carry(&mut self, share: &Share, (site, sink): (u32, usize), sign: f64) {
         let (here, there) = (
             self.context.sites[site as usize].vertex,
@@ -133,7 +136,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The link that is hottest beside the limits of both directions, and how many times its limit.
+    /// Returns the link with the highest load relative to its limit, and the ratio of the two.
     fn hottest(&self, limits: Limits) -> (f64, Hot) {
         let mut found = (0.0, (Traffic::Write, Link(0)));
         let traffics = [Traffic::Write, Traffic::Read].into_iter().zip(limits);
@@ -153,8 +156,9 @@ impl<'a> State<'a> {
         self.loads[usize::from(traffic == Traffic::Read)][index] * self.scale[index]
     }
 
-    /// Whether any stream of a router can cross a link: with dimension-ordered routing one that writes
-    /// has its position in the earlier dimensions already, and one that reads in the later ones still.
+    /// Returns whether any stream of a router can cross a link. With dimension-ordered routing, a
+    /// written message that crosses the link already has the router's position in the earlier
+    /// dimensions; a read message still has the router's position in the later dimensions.
     fn may_cross(&self, router: Vertex, (traffic, link): Hot) -> bool {
         let Fabric::Grid(grid, _) = &self.context.machine.fabric else {
             return true;
@@ -168,7 +172,7 @@ impl<'a> State<'a> {
         dimensions.all(|d| grid.position(router, d) == grid.position(link.from, d))
     }
 
-    /// The part of a client's stream to a router that a link carries.
+    /// Returns the part of the stream between a client and a router that a link carries.
     fn part(&self, share: &Share, (site, sink): (u32, usize), (traffic, hot): Hot) -> f64 {
         let (here, there) = (
             self.context.sites[site as usize].vertex,
@@ -188,7 +192,7 @@ impl<'a> State<'a> {
         found
     }
 
-    /// Tries lower and lower limits until one cannot be reached.
+    /// Lowers the limits until one cannot be reached.
     fn descend(&mut self, shares: &mut Vec<Share>) {
         loop {
             let before = (shares.clone(), self.loads.clone());
@@ -200,7 +204,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Cools every link to its limit; whether that was reached.
+    /// Cools every link to its limit. Returns whether all links are within their limits.
     fn reach(&mut self, shares: &mut [Share], limits: Limits) -> bool {
         for _ in 0..LINKS_MAX {
             let (heat, hot) = self.hottest(limits);
@@ -214,7 +218,8 @@ impl<'a> State<'a> {
         false
     }
 
-    /// Exchanges clients until a link is within the limit; whether it is.
+    /// Exchanges clients until a link is within the limit. Returns whether the link is within the
+    /// limit.
     fn relieve(&mut self, shares: &mut [Share], hot: Hot, limits: Limits) -> bool {
         let limit = limits[usize::from(hot.0 == Traffic::Read)];
         for _ in 0..shares.len() {
@@ -237,8 +242,9 @@ impl<'a> State<'a> {
         self.heat(hot) <= limit
     }
 
-    /// Pairs of clients of one share that relieve a link by changing places, with what they add to
-    /// the cost: the cheapest of each two routers first, each client once for each router.
+    /// Returns pairs of clients of one share whose exchange relieves a link, with the cost that the
+    /// exchange adds. The cheapest pair of each two routers comes first; each client occurs once
+    /// per router.
     fn pairs(
         &self,
         index: usize,
@@ -296,7 +302,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Lets two clients change places unless that makes a link too hot; whether they did.
+    /// Exchanges two clients unless that makes a link too hot. Returns whether it exchanged them.
     fn exchange(
         &mut self,
         share: &mut Share,
@@ -313,7 +319,7 @@ impl<'a> State<'a> {
         self.carry(share, (here, a), -1.0);
         self.carry(share, (there, b), -1.0);
         let is_cool = |state: &Self, stream| state.stays_cool(share, stream, limits);
-        // Each alone and then both: they may meet on a link.
+        // Each stream alone, then both: they may share a link.
         let mut fits = is_cool(self, (here, b));
         self.carry(share, (here, b), 1.0);
         fits = fits && is_cool(self, (there, a));
@@ -328,7 +334,7 @@ impl<'a> State<'a> {
         fits
     }
 
-    /// Whether no link of a new stream gets hotter than its limit.
+    /// Returns whether all links of a new stream stay within their limits.
     fn stays_cool(&self, share: &Share, (site, sink): (u32, usize), limits: Limits) -> bool {
         let (here, there) = (
             self.context.sites[site as usize].vertex,

@@ -1,4 +1,4 @@
-//! From a machine and a policy to a plan.
+//! Makes a plan from a machine and a policy.
 
 mod cool;
 mod nearest;
@@ -14,13 +14,13 @@ use crate::machine::Machine;
 use crate::plan::{Plan, PlanError, Row};
 use crate::policy::{Disjoint, Options, Policy};
 
-/// Assigns a primary router and backups to every client and net. Nets of metadata groups go to the
-/// nearest module by cost whatever the policy; nodes of one module on one net take places in turn.
+/// Assigns a primary router and backups to every client for every net. Under every policy, nets of
+/// metadata groups use the cheapest module. Nodes of one module on one net take turns.
 ///
 /// # Errors
 ///
-/// [`PlanError`]: window policies on a fabric that is no grid, a net all of whose routers are dead,
-/// parameters out of range, a machine too large for an exact optimum.
+/// [`PlanError`]: a window policy on a fabric that is not a grid, a net whose routers are all dead,
+/// parameters out of range, a machine that is too large for an exact optimum.
 pub fn assign(machine: &Machine, policy: Policy, options: &Options) -> Result<Plan, PlanError> {
     let context = Context::new(machine, options)?;
     let mut plan = match policy {
@@ -42,20 +42,20 @@ pub fn assign(machine: &Machine, policy: Policy, options: &Options) -> Result<Pl
     Ok(plan)
 }
 
-/// Most pairs of places and routers of one net for an exact optimum: 256 MiB of costs.
+/// Most pairs of sites and routers of one net for an exact optimum: 256 MiB of costs.
 pub(crate) const MAX_PAIRS: usize = 1 << 26;
 
-/// What every policy looks at.
+/// What every policy needs of a machine and the options.
 struct Context<'a> {
     machine: &'a Machine,
     choices: usize,
-    /// The failure domain of each router: backups differ in it.
+    /// The failure domain of each router. The routers of a client are in different domains.
     domains: Vec<u16>,
-    /// Routers of each net that may be used, in order of slot.
+    /// Usable routers of each net, in order of slot.
     usable: Vec<Vec<u16>>,
-    /// Of each module, its usable routers with their nets.
+    /// Usable routers of each module, with their nets.
     on_net: Vec<Vec<(u16, u16)>>,
-    /// Places with clients.
+    /// Vertices with clients.
     sites: Vec<Row>,
     site_of: Vec<u32>,
 }
@@ -92,18 +92,18 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// The nets that the policy decides about.
+    /// The nets that the policy decides on.
     fn data_nets(&self) -> impl Iterator<Item = usize> + '_ {
         self.machine.data_nets()
     }
 
-    /// An empty plan with a row for each place.
+    /// Returns an empty plan with a row for each site.
     fn plan_by_site(&self, policy: Policy, choices: usize) -> Plan {
         let (rows, row_of) = (self.sites.clone(), self.site_of.clone());
         Plan::new(self.machine, policy, choices, rows, row_of)
     }
 
-    /// The router of a module on a net; nodes of one module on one net take turns.
+    /// Returns the router of a module on a net. Nodes of one module on one net take turns.
     fn router_on(&self, module: u16, net: usize, turn: usize) -> Option<u16> {
         let here = &self.on_net[usize::from(module)];
         let matching = || here.iter().filter(|(on, _)| usize::from(*on) == net);
@@ -113,8 +113,8 @@ impl<'a> Context<'a> {
             .map(|&(_, router)| router)
     }
 
-    /// Takes routers from `candidates`, best first, until there are enough, each in another failure
-    /// domain than those before.
+    /// Takes routers from `candidates`, best first, until there are enough. Each router is in a
+    /// failure domain of its own.
     fn choose(&self, candidates: impl Iterator<Item = u16>, chosen: &mut Vec<u16>) {
         for router in candidates {
             let domain = self.domains[usize::from(router)];
@@ -126,7 +126,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Vertices with clients, ascending, and the one of each client.
+/// Returns the vertices with clients, in ascending order, and the index of each client's vertex.
 pub(crate) fn sites(machine: &Machine) -> (Vec<Row>, Vec<u32>) {
     let mut clients = vec![0_u32; machine.fabric.vertices() as usize];
     for client in &machine.clients {
@@ -136,7 +136,7 @@ pub(crate) fn sites(machine: &Machine) -> (Vec<Row>, Vec<u32>) {
     let mut sites = Vec::new();
     for ((vertex, &clients), number) in (0..).map(Vertex).zip(&clients).zip(&mut number_of) {
         if clients > 0 {
-            // Fewer vertices than MAX_VERTICES.
+            // There are fewer vertices than MAX_VERTICES.
             *number = sites.len() as u32;
             sites.push(Row { vertex, clients });
         }
@@ -148,7 +148,7 @@ pub(crate) fn sites(machine: &Machine) -> (Vec<Row>, Vec<u32>) {
     (sites, site_of.collect())
 }
 
-/// A number for what each router must not share with its backups.
+/// Returns a number for what each router must not share with its backups.
 fn domains(machine: &Machine, disjoint: Disjoint) -> Vec<u16> {
     let mut names: BTreeMap<(&str, u16, u16), u16> = BTreeMap::new();
     let mut domains = Vec::with_capacity(machine.routers.len());
@@ -160,7 +160,7 @@ fn domains(machine: &Machine, disjoint: Disjoint) -> Vec<u16> {
             Disjoint::Cabinet => (module.cabinet.as_str(), 0, 0),
             Disjoint::SubGroup => ("", module.group, module.sub_group),
         };
-        // Not more names than routers.
+        // There are no more names than routers.
         let next = names.len() as u16;
         domains.push(*names.entry(key).or_insert(next));
     }

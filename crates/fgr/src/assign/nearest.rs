@@ -1,4 +1,4 @@
-//! The nearest routers, routers in turn, and the modules for metadata.
+//! Assignments to the nearest routers, to routers in turn, and to the modules of metadata nets.
 
 use rayon::prelude::*;
 use topology::Vertex;
@@ -9,7 +9,7 @@ use crate::machine::{Group, Role};
 use crate::plan::Plan;
 use crate::policy::{Metric, Policy};
 
-/// Each net's nearest routers, equal ones in order of slot.
+/// Assigns the nearest routers of each net; of equally near ones, the lower slot first.
 pub(super) fn nearest(context: &Context<'_>, by: Metric) -> Plan {
     let mut plan = context.plan_by_site(Policy::Nearest { by }, context.choices);
     let nets = context.data_nets();
@@ -28,14 +28,14 @@ pub(super) fn nearest(context: &Context<'_>, by: Metric) -> Plan {
     plan
 }
 
-/// Distances to the usable routers of a net.
+/// Returns the distances to the usable routers of a net.
 pub(super) fn router_costs<'a>(context: &Context<'a>, net: usize, by: Metric) -> Costs<'a> {
     let vertex = |&router: &u16| context.machine.routers[usize::from(router)].vertex;
     let targets = context.usable[net].iter().map(vertex).collect();
     Costs::new(&context.machine.fabric, by, targets)
 }
 
-/// Finds the best routers of different failure domains for one vertex after the other.
+/// Finds the nearest routers in different failure domains for one vertex at a time.
 pub(super) struct Best<'a> {
     context: &'a Context<'a>,
     routers: &'a [u16],
@@ -53,14 +53,15 @@ impl<'a> Best<'a> {
         }
     }
 
-    /// The best routers for a vertex, equal ones in order of slot.
+    /// Appends the nearest routers of a vertex to `chosen`; of equally near ones, the lower slot
+    /// first.
     pub(super) fn of(&mut self, from: Vertex, chosen: &mut Vec<u16>) {
         chosen.clear();
         let routers = self.routers;
         chosen.extend(self.slots(from).map(|slot| routers[usize::from(slot)]));
     }
 
-    /// The slots of the best routers for a vertex, equal ones in order.
+    /// Returns the slots of the nearest routers of a vertex, nearest first.
     pub(super) fn slots(&mut self, from: Vertex) -> impl Iterator<Item = u16> + '_ {
         let (routers, context) = (self.routers, self.context);
         let domain = |slot: u16| context.domains[usize::from(routers[usize::from(slot)])];
@@ -73,13 +74,13 @@ impl<'a> Best<'a> {
     }
 }
 
-/// Distance, slot and domain of the best routers.
+/// Distance, slot and domain of the nearest routers so far.
 #[derive(Default)]
 struct Kept(Vec<(u32, u16, u16)>);
 
 impl Kept {
-    /// Finds the best by these distances and slots, which ascend, and tells the distance of the last,
-    /// if there are as many as wanted.
+    /// Finds the nearest routers from distances and slots, with the slots in ascending order.
+    /// Returns the distance of the last one if as many were found as wanted.
     fn find(
         &mut self,
         (costs, slots): (&[u32], &[u16]),
@@ -87,7 +88,7 @@ impl Kept {
         domain: impl Fn(u16) -> u16,
     ) -> Option<u32> {
         self.0.clear();
-        // Slots ascend, so an equal distance is never better than one that is kept.
+        // Slots ascend: a router at an equal distance never replaces one that is kept.
         let mut limit = u32::MAX;
         for (&cost, &slot) in costs.iter().zip(slots) {
             if cost >= limit {
@@ -112,7 +113,7 @@ impl Kept {
     }
 }
 
-/// All routers of each net.
+/// Assigns all routers of each net.
 pub(super) fn flat(context: &Context<'_>) -> Plan {
     let most = context.data_nets().map(|net| context.usable[net].len());
     let choices = most.max().unwrap_or(1);
@@ -126,7 +127,7 @@ pub(super) fn flat(context: &Context<'_>) -> Plan {
     plan
 }
 
-/// Routes to the metadata nets: the modules by cost.
+/// Adds the routes to the metadata nets: the modules in order of cost.
 pub(super) fn metadata(context: &Context<'_>, plan: &mut Plan) {
     let groups = context.machine.groups.iter();
     for group in groups.filter(|group| group.role == Role::Metadata) {
@@ -151,7 +152,7 @@ pub(super) fn metadata(context: &Context<'_>, plan: &mut Plan) {
     }
 }
 
-/// Appends the modules of a group by these costs, equal ones in order.
+/// Appends the modules of a group in order of cost; of equal ones, the lower number first.
 pub(super) fn modules_by_cost(costs: &[u32], group: &Group, modules: &mut Vec<u16>) {
     let first = group.modules().start;
     let kept = modules.len();

@@ -1,4 +1,4 @@
-//! Assignments of least total length under limits on the routers' loads.
+//! Assignments with the lowest total distance under limits on the loads of routers.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,23 @@ use crate::policy::{Metric, Policy};
 use crate::transport::phases::{self, Large};
 use crate::transport::{Piece, Sides, Transport, solve, solve_near};
 
-/// Nets whose routers stand at the same places, slot by slot, and the slot of each client.
+/// Nets whose routers have the same vertices slot by slot, and the slot of each client.
 #[derive(Clone)]
 pub(super) struct Share {
     pub(super) nets: Vec<usize>,
     pub(super) slots: Vec<u16>,
 }
 
-/// The shortest assignment in which router loads differ by at most one client.
+/// Returns the assignment with the lowest total distance in which router loads differ by at most
+/// one client.
 pub(super) fn balanced(context: &Context<'_>, by: Metric) -> Result<Plan, PlanError> {
     let policy = Policy::Balanced { by };
     let shares = balanced_shares(context, by, policy)?;
     Ok(plan(context, &shares, by, policy))
 }
 
-/// The same by nets: those of one group begin with the rents of each other.
+/// Returns the balanced assignment of each set of nets. Nets of one group start from the rents of
+/// the previous nets of the group.
 pub(super) fn balanced_shares(
     context: &Context<'_>,
     by: Metric,
@@ -66,19 +68,19 @@ pub(super) fn balanced_shares(
     shares.collect()
 }
 
-/// Whether the optimum is found without a table of costs.
+/// Returns whether the optimum is calculated without a table of costs.
 fn is_large(policy: Policy, places: usize, routers: usize) -> bool {
-    /// A pair is looked at in each of some tens of phases: at most minutes.
+    /// Every pair is examined in each of some tens of phases, which takes minutes at most.
     const LARGE_MAX: usize = 1 << 30;
     let pairs = places.saturating_mul(routers);
     matches!(policy, Policy::Balanced { .. }) && pairs > MAX_PAIRS && pairs <= LARGE_MAX
 }
 
-/// The same as [`balanced_slots`] for more pairs of places and routers than fit a table.
+/// Does the same as [`balanced_slots`] for more pairs of sites and routers than fit in a table.
 fn large_slots(context: &Context<'_>, net: usize, by: Metric, places: &Places) -> Option<Vec<u16>> {
     let (clients, count) = (context.site_of.len(), context.usable[net].len());
     let supplies: Vec<u32> = context.sites.iter().map(|site| site.clients).collect();
-    // Clients are numbered in 32 bits and routers in 16.
+    // Clients are numbered in 32 bits, routers in 16.
     let base = vec![(clients / count) as u32; count];
     let problem = Large {
         supplies: &supplies,
@@ -95,8 +97,8 @@ fn large_slots(context: &Context<'_>, net: usize, by: Metric, places: &Places) -
     Some(places.hand_out(&phases::solve(&problem, &rows)?))
 }
 
-/// Nets together whose routers stand at the same places, slot by slot, and share failure domains in
-/// the same way: what is best for one of them is best for all.
+/// Returns sets of nets whose routers have the same vertices and share failure domains in the same
+/// way, slot by slot. The best assignment for one net of a set is the best for all of the set.
 pub(super) fn nets_by_places(context: &Context<'_>) -> Vec<Vec<usize>> {
     let mut found: BTreeMap<Vec<(u32, usize)>, Vec<usize>> = BTreeMap::new();
     for net in context.data_nets() {
@@ -124,16 +126,16 @@ fn balanced_slots(
     (places, rents): (&Places, &mut Vec<i32>),
 ) -> Vec<u16> {
     let problem = equal_loads(context, net, by, &places.vertices);
-    // The capacities add up to the number of clients, so there is a solution.
+    // The capacities add up to the number of clients, so a solution exists.
     let pieces = solve_near(&problem, rents);
     debug_assert!(pieces.is_some(), "no way to share clients equally");
     places.hand_out(&pieces.unwrap_or_default())
 }
 
-/// Which router each client gets, with loads that differ by one client at most.
+/// Returns the router of each client, with loads that differ by at most one client.
 fn equal_loads(context: &Context<'_>, net: usize, by: Metric, vertices: &[Vertex]) -> Transport {
     let routers = router_vertices(context, net);
-    // Clients are numbered in 32 bits and routers in 16.
+    // Clients are numbered in 32 bits, routers in 16.
     let (clients, count) = (context.site_of.len() as u32, routers.len() as u32);
     Transport {
         supplies: context.sites.iter().map(|site| site.clients).collect(),
@@ -149,10 +151,10 @@ fn router_vertices(context: &Context<'_>, net: usize) -> Vec<Vertex> {
     context.usable[net].iter().map(vertex).collect()
 }
 
-/// The shortest of the assignments with equal loads in which no router serves more clients on either side of it,
-/// in the first dimension, than `side`: what a router sends leaves it in that dimension first, so this limits its
-/// hottest link when clients read. Clients half-way round a ring
-/// whose messages go both ways are of neither side.
+/// Returns the assignment with the lowest total distance, with equal loads, in which no router
+/// serves more than `side` clients on either side of the router in the first dimension. Messages
+/// from a router cross that dimension first, so `side` limits the hottest link when clients read.
+/// Clients half-way round a ring whose messages take both directions count for neither side.
 pub(super) fn sided(context: &Context<'_>, by: Metric, side: u32) -> Result<Plan, PlanError> {
     let policy = Policy::Sided { by, side };
     let Fabric::Grid(grid, tie) = &context.machine.fabric else {
@@ -176,7 +178,7 @@ pub(super) fn sided(context: &Context<'_>, by: Metric, side: u32) -> Result<Plan
     Ok(plan(context, &shares?, by, policy))
 }
 
-/// On which side of each router each site is.
+/// Returns the side of each router on which each site lies.
 fn sides((grid, tie): (&Grid, Tie), routers: &[Vertex], sites: &[Vertex]) -> Vec<u8> {
     let pairs = routers
         .iter()
@@ -204,10 +206,10 @@ fn check_size(places: usize, routers: usize, policy: Policy) -> Result<(), PlanE
     Ok(())
 }
 
-/// Places with clients.
+/// The sites with their clients.
 struct Places {
     vertices: Vec<Vertex>,
-    /// The clients of one place after the other, those of a place in order of number.
+    /// The clients of one site after the other; those of one site in order of number.
     clients: Vec<u32>,
 }
 
@@ -231,7 +233,8 @@ impl Places {
         }
     }
 
-    /// Gives the clients of each place, in order of number, the routers of that place in order of slot.
+    /// Assigns the routers of each site, in order of slot, to the clients of the site, in order of
+    /// number.
     fn hand_out(&self, pieces: &[Piece]) -> Vec<u16> {
         // Routers are numbered in 16 bits.
         let slot = |piece: &Piece| std::iter::repeat_n(piece.sink as u16, piece.units as usize);
@@ -243,8 +246,8 @@ impl Places {
     }
 }
 
-/// The shortest assignment in which no router serves more of a block of consecutive clients than
-/// the efficiency allows.
+/// Returns the assignment with the lowest total distance in which no router serves more of a block
+/// of consecutive clients than the efficiency allows.
 pub(super) fn spread(
     context: &Context<'_>,
     block: u32,
@@ -275,7 +278,7 @@ fn spread_slots(context: &Context<'_>, net: usize, block: u32, efficiency: u32) 
     slots.collect::<Vec<_>>().concat()
 }
 
-/// The slots of the clients of one block, given their sites.
+/// Returns the slots of the clients of one block from their sites.
 fn spread_block(
     context: &Context<'_>,
     sites: &[u32],
@@ -289,7 +292,7 @@ fn spread_block(
             columns[router * sites.len() + client] = cost;
         }
     }
-    // In 64 bits: a block is below 2^32 and routers below 2^16.
+    // Calculated in 64 bits: a block is below 2^32, the number of routers below 2^16.
     let limit = (sites.len() as u64 * 100).div_ceil(routers as u64 * u64::from(efficiency));
     let problem = Transport {
         supplies: vec![1; sites.len()],
@@ -298,16 +301,16 @@ fn spread_block(
         extra: 0,
         sides: None,
     };
-    // All limits together are at least the block, so there is a solution. Each client is one
-    // unit, so that it has one piece.
+    // The limits add up to at least the block, so a solution exists. Each client is one unit and
+    // has exactly one piece.
     let pieces = solve(&problem);
     debug_assert!(pieces.is_some(), "no way to share a block");
     let pieces = pieces.unwrap_or_default();
     pieces.iter().map(|piece| piece.sink as u16).collect()
 }
 
-/// The plan of these shares, with the nearest other routers as backups. Clients at one place with the
-/// same routers share a row.
+/// Makes the plan of these shares, with the nearest other routers as backups. Clients at one vertex
+/// with the same routers share a row.
 pub(super) fn plan(context: &Context<'_>, shares: &[Share], by: Metric, policy: Policy) -> Plan {
     let Rows { first, row_of } = Rows::new(context, shares);
     let of_row = |&(client, clients): &(usize, u32)| Row {
@@ -329,8 +332,8 @@ pub(super) fn plan(context: &Context<'_>, shares: &[Share], by: Metric, policy: 
     plan
 }
 
-/// Writes the routers of a share for some rows, given the first client of each: the assigned one, then
-/// the nearest of other domains.
+/// Writes the routers of a share for some rows, given the first client of each row: the assigned
+/// router, then the nearest routers of other domains.
 fn choose(
     context: &Context<'_>,
     share: &Share,
@@ -356,7 +359,7 @@ fn choose(
         let slot = share.slots[client];
         slots.clear();
         slots.push(slot);
-        // One of them at most is of the domain of the assigned one.
+        // At most one of the nearest routers is in the domain of the assigned router.
         let others = best.slots(part.rows[row].vertex);
         let others = others.filter(|&other| domain(other) != domain(slot));
         slots.extend(others.take(context.choices - 1));
@@ -369,9 +372,9 @@ fn choose(
     }
 }
 
-/// Clients at one place with the same slots in every share.
+/// Clients at one vertex with the same slots in every share.
 struct Rows {
-    /// Of each row, its first client and how many there are.
+    /// First client and number of clients of each row.
     first: Vec<(usize, u32)>,
     row_of: Vec<u32>,
 }
@@ -382,7 +385,7 @@ impl Rows {
             first: Vec::with_capacity(context.sites.len()),
             row_of: Vec::with_capacity(context.site_of.len()),
         };
-        // The last row of each site, and the one before each row.
+        // The last row of each site, and the previous row of the same site for each row.
         let mut last = vec![u32::MAX; context.sites.len()];
         let mut previous: Vec<u32> = Vec::with_capacity(context.sites.len());
         for (client, &site) in context.site_of.iter().enumerate() {
@@ -397,7 +400,7 @@ impl Rows {
                 row = previous[row as usize];
             }
             if row == u32::MAX {
-                // Not more rows than clients.
+                // There are no more rows than clients.
                 row = rows.first.len() as u32;
                 rows.first.push((client, 0));
                 previous.push(std::mem::replace(&mut last[site as usize], row));

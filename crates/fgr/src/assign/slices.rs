@@ -1,14 +1,14 @@
-//! Lines of clients cut into slices, so that a job of neighbours finds many routers.
+//! Cuts lines of clients into slices, so that a job on neighbouring nodes uses many routers.
 //!
 //! ```text
 //!   line of clients along the last dimension        cap 50 %: no module more than half of it
 //!   ├── module 2 ──┤├──── module 1 ────┤├ m. 2 ┤    cut where the sum of costs is least
 //! ```
 //!
-//! Clients with neighbouring numbers fill whole lines. The strict rule gives a line to one module; the
-//! cap gives it to more of the modules of the same sub-group. What each of them gets is the cheapest
-//! cut that the cap allows, an exact optimum for each line. Runs of positions are not cut, which keeps
-//! route tables few.
+//! Clients with neighbouring numbers fill whole lines. The strict rule assigns a line to one
+//! module; the cap spreads a line over several modules of the same sub-group. The cut is the
+//! cheapest that the cap allows: an exact optimum for each line. Clients at one position stay
+//! together, which keeps the number of route tables low.
 
 use crate::assign::Context;
 use crate::assign::strict::{axes, data_groups, modules_costs, must_widen, warn, widen, write};
@@ -18,7 +18,7 @@ use crate::policy::{Cut, Policy};
 use crate::rule::Axes;
 use crate::transport::{Transport, solve};
 
-/// Assigns each line to the modules of its sub-group.
+/// Assigns each line to modules of its sub-group.
 pub(super) fn slices(context: &Context<'_>, cut: Cut) -> Result<Plan, PlanError> {
     if matches!(cut, Cut::Cost { cap, run } if cap == 0 || cap > 100 || run == 0) {
         return Err(PlanError::Slices);
@@ -51,7 +51,7 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Assigns the nets of one group; returns the clients that are in no window.
+    /// Assigns the nets of one group. Returns the number of clients outside all windows.
     fn assign(&self, part: &mut Part<'_>, group: &Group) -> u32 {
         let grid = self.axes.grid;
         let columns = usize::from(grid.dimensions()[self.axes.near].size);
@@ -99,8 +99,8 @@ impl Line<'_> {
         outside
     }
 
-    /// The module of each run of a line at this position of the second dimension, none with more than
-    /// `cap` per cent of it.
+    /// Returns the module of each position of the line at position `near` of the second dimension.
+    /// No module gets more than `cap` per cent of the line.
     fn cut(
         &self,
         near: u16,
@@ -117,7 +117,7 @@ impl Line<'_> {
                 u32::from(self.axes.hops_from(near, home)) * dimensions[self.axes.near].cost;
             let there = grid.position(home, self.along);
             let positions = run * run_size..((run + 1) * run_size).min(size);
-            // A size fits 16 bits.
+            // A size fits in 16 bits.
             let each = positions.map(|p| {
                 let hops = grid.distance(self.along, p as u16, there);
                 across + u32::from(hops) * dimensions[self.along].cost
@@ -138,11 +138,11 @@ impl Line<'_> {
             extra: 0,
             sides: None,
         };
-        // All caps together are at least the line, so there is a solution.
+        // The caps add up to at least the line, so a solution exists.
         let pieces = solve(&problem);
         debug_assert!(pieces.is_some(), "no way to share a line");
         let pieces = pieces.unwrap_or_default();
-        // Each run is one unit, so that it has one piece.
+        // The clients of one position are one unit and have exactly one piece.
         pieces
             .iter()
             .map(|piece| modules.start + piece.sink as u16)

@@ -1,12 +1,12 @@
-//! Algorithm 1: as printed, and corrected.
+//! Algorithm 1: as printed and corrected.
 //!
 //! ```text
 //!   client ─▶ sub-group whose window holds it ─▶ its modules by distance in the second dimension
 //!                  (dearest dimension)               first: primary, the others: backups
 //! ```
 //!
-//! Backups come from the same sub-group as far as the disjointness rule lets them, then from the
-//! group's other modules by cost (planning, section 2.3).
+//! Backups are modules of the same sub-group as far as the disjointness rule permits, then the
+//! group's other modules in order of cost (planning, section 2.3).
 
 use rayon::prelude::*;
 use topology::Vertex;
@@ -19,7 +19,7 @@ use crate::plan::{Part, Plan, PlanError, PlanWarning};
 use crate::policy::{Metric, Policy, TieRule};
 use crate::rule::{Axes, Window};
 
-/// The corrected algorithm.
+/// Applies the corrected algorithm.
 pub(super) fn strict(context: &Context<'_>, tie: TieRule) -> Result<Plan, PlanError> {
     let policy = Policy::Strict { tie };
     let axes = axes(context, policy)?;
@@ -45,7 +45,7 @@ pub(super) fn strict(context: &Context<'_>, tie: TieRule) -> Result<Plan, PlanEr
 fn assign_rows(axes: Axes<'_>, rules: &[Rule<'_>], mut costs: Costs<'_>, mut part: Part<'_>) {
     let must_widen = rules.iter().any(|rule| rule.must_widen);
     let is_positional = rules.iter().all(Rule::is_positional);
-    // A row at the same two positions as an earlier one has the same routers, if nothing else counts.
+    // Rows at the same two positions have the same routers if nothing else counts.
     let near_size = usize::from(axes.grid.dimensions()[axes.near].size);
     let mut earlier = vec![None; usize::from(axes.window_size()) * near_size];
     let mut lists: Vec<List<'_>> = rules.iter().map(List::new).collect();
@@ -71,8 +71,8 @@ fn assign_rows(axes: Axes<'_>, rules: &[Rule<'_>], mut costs: Costs<'_>, mut par
     }
 }
 
-/// The algorithm as printed: every module of the sub-group is nearer than infinity, so the last one
-/// is the primary, and a client that no sub-group matches gets nothing.
+/// Applies the algorithm as printed: every module of the sub-group is nearer than infinity, so the
+/// last module becomes the primary; a client that matches no sub-group gets no router.
 pub(super) fn printed(context: &Context<'_>, wrap: bool) -> Result<Plan, PlanError> {
     let policy = Policy::Printed { wrap };
     let axes = axes(context, policy)?;
@@ -123,7 +123,7 @@ pub(super) fn modules_costs<'a>(context: &Context<'a>, group: &Group) -> Costs<'
     Costs::new(&context.machine.fabric, Metric::Cost, homes.collect())
 }
 
-/// Appends the group's modules by cost, which may repeat those that are there.
+/// Appends the group's modules in order of cost. `modules` may then contain a module twice.
 pub(super) fn widen(costs: &mut Costs<'_>, group: &Group, from: Vertex, modules: &mut Vec<u16>) {
     modules_by_cost(costs.row(from), group, modules);
 }
@@ -158,24 +158,24 @@ pub(super) fn warn(plan: &mut Plan, group: &Group, clients: u32, consequence: &'
     }
 }
 
-/// How the clients of one group's windows get its modules.
+/// How clients in the windows of one group get modules.
 struct Rule<'a> {
     context: &'a Context<'a>,
     axes: Axes<'a>,
     group: &'a Group,
     tie: TieRule,
-    /// By position along the windowed dimension.
+    /// The windows, by position along the windowed dimension.
     windows: Vec<Option<Window>>,
-    /// By sub-group and position in the second dimension, the modules of the sub-group in order,
-    /// those tied in order of index.
+    /// The modules of each sub-group in order, by position in the second dimension. Modules at
+    /// equal distance are in order of index.
     orders: Vec<Vec<Vec<u16>>>,
-    /// By sub-group, position in the second dimension and net of the group, the routers of the sub-group's
-    /// own modules; nothing where rows at one position differ in them.
+    /// The routers of each sub-group's own modules, by position in the second dimension and net of
+    /// the group. Empty if rows at one position differ in their routers.
     own: Vec<Vec<u16>>,
-    /// By sub-group, the other modules of the group.
+    /// The other modules of the group, by sub-group.
     others: Vec<Vec<u16>>,
-    /// Whether the sub-group's own modules may not be enough: too few of them, or some are excluded
-    /// by the options.
+    /// Whether the sub-group's own modules may not be enough: there are too few, or the options
+    /// exclude some.
     must_widen: bool,
 }
 
@@ -206,12 +206,13 @@ impl<'a> Rule<'a> {
         rule
     }
 
-    /// Whether the routers depend on the sub-group and the position in the second dimension alone.
+    /// Returns whether the routers depend only on the sub-group and the position in the second
+    /// dimension.
     fn is_positional(&self) -> bool {
         self.own_is_positional() && !self.must_widen
     }
 
-    /// The same for the routers of the sub-group's own modules.
+    /// Returns whether the routers of the sub-group's own modules depend only on these two.
     fn own_is_positional(&self) -> bool {
         let takes_turns = |module: u16| {
             let routers = &self.context.on_net[usize::from(module)];
@@ -222,7 +223,7 @@ impl<'a> Rule<'a> {
         self.tie != TieRule::Rest && !self.group.modules().any(takes_turns)
     }
 
-    /// By net of the group, the routers that are chosen of modules without turns.
+    /// Returns the routers of these modules by net of the group, if no module takes turns.
     fn chosen(&self, modules: &[u16]) -> Vec<Vec<u16>> {
         let of_net = |&net: &u16| {
             let routers = modules
@@ -235,7 +236,8 @@ impl<'a> Rule<'a> {
         self.group.nets.iter().map(of_net).collect()
     }
 
-    /// By net of the group, the routers of the sub-group's own modules for a position in the second dimension.
+    /// Returns the routers of the sub-group's own modules for a position in the second dimension,
+    /// by net of the group.
     fn own(&self, sub_group: usize, near: u16) -> Option<&[Vec<u16>]> {
         let positions = usize::from(self.axes.grid.dimensions()[self.axes.near].size);
         let nets = self.group.nets.len();
@@ -245,7 +247,7 @@ impl<'a> Rule<'a> {
             .filter(|own| !own.is_empty())
     }
 
-    /// Clients that are in no window.
+    /// Returns the number of clients outside all windows.
     fn outside(&self) -> u32 {
         let sites = self.context.sites.iter();
         let outside = sites.filter(|site| {
@@ -255,7 +257,7 @@ impl<'a> Rule<'a> {
         outside.map(|site| site.clients).sum()
     }
 
-    /// The modules of a sub-group for each position in the second dimension.
+    /// Returns the modules of a sub-group for each position in the second dimension.
     fn orders(&self, sub_group: usize) -> Vec<Vec<u16>> {
         let size = self.axes.grid.dimensions()[self.axes.near].size;
         let first = match self.tie {
@@ -275,7 +277,7 @@ impl<'a> Rule<'a> {
         self.axes.hops_from(near, home)
     }
 
-    /// Cost in the dimensions that the rule does not look at.
+    /// Returns the cost in the dimensions that the rule ignores.
     fn rest(&self, from: Vertex, module: u16) -> u32 {
         let home = self.context.machine.modules[usize::from(module)].home;
         let grid = self.axes.grid;
@@ -288,7 +290,8 @@ impl<'a> Rule<'a> {
             .sum()
     }
 
-    /// Gives each position the nearest module; of several the one with the fewest tied positions.
+    /// Assigns the nearest module to each position; of several, the one that won the fewest ties so
+    /// far.
     fn hand_out(&self, sub_group: usize) -> Vec<u16> {
         let range = self.group.sub_groups[sub_group].clone();
         let mut tied_positions = vec![0_u32; range.len()];
@@ -300,7 +303,7 @@ impl<'a> Rule<'a> {
                 let tied = || range.clone().filter(is_nearest);
                 let taken = |m: u16| usize::from(m - range.start);
                 let first = tied().min_by_key(|&m| tied_positions[taken(m)]);
-                // A sub-group has a module.
+                // A sub-group has at least one module.
                 let first = first.unwrap_or(range.start);
                 if tied().count() > 1 {
                     tied_positions[taken(first)] += 1;
@@ -311,17 +314,17 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// The modules for one row after the other: those of the sub-group, unless their routers are known, then the
-/// others of the group by cost as far as they are needed.
+/// The modules of one row at a time: those of the sub-group, unless their routers are known, then
+/// the others of the group in order of cost as far as needed.
 struct List<'a> {
     rule: &'a Rule<'a>,
     modules: Vec<u16>,
-    /// Cost and number of the modules that are not in the list, once they are needed.
+    /// Cost and number of the modules that are not in the list; filled when first needed.
     others: Vec<u64>,
     chosen: Vec<u16>,
 }
 
-/// What stands among the others for a module that is in the list.
+/// Marks an entry of `others` whose module is in the list.
 const LISTED: u64 = u64::MAX;
 
 impl<'a> List<'a> {
@@ -368,7 +371,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Begins with the modules of the sub-group.
+    /// Starts the list with the modules of the sub-group.
     fn order(&mut self, sub_group: usize, near: u16, vertex: Vertex) {
         let rule = self.rule;
         self.modules
@@ -379,7 +382,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The cheapest module of the group that is not in the list; of equal ones the first.
+    /// Returns the cheapest module of the group that is not in the list; of equal ones, the first.
     fn next(&mut self, costs: &[u32], sub_group: usize) -> Option<u16> {
         if self.others.is_empty() {
             let others = self.rule.others[sub_group].iter();
@@ -390,12 +393,12 @@ impl<'a> List<'a> {
         let least = *self.others.iter().min().filter(|&&key| key != LISTED)?;
         let listed = self.others.iter_mut().filter(|key| **key == least);
         listed.for_each(|key| *key = LISTED);
-        // The lower 16 bits are the module's number.
+        // The lower 16 bits are the number of the module.
         Some(least as u16)
     }
 }
 
-/// Whether a sub-group of a group cannot give every net all its choices.
+/// Returns whether some sub-group of a group has too few modules for all choices on every net.
 pub(super) fn must_widen(context: &Context<'_>, group: &Group) -> bool {
     group
         .sub_groups
