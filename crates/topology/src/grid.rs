@@ -77,6 +77,7 @@ pub struct GridLink {
     pub from: Vertex,
     /// Index of the dimension along which the link runs.
     pub dimension: usize,
+    /// Direction of the link.
     pub direction: Direction,
 }
 
