@@ -1,12 +1,13 @@
-//! What can fail at once, how long that goes unnoticed, and what is lost meanwhile.
+//! Single failures: what can fail, how long a failure goes unnoticed, and which messages are lost
+//! meanwhile.
 //!
 //! ```text
 //!   failure ──── unnoticed: messages still go there, and are lost ────▶ other routers ──▶ repaired
 //!            I: check interval, T: ping timeout
-//!            the sender's gateway refuses, or is known down:  at most I
-//!            it says nothing:                                 at most I + T
-//!            its far side says nothing:                       at most 2 I + T: the router finds its
-//!                                                             interface quiet, then the next ping tells
+//!            the sender's gateway rejects, or is known down:  at most I
+//!            the gateway is silent:                           at most I + T
+//!            its far side is silent:                          at most 2 I + T: the router notices
+//!                                                             it, then the next ping reports it
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,7 @@ use crate::check::index::{Index, Router, State};
 use crate::check::passage::Conversation;
 use crate::config::Timing;
 
-/// The kinds of failure.
+/// Kinds of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailureKind {
     /// A router node.
@@ -31,12 +32,12 @@ pub enum FailureKind {
     ClientSide,
     /// A router's interface towards the servers.
     ServerSide,
-    /// A leaf switch: every interface on a net behind the routers.
+    /// A leaf switch: all interfaces on a net behind the routers.
     Leaf,
 }
 
 impl FailureKind {
-    /// All of them.
+    /// All kinds of failures.
     pub const ALL: [Self; 5] = [
         Self::Router,
         Self::Module,
@@ -45,7 +46,7 @@ impl FailureKind {
         Self::Leaf,
     ];
 
-    /// The failure in words.
+    /// The kind in words.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,7 +58,7 @@ impl FailureKind {
         }
     }
 
-    /// How long a failure goes unnoticed at most; `None`: no other router helps.
+    /// Returns how long a failure goes unnoticed at most; `None` if no other router can take over.
     #[must_use]
     pub fn unnoticed(self, direction: Direction, timing: Timing) -> Option<Unnoticed> {
         let (interval, timeout) = (timing.check_interval, timing.ping_timeout);
@@ -76,21 +77,21 @@ impl FailureKind {
     }
 }
 
-/// Seconds until a failure is noticed, at most.
+/// Longest time in seconds until a failure is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unnoticed {
-    /// When it shows: a connection is refused, or a link is known to be down.
+    /// If the failure shows: a connection is refused, or a link is known to be down.
     pub shown: u32,
-    /// When it does not: a node hangs, packets vanish.
+    /// If the failure does not show: a node hangs, messages vanish.
     pub silent: u32,
 }
 
-/// One thing that can fail.
+/// One failure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Failure {
-    /// What kind of thing.
+    /// The kind of what fails.
     pub kind: FailureKind,
-    /// Its name.
+    /// The name of what fails.
     pub name: String,
 }
 
@@ -100,22 +101,22 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What the worst failure of a kind costs one direction.
+/// What the worst failure of one kind costs in one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// The failure that concerns most pairs.
+    /// The failure that affects most pairs.
     pub failure: Failure,
-    /// Which direction.
+    /// Direction of the lost messages.
     pub direction: Direction,
     /// Pairs of a client and a server that lose messages until the failure is noticed.
     pub pairs: u64,
-    /// Of these, pairs that lose messages until it is repaired.
+    /// How many of `pairs` lose messages until the failure is repaired.
     pub lasting: u64,
-    /// How long it goes unnoticed; `None`: it lasts until the repair.
+    /// How long the failure goes unnoticed; `None` if it lasts until the repair.
     pub unnoticed: Option<Unnoticed>,
 }
 
-/// Pairs that each failure concerns, while it is unnoticed and after.
+/// Number of pairs that each failure affects, while it is unnoticed and afterwards.
 #[derive(Default)]
 pub(super) struct Tally(BTreeMap<(Failure, Direction), (u64, u64)>);
 
@@ -126,7 +127,7 @@ impl Tally {
         entry.1 += if lasts { pairs } else { 0 };
     }
 
-    /// The worst of each kind and direction.
+    /// Returns the worst failure of each kind and direction.
     pub(super) fn outages(self, timing: Timing) -> Vec<Outage> {
         let mut worst: BTreeMap<(FailureKind, Direction), Outage> = BTreeMap::new();
         for ((failure, direction), (pairs, lasting)) in self.0 {
@@ -147,7 +148,7 @@ impl Tally {
     }
 }
 
-/// Every single failure that can make a difference to a pair, with the state that it leaves.
+/// Returns every single failure that can affect a pair, each with the state that it leaves.
 pub(super) fn failures(index: &Index<'_>, pair: &Conversation<'_>) -> Vec<(Failure, State)> {
     let there = pair.client.routes(pair.net).iter();
     let routes = there.chain(pair.server.routes(pair.session));
@@ -197,7 +198,8 @@ pub(super) fn failures(index: &Index<'_>, pair: &Conversation<'_>) -> Vec<(Failu
     found
 }
 
-/// The failures of a router's network adapters: NIDs of one LND with one address share one.
+/// Returns the failures of a router's network adapters. NIDs of one LND with one address share an
+/// adapter.
 fn sides(router: &Router<'_>, server_net: Net) -> Vec<(Failure, State)> {
     let mut adapters: BTreeMap<(LndType, Option<IpAddr>, u32), BTreeSet<Nid>> = BTreeMap::new();
     for &nid in &router.nids {

@@ -1,5 +1,5 @@
-//! The routers of a site by their NIDs, what is up when something has failed, and which of a class's
-//! routes LNet takes.
+//! The routers of a site by their NIDs, what is up after a failure, and which of a class's routes
+//! LNet takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use lnet_types::{Net, Nid};
 
 use crate::config::{Class, Site, SiteNode, address};
 
-/// A class with the nodes that have it, and its routes by their nets.
+/// A class, its nodes, and its routes by net.
 pub(super) struct Party<'a> {
     pub(super) class: &'a Class,
     pub(super) nodes: Vec<&'a SiteNode>,
@@ -30,24 +30,24 @@ impl<'a> Party<'a> {
         }
     }
 
-    /// Its routes to a net.
+    /// The routes of the class to a net.
     pub(super) fn routes(&self, net: Net) -> &[&'a RouteConfig] {
         self.routes.get(&net).map_or(&[], Vec::as_slice)
     }
 }
 
-/// A node that is somebody's gateway.
+/// A node that is the gateway of some route.
 pub(super) struct Router<'a> {
     pub(super) name: &'a str,
     pub(super) blade: Option<&'a str>,
     class: &'a Class,
     pub(super) nids: Vec<Nid>,
-    /// Its number among the routers.
+    /// The number of the router.
     pub(super) number: usize,
 }
 
 impl Router<'_> {
-    /// Whether it forwards to a net.
+    /// Whether the router forwards to a net.
     pub(super) fn leads_to(&self, net: Net) -> bool {
         self.class.config.routing == Some(true) && self.nid_on(net).is_some()
     }
@@ -62,9 +62,9 @@ impl Router<'_> {
 pub(super) struct State {
     /// Dead routers, by number.
     pub(super) dead: BTreeSet<usize>,
-    /// Interfaces of routers.
+    /// Failed interfaces of routers.
     pub(super) nids: BTreeSet<Nid>,
-    /// A net, with every interface on it.
+    /// A failed net, with every interface on it.
     pub(super) net: Option<Net>,
 }
 
@@ -72,14 +72,14 @@ pub(super) struct State {
 pub(super) struct Index<'a> {
     nodes: Vec<Router<'a>>,
     by_nid: BTreeMap<Nid, usize>,
-    /// The interfaces of routers that somebody pings. The others count as down when LNet's window has
-    /// passed (selection, section 3.8).
+    /// The interfaces of routers that some node pings. The others count as down once LNet's window
+    /// has passed (selection, section 3.8).
     pinged: BTreeSet<Nid>,
 }
 
 impl<'a> Index<'a> {
-    /// The nodes of these sites that a route of `routes` names; a later site's node replaces an
-    /// earlier one's.
+    /// Indexes the nodes of these sites that a route of `routes` names. A node of a later site
+    /// replaces the node of an earlier site.
     pub(super) fn new(sites: &[&'a Site], routes: &[&Site]) -> Self {
         let used = routes.iter().flat_map(|site| parties(site));
         let used: Vec<&Class> = used.map(|party| party.class).collect();
@@ -119,8 +119,8 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// A node pings the NIDs that its routes name, and with discovery those that it can reach of the
-    /// same routers.
+    /// A node pings the NIDs that its routes name and, with discovery, the other NIDs of the same
+    /// routers that it can reach.
     fn add_pings_of(&mut self, class: &Class) {
         for route in &class.config.routes {
             if !is_on(class, route.gateway.net()) {
@@ -137,17 +137,17 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// The router that has this NID.
+    /// Returns the router with this NID.
     pub(super) fn router(&self, nid: Nid) -> Option<&Router<'a>> {
         self.by_nid.get(&nid).map(|&number| &self.nodes[number])
     }
 
-    /// The routers with these numbers.
+    /// Returns the routers with these numbers.
     pub(super) fn routers(&self, numbers: &BTreeSet<usize>) -> impl Iterator<Item = &Router<'a>> {
         numbers.iter().map(|&number| &self.nodes[number])
     }
 
-    /// Whether an interface of a router works.
+    /// Returns whether an interface of a router works.
     pub(super) fn works(&self, nid: Nid, state: &State) -> bool {
         let dead = self
             .by_nid
@@ -156,15 +156,16 @@ impl<'a> Index<'a> {
         !dead && !state.nids.contains(&nid) && state.net != Some(nid.net())
     }
 
-    /// The interface of a router on a net that works and that nobody pings, which therefore counts as
-    /// down.
+    /// Returns the interface of a router on a net that works but that no node pings. Such an
+    /// interface counts as down.
     pub(super) fn quiet(&self, router: &Router<'_>, net: Net) -> Option<Nid> {
         let nid = router.nid_on(net)?;
         (!self.pinged.contains(&nid)).then_some(nid)
     }
 
-    /// Whether LNet uses a route, once it has found out what is down. The far side counts when the route
-    /// is said to be of one hop, or the router is seen to be on the net (selection, section 2.6.1).
+    /// Returns whether LNet uses a route once it has noticed what is down. The far side counts if
+    /// the route has one hop, or if the router is known to be on the net (selection, section
+    /// 2.6.1).
     fn is_usable(&self, class: &Class, route: &RouteConfig, state: &State) -> bool {
         let near = route.gateway.net();
         let Some(router) = self.router(route.gateway) else {
@@ -179,8 +180,8 @@ impl<'a> Index<'a> {
         router.class.config.routing == Some(true) && (is_far_up || !counts)
     }
 
-    /// The gateways that a class's messages to a net may take, from an interface on `source` where that
-    /// is given, `preferred` ones first.
+    /// Returns the gateways that a class's messages to a net may take, those of `preferred` first.
+    /// If `source` is given, the messages leave from an interface on `source`.
     pub(super) fn best(
         &self,
         party: &Party<'_>,
@@ -205,8 +206,8 @@ impl<'a> Index<'a> {
         best.map(|route| route.gateway).collect()
     }
 
-    /// Which gateways the rules of a class prefer towards the nodes of another one on a net: every list
-    /// that occurs.
+    /// Returns which gateways the rules of a class prefer towards the nodes of another class on a
+    /// net: each list that occurs.
     pub(super) fn preferences(&self, from: &Party<'_>, to: &Party<'_>, net: Net) -> Vec<Vec<Nid>> {
         if from.class.rules.is_empty() {
             return vec![Vec::new()];
@@ -247,9 +248,9 @@ impl<'a> Index<'a> {
         gateways.iter().copied().filter(is_named).collect()
     }
 
-    /// Whether a class has a route to `net` by the router that `sender` is an interface of, dead or alive:
-    /// else it drops what comes from there (`drop_asym_route`). With discovery off each NID of a router
-    /// is a gateway of its own.
+    /// Returns whether a class has a route to `net` by the router with the interface `sender`, dead
+    /// or alive. Without such a route it drops messages from that router (`drop_asym_route`). If
+    /// discovery is off, each NID of a router is a gateway of its own.
     pub(super) fn accepts(&self, party: &Party<'_>, net: Net, sender: Nid) -> bool {
         let class = party.class;
         let is_same = |gateway: Nid| match discovers(class) {
@@ -261,17 +262,17 @@ impl<'a> Index<'a> {
     }
 }
 
-/// Whether a class has an interface on a net.
+/// Returns whether a class has an interface on a net.
 pub(super) fn is_on(class: &Class, net: Net) -> bool {
     class.config.nets.iter().any(|local| local.net == net)
 }
 
-/// Discovery is on where nothing is said.
+/// Returns whether discovery is on. It is on by default.
 pub(super) fn discovers(class: &Class) -> bool {
     class.config.globals.discovery != Some(false)
 }
 
-/// The classes of a site that nodes have, with these.
+/// Returns the classes of a site that nodes have, each with its nodes.
 pub(super) fn parties(site: &Site) -> Vec<Party<'_>> {
     let mut parties: Vec<Party<'_>> = site.classes.iter().map(Party::new).collect();
     for node in &site.nodes {

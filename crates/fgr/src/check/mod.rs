@@ -1,5 +1,5 @@
-//! Proof of a site: what its configurations do, now, after every single failure, and on the return to
-//! normal.
+//! Checks a site: where messages go in normal operation, after every single failure, and while a
+//! failed part returns.
 //!
 //! ```text
 //!             requests: best usable route of the client to the server's net
@@ -9,23 +9,26 @@
 //!             it knows; bulk data and lock callbacks are of this kind
 //! ```
 //!
-//! LNet takes of the usable routes those that a selection rule prefers, of these the ones of lowest
-//! priority, of these the ones of fewest hops, and shares its messages among what is left (planning,
-//! section 3.2). Answers take the router of their request. A message arrives when each interface on its
-//! way works and the receiver has a route by the router that it came from, if it drops others
-//! (`drop_asym_route`). An interface of a router that nobody pings counts as down after a while, and the
-//! routes over it with it. A server knows a client by the NID of its first request, and the client keeps that NID
-//! (selection, section 2.11): when no gateway on its net is left, requests are lost although the client has a route
-//! from another NID. With discovery a server knows all NIDs of a client, which may use any of them.
+//! Of the usable routes LNet takes those that a selection rule prefers, of these the routes with
+//! the lowest priority, and of these the routes with the fewest hops. Messages are spread over the
+//! routes that remain (planning, section 3.2). A response takes the router of its request. A
+//! message arrives if every interface on its path works and, with `drop_asym_route`, the receiver
+//! has a route by the router that forwarded the message. If no node pings an interface of a router,
+//! the interface counts as down after a while, and with it the routes over it. A server knows a
+//! client by the NID of the client's first request, and the client keeps that NID (selection,
+//! section 2.11): if no gateway is left on the net of that NID, requests are lost although the
+//! client has a route from another NID. With discovery a server knows all NIDs of a client, and the
+//! client may use any of them.
 //!
-//! This is what kernel nodes do. Finerail's own nodes differ twice where a configuration is wrong. Kernels keep to a
-//! gateway that answers pings, even where the server drops what comes by it, because priority counts before health;
-//! Finerail's nodes leave it after some losses. And they send from another NID when that one has no gateway
-//! left; what the server starts is lost then.
+//! Kernel nodes behave as described. Finerail's own nodes differ twice if a configuration is wrong.
+//! A kernel node stays with a gateway that answers pings, even if the server drops the messages
+//! that come by the gateway, because priority counts before health; a Finerail node leaves the
+//! gateway after some losses. A Finerail node also sends from another NID if its NID has no gateway
+//! left; messages that the server starts are then lost.
 //!
-//! Checked are classes, not nodes: nodes of a class do the same, but for rules that name clients. This
-//! reads configurations as they are; it does not know what else is wrong with a running node. Servers
-//! are taken to answer from the NID that they were asked at.
+//! The check works on classes, not on nodes: all nodes of a class behave alike, except for rules
+//! that name clients. The check reads configurations and does not see what else is wrong with a
+//! running node. It assumes that servers answer from the NID to which the request was sent.
 
 mod failures;
 mod index;
@@ -46,21 +49,21 @@ use passage::{Conversation, Passages};
 pub use failures::{Failure, FailureKind, Outage, Unnoticed};
 pub use rollout::{Rollout, Step, rollout};
 
-/// Something that is not as it should be, or doubtful.
+/// An error in the site, or something doubtful.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 #[non_exhaustive]
 pub enum Finding {
-    /// Servers on a net that a class has no route to.
+    /// A class has no route to a net that has servers.
     #[error("{class}: no route to {net}, where {servers} servers are")]
     NoRoute {
         /// The class.
         class: String,
         /// The net.
         net: Net,
-        /// How many servers.
+        /// Number of servers.
         servers: usize,
     },
-    /// One route only.
+    /// A class has only one route to a net.
     #[error("{class}: {net} has no backup")]
     NoBackup {
         /// The class.
@@ -68,7 +71,7 @@ pub enum Finding {
         /// The net.
         net: Net,
     },
-    /// A gateway that no node of the site has.
+    /// No node of the site has the NID of a gateway.
     #[error("{class}: {net} by {gateway}, which is no node of this site")]
     UnknownGateway {
         /// The class.
@@ -78,7 +81,7 @@ pub enum Finding {
         /// The gateway.
         gateway: Nid,
     },
-    /// A gateway that does not forward, or not to the net.
+    /// A gateway does not forward at all, or not to the net.
     #[error("{class}: {net} by {gateway}, but {node} does not route to {net}")]
     DeadGateway {
         /// The class.
@@ -87,10 +90,10 @@ pub enum Finding {
         net: Net,
         /// The gateway.
         gateway: Nid,
-        /// Its node.
+        /// The node with the NID of the gateway.
         node: String,
     },
-    /// A gateway on a net that the class has no interface on.
+    /// The class has no interface on the net of a gateway.
     #[error("{class}: {net} by {gateway}, on whose net it has no interface")]
     FarGateway {
         /// The class.
@@ -100,7 +103,7 @@ pub enum Finding {
         /// The gateway.
         gateway: Nid,
     },
-    /// A route that is down although nothing has failed.
+    /// A route is down although nothing has failed.
     #[error("{class}: {net} by {gateway} is always down: nobody pings {quiet} of the same router")]
     QuietRoute {
         /// The class.
@@ -109,7 +112,7 @@ pub enum Finding {
         net: Net,
         /// The gateway.
         gateway: Nid,
-        /// Its interface on the net.
+        /// The interface of the router on the net, which no node pings.
         quiet: Nid,
     },
     /// Messages of a pair are lost.
@@ -128,7 +131,7 @@ pub enum Finding {
         /// Why.
         loss: Loss,
     },
-    /// What a server starts takes another router than the client's requests.
+    /// Messages that a server starts take another router than the requests of the client.
     #[error(
         "{client} and {server} on {net}: requests by {forward}, what the server starts by {back}"
     )]
@@ -141,30 +144,31 @@ pub enum Finding {
         net: Net,
         /// The routers of requests.
         forward: String,
-        /// Those of what the server starts.
+        /// The routers of messages that the server starts.
         back: String,
     },
-    /// Several equal primaries: messages are shared among them.
+    /// Several routes are equally good primaries, and messages are spread over them.
     #[error("{class}: {net} has {count} primaries, which share its messages")]
     SharedPrimary {
         /// The class.
         class: String,
         /// The net.
         net: Net,
-        /// How many.
+        /// Number of primaries.
         count: usize,
     },
-    /// Routes without hops, whose far side nobody watches.
+    /// Routes have no hop count, so the far side of their gateways is not watched.
     #[error(
         "{class}: {routes} routes without 'hop: 1', so that the gateways' far side is not watched"
     )]
     HopUnset {
         /// The class.
         class: String,
-        /// How many.
+        /// Number of such routes.
         routes: usize,
     },
-    /// Discovery merges the nets of slots, so that the net of the source does not tell the gateway.
+    /// Discovery merges the nets of slots, so that the net of the source no longer determines the
+    /// gateway.
     #[error("{class}: discovery is on and merges the nets that tell the gateways apart")]
     DiscoveryOn {
         /// The class.
@@ -173,7 +177,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Whether the site does not do what it should; otherwise it is only doubtful.
+    /// Returns whether the finding is an error; otherwise it is only doubtful.
     #[must_use]
     pub const fn is_error(&self) -> bool {
         !matches!(self, Self::SharedPrimary { .. } | Self::HopUnset { .. })
@@ -183,14 +187,14 @@ impl Finding {
 /// Which messages between a client and a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
-    /// What the client asks, with the answers.
+    /// Requests of the client and their responses.
     Requests,
-    /// What the server starts: bulk data, lock callbacks; with the answers.
+    /// Messages that the server starts (bulk data, lock callbacks), and their responses.
     ServerStarted,
 }
 
 impl Direction {
-    /// Both.
+    /// Both directions.
     pub const ALL: [Self; 2] = [Self::Requests, Self::ServerStarted];
 }
 
@@ -209,15 +213,15 @@ pub enum Loss {
     /// The sender has no usable route.
     #[error("no usable route")]
     NoRoute,
-    /// The client has a usable route, but from another NID than the one that the server knows.
+    /// The client has a usable route, but not from the NID that the server knows.
     #[error(
         "no usable route from the client's NID on {session}; a kernel client keeps that NID, and where a client of Finerail \
          moves to {other}, what the server starts does not reach it"
     )]
     SourceKept {
-        /// The net of the NID that the server knows.
+        /// Net of the NID that the server knows.
         session: Net,
-        /// A net of the client from which there is a route.
+        /// A net of the client that has a route.
         other: Net,
     },
     /// The router is dead, or has no working interface on the receiver's net.
@@ -226,7 +230,8 @@ pub enum Loss {
         /// The router.
         router: String,
     },
-    /// The receiver has no route back by this router (`drop_asym_route`).
+    /// The receiver drops messages from this router because it has no route back by it
+    /// (`drop_asym_route`).
     #[error("{by} drops what comes from {sender} of {router}, by which it has no route back")]
     Dropped {
         /// The receiver's class.
@@ -238,37 +243,38 @@ pub enum Loss {
     },
 }
 
-/// When something happens.
+/// When a finding applies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum When {
     /// Always.
     #[error("")]
     Now,
-    /// After a failure, when every node has noticed it.
+    /// After a failure, once every node has noticed it.
     #[error(" after the failure of {0}")]
     After(Failure),
-    /// When what failed is back, and not every node has noticed that.
+    /// After the repair, while not every node has noticed it.
     #[error(" on the return of {0}")]
     OnReturn(Failure),
 }
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Everything that is wrong or doubtful, in the order of the classes.
+    /// Errors and doubtful points, in the order of the classes.
     pub findings: Vec<Finding>,
-    /// Pairs of a client and a server that were looked at.
+    /// Number of checked pairs of a client and a server.
     pub pairs: u64,
-    /// Pairs of classes times states (nothing failed, one thing failed) that were looked at.
+    /// Number of checked combinations of a pair of classes and a state (nothing failed, or one
+    /// failure).
     pub states: u64,
-    /// What the worst failure of each kind costs each direction.
+    /// What the worst failure of each kind costs in each direction.
     pub outages: Vec<Outage>,
-    /// How gateways are watched.
+    /// How nodes watch their gateways.
     pub timing: Timing,
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Returns whether no finding is an error.
     #[must_use]
     pub fn is_proved(&self) -> bool {
         !self.findings.iter().any(Finding::is_error)
@@ -304,14 +310,14 @@ pub fn check(site: &Site) -> Report {
             }
         }
     }
-    check.finish(site.timing)
+    check.complete(site.timing)
 }
 
 fn with_role<'a>(parties: &'a [Party<'a>], role: NodeRole) -> impl Iterator<Item = &'a Party<'a>> {
     parties.iter().filter(move |party| party.class.role == role)
 }
 
-/// The classes of servers on each net.
+/// Returns the classes of servers on each net.
 fn servers<'a>(parties: &'a [Party<'a>]) -> BTreeMap<Net, Vec<&'a Party<'a>>> {
     let mut by_net: BTreeMap<Net, Vec<&Party<'_>>> = BTreeMap::new();
     for server in with_role(parties, NodeRole::Server) {
@@ -322,7 +328,7 @@ fn servers<'a>(parties: &'a [Party<'a>]) -> BTreeMap<Net, Vec<&'a Party<'a>>> {
     by_net
 }
 
-/// What can be said of a class's routes without a second class.
+/// Checks the routes of one class, without looking at a second class.
 fn routes(index: &Index<'_>, class: &Class, findings: &mut Vec<Finding>) {
     let name = || class.name.clone();
     for route in &class.config.routes {
@@ -375,8 +381,8 @@ fn routes(index: &Index<'_>, class: &Class, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether two nets of a class are on one interface, as the nets of slots are. The nets of rails each have an interface of
-/// their own, and are told apart by the routers on them.
+/// Returns whether two nets of a class share an interface, as the nets of slots do. Nets of rails
+/// have an interface each and differ in their routers.
 fn shares_an_interface(class: &Class) -> bool {
     let nis = class.config.nets.iter().flat_map(|net| &net.nis);
     let mut seen = BTreeSet::new();
@@ -384,7 +390,7 @@ fn shares_an_interface(class: &Class) -> bool {
     interfaces.any(|interface| !seen.insert(interface))
 }
 
-/// Whether a client has a primary and a backup to a net.
+/// Checks that a client has a primary and a backup to a net.
 fn reach(client: &Class, net: Net, servers: usize, report: &mut Report) {
     let class = || client.name.clone();
     let routes = client.config.routes.iter().filter(|route| route.net == net);
@@ -402,7 +408,7 @@ fn reach(client: &Class, net: Net, servers: usize, report: &mut Report) {
     }
 }
 
-/// A check under way.
+/// A check in progress.
 struct Check<'a> {
     index: &'a Index<'a>,
     report: Report,
@@ -410,7 +416,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn finish(mut self, timing: Timing) -> Report {
+    fn complete(mut self, timing: Timing) -> Report {
         let mut seen = BTreeSet::new();
         self.report
             .findings
@@ -441,7 +447,8 @@ impl Check<'_> {
         }
     }
 
-    /// Nothing has failed: all arrives, and takes the same router in both directions.
+    /// Checks the state without failures: all messages arrive and take the same router in both
+    /// directions.
     fn healthy(&mut self, talk: &Conversation<'_>, usual: &[(Direction, Passages); 2]) {
         self.report.states += 1;
         let [forward, back] = usual.each_ref().map(|(_, passages)| {
@@ -471,7 +478,7 @@ impl Check<'_> {
         }
     }
 
-    /// Something has failed: unnoticed, then noticed, then it returns.
+    /// Checks one failure: unnoticed, noticed, and during the return.
     fn failed(
         &mut self,
         talk: &Conversation<'_>,
@@ -488,7 +495,7 @@ impl Check<'_> {
             self.tally.add(failure, direction, pairs, noticed.is_some());
         }
         if failure.kind == FailureKind::Leaf {
-            // Nothing leads to servers whose leaf is gone.
+            // No route leads to servers whose leaf switch is dead.
             return;
         }
         self.found_loss(talk, direction, || When::After(failure.clone()), noticed);
@@ -526,7 +533,7 @@ fn lost(talk: &Conversation<'_>, direction: Direction, when: When, loss: Loss) -
     }
 }
 
-/// What a client without a usable route to a net loses, if it has routes there.
+/// Returns what a client without a usable route to a net loses, if it has routes to the net.
 fn unreachable(client: &Party<'_>, server: &Party<'_>, net: Net) -> Option<Finding> {
     client.routes(net).first()?;
     Some(Finding::Lost {
@@ -539,7 +546,8 @@ fn unreachable(client: &Party<'_>, server: &Party<'_>, net: Net) -> Option<Findi
     })
 }
 
-/// How a pair may talk: by which of the client's NIDs, and whom the rules of both prefer.
+/// How a pair may communicate: the NID of the client, and the gateways that the rules of both sides
+/// prefer.
 struct Talk {
     session: Net,
     by_client: Vec<Nid>,
@@ -564,7 +572,8 @@ impl Talk {
     }
 }
 
-/// Every way in which nodes of a pair talk; none without a usable route of the client.
+/// Returns every combination of NID and preferences with which nodes of a pair communicate; empty
+/// if the client has no usable route.
 fn conversations(index: &Index<'_>, client: &Party<'_>, server: &Party<'_>, net: Net) -> Vec<Talk> {
     let mut found = Vec::new();
     for by_client in index.preferences(client, server, net) {

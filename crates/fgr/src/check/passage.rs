@@ -1,5 +1,5 @@
-//! What becomes of a message between a client and a server, given what is down and what the sender knows
-//! of that.
+//! The fate of a message between a client and a server, given what is down and what the sender
+//! knows to be down.
 //!
 //! ```text
 //!   sender ──route──▶ gateway's NI │ NI on the receiver's net ──▶ receiver
@@ -7,29 +7,30 @@
 //!     └ takes the best of the routes that it believes usable        └ answers the same way back
 //! ```
 //!
-//! The answer takes the router of the request (selection, section 2.4), so it comes back when the
-//! request came through: the interfaces are the same, and the sender has the route.
+//! The response takes the router of the request (selection, section 2.4). It arrives if the request
+//! arrived: the interfaces are the same, and the sender has the route.
 
 use lnet_types::{Net, Nid};
 
 use crate::check::index::{Index, Party, State, discovers};
 use crate::check::{Direction, Loss};
 
-/// The ways that messages of one direction may take.
+/// The gateways that messages of one direction may take.
 pub(super) struct Passages {
-    /// The gateways; none when the sender knows no usable route.
+    /// The gateways; empty if the sender knows no usable route.
     pub(super) gateways: Vec<Nid>,
-    /// The net of a usable gateway that the sender does not take, because it is not on the net of the source NID.
+    /// Net of a usable gateway that the sender does not take because it is not on the net of the
+    /// source NID.
     pub(super) elsewhere: Option<Net>,
 }
 
-/// A client and a server that talk, and by which NIDs.
+/// A client and a server, and the NIDs with which they communicate.
 pub(super) struct Conversation<'a> {
     pub(super) client: &'a Party<'a>,
     pub(super) server: &'a Party<'a>,
     /// The server's net.
     pub(super) net: Net,
-    /// The net of the client's source NID, by which the server knows it.
+    /// Net of the client's source NID, by which the server knows the client.
     pub(super) session: Net,
     /// Gateways that the client's rules prefer.
     pub(super) by_client: &'a [Nid],
@@ -38,7 +39,8 @@ pub(super) struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
-    /// Sender, receiver, the receiver's net, the sender's, and the gateways that the sender prefers.
+    /// Returns sender, receiver, the receiver's net, the sender's net, and the gateways that the
+    /// sender prefers.
     fn ends(&self, direction: Direction) -> (&Party<'_>, &Party<'_>, Net, Net, &[Nid]) {
         let (client, server) = (self.client, self.server);
         match direction {
@@ -47,7 +49,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// The ways of messages when the sender believes this to be down.
+    /// Returns the gateways of messages if the sender believes `state` to be down.
     pub(super) fn passages(
         &self,
         index: &Index<'_>,
@@ -60,7 +62,8 @@ impl Conversation<'_> {
             gateways: best(Some(source)),
             elsewhere: None,
         };
-        // What a server sends comes from the NID that the client asked, always.
+        // Messages that a server starts always come from the NID to which the client sent its
+        // request.
         if passages.gateways.is_empty() && direction == Direction::Requests {
             let others = best(None);
             match discovers(from.class) {
@@ -71,7 +74,7 @@ impl Conversation<'_> {
         passages
     }
 
-    /// Why messages are lost, at least those on some of the ways, when this is down.
+    /// Returns why messages by at least some of the gateways are lost if `state` is down.
     pub(super) fn loss(
         &self,
         index: &Index<'_>,

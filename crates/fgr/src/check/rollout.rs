@@ -1,13 +1,13 @@
-//! In which order a change can be rolled out without a moment in which messages are lost.
+//! Orders in which a change can be rolled out without losing messages.
 //!
 //! ```text
 //!   step 1          step 2          step 3          nodes of a step change in any order,
 //!   routers ──────▶ servers ──────▶ clients         one after the other
 //! ```
 //!
-//! During a step each of its nodes is old or new, nodes of earlier steps are new, of later ones old.
-//! Every pair is checked in every such mixture. A router that changes is for that time a failed one,
-//! which the check of single failures covers.
+//! During a step each node of the step is old or new; nodes of earlier steps are new, those of
+//! later steps old. Every pair is checked in every such mixture. A router that is being changed
+//! counts as a failed one, which the check of single failures covers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use crate::check::index::{Index, Party, State, parties};
 use crate::check::{Direction, Finding, When, conversations, lost, unreachable};
 use crate::config::{Class, NodeRole, Site};
 
-/// One step of a roll-out.
+/// One step of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Whose configuration changes.
+    /// Role of the nodes whose configuration changes.
     pub role: NodeRole,
-    /// How many nodes change.
+    /// Number of nodes that change.
     pub nodes: usize,
 }
 
@@ -29,7 +29,8 @@ pub struct Step {
 pub struct Rollout {
     /// The steps.
     pub steps: [Step; 3],
-    /// What is lost on the way although it is not lost at its ends; empty when the order is safe.
+    /// Losses during the rollout that neither the old nor the new site has; empty if the order is
+    /// safe.
     pub open: Vec<Finding>,
 }
 
@@ -46,8 +47,8 @@ const ORDERS: [[NodeRole; 3]; 6] = {
     ]
 };
 
-/// The first order that loses nothing, or the one that has the fewest losses. Nodes are
-/// compared by name; `old` without nodes means a site without routes.
+/// Returns the first order without losses, or the order with the fewest. Nodes are matched by name.
+/// An `old` site without nodes stands for a site without routes.
 #[must_use]
 pub fn rollout(old: &Site, new: &Site) -> Rollout {
     let change = Change::new(old, new);
@@ -68,20 +69,20 @@ pub fn rollout(old: &Site, new: &Site) -> Rollout {
             best = Some(Rollout { steps, open });
         }
     }
-    // There are six orders.
+    // There are six orders, so one is the best.
     best.unwrap_or(Rollout {
         steps: ORDERS[0].map(|role| Step { role, nodes: 0 }),
         open: Vec::new(),
     })
 }
 
-/// Which party a node is of before, if it is there, and after.
+/// The party of a node before the change, if the node exists then, and after it.
 type Pair = [Option<usize>; 2];
 
 struct Change<'a> {
     before: Index<'a>,
     after: Index<'a>,
-    /// The parties of the old site, then those of the new one.
+    /// The parties of the old site, then those of the new site.
     parties: Vec<Party<'a>>,
     clients: BTreeSet<Pair>,
     servers: BTreeSet<Pair>,
@@ -128,7 +129,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// What is lost on the way.
+    /// Returns what is lost during the rollout.
     fn open(&self, order: [NodeRole; 3]) -> Vec<Finding> {
         let place = |role| order.iter().position(|&other| other == role).unwrap_or(0);
         let [routers, servers, clients] =
@@ -158,7 +159,7 @@ impl<'a> Change<'a> {
         found.into_iter().collect()
     }
 
-    /// What these lose when nothing has failed.
+    /// Returns what these parties lose if nothing has failed.
     fn losses(
         &self,
         index: &Index<'_>,
@@ -174,7 +175,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// The parties of nodes in a step, when they change in step `own`.
+/// Returns the parties of nodes during a step, if the nodes change in step `own`.
 fn in_step(pairs: &BTreeSet<Pair>, own: usize, step: usize) -> BTreeSet<usize> {
     let of = |&[before, after]: &Pair| {
         let before = before.filter(|_| step <= own);

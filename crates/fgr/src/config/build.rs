@@ -1,4 +1,4 @@
-//! Makes the classes and nodes of a plan.
+//! Makes the classes and nodes of a site from a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +9,14 @@ use lnet_types::{Net, Nid};
 use crate::config::files::is_file_name;
 use crate::config::rules;
 use crate::config::scheme::{BackupPriority, Form, Scheme, Server, Slots, slots};
-use crate::config::ways::Ways;
+use crate::config::slot_routers::SlotRouters;
 use crate::config::{Class, NodeRole, Site, SiteError, SiteNode};
 use crate::document::classes;
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::problem::shown;
 
-/// Router buffers of one page and of 1 MiB, four times the least that a kernel takes a CPU partition
+/// Router buffers of one page and of 1 MiB: four times the kernel's minimum per CPU partition
 /// (planning, sections 3.2 and 3.4).
 const BUFFERS: Buffers = Buffers {
     tiny: None,
@@ -25,11 +25,12 @@ const BUFFERS: Buffers = Buffers {
 };
 
 impl Site {
-    /// The configuration of every client, router and server.
+    /// Makes the configuration of every client, router and server.
     ///
     /// # Errors
     ///
-    /// [`SiteError`]: numbers that give no address or net, servers and nets that do not meet.
+    /// [`SiteError`]: a number that gives no address or net, servers and nets that do not match,
+    /// and more.
     pub fn new(
         machine: &Machine,
         plan: &Plan,
@@ -46,7 +47,7 @@ impl Site {
         builder.routers(&mut site)?;
         let mut ids = BTreeSet::new();
         if machine.routers.iter().any(|router| !ids.insert(router.id)) {
-            // A router of several nets was made once for each of them.
+            // A router of several nets was made once per net.
             site = Self::join(&[site])?;
         }
         builder.servers(&mut site, servers)?;
@@ -59,9 +60,9 @@ struct Builder<'a> {
     machine: &'a Machine,
     plan: &'a Plan,
     scheme: &'a Scheme,
-    /// The nets of clients by slot.
+    /// Client nets by slot.
     slots: Vec<Net>,
-    ways: Ways,
+    slot_routers: SlotRouters,
 }
 
 impl<'a> Builder<'a> {
@@ -72,7 +73,7 @@ impl<'a> Builder<'a> {
             plan,
             scheme,
             slots: scheme.client_nets(slots(machine))?,
-            ways: Ways::new(machine, plan, scheme.form),
+            slot_routers: SlotRouters::new(machine, plan, scheme.form),
         };
         builder.check_nets()?;
         Ok(builder)
@@ -142,22 +143,23 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The nets of the clients of a row.
+    /// Returns the nets of the clients of a row.
     fn slots_of(&self, row: usize) -> Vec<Net> {
         if self.scheme.slots == Slots::All {
             return self.slots.clone();
         }
         let nets = 0..self.machine.nets.len();
-        let used = nets.filter_map(|net| self.ways.slot(self.plan.routers(row, net)));
+        let used = nets.filter_map(|net| self.slot_routers.slot(self.plan.routers(row, net)));
         let used: BTreeSet<usize> = used.collect();
         used.into_iter().map(|slot| self.slots[slot]).collect()
     }
 
-    /// Routes by the routers of a cell, each by its NID on the primary's slot net. Other routers that
-    /// servers may use towards that net come last: what comes from there would be dropped otherwise.
+    /// Adds routes by the routers of a cell, each by its NID on the slot net of the primary. Other
+    /// routers that servers may use towards that net come last; without them the client would drop
+    /// messages from those routers.
     fn client_routes(&self, class: &mut Class, row: usize, net: usize) -> Result<(), SiteError> {
         let routers = self.plan.routers(row, net);
-        let Some(slot) = self.ways.slot(routers) else {
+        let Some(slot) = self.slot_routers.slot(routers) else {
             return Ok(());
         };
         let gateway = |router: u16| {
@@ -169,7 +171,7 @@ impl<'a> Builder<'a> {
             add_route(class, target, gateway(router)?, priority);
         }
         let last = self.priorities().nth(routers.len()).unwrap_or(0);
-        let others = self.ways.routers(net, slot).iter();
+        let others = self.slot_routers.routers(net, slot).iter();
         for &router in others.filter(|router| !routers.contains(router)) {
             add_route(class, target, gateway(router)?, last);
         }
@@ -181,7 +183,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The priorities of routers in the order of the plan.
+    /// Priorities of routers, in the order of the plan.
     fn priorities(&self) -> impl Iterator<Item = u32> + use<> {
         let (shared, backups) = (self.plan.is_shared(), self.scheme.backups);
         (0..).map(move |choice: u32| match backups {
@@ -191,13 +193,13 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// A router is on the nets of the slots that it is used on, and on its own slot's.
+    /// A router is on the net of its own slot and on the nets of the slots that it backs up.
     fn routers(&self, site: &mut Site) -> Result<(), SiteError> {
         let mut known: BTreeMap<(Vec<Net>, Net), usize> = BTreeMap::new();
         let first = site.classes.len();
         let routers = (0_u16..).zip(&self.machine.routers);
         for (index, router) in routers.filter(|(index, _)| !self.plan.dead.contains(index)) {
-            let slots = self.ways.slots_of(index).into_iter();
+            let slots = self.slot_routers.slots_of(index).into_iter();
             let client_nets: Vec<Net> = slots.map(|slot| self.slots[slot]).collect();
             let server_net = self.machine.nets[usize::from(router.net)].net;
             let mut nids: Vec<Nid> = Vec::new();
@@ -246,8 +248,8 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Routes to the net of each slot that clients use: by the router of the slot, then by those that
-    /// back it up.
+    /// Makes the routes to the slot nets of clients: first by the router of the slot, then by its
+    /// backups.
     fn server_class(&self, index: usize, nets: &[Net]) -> Result<Class, SiteError> {
         let mut class = self.class(NodeRole::Server, index, &[], nets)?;
         class.config.globals.drop_asym_route = Some(true);
@@ -256,7 +258,7 @@ impl<'a> Builder<'a> {
                 if !nets.contains(&entry.net) {
                     continue;
                 }
-                let routers = self.ways.routers(net, slot).iter();
+                let routers = self.slot_routers.routers(net, slot).iter();
                 for (&router, priority) in routers.zip(self.priorities()) {
                     let id = self.machine.routers[usize::from(router)].id;
                     let gateway = self.scheme.server_nid(entry.net, id)?;
@@ -277,7 +279,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// For each router of a net the rule that its clients are reached by it.
+    /// Makes a rule for each router of a net: the servers reach the clients of the router by the
+    /// router.
     fn rules_of_server(&self, net: usize) -> Result<Vec<Rule>, SiteError> {
         let mut clients: BTreeMap<u16, Vec<Nid>> = BTreeMap::new();
         for (index, client) in self.machine.clients.iter().enumerate() {
@@ -296,8 +299,8 @@ impl<'a> Builder<'a> {
         Ok(found)
     }
 
-    /// A class on these nets. Between slot nets discovery is off: it would merge the nets of a peer, and
-    /// with them the slots (planning, section 3.2).
+    /// Makes a class on these nets. With slot nets discovery is off, because it would merge the
+    /// nets of a peer and with them the slots (planning, section 3.2).
     fn class(
         &self,
         role: NodeRole,
@@ -335,8 +338,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Every route is one hop long, and says so: only then is the far side's state known (planning, section
-/// 3.2).
+/// Every route has `hop: 1`: LNet tracks the state of the far side only for such routes (planning,
+/// section 3.2).
 fn add_route(class: &mut Class, net: Net, gateway: Nid, priority: u32) {
     class.config.routes.push(RouteConfig {
         net,
@@ -346,7 +349,8 @@ fn add_route(class: &mut Class, net: Net, gateway: Nid, priority: u32) {
     });
 }
 
-/// Names become paths and columns, so they must stay in them, and tell nodes apart.
+/// Checks names. They become file names and columns of tables, so they must stay within these and
+/// be unique.
 fn check_names(scheme: &Scheme, site: &Site) -> Result<(), SiteError> {
     let interfaces = [&scheme.client_interface, &scheme.server_interface];
     let interfaces = interfaces.map(|name| ("interface", name.replace(':', "-")));
@@ -366,7 +370,7 @@ fn check_names(scheme: &Scheme, site: &Site) -> Result<(), SiteError> {
     }
 }
 
-/// A node's name where the machine gives none.
+/// The name of a node for which the machine gives none.
 fn name(id: u32) -> String {
     format!("nid{id:05}")
 }

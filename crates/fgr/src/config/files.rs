@@ -1,16 +1,16 @@
-//! The files of a site: which node has which class, an inventory, and the list of servers.
+//! The files of a site: the class of each node, an inventory, and the list of servers.
 //!
 //! ```text
 //!   classes/client-001.yaml         for lnetctl import
-//!   classes/client-001.conf         for /etc/modprobe.d instead of the document, where a kernel takes it
-//!   classes/client-001.udsp         selection rules as commands, where rules choose the routers
-//!   module.conf                     for /etc/modprobe.d beside the document: what no document can say
+//!   classes/client-001.conf         for /etc/modprobe.d instead of the document, if a kernel accepts it
+//!   classes/client-001.udsp         selection rules as commands, if rules choose the routers
+//!   module.conf                     for /etc/modprobe.d beside the document: what no document can hold
 //!   nodes.csv                       node,role,class,blade,nids
 //!   inventory.yaml                  for Ansible: a group for each role and class
 //! ```
 //!
-//! Nodes that follow each other in name and address and have one class share a line of `nodes.csv` and of
-//! the inventory, so that both stay small on machines of a million nodes:
+//! Nodes with consecutive names and addresses and the same class share a line of `nodes.csv` and of
+//! the inventory. Both files therefore stay small on machines with a million nodes:
 //!
 //! ```text
 //!   nid[00020-00051],client,client-007,,10.1.0.[20-51]@tcp[101-112]
@@ -33,38 +33,38 @@ use crate::problem::{InputError, Problems, Reason, shown};
 /// The header of `nodes.csv`.
 const HEADER: &str = "node,role,class,blade,nids";
 
-/// Most nodes of a list: several times those of the largest machine of today.
+/// Most nodes of a list: several times those of the largest machine of 2025.
 const MAX_NODES: usize = 1 << 22;
 
-/// Most nodes of one line, as many as a block of addresses.
+/// Most nodes of one line: one block of addresses.
 const MAX_LINE_NODES: usize = 1 << 12;
 
-/// A node of `nodes.csv`.
+/// A node from `nodes.csv`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeLine {
     /// The node's name.
     pub name: String,
-    /// What it does.
+    /// The role of the node.
     pub role: NodeRole,
     /// The name of its class.
     pub class: Arc<str>,
-    /// What fails together with it.
+    /// The blade of the node, which fails as a whole.
     pub blade: Option<String>,
-    /// Its NIDs, at least one.
+    /// The NIDs of the node, at least one.
     pub nids: Nids,
 }
 
-/// The texts of a class.
+/// The files of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassFiles {
-    /// Path below the directory of the site, and text.
+    /// Pairs of a path below the directory of the site and a text.
     pub files: Vec<(String, String)>,
-    /// Why there is no `modprobe.d` form.
+    /// Why the class has no `modprobe.d` form.
     pub refused: Option<ModprobeRefusal>,
 }
 
 impl Site {
-    /// The files of a class.
+    /// Makes the files of a class.
     #[must_use]
     pub fn class_files(&self, class: &Class) -> ClassFiles {
         let path = |extension: &str| format!("classes/{}.{extension}", class.name);
@@ -82,13 +82,14 @@ impl Site {
         ClassFiles { files, refused }
     }
 
-    /// The text of `module.conf`: how gateways are watched.
+    /// Returns the text of `module.conf`, which says how nodes watch their gateways.
     #[must_use]
     pub fn module_options(&self) -> String {
         self.timing.module_options()
     }
 
-    /// A document for each node, with its NIDs instead of names of interfaces, by its path.
+    /// Returns a document for each node, by path, with the node's NIDs instead of the names of
+    /// interfaces.
     pub fn node_files(&self) -> impl Iterator<Item = (String, String)> + '_ {
         self.nodes.iter().map(|node| {
             let path = format!("nodes/{}.yaml", node.name);
@@ -96,11 +97,11 @@ impl Site {
         })
     }
 
-    /// Writes `nodes.csv`: the nodes, a line for each run of them; NIDs are separated by blanks.
+    /// Writes `nodes.csv`, with one line for each run of nodes. Blanks separate NIDs.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_nodes(&self, out: &mut dyn Write) -> fmt::Result {
         writeln!(out, "{HEADER}")?;
         for run in self.nodes.chunk_by(follows) {
@@ -108,7 +109,7 @@ impl Site {
             let class = self.class_of(first);
             let (role, class) = (class.role.name(), class.name.as_str());
             let blade = first.blade.as_deref().unwrap_or_default();
-            // Not more than MAX_LINE_NODES.
+            // At most MAX_LINE_NODES.
             let nids = first.nids.text(run.len() as u32 - 1);
             let names = names(run, '-');
             writeln!(out, "{names},{role},{class},{blade},{nids}")?;
@@ -116,12 +117,12 @@ impl Site {
         Ok(())
     }
 
-    /// Writes a fragment of an Ansible inventory: a group for each role, in it one for each class, whose
-    /// variable `lnet_conf` names the document to install.
+    /// Writes a fragment of an Ansible inventory: a group for each role, and in it a group for each
+    /// class, whose variable `lnet_conf` names the document to install.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_inventory(&self, out: &mut dyn Write) -> fmt::Result {
         let mut members: BTreeMap<usize, Vec<&[SiteNode]>> = BTreeMap::new();
         for run in self.nodes.chunk_by(follows) {
@@ -147,7 +148,7 @@ impl Site {
     }
 }
 
-/// Whether two nodes are next to each other in name and addresses, and equal otherwise.
+/// Returns whether two nodes are consecutive in name and addresses and otherwise equal.
 fn follows(node: &SiteNode, next: &SiteNode) -> bool {
     node.class == next.class
         && node.blade == next.blade
@@ -155,7 +156,8 @@ fn follows(node: &SiteNode, next: &SiteNode) -> bool {
         && node.nids.are_followed_by(&next.nids)
 }
 
-/// A name without the number at its end, and that number, if it is short enough to count on.
+/// Splits a name into its stem and the number at its end, if the number is short enough to count
+/// with.
 fn numbered(name: &str) -> Option<(&str, &str)> {
     let head = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let number = &name[head.len()..];
@@ -170,7 +172,7 @@ fn is_next_name(name: &str, next: &str) -> bool {
     head == other && number.is_ok_and(|n| following == format!("{:0width$}", n + 1))
 }
 
-/// The names of a run of nodes, which `nid[00020-00051]` stands for.
+/// The names of a run of nodes in one word, such as `nid[00020-00051]`.
 fn names(run: &[SiteNode], to: char) -> String {
     let [first, .., last] = run else {
         return run.first().map_or(String::new(), |node| node.name.clone());
@@ -181,11 +183,11 @@ fn names(run: &[SiteNode], to: char) -> String {
     }
 }
 
-/// Reads `nodes.csv`, line by line.
+/// Reads `nodes.csv` line by line.
 ///
 /// # Errors
 ///
-/// A header that is another one, and every line that does not have this form or repeats a name.
+/// Another header, and every line that does not have this form or repeats a name.
 pub fn read_nodes(file: &str, input: impl Read) -> Result<Vec<NodeLine>, InputError> {
     let mut problems = Problems::new(file);
     let mut nodes: Vec<NodeLine> = Vec::new();
@@ -216,7 +218,7 @@ pub fn read_nodes(file: &str, input: impl Read) -> Result<Vec<NodeLine>, InputEr
     problems.into_result(nodes)
 }
 
-/// Complains about every name that a line before has.
+/// Reports every name that an earlier line has.
 fn names_once(problems: &mut Problems, nodes: &[NodeLine], lines: &[u32]) {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by(|&a, &b| (&nodes[a].name, a).cmp(&(&nodes[b].name, b)));
@@ -280,18 +282,18 @@ fn node_line(problems: &mut Problems, line: u32, fields: [&str; 5]) -> Vec<NodeL
     names.into_iter().zip(nids).map(node).collect()
 }
 
-/// A name that stays in its directory.
+/// Returns whether a name stays within its directory when it is used as a file name.
 pub(super) fn is_file_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !text.is_empty() && !text.starts_with('.') && text.bytes().all(is_plain)
 }
 
-/// Reads a list of servers: `NAME,NID` a line; a server with several interfaces has several lines.
-/// Empty lines and those that begin with `#` are passed over.
+/// Reads a list of servers with `NAME,NID` on each line. A server with several interfaces has
+/// several lines. Empty lines and lines that begin with `#` are skipped.
 ///
 /// # Errors
 ///
-/// Every line that does not have this form, and every NID that appeared before.
+/// Every line that does not have this form, and every NID of an earlier line.
 pub fn read_servers(file: &str, text: &str) -> Result<Vec<Server>, InputError> {
     let mut problems = Problems::new(file);
     let mut servers: Vec<Server> = Vec::new();

@@ -1,4 +1,4 @@
-//! A site from what was written of it, or from the configurations of its nodes.
+//! Makes a site from its files, or from the configurations of its nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::config::text::{CHECK_INTERVAL, PING_TIMEOUT};
 use crate::config::{Class, NodeRole, Site, SiteNode, Timing};
 use crate::problem::{InputError, Problems, shown};
 
-/// What the files of a class say.
+/// The contents of the files of a class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassText {
-    /// Its document.
+    /// The document.
     pub config: Config,
-    /// Its selection rules.
+    /// The selection rules.
     pub rules: Vec<Rule>,
 }
 
 impl Site {
-    /// The site of these nodes and classes; nodes whose class is not among `classes` are left out.
+    /// Makes a site of these nodes and classes. Nodes whose class is not in `classes` are left out.
     #[must_use]
     pub fn from_lines(lines: Vec<NodeLine>, classes: &BTreeMap<String, ClassText>) -> Self {
         let mut site = Self::default();
@@ -54,9 +54,9 @@ impl Site {
         site
     }
 
-    /// The site of nodes by their own configurations, exports for instance: a node that forwards is a
-    /// router, another one on a net that `serves` is a server, the rest are clients. Nodes that route
-    /// alike become one class, named after the first of them.
+    /// Makes a site of nodes with their own configurations, such as exports. A node that forwards
+    /// is a router; another node on a net for which `serves` is true is a server; all other nodes
+    /// are clients. Nodes with the same routing become one class, named after the first of them.
     #[must_use]
     pub fn from_nodes(
         nodes: impl IntoIterator<Item = (String, Config)>,
@@ -94,7 +94,7 @@ impl Site {
         site
     }
 
-    /// The nodes that have one of these NIDs, by each of them.
+    /// Returns the nodes that have one of these NIDs, by NID.
     #[must_use]
     pub fn nodes_by_nid(&self, wanted: impl IntoIterator<Item = Nid>) -> BTreeMap<Nid, &SiteNode> {
         let wanted: BTreeSet<Nid> = wanted.into_iter().collect();
@@ -110,14 +110,14 @@ impl Site {
     }
 }
 
-/// The NIDs that a configuration names.
+/// The NIDs in a configuration.
 #[must_use]
 pub fn nids(config: &Config) -> Vec<Nid> {
     let nis = config.nets.iter().flat_map(|net| &net.nis);
     nis.filter_map(|ni| ni.nid).collect()
 }
 
-/// What decides about routes, in a form that nodes share.
+/// Keeps only what affects routing, in a form that nodes can share.
 fn what_routes(config: Config) -> Config {
     let nets = config.nets.iter().map(|net| NetConfig {
         net: net.net,
@@ -142,12 +142,12 @@ fn what_routes(config: Config) -> Config {
     }
 }
 
-/// Reads how gateways are watched from the options of the `lnet` module; what they do not set has LNet's
-/// default.
+/// Reads from options of the `lnet` module how nodes watch their gateways. Options that are not set
+/// have LNet's defaults.
 ///
 /// # Errors
 ///
-/// A text that is no file of module options, and values that are no seconds.
+/// A text that is not a file of module options, and values that are not seconds.
 pub fn read_timing(file: &str, text: &str) -> Result<Timing, InputError> {
     let mut problems = Problems::new(file);
     let mut timing = Timing::LNET;

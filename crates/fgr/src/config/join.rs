@@ -1,4 +1,5 @@
-//! Several sites as one: clusters that share servers, rails of one cluster, routers with several nets.
+//! Joins several sites: clusters that share servers, rails of one cluster, routers with several
+//! nets.
 //!
 //! ```text
 //!   cluster A: clients a, routers ra ─┐
@@ -10,7 +11,7 @@
 //!   rail 2: node n on tcp201, … ─┘
 //! ```
 //!
-//! Nodes with equal names are one node, which has the nets and routes of all.
+//! Nodes with equal names are one node, with the nets and routes of all of them.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +21,14 @@ use thiserror::Error;
 
 use crate::config::{Class, NodeRole, Site, SiteNode};
 
-/// Why sites are not one.
+/// Why sites cannot be joined.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// A node with two roles or on two blades.
+    /// A node has two roles or is on two blades.
     #[error("{0} is not the same node in all sites: its role, blade or parameters differ")]
     Different(String),
-    /// A net that a node has in two sites with different NIDs.
+    /// A node has different NIDs on one net in two sites.
     #[error("{node} has two addresses on {net}")]
     NetTwice {
         /// The node.
@@ -35,7 +36,7 @@ pub enum JoinError {
         /// The net.
         net: Net,
     },
-    /// Routes to one net by one gateway that differ.
+    /// Two routes to one net by one gateway differ.
     #[error("{node} has two routes to {net} by {gateway}")]
     RouteTwice {
         /// The node.
@@ -45,7 +46,7 @@ pub enum JoinError {
         /// The gateway.
         gateway: Nid,
     },
-    /// A NID of two nodes.
+    /// Two nodes have the same NID.
     #[error("{nid} is of {first} and of {second}")]
     NidTwice {
         /// The NID.
@@ -55,26 +56,26 @@ pub enum JoinError {
         /// The second.
         second: String,
     },
-    /// A net of clients of two sites, whose replies could take routers of the other site.
+    /// Clients of two sites are on the same net. Replies could take routers of the other site.
     #[error("clients of two sites are on {0}: give each its own nets (--client-net)")]
     ClientNet(Net),
 }
 
-/// A node of several sites.
+/// A node of one or several sites.
 struct Joined {
     name: String,
     blade: Option<String>,
-    /// The classes that it has, by site.
+    /// The classes of the node: pairs of site and class.
     parts: Vec<(usize, usize)>,
     nids: Vec<Nid>,
 }
 
 impl Site {
-    /// The site of all nodes of these.
+    /// Joins the nodes of these sites.
     ///
     /// # Errors
     ///
-    /// [`JoinError`]: what contradicts itself in two sites, and nets of clients in both.
+    /// [`JoinError`]: two sites contradict each other, or both have clients on one net.
     pub fn join(sites: &[Self]) -> Result<Self, JoinError> {
         check_client_nets(sites)?;
         let nodes = joined_nodes(sites)?;
@@ -105,7 +106,8 @@ impl Site {
     }
 }
 
-/// The nodes of all sites, those with equal names together, in the order of their first sites.
+/// Collects the nodes of all sites, those with equal names together, in the order of their first
+/// sites.
 fn joined_nodes(sites: &[Site]) -> Result<Vec<Joined>, JoinError> {
     let mut found: Vec<Joined> = Vec::new();
     let mut by_name: BTreeMap<&str, usize> = BTreeMap::new();
@@ -143,7 +145,7 @@ fn joined_nodes(sites: &[Site]) -> Result<Vec<Joined>, JoinError> {
     Ok(found)
 }
 
-/// The class of a node: what its classes say together.
+/// Makes the class of a node by merging its classes.
 fn class_of(sites: &[Site], node: &Joined) -> Result<Class, JoinError> {
     let mut parts = node
         .parts
@@ -160,7 +162,7 @@ fn class_of(sites: &[Site], node: &Joined) -> Result<Class, JoinError> {
     Ok(class)
 }
 
-/// Adds nets and routes; everything else must be the same.
+/// Adds nets and routes. Everything else must be equal.
 fn add(config: &mut Config, other: &Config, node: &str) -> Result<(), JoinError> {
     for net in &other.nets {
         if config.nets.iter().all(|known| known.net != net.net) {

@@ -1,21 +1,22 @@
-//! From a plan to the LNet configuration of every node.
+//! Makes the LNet configuration of every node from a plan.
 //!
 //! ```text
 //!   client ─ tcp101, tcp102, … ─▶ router of slot 3: tcp103, and the nets of slots it backs up
-//!              one net a slot         └─ o2ib201 ─▶ server
+//!              one net per slot       └─ o2ib201 ─▶ server
 //!
-//!   client:  o2ib201 by slot 3's router on tcp103, priority 0; its backups on tcp103, too, 1 and 2
+//!   client:  o2ib201 by slot 3's router on tcp103, priority 0; its backups also on tcp103, 1 and 2
 //!   server:  tcp103 by slot 3's router on o2ib201, priority 0; the same backups, 1 and 2
 //! ```
 //!
-//! The slot of a router is its place among the routers of its net. A client has an interface on the
-//! net of every slot, so that the net of its source NID says which router brought the message, and the
-//! reply takes the same one. A backup is used on the slot net of the primary: the client's source NID
-//! stays the same when the primary dies, so that servers still reach it (planning, section 3.1). In the
-//! Multi-Rail form there is one net of clients, and selection rules choose the router. Nodes with equal
-//! configurations are one [`Class`]; what differs between them is only who they are ([`SiteNode`]).
+//! The slot of a router is its position among the routers of its net. A client has an interface on
+//! the net of every slot. The net of its source NID therefore says which router brought the
+//! message, and the response takes the same router. A backup is used on the slot net of the
+//! primary: the client's source NID stays the same if the primary dies, so that servers still reach
+//! the client (planning, section 3.1). In the Multi-Rail form all clients are on one net, and
+//! selection rules choose the router. Nodes with equal configurations share one [`Class`]; a
+//! [`SiteNode`] holds what differs: name, blade and NIDs.
 //!
-//! Nothing here opens a file: the texts are returned.
+//! This module opens no file: it returns texts.
 
 mod build;
 mod files;
@@ -24,8 +25,8 @@ mod join;
 mod nids;
 mod rules;
 mod scheme;
+mod slot_routers;
 mod text;
-mod ways;
 
 use lnet_config::Config;
 use lnet_policy::Rule;
@@ -42,19 +43,19 @@ pub use text::ModprobeRefusal;
 
 pub(crate) use nids::address;
 
-/// What a node does.
+/// The role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeRole {
-    /// It uses the file systems.
+    /// The node uses the file systems.
     Client,
-    /// It forwards.
+    /// The node forwards messages.
     Router,
-    /// It serves.
+    /// The node serves file systems.
     Server,
 }
 
 impl NodeRole {
-    /// The role as files name it.
+    /// The role as written in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,7 +65,7 @@ impl NodeRole {
         }
     }
 
-    /// The role of this name.
+    /// Returns the role with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Client, Self::Router, Self::Server]
@@ -73,16 +74,16 @@ impl NodeRole {
     }
 }
 
-/// Nodes that are configured alike.
+/// Nodes with the same configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Its name, that of its files: `client-001`.
+    /// The name of the class and of its files: `client-001`.
     pub name: String,
-    /// What its nodes do.
+    /// The role of its nodes.
     pub role: NodeRole,
-    /// Their configuration; interfaces by name, without NIDs.
+    /// The configuration of its nodes, with names of interfaces and without NIDs.
     pub config: Config,
-    /// Router rules, where they choose between routes of equal priority.
+    /// Selection rules, if rules choose between routes of equal priority.
     pub rules: Vec<Rule>,
 }
 
@@ -91,34 +92,34 @@ pub struct Class {
 pub struct SiteNode {
     /// Its name.
     pub name: String,
-    /// Index of its class.
+    /// Index of the class of the node.
     pub class: usize,
-    /// What fails together with it: the blade of a router.
+    /// What fails together with the node: the blade of a router.
     pub blade: Option<String>,
-    /// Its NIDs, in the order of its class's nets.
+    /// The NIDs of the node, in the order of the nets of its class.
     pub nids: Nids,
 }
 
 /// The configuration of every node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
-    /// The distinct configurations: clients, routers, servers.
+    /// The different configurations: clients, routers, servers.
     pub classes: Vec<Class>,
     /// The nodes.
     pub nodes: Vec<SiteNode>,
-    /// How all of them watch their gateways.
+    /// How all nodes watch their gateways.
     pub timing: Timing,
 }
 
 impl Site {
-    /// The class of a node.
+    /// Returns the class of a node.
     #[must_use]
     pub fn class_of(&self, node: &SiteNode) -> &Class {
         &self.classes[node.class]
     }
 
-    /// The configuration of one node with its NIDs instead of the names of interfaces, as a node
-    /// takes it whose addresses exist already, a user-space one for instance, and with its rules.
+    /// Returns the configuration of one node with its rules and with NIDs instead of names of
+    /// interfaces. A node whose addresses already exist takes it, such as a user-space node.
     #[must_use]
     pub fn node_config(&self, node: &SiteNode) -> Config {
         let mut config = self.class_of(node).config.clone();
@@ -129,7 +130,7 @@ impl Site {
             }
         }
         for rule in &self.class_of(node).rules {
-            // A list that is full, and a rule that is there twice, add nothing.
+            // A full list and a rule that occurs twice add nothing.
             let _added = config.rules.add(rule.clone(), None);
         }
         config
@@ -140,23 +141,23 @@ impl Site {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SiteError {
-    /// A node's number added to the first address gives none.
+    /// The first address plus the number of a node is not an address.
     #[error("node {node} has no IPv4 address counted from {first}")]
     NoAddress {
         /// The node's number.
         node: u32,
-        /// Address of number 0.
+        /// Address of node 0.
         first: std::net::Ipv4Addr,
     },
-    /// More slots than net numbers are left.
+    /// There are more slots than net numbers.
     #[error("no net number is left for slot {slot} counted from {first}")]
     NoNetNumber {
         /// The slot, from 1.
         slot: usize,
-        /// The net before that of slot 1.
+        /// The net before the net of slot 1.
         first: Net,
     },
-    /// Nodes with more nets than LNet takes.
+    /// Nodes would have more nets than LNet accepts.
     #[error(
         "{role}s would have interfaces on {nets} nets, and LNet takes {max}: {way}",
         role = .role.name(), max = Scheme::MAX_NETS,
@@ -170,61 +171,61 @@ pub enum SiteError {
         }
     )]
     TooManyNets {
-        /// What they do.
+        /// The role of the nodes.
         role: NodeRole,
-        /// How many nets.
+        /// Number of nets.
         nets: usize,
         /// The form of the configuration.
         form: Form,
-        /// Which nets clients have.
+        /// Which client nets a client has.
         slots: Slots,
     },
-    /// A server that needs more selection rules than a node keeps.
+    /// A server would need more selection rules than a node keeps.
     #[error(
         "servers would have {rules} selection rules, and a node keeps {max}: choose routers by the net of \
          the source instead (--form slot-nets)",
         max = lnet_policy::RuleList::MAX_LEN
     )]
     TooManyRules {
-        /// How many rules.
+        /// Number of rules.
         rules: usize,
     },
-    /// A net both of clients and behind the routers.
+    /// A net has clients and is also behind the routers.
     #[error("{0} would be a net of clients and of servers")]
     NetTwice(Net),
-    /// A server on a net that the machine does not have.
+    /// A server is on a net that the machine does not have.
     #[error("server {server}: no router leads to {net}")]
     UnknownNet {
         /// The server.
         server: String,
-        /// Its net.
+        /// The net of the server.
         net: Net,
     },
-    /// A net without a server.
+    /// A net has no server.
     #[error("{0} has no server")]
     NoServer(Net),
-    /// A name with other characters than letters, digits, `-`, `_` and `.`, or with a leading `.`: it
-    /// could leave its file or its column. Interfaces may have `:` as well.
+    /// A name has characters other than letters, digits, `-`, `_` and `.`, or begins with `.`. It
+    /// could leave its directory or its column. Names of interfaces may also contain `:`.
     #[error("{what} '{name}': write letters, digits, '-', '_' and '.'")]
     BadName {
         /// What has the name.
         what: &'static str,
-        /// The name, cut to 60 characters.
+        /// The name, cut after 60 characters.
         name: String,
     },
-    /// A router whose nets contradict each other.
+    /// The nets of a router contradict each other.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// Two nodes with one name.
+    /// Two nodes have the same name.
     #[error("two nodes have the name {0}")]
     NameTwice(String),
-    /// Gateways that are not checked, or a ping that may take longer than the time between two.
+    /// Gateways are never checked, or a ping may take longer than the interval between two pings.
     #[error(
         "gateways every {} s, a ping within {} s: a ping takes 1 s at least, and ends before the next one",
         .0.check_interval, .0.ping_timeout
     )]
     Timing(Timing),
-    /// An LND type without a written form, which no file could hold.
+    /// An LND type has no written form, so that no file can hold it.
     #[error("{0} cannot be written into a configuration")]
     NoName(Net),
 }

@@ -1,11 +1,12 @@
-//! The NIDs of a node, in little memory: a node has one address on many nets of consecutive numbers.
+//! The NIDs of a node, stored compactly: a node has one address on many nets with consecutive
+//! numbers.
 //!
 //! ```text
 //!   10.1.0.20@tcp101 10.1.0.20@tcp102 … 10.1.0.20@tcp112 10.2.0.20@o2ib201
 //!   = 10.1.0.20@tcp[101-112] 10.2.0.20@o2ib201
 //! ```
 //!
-//! A line of `nodes.csv` has those of several nodes whose addresses follow each other:
+//! A line of `nodes.csv` holds the NIDs of several nodes with consecutive addresses:
 //! `10.1.0.[20-51]@tcp[101-112]`.
 
 use std::net::IpAddr;
@@ -17,23 +18,23 @@ use lnet_types::{Net, Nid};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nids(Box<[Run]>);
 
-/// One address on consecutive nets.
+/// One address on nets with consecutive numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     first: Nid,
-    /// At least 1. The last number is one of a net.
+    /// At least 1. The last net number fits in 16 bits.
     nets: u16,
 }
 
 impl Run {
     fn iter(self) -> impl Iterator<Item = Nid> + Clone {
         let Net { lnd, number } = self.first.net();
-        // The last one fits, by the rule of the field.
+        // The last number fits, as the comment of the field says.
         let numbers = (0..self.nets).map(move |n| number.saturating_add(n));
         numbers.map(move |number| at(self.first, Net::new(lnd, number)))
     }
 
-    /// Whether the NID is the one after the last.
+    /// Returns whether `nid` is on the net that follows the last one.
     fn is_followed_by(self, nid: Nid) -> bool {
         let next = self.first.net().number.checked_add(self.nets);
         next.is_some_and(|number| at(self.first, Net::new(nid.net().lnd, number)) == nid)
@@ -47,31 +48,31 @@ impl Nids {
         self.0.iter().flat_map(|run| run.iter())
     }
 
-    /// The first one.
+    /// The first NID.
     #[must_use]
     pub fn first(&self) -> Option<Nid> {
         self.0.first().map(|run| run.first)
     }
 
-    /// How many there are.
+    /// Number of NIDs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.iter().map(|run| usize::from(run.nets)).sum()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no NIDs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each address, as its NID on the net of number 0: what a lookup in many nodes compares first.
+    /// Each address once, as a NID on net number 0, which lookups over many nodes compare first.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = Nid> + '_ {
         self.0.iter().map(|run| address(run.first))
     }
 
-    /// Whether `next` are those of a node whose every address is the next one, in one block of
-    /// addresses: the last octet of an IP address, 4,096 numbers of others.
+    /// Returns whether every address of `next` is the successor of the same address here, in one
+    /// block of addresses: the last octet of an IP address, 4,096 numbers of others.
     pub(super) fn are_followed_by(&self, next: &Self) -> bool {
         let pairs = self.0.iter().zip(&next.0);
         self.0.len() == next.0.len()
@@ -85,7 +86,7 @@ impl Nids {
             })
     }
 
-    /// The text of these and of those of `more` nodes that follow.
+    /// Formats these NIDs together with those of the `more` nodes that follow.
     pub(super) fn text(&self, more: u32) -> String {
         let run = |run: &Run| {
             let Net { lnd, number } = run.first.net();
@@ -108,7 +109,7 @@ impl Nids {
         self.0.iter().map(run).collect::<Vec<_>>().join(" ")
     }
 
-    /// Takes a text apart: the NIDs of each of `count` nodes, or the word that is wrong.
+    /// Parses the NIDs of each of `count` nodes. Returns the first invalid word as an error.
     pub(super) fn parse(text: &str, count: usize) -> Result<Vec<Self>, &str> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let runs: Vec<Vec<Run>> = words
@@ -141,7 +142,7 @@ impl FromIterator<Nid> for Nids {
     }
 }
 
-/// The address of a NID on another net.
+/// Returns the address of a NID on another net.
 fn at(nid: Nid, net: Net) -> Nid {
     match nid.ip() {
         Some(ip @ IpAddr::V6(_)) => Nid::from_ip(net, ip),
@@ -149,17 +150,17 @@ fn at(nid: Nid, net: Net) -> Nid {
     }
 }
 
-/// The NID of this address on the net of number 0.
+/// Returns the NID with this address on net number 0.
 pub(crate) fn address(nid: Nid) -> Nid {
     at(nid, Net::new(nid.net().lnd, 0))
 }
 
-/// Addresses that one line lists at most.
+/// Most addresses on one line.
 fn block(nid: Nid) -> u32 {
     if nid.ip().is_some() { 1 << 8 } else { 1 << 12 }
 }
 
-/// What one word gives each of `count` nodes.
+/// Returns what one word means for each of `count` nodes.
 fn runs(word: &str, count: usize) -> Option<Vec<Run>> {
     let (address, net) = word.rsplit_once('@')?;
     let nets = net.parse::<NetExpr>().ok()?;
@@ -193,7 +194,7 @@ fn runs(word: &str, count: usize) -> Option<Vec<Run>> {
     if !fits || others as usize + 1 != count {
         return None;
     }
-    // Fewer nets than numbers of 16 bits.
+    // There are fewer nets than numbers of 16 bits.
     let nets = nets.len() as u16;
     let nth = |n: u32| match first.is_large() {
         true => first,
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_not_those_of_so_many_nodes_are_refused() {
+    fn words_for_another_number_of_nodes_are_rejected() {
         for (text, count) in [
             ("10.1.0.[1-3]@tcp", 2),
             ("10.1.0.1@tcp", 2),
@@ -260,7 +261,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_of_nodes_is_read_back(
+        fn the_text_of_nodes_parses_to_the_same_nodes(
             ip in any::<bool>(), first in 0_u32..0x0101_0000, nodes in 1_u32..40,
             runs in proptest::collection::vec((0_u16..0xFFF0, 1_u16..15), 1..4),
         ) {

@@ -1,8 +1,8 @@
-//! Selection rules of the Multi-Rail form: which router is preferred towards whom.
+//! Selection rules of the Multi-Rail form: which router is preferred for which destination.
 //!
-//! A rule whose destination is a net is not applied to peers that become known later, on kernels; one
-//! whose destination has an address part is (selection, sections 4.4 and 4.5). So every rule here has
-//! one, also where it means a whole net.
+//! A kernel does not apply a rule with a net as destination to peers that it learns of later, but
+//! it does apply a rule whose destination has an address part (selection, sections 4.4 and 4.5).
+//! Every rule made here therefore has an address part, even if it means a whole net.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,19 @@ use lnet_types::{Net, Nid};
 use crate::input::fits;
 use crate::problem::{InputError, Problems};
 
-/// Addresses that one rule is about at most: a block of the last octet.
+/// Most addresses of one rule: a block of the last octet.
 const BLOCK: u32 = 256;
 
-/// The rule that every node on a net is reached by this gateway. Nets without a written form, for which
-/// there is no rule, were refused before.
+/// Makes the rule that prefers this gateway to every node on a net. There is no rule for a net
+/// without a written form; such nets were rejected earlier.
 pub(super) fn towards_net(net: Net, gateway: Nid) -> Option<Rule> {
     let has_octets = Nid::from_number(net, 1).ip().is_some();
     let all = if has_octets { "*.*.*.*" } else { "*" };
     rule(&format!("{all}@{net}"), gateway)
 }
 
-/// The rules that these NIDs, all of one net and in ascending order, are reached by this gateway.
+/// Makes the rules that prefer this gateway to these NIDs, which are all on one net and in
+/// ascending order.
 pub(super) fn towards_nids(nids: &[Nid], gateway: Nid) -> Vec<Rule> {
     let mut blocks: BTreeMap<u32, Vec<Nid>> = BTreeMap::new();
     for &nid in nids {
@@ -45,7 +46,7 @@ fn rule(dst: &str, gateway: Nid) -> Option<Rule> {
     Rule::from_text(&text, Profile::Lustre).ok()
 }
 
-/// NIDs of one block as an expression: `10.1.0.[1-3,7]@tcp100`.
+/// Formats the NIDs of one block as an expression: `10.1.0.[1-3,7]@tcp100`.
 fn expression(nids: &[Nid]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for number in nids.iter().map(|nid| nid.number()) {
@@ -72,11 +73,11 @@ fn expression(nids: &[Nid]) -> String {
     format!("{head}[{list}]@{}", nid.net())
 }
 
-/// Reads selection rules as commands: `lnetctl udsp add --dst NET --rte GATEWAY` a line.
+/// Reads selection rules as commands, one per line: `lnetctl udsp add --dst NET --rte GATEWAY`.
 ///
 /// # Errors
 ///
-/// Every line that is another command, or makes no rule.
+/// Every line with another command or an invalid rule.
 pub fn read_udsp(file: &str, text: &str) -> Result<Vec<Rule>, InputError> {
     const WANTED: &str = "lnetctl udsp add --dst NET --rte GATEWAY";
     let mut problems = Problems::new(file);

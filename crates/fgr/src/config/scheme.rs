@@ -1,4 +1,4 @@
-//! Nets, addresses and names of the nodes that a plan numbers.
+//! Nets, addresses and names that nodes get from their numbers in a plan.
 
 use std::net::Ipv4Addr;
 
@@ -7,44 +7,44 @@ use lnet_types::{Net, Nid};
 use crate::config::{NodeRole, SiteError};
 use crate::machine::Machine;
 
-/// Which of several backups is next.
+/// How several backups are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackupPriority {
-    /// 1, 2, … in the order of the plan.
+    /// Priorities 1, 2, … in the order of the plan.
     #[default]
     Ranked,
-    /// All have priority 1 and share what the primary leaves (planning, section 3.4).
+    /// All have priority 1 and share the messages of a dead primary (planning, section 3.4).
     Equal,
 }
 
-/// How a configuration ties a client to its routers.
+/// How a configuration binds a client to its routers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// Discovery off, and a net of clients for each slot: the net of a client's source NID names the
-    /// router that servers answer through.
+    /// Discovery is off, and clients have one net per slot. The net of a client's source NID
+    /// determines the router of the responses.
     #[default]
     SlotNets,
-    /// Discovery on, and one net of clients: selection rules prefer a router, on clients for each net
-    /// behind the routers, on servers for each client.
+    /// Discovery is on, and clients have one net. Selection rules prefer a router: on clients for
+    /// each net behind the routers, on servers for each client.
     MultiRail,
 }
 
-/// On the nets of which slots a client has an interface.
+/// The slots on whose nets a client has interfaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Slots {
-    /// On all of them, so that another plan changes routes alone.
+    /// All slots. Another plan then changes routes only.
     #[default]
     All,
-    /// On those that its own routes use.
+    /// The slots that the client's own routes use.
     Used,
 }
 
-/// How nodes watch their gateways. LNet takes both values as module parameters only.
+/// How nodes watch their gateways. LNet takes both values only as module parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Seconds between two pings of a gateway: `alive_router_check_interval`.
     pub check_interval: u32,
-    /// Seconds that a ping may take: `router_ping_timeout`.
+    /// Timeout of a ping in seconds: `router_ping_timeout`.
     pub ping_timeout: u32,
 }
 
@@ -55,20 +55,20 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// What LNet uses where nothing is set (planning, section 3.2).
+    /// LNet's defaults (planning, section 3.2).
     pub const LNET: Self = Self {
         check_interval: 60,
         ping_timeout: 50,
     };
 
-    /// What `fgr config` writes. A hung router costs half a minute, and a router of Titan answers about
-    /// 230 pings a second.
+    /// The values that `fgr config` writes. A router that hangs costs half a minute, and a router
+    /// of Titan answers about 230 pings a second.
     pub const PLANNED: Self = Self {
         check_interval: 20,
         ping_timeout: 10,
     };
 
-    /// The same seconds, if gateways are checked at all and a ping ends before the next one is due.
+    /// Checks that gateways are pinged at all, and that a ping ends before the next one is due.
     pub(super) fn checked(self) -> Result<Self, SiteError> {
         match self.ping_timeout {
             0 => Err(SiteError::Timing(self)),
@@ -80,41 +80,42 @@ impl Timing {
 
 /// How nodes are addressed.
 ///
-/// On nets with IP addresses a node's address is the first address plus its number; on nets whose
-/// addresses are numbers, such as gni, it is the number.
+/// On nets with IP addresses the address of a node is the first address plus the number of the
+/// node. On nets whose addresses are numbers, such as gni, the address is the number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheme {
-    /// The net before that of slot 1: `gni100` makes `gni101`, `gni102`, …; in the Multi-Rail form the
-    /// one net of clients.
+    /// The net before that of slot 1: `gni100` makes `gni101`, `gni102`, …. In the Multi-Rail form,
+    /// the only net of clients.
     pub client_net: Net,
-    /// The interface of clients, and of routers towards them.
+    /// The interface of clients, and of routers towards clients.
     pub client_interface: String,
-    /// The interface of servers, and of routers towards them.
+    /// The interface of servers, and of routers towards servers.
     pub server_interface: String,
-    /// Address of node 0 on the nets of clients.
+    /// Address of node 0 on client nets.
     pub client_addresses: Ipv4Addr,
-    /// Address of node 0 on the nets of servers.
+    /// Address of node 0 on server nets.
     pub server_addresses: Ipv4Addr,
-    /// Which backup is next.
+    /// How several backups are ordered.
     pub backups: BackupPriority,
-    /// How clients are tied to their routers.
+    /// How clients are bound to their routers.
     pub form: Form,
-    /// Which nets clients have, where each slot has one.
+    /// On the nets of which slots clients are, if each slot has a net.
     pub slots: Slots,
-    /// How gateways are watched.
+    /// How nodes watch their gateways.
     pub timing: Timing,
 }
 
 impl Scheme {
-    /// Most nets of a node: the interfaces that LNet takes beside the loopback one (`lnet_interfaces_max`
-    /// is 200 up to version 2.17).
+    /// Most nets of a node: as many interfaces as LNet accepts besides the loopback
+    /// (`lnet_interfaces_max` is 200 up to version 2.17).
     pub const MAX_NETS: usize = 199;
 
-    /// Whether clients of this machine can be configured in this way, before a plan is made.
+    /// Checks before a plan is made that clients of this machine can be configured with this
+    /// scheme.
     ///
     /// # Errors
     ///
-    /// [`SiteError::TooManyNets`]: an interface on the net of each slot is more than LNet takes.
+    /// [`SiteError::TooManyNets`] if an interface per slot is more than LNet accepts.
     pub fn check(&self, machine: &Machine) -> Result<(), SiteError> {
         match (self.form, self.slots) {
             (Form::SlotNets, Slots::All) => self.check_count(NodeRole::Client, slots(machine)),
@@ -122,7 +123,7 @@ impl Scheme {
         }
     }
 
-    /// Refuses nodes with so many nets.
+    /// Rejects nodes with too many nets.
     pub(super) fn check_count(&self, role: NodeRole, nets: usize) -> Result<(), SiteError> {
         match nets {
             0..=Self::MAX_NETS => Ok(()),
@@ -135,7 +136,7 @@ impl Scheme {
         }
     }
 
-    /// The nets of clients for so many slots.
+    /// Returns the client nets of this number of slots.
     pub(super) fn client_nets(&self, slots: usize) -> Result<Vec<Net>, SiteError> {
         match self.form {
             Form::SlotNets => (1..=slots).map(|slot| self.slot_net(slot)).collect(),
@@ -143,7 +144,7 @@ impl Scheme {
         }
     }
 
-    /// The net of clients of a slot, from 1.
+    /// Returns the client net of a slot; slots start from 1.
     fn slot_net(&self, slot: usize) -> Result<Net, SiteError> {
         let number = u16::try_from(slot).ok();
         let number = number.and_then(|slot| self.client_net.number.checked_add(slot));
@@ -156,18 +157,18 @@ impl Scheme {
         }
     }
 
-    /// A node's NID on a net of clients.
+    /// The NID of a node on a client net.
     pub(super) fn client_nid(&self, net: Net, node: u32) -> Result<Nid, SiteError> {
         nid(net, node, self.client_addresses)
     }
 
-    /// A node's NID on a net of servers.
+    /// The NID of a node on a server net.
     pub(super) fn server_nid(&self, net: Net, node: u32) -> Result<Nid, SiteError> {
         nid(net, node, self.server_addresses)
     }
 }
 
-/// Slots of the routers of the net that has most of them.
+/// Number of slots: the routers of the net with most routers.
 pub(super) fn slots(machine: &Machine) -> usize {
     let routers = machine.nets.iter().map(|net| net.routers.len());
     routers.max().unwrap_or(0)
@@ -175,7 +176,7 @@ pub(super) fn slots(machine: &Machine) -> usize {
 
 fn nid(net: Net, node: u32, first: Ipv4Addr) -> Result<Nid, SiteError> {
     let number = Nid::from_number(net, node);
-    // Only nets with IP addresses see an address in it.
+    // Only nets with IP addresses can hold an address.
     if number.ip().is_none() {
         return Ok(number);
     }
@@ -185,7 +186,7 @@ fn nid(net: Net, node: u32, first: Ipv4Addr) -> Result<Nid, SiteError> {
     }
 }
 
-/// A server: its name and its NIDs on nets behind the routers.
+/// A server, with its NIDs on nets behind the routers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     /// Its name.
@@ -195,12 +196,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// As many servers on each net, named `oss-NET-N`, their addresses counted from that after
-    /// `first`: for a machine whose servers are not described.
+    /// Makes the same number of servers on each net, named `oss-NET-N`, with addresses counted from
+    /// the one after `first`. For machines whose servers are not described.
     ///
     /// # Errors
     ///
-    /// [`SiteError::NoAddress`] when there are more than addresses.
+    /// [`SiteError::NoAddress`] if there are not enough addresses.
     pub fn synthetic(
         nets: impl IntoIterator<Item = Net>,
         each: u16,

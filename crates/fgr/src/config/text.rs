@@ -1,4 +1,4 @@
-//! A class as the texts that nodes load.
+//! The texts of a class that nodes load.
 
 use std::fmt::Write;
 
@@ -7,12 +7,12 @@ use thiserror::Error;
 
 use crate::config::{Class, NodeRole, Timing};
 
-/// The module parameters of [`Timing`], which neither YAML nor `lnetctl set` has.
+/// Module parameters for [`Timing`]. Neither YAML nor `lnetctl set` has them.
 pub(super) const CHECK_INTERVAL: &str = "alive_router_check_interval";
 pub(super) const PING_TIMEOUT: &str = "router_ping_timeout";
 
 impl Timing {
-    /// The options of the `lnet` module that set it.
+    /// The options of the `lnet` module that set these values.
     #[must_use]
     pub fn module_options(&self) -> String {
         format!("options lnet {}\n", self.parameters().join(" "))
@@ -34,7 +34,7 @@ impl Timing {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ModprobeRefusal {
-    /// A parameter longer than a kernel takes.
+    /// A parameter is longer than a kernel accepts.
     #[error("{parameter} has {length} characters and a kernel takes {max} at most", max = Self::MAX_PARAMETER)]
     TooLong {
         /// The parameter.
@@ -42,29 +42,31 @@ pub enum ModprobeRefusal {
         /// Its length.
         length: usize,
     },
-    /// Selection rules, which only `lnetctl udsp` sets.
+    /// The class has selection rules, which only `lnetctl udsp` sets.
     #[error("selection rules cannot be module parameters")]
     Rules,
 }
 
 impl ModprobeRefusal {
-    /// Characters that a kernel takes as one module parameter (planning, section 3.2).
+    /// Most characters of a module parameter in a kernel (planning, section 3.2).
     pub const MAX_PARAMETER: usize = 1_024;
 }
 
 impl Class {
-    /// The document for `lnetctl import`, parameters first, because importers go by the order of the
-    /// file and discovery must be off before the first interface comes up.
+    /// Returns the document for `lnetctl import`. Parameters come first: importers apply a file
+    /// from top to bottom, and discovery must be off before the first interface comes up.
     #[must_use]
     pub fn yaml(&self) -> String {
         yaml(&self.config)
     }
 
-    /// The `modprobe.d` form, one entry for each gateway: a priority applies to a whole entry.
+    /// Returns the `modprobe.d` form, with one entry per gateway, because a priority applies to a
+    /// whole entry.
     ///
     /// # Errors
     ///
-    /// [`ModprobeRefusal`]: a parameter that no kernel takes, rules that no parameter holds.
+    /// [`ModprobeRefusal`]: a parameter that no kernel accepts, or rules, which no parameter can
+    /// hold.
     pub fn modprobe(&self, timing: Timing) -> Result<String, ModprobeRefusal> {
         if !self.rules.is_empty() {
             return Err(ModprobeRefusal::Rules);
@@ -87,7 +89,7 @@ impl Class {
         Ok(text)
     }
 
-    /// The commands that add the selection rules, after the import; empty without rules.
+    /// The commands that add the selection rules after the import; empty without rules.
     #[must_use]
     pub fn udsp_commands(&self) -> String {
         let rules = self.rules.iter();
@@ -97,7 +99,7 @@ impl Class {
     }
 }
 
-/// A configuration as a document, parameters first.
+/// Formats a configuration as a document, parameters first.
 pub(super) fn yaml(config: &Config) -> String {
     let globals = Config {
         globals: config.globals,
