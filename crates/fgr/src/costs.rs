@@ -1,9 +1,9 @@
-//! Distances from any vertex to a fixed set of targets, a row at a time.
+//! Distances from any vertex to a fixed set of targets, row by row.
 //!
-//! On a grid a distance is a sum over the dimensions, so that the rows of neighbouring vertices
-//! share most of their sum: `partial[d]` holds the sum over dimensions `0..=d` and only what follows
-//! the first changed position is added up again. That is one addition a target for most vertices,
-//! over contiguous numbers.
+//! On a grid a distance is a sum over the dimensions. Rows of neighbouring vertices share most of
+//! this sum: `partial[d]` holds the sum over dimensions `0..=d`, and only the part from the first
+//! changed position on is added again. For most vertices that is one addition per target, over
+//! contiguous numbers.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct Costs<'a> {
     fabric: &'a Fabric,
     metric: Metric,
     targets: Arc<[Vertex]>,
-    /// By dimension and position, the distance to each target.
+    /// Distance to each target, by dimension and position.
     tables: Arc<[Vec<u32>]>,
     partial: Vec<Vec<u32>>,
     at: Option<Coordinates>,
@@ -41,7 +41,7 @@ impl<'a> Costs<'a> {
         }
     }
 
-    /// The distance from a vertex to each target.
+    /// Returns the distance from a vertex to each target.
     pub(crate) fn row(&mut self, from: Vertex) -> &[u32] {
         match self.fabric {
             Fabric::Grid(grid, _) => self.add_up(&grid.coordinates(from)),
@@ -54,7 +54,7 @@ impl<'a> Costs<'a> {
                 }
             }
         }
-        // A grid has a dimension and another fabric one row.
+        // A grid has at least one dimension, another fabric one row.
         self.partial.last().map_or(&[], |row| row)
     }
 
@@ -81,24 +81,25 @@ impl<'a> Costs<'a> {
 
 /// The targets that may be among the nearest of a vertex, with their distances.
 ///
-/// On a grid a target whose distance in the first dimensions is above that of enough others by more
-/// than the remaining dimensions can add is left out of all vertices that follow there.
+/// On a grid a target is dropped early: if its distance in the first dimensions exceeds that of
+/// enough other targets by more than the remaining dimensions can add, it is left out for all
+/// following vertices with the same positions in these dimensions.
 ///
 /// ```text
 ///   x ──▶ 828 targets ──y──▶ 400 left ──z──▶ 20 left ──▶ …       vertices of one x, of one (x, y), …
 /// ```
 pub(crate) struct Near<'a> {
     costs: Costs<'a>,
-    /// By dimension, the targets that are left and their distance so far.
+    /// Distances so far and numbers of the remaining targets, by dimension.
     left: Vec<(Vec<u32>, Vec<u16>)>,
-    /// By dimension, the most that those behind it add.
+    /// Most that the later dimensions add, by dimension.
     behind: Vec<u32>,
     at: Option<Coordinates>,
 }
 
 impl<'a> Near<'a> {
     pub(crate) fn new(costs: Costs<'a>) -> Self {
-        // Targets are routers, numbered in 16 bits.
+        // Targets are routers, which are numbered in 16 bits.
         let all = (0..costs.targets.len())
             .map(|target| target as u16)
             .collect();
@@ -126,8 +127,9 @@ impl<'a> Near<'a> {
         }
     }
 
-    /// The distances of the targets that are left for a vertex, and their numbers, ascending. `last`
-    /// tells of such a list the distance of the last target that is wanted, if all wanted are in it.
+    /// Returns the distances and numbers of the remaining targets of a vertex, in ascending order
+    /// of numbers. `last` gets the list and returns the distance of the last wanted target, if the
+    /// list holds all wanted targets.
     pub(crate) fn row(
         &mut self,
         from: Vertex,
@@ -157,13 +159,13 @@ impl<'a> Near<'a> {
             }
         }
         self.at = Some(coordinates);
-        // A grid has a dimension.
+        // A grid has at least one dimension.
         let (sums, targets) = &self.left[self.left.len() - 1];
         (sums, targets)
     }
 }
 
-/// Leaves out the targets whose distance is above a limit.
+/// Removes the targets whose distance exceeds a limit.
 fn leave_out(sums: &mut Vec<u32>, targets: &mut Vec<u16>, limit: u32) {
     let mut kept = 0;
     for index in 0..sums.len() {
@@ -176,10 +178,10 @@ fn leave_out(sums: &mut Vec<u32>, targets: &mut Vec<u16>, limit: u32) {
     targets.truncate(kept);
 }
 
-/// The distances from each of these vertices, in ascending order, to each target, target by target.
+/// Returns the distances from each of these vertices, in ascending order, target by target.
 ///
-/// On a grid the distances from all vertices are built dimension by dimension, the last one first, in
-/// additions over contiguous numbers.
+/// On a grid the distances from all vertices are built dimension by dimension, from the last to the
+/// first, in additions over contiguous numbers.
 pub(crate) fn columns(
     fabric: &Fabric,
     metric: Metric,
@@ -238,7 +240,7 @@ fn table(grid: &Grid, d: usize, metric: Metric, targets: &[Vertex]) -> Vec<u32> 
 }
 
 impl Metric {
-    /// What a hop of a dimension counts.
+    /// The weight of a hop of a dimension.
     fn weight(self, dimension: &Dimension) -> u32 {
         match self {
             Self::Cost => dimension.cost,

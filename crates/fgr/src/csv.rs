@@ -1,17 +1,17 @@
-//! A plan as a table that other tools can be compared with.
+//! A plan as a table, for comparison with other tools.
 
 use std::fmt::{self, Write};
 
 use crate::machine::Machine;
 use crate::plan::Plan;
 
-/// Writes the header `client_nid,net,primary_nid,backup1_nid,…`, then a line for each client, by
-/// ascending number, and each of its nets, ascending. Nodes are the bare numbers of the machine, nets
-/// as LNet writes them; lines end with a line feed. A missing router leaves its field empty.
+/// Writes the header `client_nid,net,primary_nid,backup1_nid,…`, then one line for each client and
+/// net, in ascending order of both. Nodes are written as the machine's numbers, nets as LNet writes
+/// them. Lines end with a line feed. The field of a missing router is empty.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write_csv(machine: &Machine, plan: &Plan, out: &mut impl Write) -> fmt::Result {
     out.write_str("client_nid,net,primary_nid")?;
     for backup in 1..plan.choices() {

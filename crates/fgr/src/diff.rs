@@ -1,26 +1,26 @@
-//! What differs between the planned configuration of a node and the one that it runs, and which
-//! `lnetctl` commands make them equal.
+//! Compares the planned configuration of a node with its running one, and lists the `lnetctl`
+//! commands that remove the differences.
 //!
-//! Commands come in an order that keeps the node usable: parameters, nets, routes to add, routes to
-//! change, routes to remove. Nets that the plan does not know are left alone, because they may serve
-//! something else; routes to nets of the plan that it does not know are removed.
+//! The order of the commands keeps the node usable: parameters, nets, routes to add, routes to
+//! change, routes to remove. Nets outside the plan stay, because they may serve another purpose.
+//! Routes outside the plan are removed if they lead to a net of the plan.
 
 use std::collections::BTreeSet;
 
 use lnet_config::{Config, RouteConfig};
 use lnet_types::Net;
 
-/// A difference.
+/// A difference between two configurations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// What differs.
     pub what: String,
-    /// What to run; empty where nothing should be done.
+    /// The commands to run; empty if nothing should be done.
     pub commands: Vec<String>,
 }
 
-/// Compares the planned configuration with the running one, an export for instance. What an export
-/// does not mention has LNet's default: discovery on, asymmetric routes kept, no routing.
+/// Compares the planned configuration with the running one, such as an export. Settings that an
+/// export does not mention have LNet's defaults: discovery on, asymmetric routes kept, no routing.
 #[must_use]
 pub fn differences(planned: &Config, running: &Config) -> Vec<Difference> {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! A plan as a YAML document: its distinct route tables, and the clients of each.
+//! A plan as a YAML document: its different route tables, each with its clients.
 //!
 //! ```yaml
 //! machine: mini
@@ -17,12 +17,12 @@ use std::fmt::{self, Write};
 use crate::machine::{Machine, Origin};
 use crate::plan::Plan;
 
-/// Writes the document: tables in the order of their first clients, nodes as the bare numbers of the
-/// machine.
+/// Writes the document. Tables are in the order of their first clients; nodes are written as the
+/// machine's numbers.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write_yaml(machine: &Machine, plan: &Plan, out: &mut impl Write) -> fmt::Result {
     let origin = match machine.origin {
         Origin::Published => "published",
@@ -53,7 +53,7 @@ pub fn write_yaml(machine: &Machine, plan: &Plan, out: &mut impl Write) -> fmt::
     Ok(())
 }
 
-/// Text in double quotes, as YAML reads it back.
+/// Quotes text so that YAML reads it back unchanged.
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
@@ -66,7 +66,8 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// The distinct route tables, each by a row that has it, with the numbers of its clients, ascending.
+/// Returns the different route tables, each as one row with it and the numbers of its clients in
+/// ascending order.
 fn tables(machine: &Machine, plan: &Plan) -> Vec<(usize, Vec<u32>)> {
     let mut found: Vec<(usize, Vec<u32>)> = Vec::new();
     let classes = classes(machine, plan);
@@ -79,15 +80,15 @@ fn tables(machine: &Machine, plan: &Plan) -> Vec<(usize, Vec<u32>)> {
     found
 }
 
-/// Clients by their route tables.
+/// Clients, grouped by route table.
 pub(crate) struct Classes {
-    /// A row of each class, in the order of the classes' first clients.
+    /// One row of each class, in the order of the first clients.
     pub(crate) rows: Vec<usize>,
     /// The class of each client.
     pub(crate) of_client: Vec<usize>,
 }
 
-/// Puts clients with equal route tables together.
+/// Groups clients with equal route tables.
 pub(crate) fn classes(machine: &Machine, plan: &Plan) -> Classes {
     let mut known: BTreeMap<&[u16], usize> = BTreeMap::new();
     let mut class_of_row: Vec<Option<usize>> = vec![None; plan.rows().len()];
@@ -109,7 +110,7 @@ pub(crate) fn classes(machine: &Machine, plan: &Plan) -> Classes {
     classes
 }
 
-/// `0-3,7` for ascending numbers.
+/// Formats ascending numbers as ranges: `0-3,7`.
 fn ranges(numbers: &[u32]) -> String {
     let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
     let runs: Vec<String> = runs
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_is_yaml_whatever_the_machine_is_called() {
+    fn the_document_is_yaml_for_every_name_of_a_machine() {
         let dimension = |name: &str| Dimension {
             name: name.to_owned(),
             size: 4,
@@ -156,7 +157,7 @@ mod tests {
         let plan = assign(&machine, Policy::STRICT, &Options::default()).unwrap();
         let mut text = String::new();
         write_yaml(&machine, &plan, &mut text).unwrap();
-        // Not a machine, but YAML.
+        // The document is not a machine, but it is YAML.
         let problems = read_machine("plan.yaml", &text).unwrap_err().0;
         let not_yaml = |problem: &Problem| matches!(problem.reason, Reason::Yaml(_));
         assert!(!problems.iter().any(not_yaml), "{problems:?} in {text}");

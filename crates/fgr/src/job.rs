@@ -1,7 +1,7 @@
-//! One job: which routers it uses, how fast they let it be, and what would do better.
+//! One job: the routers that it uses, its bandwidth, and better choices of nets or nodes.
 //!
-//! A job writes equally much from each of its clients to each of its nets. It is as fast as its busiest
-//! router and its hottest link let it be:
+//! A job writes the same amount from each of its clients to each of its nets. Its busiest router
+//! and its hottest link limit its bandwidth:
 //!
 //! ```text
 //!   units = clients × nets
@@ -9,7 +9,7 @@
 //!   links:    units / (units / GB/s) of the hottest link
 //! ```
 //!
-//! Other jobs share routers and links with it; they are not looked at.
+//! Other jobs that share the routers and links are not considered.
 
 use std::collections::BTreeMap;
 
@@ -19,16 +19,16 @@ use crate::evaluate::{Gateways, LinkLoads, Traffic, clients_of_routers};
 use crate::machine::{Machine, Role};
 use crate::plan::Plan;
 
-/// What is asked about: a job on a machine with a plan.
+/// A job on a machine with a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     /// The machine.
     pub machine: &'a Machine,
     /// Its plan.
     pub plan: &'a Plan,
-    /// Clients of the job, by index, ascending.
+    /// Indices of the job's clients, in ascending order.
     pub clients: &'a [usize],
-    /// Nets that it writes to, by index. Only data nets count.
+    /// Indices of the nets to which the job writes. Only data nets count.
     pub nets: &'a [usize],
     /// GB/s that one router forwards.
     pub router_rate: f64,
@@ -39,16 +39,17 @@ pub struct Job<'a> {
 pub struct RouterUse {
     /// The router, by index.
     pub router: u16,
-    /// Clients of the job that write to it; parts of them where routers share.
+    /// Clients of the job that write to the router. A client counts in parts if several routers
+    /// share it.
     pub clients: f64,
 }
 
-/// What ends the growth of a job's bandwidth.
+/// What limits the bandwidth of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Its busiest router.
+    /// The busiest router.
     Router,
-    /// Its hottest link.
+    /// The hottest link.
     Link,
 }
 
@@ -57,50 +58,50 @@ pub enum Limit {
 pub struct Bandwidth {
     /// GB/s of the whole job.
     pub rate: f64,
-    /// What limits it.
+    /// What limits the rate.
     pub limit: Limit,
-    /// The hottest links, hottest first, with the units that the job puts on them and their GB/s.
+    /// The hottest links, hottest first, each with the units that the job puts on it and its GB/s.
     pub hottest: Vec<(Link, f64, f64)>,
 }
 
-/// Nets or nodes that would do better.
+/// Nets or nodes that give a higher rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Better<T> {
-    /// The nets, by index, or the clients, by index.
+    /// Indices of the nets or of the clients.
     pub instead: Vec<T>,
-    /// GB/s of the job's writes with them.
+    /// GB/s of the job's writes with these nets or clients.
     pub rate: f64,
 }
 
-/// What is said of a job.
+/// The report on a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobReport {
-    /// Its routers, busiest first.
+    /// The routers that the job uses, busiest first.
     pub routers: Vec<RouterUse>,
-    /// Share of the bandwidth of all routers of its worst net that it can use.
+    /// Part of the bandwidth of all routers that the job can use on its worst net.
     pub efficiency: f64,
-    /// Writes.
+    /// Bandwidth of writes.
     pub write: Bandwidth,
-    /// Reads.
+    /// Bandwidth of reads.
     pub read: Bandwidth,
-    /// As many nets with a higher rate, if some were found.
+    /// The same number of nets with a higher rate, if any were found.
     pub better_nets: Option<Better<usize>>,
-    /// As many clients with a higher rate, if some were found: one of the equal pieces of consecutive
-    /// clients that were tried.
+    /// The same number of clients with a higher rate, if any were found. The candidates are clients
+    /// in equal pieces of consecutive numbers.
     pub better_nodes: Option<Better<usize>>,
 }
 
-/// Links that are named.
+/// Number of links in the report.
 const HOTTEST: usize = 5;
 
-/// Starts that are tried for a job's clients, at equal distances.
+/// Number of starts that are tried for a job's clients, at equal distances.
 const STARTS: usize = 48;
 
-/// Pieces into which a job is cut, which lie at equal distances.
+/// Numbers of pieces, at equal distances, into which a job is cut.
 const PIECES: [usize; 4] = [1, 2, 4, 8];
 
 impl Job<'_> {
-    /// What the job gets, and what would do better; `None` without clients or data nets.
+    /// Returns the report on the job; `None` if it has no clients or no data nets.
     #[must_use]
     pub fn report(&self) -> Option<JobReport> {
         let nets: Vec<usize> = self
@@ -158,7 +159,7 @@ impl Job<'_> {
         let by_router = units / busiest * self.router_rate;
         let loads = LinkLoads::new(self.machine, alone, Gateways::Primary, traffic);
         let mut hottest: Vec<_> = loads.loaded(&self.machine.fabric).collect();
-        // Equal ones in order of their numbers.
+        // Equally hot links are in order of their numbers.
         let order = |a: &(Link, f64, f64), b: &(Link, f64, f64)| {
             (b.1 / b.2).total_cmp(&(a.1 / a.2)).then(a.0.0.cmp(&b.0.0))
         };
@@ -182,7 +183,7 @@ impl Job<'_> {
         }
     }
 
-    /// The share of the routers' bandwidth on the worst of these nets.
+    /// Part of the routers' bandwidth that the job can use on the worst of these nets.
     fn efficiency(&self, rows: &[(usize, u64)], nets: &[usize]) -> f64 {
         let clients: u64 = rows.iter().map(|(_, count)| count).sum();
         let mut loads = vec![0_u64; self.machine.routers.len()];
@@ -208,7 +209,7 @@ impl Job<'_> {
         worst
     }
 
-    /// The nets whose routers these clients share best, as many as now.
+    /// Returns the nets whose routers these clients share best, as many as the job has now.
     fn better_nets(&self, classes: &Classes, rate: f64) -> Option<Better<usize>> {
         let rows = classes.count(self.plan, self.clients);
         let mut nets: Vec<(usize, f64)> = self
@@ -236,26 +237,26 @@ impl Job<'_> {
         })
     }
 
-    /// The GB/s of the job's writes.
+    /// GB/s of the job's writes.
     fn writes(&self) -> f64 {
         self.bandwidth(&self.plan.of_job(self.clients, self.nets), Traffic::Write)
             .rate
     }
 
-    /// As many clients elsewhere whose routers are used best.
+    /// Returns other clients whose routers the job uses best, as many as the job has now.
     fn better_nodes(&self, classes: &Classes, rate: f64) -> Option<Better<usize>> {
         let (size, all) = (self.clients.len(), self.machine.clients.len());
         let mut best: Option<(f64, Vec<usize>)> = None;
         for pieces in PIECES.into_iter().filter(|&pieces| pieces <= size) {
             for start in 0..STARTS {
                 let chosen = pieces_of(all, size, pieces, start * all / STARTS);
-                // Pieces that overlap are fewer clients.
+                // Pieces that overlap give fewer clients.
                 if chosen.len() < size {
                     continue;
                 }
                 let counts = classes.count(self.plan, &chosen);
                 let found = self.efficiency(&counts, self.nets);
-                // Of equal ones that of fewest pieces, which comes first.
+                // Of equally good candidates the one with the fewest pieces wins; it comes first.
                 if best
                     .as_ref()
                     .is_none_or(|(known, _)| found > known * BETTER)
@@ -277,11 +278,11 @@ impl Job<'_> {
     }
 }
 
-/// What is no better than by a hundredth is not called better.
+/// Factor by which a rate must be higher to count as better.
 const BETTER: f64 = 1.01;
 
-/// `size` of `all` clients in `pieces` runs at equal distances, the first at `start`, ascending; fewer
-/// where runs overlap.
+/// Returns `size` of `all` clients in `pieces` runs at equal distances, with the first run at
+/// `start`, in ascending order. Returns fewer clients if runs overlap.
 fn pieces_of(all: usize, size: usize, pieces: usize, start: usize) -> Vec<usize> {
     let each = (0..pieces).flat_map(|piece| {
         let length = (piece + 1) * size / pieces - piece * size / pieces;
@@ -289,17 +290,17 @@ fn pieces_of(all: usize, size: usize, pieces: usize, start: usize) -> Vec<usize>
         (first..first + length).map(|client| client % all)
     });
     let mut chosen: Vec<usize> = each.collect();
-    // A few ascending runs, which this sort merges.
+    // The input consists of a few ascending runs, which this sort merges.
     chosen.sort();
     chosen.dedup();
     chosen
 }
 
-/// Rows of a plan by their tables: many clients have few of them.
+/// Rows of a plan, grouped by table. Many clients share few tables.
 struct Classes {
     /// The class of each row.
     of_row: Vec<usize>,
-    /// A row of each class.
+    /// One row of each class.
     rows: Vec<usize>,
 }
 
@@ -312,7 +313,7 @@ impl Classes {
         };
         for row in 0..plan.rows().len() {
             let table = plan.table(row);
-            // Neighbours mostly have one table.
+            // Neighbouring rows mostly have the same table.
             let class = match classes.of_row.last() {
                 Some(&last) if plan.table(classes.rows[last]) == table => last,
                 _ => *known.entry(table).or_insert(classes.rows.len()),
@@ -325,7 +326,7 @@ impl Classes {
         classes
     }
 
-    /// How many of these clients each class has, by a row of it.
+    /// Returns the number of these clients in each class, with one row of the class.
     fn count(&self, plan: &Plan, clients: &[usize]) -> Vec<(usize, u64)> {
         let mut counts = vec![0; self.rows.len()];
         for &client in clients {
@@ -336,7 +337,7 @@ impl Classes {
     }
 }
 
-/// A link in words: where it begins and where it leads; its number where the fabric has no coordinates.
+/// The name of a link: its start and its end, or its number if the fabric has no coordinates.
 #[must_use]
 pub fn link_name(fabric: &Fabric, link: Link) -> String {
     let Fabric::Grid(grid, _) = fabric else {

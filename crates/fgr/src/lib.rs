@@ -7,9 +7,46 @@
 //!                     with file and line         k backups           failures, bounds
 //! ```
 //!
-//! A plan says, for each client and each net behind the routers, which router node it uses and
-//! which ones take over. This crate is computation: it opens no file and no socket and has no clock.
-//! Equal inputs give equal plans. Section numbers cite the planning description.
+//! A plan says, for each client and each net behind the routers, which router node the client uses
+//! and which router nodes are its backups.
+//!
+//! # Example
+//!
+//! ```
+//! use fgr::evaluate::{Evaluation, Gateways};
+//! use fgr::{Options, Policy, assign, read_machine};
+//!
+//! // A ring of four switches with one client each, and two modules of one router.
+//! let machine = read_machine(
+//!     "ring.yaml",
+//!     "
+//! machine: ring
+//! fabric:
+//!   kind: torus
+//!   dimensions:
+//!     - {name: x, size: 4, cost: 1, capacity: [10]}
+//! clients: {per-vertex: 1}
+//! groups:
+//!   - name: A
+//!     nets: [o2ib201]
+//!     sub-groups:
+//!       - modules:
+//!           - {blade: a1, at: [0], nodes: [1001]}
+//!           - {blade: a2, at: [2], nodes: [1002]}
+//! ",
+//! )?;
+//! let plan = assign(&machine, Policy::suited(&machine), &Options::default())?;
+//! let evaluation = Evaluation::new(&machine, &plan, Gateways::Primary);
+//! assert_eq!(evaluation.unserved, 0);
+//! assert!(evaluation.hops.max <= 2.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Limits
+//!
+//! This crate calculates only: it opens no file and no socket, and reads no clock. Equal inputs give
+//! equal plans. Inputs are at most [`MAX_INPUT_BYTES`] long, and a machine has fewer than 65,535
+//! routers. Section numbers cite the planning description.
 
 mod assign;
 pub mod check;

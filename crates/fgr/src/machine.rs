@@ -1,13 +1,13 @@
-//! The machine as the planner sees it: clients, router modules, and which group serves which net.
+//! The planner's model of a machine: clients, router modules, and the group that serves each net.
 //!
 //! ```text
 //!   Group ──▶ sub-groups ──▶ Module (a blade) ──▶ Router (a node of it) ──▶ NetEntry ──▶ Group
 //!     A          1..4          3 of them            one a net of the group     o2ib201
 //! ```
 //!
-//! Everything is dense indices into the vectors of [`Machine`], so that plans are tables of small
-//! numbers. The group is a function of the destination net, fixed by the cabling: every client uses
-//! every group (planning, section 2.1).
+//! Parts refer to each other by indices into the vectors of [`Machine`], so that plans are tables
+//! of small numbers. The destination net determines the group, because the cabling does: every
+//! client uses every group (planning, section 2.1).
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,14 +18,14 @@ use topology::{Fabric, Vertex};
 use crate::problem::Problem;
 use crate::rule::{Axes, Window};
 
-/// Where the description of a machine comes from; said with every result.
+/// Where the description of a machine comes from. Every result names the origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
     /// Positions of a real machine.
     Published,
-    /// A real machine's size, with assumptions about the rest.
+    /// The size of a real machine, with assumptions about everything else.
     Assumed,
-    /// Made up.
+    /// An invented machine.
     #[default]
     Synthetic,
 }
@@ -33,43 +33,43 @@ pub enum Origin {
 /// A node that needs routes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {
-    /// Its number, the address part of its NID.
+    /// Number of the client: the address part of its NID.
     pub id: u32,
-    /// Its name, if the machine names nodes.
+    /// Name of the client, if the machine names nodes.
     pub name: Option<Box<str>>,
-    /// Where it is attached.
+    /// The vertex to which the client is attached.
     pub vertex: Vertex,
 }
 
 /// A router node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Router {
-    /// Its number, the address part of its NID.
+    /// Number of the router: the address part of its NID.
     pub id: u32,
-    /// Index of its module.
+    /// Index of the router's module.
     pub module: u16,
-    /// Index of the net that it routes to.
+    /// Index of the net to which the router forwards.
     pub net: u16,
-    /// Where it is attached.
+    /// The vertex to which the router is attached.
     pub vertex: Vertex,
 }
 
 /// A blade of router nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// The blade's name.
+    /// Name of the blade.
     pub blade: String,
-    /// The cabinet's name; that of the blade where the description names none.
+    /// Name of the cabinet; the name of the blade if the description names no cabinet.
     pub cabinet: String,
-    /// Index of its group.
+    /// Index of the module's group.
     pub group: u16,
-    /// Its sub-group in the group, from 0.
+    /// Index of the sub-group in the group, from 0.
     pub sub_group: u16,
-    /// Its place in the sub-group, from 0.
+    /// Index of the module in the sub-group, from 0.
     pub index: u16,
-    /// The place that the assignment rules measure to: that of its first node.
+    /// The vertex to which assignment rules measure distances: that of the first node.
     pub home: Vertex,
-    /// Its nodes, as indices of routers.
+    /// The nodes of the module, as indices of routers.
     pub routers: Range<u16>,
 }
 
@@ -79,25 +79,25 @@ pub enum Role {
     /// File data.
     #[default]
     Data,
-    /// Metadata: always the nearest module, whatever the policy.
+    /// Metadata. Clients always use the nearest module, under every policy.
     Metadata,
 }
 
 /// Modules that serve the same nets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its name: `A`.
+    /// Name of the group: `A`.
     pub name: String,
-    /// What its nets carry.
+    /// What the group's nets carry.
     pub role: Role,
-    /// Indices of modules, a range for each sub-group.
+    /// Indices of modules: a range for each sub-group.
     pub sub_groups: Vec<Range<u16>>,
-    /// Indices of its nets, ascending.
+    /// Indices of the group's nets, in ascending order.
     pub nets: Vec<u16>,
 }
 
 impl Group {
-    /// Indices of all its modules.
+    /// Indices of all modules of the group.
     #[must_use]
     pub fn modules(&self) -> Range<u16> {
         let first = self.sub_groups.first().map_or(0, |range| range.start);
@@ -113,7 +113,7 @@ pub struct NetEntry {
     pub net: Net,
     /// Index of the group that serves it.
     pub group: u16,
-    /// Its routers in the order of their modules: slot 1 first.
+    /// The routers of the net, in the order of their modules: slot 1 first.
     pub routers: Vec<u16>,
 }
 
@@ -126,21 +126,21 @@ pub struct Machine {
     pub origin: Origin,
     /// Its fabric.
     pub fabric: Fabric,
-    /// Its clients, ascending by number.
+    /// The clients, in ascending order of numbers.
     pub clients: Vec<Client>,
-    /// Its modules: group by group, sub-group by sub-group, in order of index.
+    /// The modules: group by group, sub-group by sub-group, in order of index.
     pub modules: Vec<Module>,
-    /// The nodes of its modules, module by module.
+    /// The nodes of the modules, module by module.
     pub routers: Vec<Router>,
-    /// Its groups, in the order in which they were described.
+    /// The groups, in the order of the description.
     pub groups: Vec<Group>,
-    /// Its nets, ascending.
+    /// The nets, in ascending order.
     pub nets: Vec<NetEntry>,
-    /// Planes of the windowed dimension that a module occupies (planning, section 2.2).
+    /// Number of planes of the windowed dimension that a module occupies (planning, section 2.2).
     pub footprint: u16,
-    /// Routers, by index, that the description says are down.
+    /// Indices of the routers that the description marks as down.
     pub down: BTreeSet<u16>,
-    /// What is doubtful in the description although a plan is possible.
+    /// Doubtful points of the description that do not prevent a plan.
     pub warnings: Vec<Problem>,
 }
 
@@ -156,22 +156,22 @@ impl Machine {
         self.groups[usize::from(self.nets[net].group)].role
     }
 
-    /// The client with this number.
+    /// Returns the client with this number.
     #[must_use]
     pub fn client(&self, id: u32) -> Option<&Client> {
         let index = self.clients.binary_search_by_key(&id, |client| client.id);
         index.ok().map(|index| &self.clients[index])
     }
 
-    /// The sub-group of a group whose window holds a vertex, or the nearest one; `None` on a fabric
-    /// without windows.
+    /// Returns the sub-group whose window holds a vertex, or the nearest sub-group; `None` if the
+    /// fabric has no windows.
     #[must_use]
     pub fn window(&self, group: usize, vertex: Vertex) -> Option<Window> {
         Axes::of(&self.fabric)?.sub_group(self, &self.groups[group], vertex)
     }
 
-    /// Hops from a vertex to a module along the dimension in which the nearest module wins; `None`
-    /// on a fabric without windows.
+    /// Returns the number of hops from a vertex to a module along the dimension that decides which
+    /// module is nearest; `None` if the fabric has no windows.
     #[must_use]
     pub fn near_hops(&self, vertex: Vertex, module: u16) -> Option<u16> {
         let home = self.modules[usize::from(module)].home;

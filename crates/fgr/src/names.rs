@@ -1,4 +1,5 @@
-//! Parts of a machine by the names that people use: numbers, NIDs, blades, cabinets, nets, host lists.
+//! Finds parts of a machine by the names that people use: numbers, NIDs, blades, cabinets, nets,
+//! host lists.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,20 +11,20 @@ use crate::input::{HostListError, hosts};
 use crate::machine::Machine;
 use crate::problem::shown;
 
-/// Why a list names no parts of a machine.
+/// Why a list does not name parts of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// Not a host list.
+    /// The text is not a host list.
     #[error(transparent)]
     HostList(#[from] HostListError),
-    /// A name that nothing has.
+    /// No part has this name.
     #[error("'{0}' is no node, blade, cabinet or net of the machine")]
     Unknown(String),
-    /// A router, blade, cabinet or net where a client is wanted.
+    /// The name of a router, blade, cabinet or net was given instead of a client.
     #[error("'{0}' is not a client")]
     NoClient(String),
-    /// A client named twice.
+    /// A client is named twice.
     #[error("client {0} is named twice")]
     Twice(u32),
 }
@@ -31,19 +32,19 @@ pub enum NameError {
 /// Parts that have failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failed {
-    /// Routers, by index.
+    /// Indices of routers.
     pub routers: BTreeSet<u16>,
-    /// Clients, by index. They keep their routes, because they may come back.
+    /// Indices of clients. They keep their routes, because they may come back.
     pub clients: BTreeSet<usize>,
 }
 
-/// The parts that a host list names. Each item is
+/// Returns the parts that a host list names. Each item is one of:
 ///
 /// * a node: its number (`17736`), its NID (`17736@gni110`), its name, `nid17736`, or as the k-th node
 ///   of a blade (`c7-2c2s0n1`);
 /// * a range of numbers (`17736-17739`);
-/// * a blade or a cabinet, which stands for all its routers;
-/// * a net, which stands for all routers on it: the leaf switch that carries it.
+/// * a blade or a cabinet, which means all its routers;
+/// * a net, which means all routers on it: the leaf switch that carries the net.
 ///
 /// # Errors
 ///
@@ -71,12 +72,14 @@ pub fn failed(machine: &Machine, list: &str) -> Result<Failed, NameError> {
     Ok(failed)
 }
 
-/// The clients that a host list names, by index, ascending. Each item is a number, a NID, a name,
-/// `nid00020`, or a range of numbers, of whose numbers those count that clients have.
+/// Returns the indices of the clients that a host list names, in ascending order. An item is a
+/// number, a NID, a name, `nid00020`, or a range of numbers. In a range, numbers without a client
+/// are ignored.
 ///
 /// # Errors
 ///
-/// [`NameError`] for the first item that names no client, or one that an item before named.
+/// [`NameError`] for the first item that does not name a client, or that names a client a second
+/// time.
 pub fn clients(machine: &Machine, list: &str) -> Result<Vec<usize>, NameError> {
     let names = Names::new(machine);
     let mut found = BTreeSet::new();
@@ -104,7 +107,7 @@ pub fn clients(machine: &Machine, list: &str) -> Result<Vec<usize>, NameError> {
     Ok(found.into_iter().collect())
 }
 
-/// The numbers that a name means: `20`, `20@gni101`, `20-29`, `nid00020`.
+/// Returns the numbers that a name means: `20`, `20@gni101`, `20-29`, `nid00020`.
 fn numbers(name: &str) -> Range<u64> {
     let name = name.split_once('@').map_or(name, |(number, _)| number);
     let name = name.strip_prefix("nid").unwrap_or(name);
@@ -115,10 +118,10 @@ fn numbers(name: &str) -> Range<u64> {
     }
 }
 
-/// What has which name.
+/// Lookup of names.
 struct Names<'m> {
     machine: &'m Machine,
-    /// Made when the first name is looked up that is no number.
+    /// Filled when the first name that is not a number is looked up.
     clients: OnceCell<BTreeMap<&'m str, usize>>,
     by_number: BTreeMap<u64, Vec<u16>>,
 }
@@ -136,7 +139,7 @@ impl<'m> Names<'m> {
         }
     }
 
-    /// The client of this name, by index.
+    /// Returns the index of the client with this name.
     fn client(&self, name: &str) -> Option<usize> {
         let by_name = self.clients.get_or_init(|| {
             let clients = self.machine.clients.iter().enumerate();
@@ -146,7 +149,7 @@ impl<'m> Names<'m> {
         by_name.get(name).copied()
     }
 
-    /// The clients with these numbers, by index.
+    /// Returns the indices of the clients with these numbers.
     fn clients_of(&self, numbers: &Range<u64>) -> Range<usize> {
         let before = |number: u64| {
             self.machine
@@ -156,7 +159,7 @@ impl<'m> Names<'m> {
         before(numbers.start)..before(numbers.end)
     }
 
-    /// The routers of the blade, cabinet or net of this name, or the node of a blade.
+    /// Returns the routers of the blade, cabinet or net with this name, or the node of a blade.
     fn routers_of(&self, name: &str) -> Vec<u16> {
         let modules = self.machine.modules.iter();
         let named = modules

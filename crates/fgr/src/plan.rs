@@ -1,11 +1,11 @@
-//! A plan: for every client and every net the primary router and its backups.
+//! A plan: the primary router and the backups of every client for every net.
 //!
 //! ```text
 //!   client ──▶ row ──▶ net ──▶ [primary, backup, backup]      indices of routers
 //! ```
 //!
-//! Clients at one place that use the same routers share a row, which makes Titan's strict plan 9,600
-//! rows instead of 18,688 and a link load one addition instead of two.
+//! Clients at one vertex that use the same routers share a row. Titan's strict plan thus has 9,600
+//! rows instead of 18,688, and a link load takes one addition instead of two.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,18 +16,18 @@ use topology::Vertex;
 use crate::machine::Machine;
 use crate::policy::Policy;
 
-/// What stands in the table where there is no router.
+/// Marks a place in the table without router.
 const NONE: u16 = u16::MAX;
 
 /// Rows that one thread fills at a time.
 const PART: usize = 1024;
 
-/// Clients that use the same routers from the same place.
+/// Clients at the same vertex that use the same routers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Where they are attached.
+    /// The vertex of the clients.
     pub vertex: Vertex,
-    /// How many they are.
+    /// Number of clients.
     pub clients: u32,
 }
 
@@ -35,48 +35,48 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The window rules need a torus or mesh of at least two dimensions.
+    /// The policy uses windows and needs a torus or mesh of at least two dimensions.
     #[error("policy {0} needs a torus or mesh of at least two dimensions")]
     NeedsGrid(&'static str),
     /// All routers of a net are excluded.
     #[error("no router is left for {0}")]
     NoRouter(String),
-    /// Too many pairs of places and routers of one net for an exact optimum.
+    /// There are too many pairs of places and routers of one net for an exact optimum.
     #[error("{places} places times {routers} routers of one net are too many for policy {policy}")]
     TooLarge {
         /// The policy.
         policy: &'static str,
-        /// Places with clients.
+        /// Number of places with clients.
         places: usize,
-        /// Routers of the net.
+        /// Number of routers of the net.
         routers: usize,
     },
-    /// More clients live on one side of the routers than the limit of all routers allows.
+    /// There are more clients on one side of the routers than the limits of all routers allow.
     #[error("no assignment with equal loads gives each router at most {0} clients on either side")]
     Side(u32),
-    /// A block of no clients, or an efficiency outside 1 to 100 per cent.
+    /// A block has no clients, or the efficiency is outside 1 to 100 per cent.
     #[error("spread needs blocks of at least one client and an efficiency of 1 to 100 per cent")]
     Spread,
-    /// A cap outside 1 to 100 per cent, or runs of no position.
+    /// The cap is outside 1 to 100 per cent, or runs have no positions.
     #[error("slices need a cap of 1 to 100 per cent and runs of at least one position")]
     Slices,
 }
 
-/// Something that a plan is possible without, but not as intended.
+/// Something that does not prevent a plan, but is not as intended.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PlanWarning {
-    /// Clients in the window of no sub-group.
+    /// Clients are in the window of no sub-group.
     #[error("group {group}: {clients} clients are in no window; {consequence}")]
     NoWindow {
         /// The group.
         group: String,
-        /// How many.
+        /// Number of these clients.
         clients: u32,
         /// What the policy does with them.
         consequence: &'static str,
     },
-    /// A limit of the hottest link that exchanges did not reach.
+    /// Exchanges did not reach the limit of the hottest link.
     #[error(
         "no exchange of clients brings every link to {limit} units per GB/s; the hottest has {}.{}",
         tenths / 10, tenths % 10
@@ -84,27 +84,27 @@ pub enum PlanWarning {
     Hot {
         /// The limit.
         limit: u32,
-        /// What was reached, in tenths.
+        /// The load that exchanges reached, in tenths.
         tenths: u32,
     },
-    /// Fewer backups than asked for that are disjoint from each other and the primary.
+    /// There are fewer disjoint backups than requested.
     #[error("{net}: {clients} clients have fewer backups than wanted")]
     FewBackups {
         /// The net.
         net: String,
-        /// How many clients.
+        /// Number of clients with fewer backups.
         clients: u32,
     },
 }
 
-/// For every client and every net the routers to use, best first.
+/// The routers of every client for every net, best first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What made it.
+    /// The policy that made the plan.
     pub policy: Policy,
     /// What is not as intended.
     pub warnings: Vec<PlanWarning>,
-    /// Routers, by index, that it avoids because they are dead.
+    /// Indices of the routers that the plan avoids because they are dead.
     pub dead: BTreeSet<u16>,
     rows: Vec<Row>,
     row_of: Vec<u32>,
@@ -115,7 +115,7 @@ pub struct Plan {
 
 /// Some rows of a plan that is being made.
 pub(crate) struct Part<'a> {
-    /// The number of the first row in the plan; all others count from it.
+    /// The number of the part's first row in the plan. Other row numbers are relative to it.
     pub(crate) first: usize,
     pub(crate) rows: &'a [Row],
     cells: &'a mut [u16],
@@ -124,7 +124,7 @@ pub(crate) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Writes the routers of a row for a net, best first; what does not fit is left out.
+    /// Writes the routers of a row for a net, best first. Routers that do not fit are left out.
     pub(crate) fn set(&mut self, row: usize, net: usize, routers: &[u16]) {
         let first = (row * self.nets + net) * self.choices;
         let cells = &mut self.cells[first..first + self.choices];
@@ -132,7 +132,7 @@ impl Part<'_> {
         cells[..count].copy_from_slice(&routers[..count]);
     }
 
-    /// Gives row `to` the routers of row `from`.
+    /// Copies the routers of row `from` to row `to`.
     pub(crate) fn copy(&mut self, from: usize, to: usize) {
         let size = self.nets * self.choices;
         self.cells
@@ -141,7 +141,7 @@ impl Part<'_> {
 }
 
 impl Plan {
-    /// An empty table for these rows, `row_of` giving the row of each client.
+    /// Makes an empty table for these rows. `row_of` holds the row of each client.
     pub(crate) fn new(
         machine: &Machine,
         policy: Policy,
@@ -190,8 +190,8 @@ impl Plan {
         })
     }
 
-    /// What is left of the plan when only these clients, by index, use only these nets: rows alone,
-    /// which client is in which is no longer known.
+    /// Returns the part of the plan that remains if only these clients use only these nets, given
+    /// by index. The result does not know which client has which row.
     pub(crate) fn of_job(&self, clients: &[usize], nets: &[usize]) -> Self {
         let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
         for &client in clients {
@@ -224,19 +224,19 @@ impl Plan {
         &self.rows
     }
 
-    /// The row of a client, by the client's index.
+    /// Returns the row of a client, given by index.
     #[must_use]
     pub fn row_of(&self, client: usize) -> usize {
         self.row_of[client] as usize
     }
 
-    /// Routers of one cell at most: the primary and the backups.
+    /// Most routers of one cell: the primary and the backups.
     #[must_use]
     pub fn choices(&self) -> usize {
         self.choices
     }
 
-    /// The routers of a row for a net, the primary first.
+    /// Returns the routers of a row for a net, the primary first.
     #[must_use]
     pub fn routers(&self, row: usize, net: usize) -> &[u16] {
         let first = (row * self.nets + net) * self.choices;
@@ -245,28 +245,29 @@ impl Plan {
         &cells[..end.unwrap_or(self.choices)]
     }
 
-    /// The primaries of a row for these nets, as far as it has them.
+    /// Returns the primaries of a row for these nets, as far as it has them.
     pub(crate) fn primaries(&self, row: usize, nets: &[usize]) -> impl Iterator<Item = u16> {
         let (table, choices) = (self.table(row), self.choices);
         let routers = nets.iter().map(move |net| table[net * choices]);
         routers.filter(|&router| router != NONE)
     }
 
-    /// The routers of a row for all nets: equal for rows with equal tables.
+    /// Returns the routers of a row for all nets. Rows with equal tables have equal routers.
     pub(crate) fn table(&self, row: usize) -> &[u16] {
         let size = self.nets * self.choices;
         &self.cells[row * size..(row + 1) * size]
     }
 
-    /// Whether the routers of a cell share the client's messages instead of standing in for each
-    /// other.
+    /// Returns whether the routers of a cell share the client's messages; otherwise they are
+    /// backups of each other.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.policy == Policy::Flat
     }
 
-    /// A number of parts of a unit that any number of sharing routers divides, so that loads stay
-    /// whole numbers. Beyond 16 routers: all of them, and all but one.
+    /// Returns a number of parts of a unit that is divisible by any number of sharing routers, so
+    /// that loads stay integers. With more than 16 routers: divisible by all of them, and by all
+    /// but one.
     pub(crate) fn parts(&self) -> u64 {
         let routers = self.choices as u64;
         match routers {
@@ -276,8 +277,8 @@ impl Plan {
         }
     }
 
-    /// Distinct route tables: rows that differ in a primary, and in a primary or the order of the
-    /// backups.
+    /// Returns the number of distinct route tables by primaries only, and by primaries and the
+    /// order of backups.
     #[must_use]
     pub fn distinct_tables(&self) -> (usize, usize) {
         let size = (self.nets * self.choices).max(1);
@@ -291,18 +292,18 @@ impl Plan {
         (primary.len(), whole.len())
     }
 
-    /// About how long the configurations of the clients are together, in bytes: one for each
-    /// distinct table, with a route for each net and choice.
+    /// Estimates the total size of the clients' configurations in bytes: one for each distinct
+    /// table, with a route for each net and choice.
     #[must_use]
     pub fn config_bytes(&self) -> u64 {
-        /// A route in the YAML of lnetctl, as `finerail fgr config` writes it: four lines and its
-        /// share of the nets.
+        /// Bytes of a route in the YAML of lnetctl as `finerail fgr config` writes it: four lines
+        /// and a share of the nets.
         const ROUTE: u64 = 113;
         let routes = self.nets * self.choices;
         self.distinct_tables().1 as u64 * routes as u64 * ROUTE
     }
 
-    /// Says which nets have rows with fewer routers than there are choices.
+    /// Adds a warning for each net with rows that have fewer routers than choices.
     pub(crate) fn warn_of_few_backups(&mut self, machine: &Machine) {
         for (net, entry) in machine.nets.iter().enumerate() {
             let last = self

@@ -1,4 +1,4 @@
-//! The policies by which routers are assigned, and what is common to all of them.
+//! The policies that assign routers, and the options of all of them.
 
 use std::collections::BTreeSet;
 
@@ -6,115 +6,116 @@ use topology::Fabric;
 
 use crate::machine::{Group, Machine, Role};
 
-/// What makes one path shorter than another.
+/// The measure of a path's length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Metric {
-    /// Hops weighted with the cost of their dimension or level.
+    /// Hops, each weighted with the cost of its dimension or level.
     #[default]
     Cost,
-    /// Hops.
+    /// Number of hops.
     Hops,
 }
 
-/// Which of several equally near modules is the primary, under [`Policy::Strict`].
+/// Which of several equally near modules is the primary under [`Policy::Strict`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TieRule {
-    /// The first in order, as in production.
+    /// The first module in order, as in production.
     #[default]
     Index,
-    /// The one with the lower cost in the remaining dimensions, then the first.
+    /// The module with the lower cost in the remaining dimensions, then the first in order.
     Rest,
-    /// Each tied position of the second dimension goes to the tied module that has been given the
-    /// fewest so far.
+    /// Each tied position of the second dimension goes to the tied module that has won the fewest
+    /// ties so far.
     Balance,
 }
 
-/// How [`Policy::Slices`] shares a line of clients among the modules of its sub-group.
+/// How [`Policy::Slices`] divides a line of clients among the modules of its sub-group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// No module serves more than the cap; each line is cut where it costs least.
+    /// No module serves more than the cap, and each line is cut at the lowest cost.
     Cost {
-        /// Per cent of a line that one module serves at most.
+        /// Most of a line that one module serves, in per cent.
         cap: u32,
-        /// Consecutive positions of a line that are not cut; longer runs make fewer route tables.
+        /// Consecutive positions of a line that stay together. Longer runs give fewer route tables.
         run: u16,
     },
-    /// The nearest module along the line.
+    /// Each position goes to the nearest module along the line.
     Near,
-    /// Modules in turn, position by position.
+    /// Modules take turns, position by position.
     Turns,
 }
 
 /// How routers are assigned to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Algorithm 1 as printed, whose comparison never updates the shortest distance: the last module
-    /// always wins. Without `wrap` also its plain equalities, by which some planes match nothing and
-    /// get no routers. Shows what the slips cost; not for use.
+    /// Algorithm 1 as printed. Its comparison never updates the shortest distance, so the last
+    /// module always wins. Without `wrap` the plain equalities are also as printed: some planes
+    /// match nothing and get no routers. Shows the cost of these errors; not for production.
     Printed {
-        /// Whether windows go round the torus.
+        /// Whether windows wrap round the torus.
         wrap: bool,
     },
     /// Algorithm 1 as corrected in section 2.3.
     Strict {
-        /// What happens in a tie.
+        /// The rule for ties.
         tie: TieRule,
     },
-    /// Each net's nearest router; equal ones in order of slot.
+    /// The nearest router of each net; of equally near ones, the lower slot.
     Nearest {
-        /// What is near.
+        /// The measure of distance.
         by: Metric,
     },
-    /// For each net the assignment of least total length in which router loads differ by at most
-    /// one client.
+    /// For each net, the assignment with the lowest total distance in which router loads differ by
+    /// at most one client.
     Balanced {
-        /// What is summed up.
+        /// The measure of distance.
         by: Metric,
     },
-    /// As `Balanced`, and no router serves more than `side` clients on either side of it in the first dimension. The
-    /// limit also bounds the load of the links by which routers send.
+    /// Like `Balanced`, but no router serves more than `side` clients on either side of it in the
+    /// first dimension. The limit also applies to the load of the links by which routers send.
     Sided {
-        /// What is summed up.
+        /// The measure of distance.
         by: Metric,
-        /// Clients on either side of a router at most.
+        /// Most clients on either side of a router.
         side: u32,
     },
-    /// For each net and each block of consecutive clients the assignment of least cost in which no
-    /// router serves more of the block than the efficiency allows, so that a job of neighbours finds
-    /// that share of all routers' bandwidth.
+    /// For each net and each block of consecutive clients, the assignment with the lowest cost in
+    /// which no router serves more of the block than the efficiency allows. A job on neighbouring
+    /// nodes can then use that share of all routers' bandwidth.
     Spread {
-        /// Consecutive clients of a block.
+        /// Number of consecutive clients in a block.
         block: u32,
-        /// Per cent of the bandwidth of all routers of a net that a block can use at least.
+        /// Least share of the bandwidth of all routers of a net that a block can use, in per cent.
         efficiency: u32,
     },
-    /// The strict rule with lines of clients along the last dimension cut into slices, so that a job
-    /// of neighbours finds more routers.
+    /// The strict rule, with lines of clients along the last dimension cut into slices, so that a
+    /// job on neighbouring nodes uses more routers.
     Slices {
         /// Where lines are cut.
         cut: Cut,
     },
-    /// Router loads that differ by at most one client, as under `balanced` by cost, and then clients
-    /// exchanged between routers until no link carries more than a limit. With no limit at all, as
-    /// little as exchanges reach in both directions.
+    /// Router loads that differ by at most one client, as with `balanced` by cost; then exchanges
+    /// of clients between routers until no link carries more than a limit. Without limits, the
+    /// lowest loads in both directions that exchanges reach.
     Cool {
-        /// Units per GB/s that the hottest link may have when clients write; 0 for any.
+        /// Most units per GB/s on the hottest link when clients write; 0 for no limit.
         write: u32,
-        /// The same when they read.
+        /// Most units per GB/s on the hottest link when clients read; 0 for no limit.
         read: u32,
     },
-    /// No fine-grained routing: every router of the net with the same priority, so that LNet takes
-    /// them in turn, message by message. All are primaries; there are no backups.
+    /// No fine-grained routing: all routers of the net have the same priority, and LNet takes them
+    /// in turn, message by message. All are primaries, and there are no backups.
     Flat,
 }
 
 impl Policy {
-    /// `strict` as it is in production.
+    /// `strict` as used in production.
     pub const STRICT: Self = Self::Strict {
         tie: TieRule::Index,
     };
 
-    /// `spread` that more than doubles what a compact job of 1,008 Titan nodes can use.
+    /// `spread` with parameters that more than double what a compact job on 1,008 nodes of Titan
+    /// can use.
     pub const SPREAD: Self = Self::Spread {
         block: 126,
         efficiency: 50,
@@ -134,7 +135,7 @@ impl Policy {
         Self::Flat,
     ];
 
-    /// Policies from short paths to jobs of neighbours that find many routers.
+    /// Policies in order, from short paths to many routers for jobs on neighbouring nodes.
     pub const FRONT: [Self; 10] = [
         Self::STRICT,
         Self::slices(84, 4),
@@ -148,8 +149,8 @@ impl Policy {
         Self::Slices { cut: Cut::Turns },
     ];
 
-    /// [`Self::FRONT`] for a machine, and on a torus or mesh `balanced` with 48 per cent of a router's clients on either
-    /// side of it at most: equal loads with cooler reads.
+    /// Returns [`Self::FRONT`] for a machine. On a torus or mesh it adds `balanced` with at most 48
+    /// per cent of a router's clients on either side of it: equal loads with cooler reads.
     #[must_use]
     pub fn front(machine: &Machine) -> Vec<Self> {
         let mut front = Self::FRONT.to_vec();
@@ -157,7 +158,7 @@ impl Policy {
             .data_nets()
             .map(|net| machine.nets[net].routers.len());
         if let (Fabric::Grid(..), Some(routers)) = (&machine.fabric, routers.min()) {
-            // Clients are below 2^24.
+            // The number of clients is below 2^24.
             let side = machine.clients.len() * 48 / (100 * routers.max(1));
             let (by, side) = (Metric::Cost, side as u32);
             front.push(Self::Sided { by, side });
@@ -170,8 +171,8 @@ impl Policy {
         Self::Slices { cut }
     }
 
-    /// The policy that suits a machine when none is asked for: `strict` where its groups are cut into
-    /// windows of a torus or mesh; otherwise `balanced`, or `nearest` where that would take long.
+    /// Returns the default policy of a machine: `strict` if its groups have windows on a torus or
+    /// mesh; otherwise `balanced`, or `nearest` if `balanced` would take long.
     #[must_use]
     pub fn suited(machine: &Machine) -> Self {
         let is_cut = |group: &Group| group.role == Role::Data && group.sub_groups.len() > 1;
@@ -189,7 +190,7 @@ impl Policy {
         }
     }
 
-    /// The name with what the policy is asked for, as on the command line.
+    /// The name with the parameters, as on the command line.
     #[must_use]
     pub fn label(self) -> String {
         let name = self.name();
@@ -235,10 +236,10 @@ impl Policy {
     }
 }
 
-/// Pairs of clients and routers of one net whose exact optimum takes about a second.
+/// Most pairs of clients and routers of one net whose exact optimum takes about a second.
 const QUICK_PAIRS: usize = 1 << 21;
 
-/// What a backup may not share with the primary or another backup.
+/// What a backup must not share with the primary or another backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Disjoint {
     /// The node.
@@ -252,19 +253,19 @@ pub enum Disjoint {
     SubGroup,
 }
 
-/// What all policies obey.
+/// Options of all policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Backups beside the primary.
+    /// Number of backups besides the primary.
     pub backups: u8,
-    /// What they may not share.
+    /// What backups must not share.
     pub disjoint: Disjoint,
-    /// Routers, by index, that must not be used.
+    /// Indices of routers that must not be used.
     pub dead: BTreeSet<u16>,
 }
 
 impl Default for Options {
-    /// Two backups on other blades, every router in use.
+    /// Two backups on different blades, and no excluded routers.
     fn default() -> Self {
         Self {
             backups: 2,

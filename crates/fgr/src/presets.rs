@@ -1,5 +1,5 @@
-//! Machines like today's large ones: their sizes are public, the rest is assumed, and every
-//! assumption is a warning of the machine, so that it stands with every result.
+//! Models of large machines of today. Their sizes are public, everything else is assumed, and every
+//! assumption is a warning of the machine, so that it accompanies every result.
 //!
 //! | Preset | Public (planning, section 6) | Assumed |
 //! |---|---|---|
@@ -19,7 +19,7 @@ use crate::problem::{InputError, Place, Problem, Reason};
 /// The names of the presets.
 pub const PRESETS: [&str; 3] = ["frontier", "aurora", "fugaku"];
 
-/// Number of the first net; the others follow.
+/// Number of the first net. The other nets have the following numbers.
 const FIRST_NET: u16 = 201;
 
 /// GB/s of a Slingshot link in one direction.
@@ -28,11 +28,11 @@ const SLINGSHOT: f64 = 25.0;
 /// GB/s of a Tofu link in one direction.
 const TOFU: f64 = 6.8;
 
-/// A machine like the named one, or `None` for another name than those of [`PRESETS`].
+/// Makes a model of the named machine; `None` if the name is not in [`PRESETS`].
 ///
 /// # Errors
 ///
-/// None: the sizes are constants that fit; the type is that of every machine's description.
+/// None: the sizes are valid constants. The return type is that of all machine descriptions.
 #[must_use]
 pub fn preset(name: &str) -> Option<Result<Machine, InputError>> {
     let (described, routers) = match name {
@@ -43,21 +43,21 @@ pub fn preset(name: &str) -> Option<Result<Machine, InputError>> {
     };
     Some(
         described
-            .map_err(|e| refused(name, &e))
+            .map_err(|e| rejection(name, &e))
             .and_then(|like| like.machine(name, routers)),
     )
 }
 
-/// A machine before it has routers.
+/// A machine without routers.
 struct Like {
     fabric: Fabric,
-    /// Where each client is attached, by number.
+    /// The vertex of each client, by number.
     clients: Vec<Vertex>,
     assumptions: Vec<&'static str>,
 }
 
 fn frontier() -> Result<Like, TopologyError> {
-    // Four nodes on a switch in turn: 128 nodes in a group of 32 switches.
+    // Four nodes per switch: 128 nodes in a group of 32 switches.
     let fabric = dragonfly(74, 4)?;
     Ok(Like {
         fabric,
@@ -99,7 +99,8 @@ fn dragonfly(groups: u16, links_per_pair: u16) -> Result<Fabric, TopologyError> 
 }
 
 fn fugaku() -> Result<Like, TopologyError> {
-    // The Y of a unit of twelve is a ring of three; X and Z of it are lines, as short as rings.
+    // A unit of twelve has a ring of three along Y and lines along X and Z, which are as short as
+    // rings.
     let sizes = [
         ("x", 24),
         ("y", 23),
@@ -127,7 +128,7 @@ fn fugaku() -> Result<Like, TopologyError> {
 }
 
 impl Like {
-    /// With `routers` routers on `nets` nets, evenly over the vertices in order.
+    /// Adds `routers` routers on `nets` nets, spread evenly over the vertices in order.
     fn machine(self, name: &str, (routers, nets): (u32, u32)) -> Result<Machine, InputError> {
         let place = place(name);
         let first_id = self.clients.len() as u32;
@@ -140,7 +141,7 @@ impl Like {
                 group: format!("G{}", group + 1),
                 role: Role::Data,
                 sub_group: 1,
-                // At most 828 routers.
+                // There are at most 828 routers.
                 index: index as u16 + 1,
                 blade: format!("r{router}"),
                 cabinet: format!("r{router}"),
@@ -185,7 +186,7 @@ fn place(name: &str) -> Place {
     }
 }
 
-fn refused(name: &str, error: &TopologyError) -> InputError {
+fn rejection(name: &str, error: &TopologyError) -> InputError {
     InputError(vec![Problem {
         place: place(name),
         reason: Reason::Fabric(error.to_string()),

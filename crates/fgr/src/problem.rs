@@ -1,4 +1,4 @@
-//! What is wrong with an input, and where: every problem of all files at once.
+//! Problems of inputs with their places: every problem of all files at once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use thiserror::Error;
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The file's name as the caller gave it.
+    /// Name of the file, as the caller gave it.
     pub file: Arc<str>,
     /// The line, from 1.
     pub line: u32,
@@ -20,50 +20,50 @@ impl fmt::Display for Place {
     }
 }
 
-/// Something wrong at a place.
+/// A problem at a place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 #[error("{place}: {reason}")]
 pub struct Problem {
-    /// Where it is.
+    /// Where the problem is.
     pub place: Place,
-    /// What it is.
+    /// What the problem is.
     pub reason: Reason,
 }
 
-/// What can be wrong with an input. Texts from the file are cut to 60 characters.
+/// What can be wrong with an input. Texts from the file are cut after 60 characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// More bytes than [`crate::MAX_INPUT_BYTES`].
+    /// A file has more bytes than [`crate::MAX_INPUT_BYTES`].
     #[error("{0} bytes; a file may have {max}", max = crate::MAX_INPUT_BYTES)]
     TooLarge(usize),
-    /// Not YAML, or YAML with anchors, nesting or sizes that a machine file does not need.
+    /// The text is not YAML, or has anchors, nesting or a size that a machine file does not need.
     #[error("not a YAML document that a machine file may be: {0}")]
     Yaml(String),
-    /// A line with too few or too many columns.
+    /// A line has too few or too many columns.
     #[error("{found} columns instead of {expected}: {layout}")]
     Columns {
-        /// Columns of the line.
+        /// Number of columns of the line.
         found: usize,
-        /// Columns of the layout.
+        /// Number of columns of the layout.
         expected: usize,
         /// The layout in words.
         layout: &'static str,
     },
-    /// A value that is not of the kind or in the range that its key wants.
+    /// A value is not of the type or in the range of its key.
     #[error("{key}: '{found}' is not {wanted}")]
     Value {
         /// The key or column.
         key: String,
-        /// What stands there.
+        /// The value.
         found: String,
-        /// What would be right.
+        /// What a valid value is.
         wanted: String,
     },
-    /// A key that the mapping needs.
+    /// A required key is missing.
     #[error("{0} is missing")]
     Missing(String),
-    /// A key that is not known here.
+    /// A key is not known in this mapping.
     #[error("unknown key '{key}'; known are {known}")]
     UnknownKey {
         /// The key.
@@ -71,45 +71,45 @@ pub enum Reason {
         /// The keys that the mapping may have.
         known: String,
     },
-    /// Sizes or capacities that are no fabric.
+    /// Sizes or capacities are invalid for a fabric.
     #[error("{0}")]
     Fabric(String),
-    /// Coordinates outside the fabric.
+    /// Coordinates are outside the fabric.
     #[error("{0} is not a place of the fabric")]
     Outside(String),
-    /// A name that disagrees with the coordinates or the NID beside it.
+    /// A name contradicts the coordinates or the NID beside it.
     #[error("{name} is at {expected}, not {found}")]
     Disagrees {
-        /// The node's or blade's name.
+        /// Name of the node or blade.
         name: String,
-        /// What the name says.
+        /// The place that the name means.
         expected: String,
-        /// What the line says.
+        /// The place in the line.
         found: String,
     },
-    /// Two nodes with one number.
+    /// Two nodes have the same number.
     #[error("node {id} is already defined at {first}")]
     NodeTwice {
         /// The number.
         id: u32,
-        /// Where it was first.
+        /// The place of the first definition.
         first: Place,
     },
-    /// A router node that is not among the service nodes of the map.
+    /// A router node is not among the service nodes of the map.
     #[error("node {0} is not a service node of the map")]
     UnknownNode(u32),
-    /// Two modules on one blade, or with one place in their group.
+    /// Two modules are on one blade, or have the same index in their group.
     #[error("{what} is already taken by the module at {first}")]
     ModuleTwice {
         /// The blade, or group, sub-group and index.
         what: String,
-        /// Where the first one is.
+        /// The place of the first module.
         first: Place,
     },
-    /// A group without modules.
+    /// A group has no modules.
     #[error("group {0} has no modules")]
     EmptyGroup(String),
-    /// A sub-group without modules although a later one has some.
+    /// A sub-group has no modules although a later one has some.
     #[error("sub-group {sub_group} of group {group} has no modules")]
     EmptySubGroup {
         /// The group.
@@ -117,7 +117,7 @@ pub enum Reason {
         /// Its sub-group, from 1.
         sub_group: u16,
     },
-    /// A net that two groups claim.
+    /// Two groups claim the same net.
     #[error("net {net} belongs to group {first} already")]
     NetTwice {
         /// The net.
@@ -125,7 +125,7 @@ pub enum Reason {
         /// The group that has it.
         first: String,
     },
-    /// A module without a router on one of its group's nets.
+    /// A module has no router on one of its group's nets.
     #[error("module {module} has no router on {net}, which its group serves")]
     NetUnserved {
         /// The blade.
@@ -133,7 +133,7 @@ pub enum Reason {
         /// The net.
         net: String,
     },
-    /// A module with another number of nodes than its group has nets.
+    /// A module has another number of nodes than its group has nets.
     #[error("{nodes} nodes for {nets} nets: node k of a module serves net k of its group")]
     NodesForNets {
         /// Nodes of the module.
@@ -141,7 +141,7 @@ pub enum Reason {
         /// Nets of the group.
         nets: usize,
     },
-    /// More of something than a plan can hold.
+    /// There is more of something than a plan can hold.
     #[error("more than {max} {what}")]
     TooMany {
         /// What there is too much of.
@@ -149,39 +149,39 @@ pub enum Reason {
         /// The limit.
         max: usize,
     },
-    /// No compute node at all.
+    /// There is no compute node.
     #[error("no clients")]
     NoClients,
-    /// No net to plan routes to.
+    /// There is no net to which routes could be planned.
     #[error("no groups with nets")]
     NoGroups,
-    /// A part that is said to be down and does not exist.
+    /// A part that is marked as down does not exist.
     #[error("down: {0}")]
     NoPart(String),
-    /// A warning: the windows of the sub-groups are not equally wide.
+    /// Warning: the windows of the sub-groups are not equally wide.
     #[error(
         "{size} positions of dimension {dimension} do not divide into {sub_groups} sub-groups of group {group}: windows differ by one"
     )]
     UnequalWindows {
-        /// Positions.
+        /// Number of positions.
         size: u16,
         /// The windowed dimension.
         dimension: String,
-        /// Sub-groups.
+        /// Number of sub-groups.
         sub_groups: usize,
         /// The group.
         group: String,
     },
-    /// A warning: sub-groups of one group with different numbers of modules.
+    /// Warning: sub-groups of one group have different numbers of modules.
     #[error("sub-groups of group {0} have different numbers of modules")]
     UnequalSubGroups(String),
-    /// A warning: modules whose places are made up, because the real ones are not published.
+    /// Warning: the places of modules are invented, because the real ones are not published.
     #[error("the places of the metadata modules {0} are synthetic")]
     SyntheticMetadata(String),
-    /// Something about a machine that is not known and was assumed.
+    /// Warning: an unknown property of the machine was assumed.
     #[error("assumed: {0}")]
     Assumed(String),
-    /// A warning: a client that is down now; it is planned for all the same.
+    /// Warning: a client is down now, but the plan includes it.
     #[error("{0} is not up; it is planned for, because it may come back")]
     Down(String),
 }
@@ -203,7 +203,7 @@ pub(crate) struct Problems {
     pub(crate) found: Vec<Problem>,
 }
 
-/// Problems kept of one file: enough to repair it, and a bound on memory.
+/// Most problems kept of one file: enough to repair it, with bounded memory.
 const MAX_PROBLEMS: usize = 1_000;
 
 impl Problems {
@@ -237,7 +237,7 @@ impl Problems {
         self.add(line, reason);
     }
 
-    /// `value` when nothing is wrong.
+    /// Returns `value` if there is no problem.
     pub(crate) fn into_result<T>(mut self, value: T) -> Result<T, InputError> {
         self.found.sort_by_key(|problem| problem.place.line);
         if self.found.is_empty() {
@@ -248,7 +248,7 @@ impl Problems {
     }
 }
 
-/// Text from a file, as much as fits into a message.
+/// Cuts text from a file to the length that fits in a message.
 pub(crate) fn shown(text: &str) -> String {
     text.chars().take(60).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
-use topology::{Direction, Fabric, Grid, Tie, Vertex, Way};
+use topology::{Crossing, Direction, Fabric, Grid, Tie, Vertex};
 
 use crate::assign::nearest::{Best, router_costs};
 use crate::assign::{Context, MAX_PAIRS};
@@ -185,10 +185,10 @@ fn sides((grid, tie): (&Grid, Tie), routers: &[Vertex], sites: &[Vertex]) -> Vec
         .flat_map(|&router| sites.iter().map(move |&site| (router, site)));
     let side = |(router, site)| {
         let [from, to] = [router, site].map(|vertex| grid.position(vertex, 0));
-        match grid.way(0, from, to, tie) {
-            Way::Stay | Way::Both => 0,
-            Way::One(Direction::Plus) => 1,
-            Way::One(Direction::Minus) => 2,
+        match grid.crossing(0, from, to, tie) {
+            Crossing::Same | Crossing::Both => 0,
+            Crossing::One(Direction::Plus) => 1,
+            Crossing::One(Direction::Minus) => 2,
         }
     };
     pairs.map(side).collect()

@@ -1,7 +1,8 @@
-//! What no plan, and no placement of the modules, can go below (planning, section 4.6).
+//! Lower limits on what any plan and any placement of the modules can reach (planning, section
+//! 4.6).
 //!
-//! `Policy::Balanced` itself is an exact optimum for the given placement, net by net; [`by_module`] is
-//! that of choosing whole modules, as the strict rule does.
+//! `Policy::Balanced` is an exact optimum for a given placement, net by net. [`by_module`] is the
+//! optimum of plans that choose whole modules, as the strict rule does.
 
 use topology::{Fabric, Vertex};
 
@@ -11,18 +12,19 @@ use crate::machine::{Group, Machine, Module, Role, Router};
 use crate::policy::Metric;
 use crate::transport::{Piece, Transport, solve};
 
-/// A mean and a largest value that are not reached from below.
+/// Lower limits of a mean and of a maximum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// No mean is lower.
+    /// Lowest possible mean.
     pub mean: f64,
-    /// No largest value is lower.
+    /// Lowest possible maximum.
     pub max: f64,
 }
 
-/// Distance when each of `servers` equal servers serves the vertices nearest to it, on a fabric that
-/// looks the same from every vertex: the mean over the nearest `1 / servers` of all. With several
-/// `places` a server is a module, and a distance the mean of those to its places.
+/// Returns the lower limit of the distance if each of `servers` equal servers serves the vertices
+/// nearest to it, on a fabric that looks the same from every vertex. The mean is over the nearest
+/// `1 / servers` of all vertices. If there are several `places`, a server is a module, and its
+/// distance is the mean of the distances to them.
 #[must_use]
 pub fn ball(fabric: &Fabric, by: Metric, places: &[Vertex], servers: u32) -> Bound {
     let mut costs = Costs::new(fabric, by, places.to_vec());
@@ -44,8 +46,8 @@ pub fn ball(fabric: &Fabric, by: Metric, places: &[Vertex], servers: u32) -> Bou
     }
 }
 
-/// Distance from each client to the nearest router of any group, which need not serve the net that
-/// the client wants.
+/// Returns the distance from each client to the nearest router of any group. That router need not
+/// serve the net that the client wants.
 #[must_use]
 pub fn covering(machine: &Machine, by: Metric) -> Bound {
     let is_data = |m: &&Module| machine.groups[usize::from(m.group)].role == Role::Data;
@@ -65,12 +67,12 @@ pub fn covering(machine: &Machine, by: Metric) -> Bound {
     }
 }
 
-/// The least mean distance of the given placement when a client uses one module for all nets of a
-/// group and, if `balanced`, the loads of a group's modules differ by at most one client. The
-/// distance to a module is the mean of those to its nodes. `None` where a machine is too large for an
-/// exact optimum.
+/// Returns the lowest mean distance for the given placement if a client uses one module for all
+/// nets of a group. If `balanced`, the loads of a group's modules also differ by at most one
+/// client. The distance to a module is the mean of the distances to its nodes. `None` if the
+/// machine is too large for an exact optimum.
 ///
-/// A plan that chooses for each net on its own can go below: `Policy::Balanced` does.
+/// A plan that chooses for each net separately can be lower, as `Policy::Balanced` shows.
 #[must_use]
 pub fn by_module(machine: &Machine, by: Metric, balanced: bool) -> Option<f64> {
     let (mut sum, mut pairs) = (0.0, 0.0);
@@ -80,7 +82,7 @@ pub fn by_module(machine: &Machine, by: Metric, balanced: bool) -> Option<f64> {
         let pieces = solve(&problem)?;
         let product = |p: &Piece| u64::from(p.units) * u64::from(problem.cost(p.site, p.sink));
         let total: u64 = pieces.iter().map(product).sum();
-        // All modules of a group have a router on each of its nets.
+        // Every module of a group has a router on each net of the group.
         let nodes = machine.routers_of(group.modules().start).len();
         sum += total as f64 / nodes as f64 * group.nets.len() as f64;
         pairs += machine.clients.len() as f64 * group.nets.len() as f64;
@@ -88,7 +90,8 @@ pub fn by_module(machine: &Machine, by: Metric, balanced: bool) -> Option<f64> {
     Some(sum / pairs)
 }
 
-/// Clients to the modules of a group, at the summed distances to a module's nodes.
+/// The assignment of clients to the modules of a group, with the summed distances to a module's
+/// nodes as costs.
 fn module_problem(
     machine: &Machine,
     group: &Group,
@@ -130,21 +133,22 @@ fn module_problem(
     })
 }
 
-/// Utilisation that a router's vertex cannot stay below.
+/// Lower limit of the utilisation at a vertex with routers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CutBound {
     /// The vertex.
     pub vertex: Vertex,
-    /// Units that its routers take when loads are balanced.
+    /// Units that the routers of the vertex take if loads are balanced.
     pub units: f64,
-    /// With all links into the vertex equally used: holds for every plan.
+    /// If all links into the vertex are used equally. Holds for every plan.
     pub any: f64,
-    /// For rules blind to the last dimension, whose two links into the vertex take all but what
-    /// begins at its own position.
+    /// For rules that ignore the last dimension. Its two links into the vertex then take everything
+    /// except what starts at the vertex's own position.
     pub blind: f64,
 }
 
-/// The cut bound at each vertex with routers, in order of vertex; none where the fabric is no grid.
+/// Returns the cut bound of each vertex with routers, in order of vertex; empty if the fabric is
+/// not a grid.
 #[must_use]
 pub fn cuts(machine: &Machine) -> Vec<CutBound> {
     let Fabric::Grid(grid, _) = &machine.fabric else {
@@ -164,7 +168,8 @@ pub fn cuts(machine: &Machine) -> Vec<CutBound> {
     units
         .into_iter()
         .map(|(vertex, units)| {
-            // Links have the same capacity in both directions, so those out stand for those in.
+            // Links have the same capacity in both directions, so the outgoing ones represent the
+            // incoming ones.
             let links = || grid.neighbours(vertex).map(|(link, _)| link);
             let all: f64 = links().filter_map(|link| grid.capacity(link)).sum();
             let along_last = links().filter(|&link| grid.describe(link).dimension == last);

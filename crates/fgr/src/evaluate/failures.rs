@@ -1,8 +1,8 @@
-//! What happens when a module or a node dies: LNet goes on with the first living backup.
+//! The state after a module or a node dies and LNet uses the first living backup.
 //!
-//! Only the streams of the dead routers move, so that a failure is evaluated by changing the
-//! differences of the whole plan, not by making new ones: all single-module failures together move
-//! every stream once.
+//! Only the streams of the dead routers move. A failure is therefore evaluated by changing the
+//! differences of the whole plan, not by computing them again. All single-module failures together
+//! move every stream once.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use crate::machine::{Machine, Role};
 use crate::plan::Plan;
 use crate::random::SplitMix;
 
-/// What dies at once.
+/// What dies together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A whole module.
@@ -30,19 +30,19 @@ pub enum Unit {
 pub struct Failure {
     /// The dead routers, by index.
     pub dead: Vec<u16>,
-    /// Pairs of a client and a net that no router serves any more.
+    /// Pairs of a client and a net that no router serves.
     pub unreachable: u64,
-    /// The router with most clients.
+    /// The router with the most clients.
     pub worst_router: u16,
-    /// Its clients over the mean of a router before the failure.
+    /// Clients of that router, relative to the mean of all routers before the failure.
     pub worst_load: f64,
-    /// Units per GB/s on the hottest link when clients write; only on grids.
+    /// Units per GB/s on the hottest link when clients write. Only on grids.
     pub write_max: Option<f64>,
-    /// The same when clients read.
+    /// Units per GB/s on the hottest link when clients read. Only on grids.
     pub read_max: Option<f64>,
 }
 
-/// Every failure of one unit of data routers, in order of index.
+/// Evaluates every failure of one unit of data routers, in order of index.
 #[must_use]
 pub fn single_failures(machine: &Machine, plan: &Plan, unit: Unit) -> Vec<Failure> {
     let before = Before::new(machine, plan);
@@ -50,7 +50,7 @@ pub fn single_failures(machine: &Machine, plan: &Plan, unit: Unit) -> Vec<Failur
     units.map(|dead| before.fail(dead)).collect()
 }
 
-/// `trials` failures of `count` units at once, drawn at random; equal seeds draw equal failures.
+/// Evaluates `trials` random failures of `count` units at once. Equal seeds give equal failures.
 #[must_use]
 pub fn random_failures(
     machine: &Machine,
@@ -71,7 +71,7 @@ pub fn random_failures(
     (0..trials).map(trial).collect()
 }
 
-/// The routers of each unit of data routers.
+/// Returns the routers of each unit of data routers.
 fn units(machine: &Machine, unit: Unit) -> Vec<Vec<u16>> {
     let is_data = |role: u16| machine.groups[usize::from(role)].role == Role::Data;
     let modules = machine
@@ -85,7 +85,7 @@ fn units(machine: &Machine, unit: Unit) -> Vec<Vec<u16>> {
     routers.collect()
 }
 
-/// The whole plan before anything dies.
+/// The whole plan before the failure.
 struct Before<'a> {
     machine: &'a Machine,
     plan: &'a Plan,
@@ -94,7 +94,7 @@ struct Before<'a> {
     /// Rows and nets that each router serves.
     served_by: Vec<Vec<(u32, u16)>>,
     rings: Option<(Rings<'a>, Rings<'a>)>,
-    /// GB/s by link number, 0 where there is no link.
+    /// GB/s by link number; 0 if no link has the number.
     capacities: Vec<f64>,
 }
 
@@ -145,7 +145,7 @@ impl<'a> Before<'a> {
         Some(rings)
     }
 
-    /// Routers that share a cell before the failure.
+    /// Number of routers that share a cell before the failure.
     fn sharing(&self, row: u32, net: u16) -> usize {
         let routers = self.plan.routers(row as usize, usize::from(net)).len();
         if self.plan.is_shared() { routers } else { 1 }
@@ -155,8 +155,8 @@ impl<'a> Before<'a> {
         self.machine.routers[usize::from(router)].vertex
     }
 
-    /// Adds a row's streams to and from routers, each as one of `sharing`, or with sign -1 takes them
-    /// away.
+    /// Adds a row's streams to and from routers, each with a share of one in `sharing`. A sign of
+    /// -1 removes them.
     fn shift(
         &self,
         rings: &mut (Rings<'_>, Rings<'_>),
@@ -240,11 +240,13 @@ fn capacities(fabric: &Fabric) -> Vec<f64> {
         .collect()
 }
 
-/// How many of `sets` sets of `size` units each are expected to be dead altogether when `dead` of
-/// `units` die at random: `sets · C(units - size, dead - size) / C(units, dead)` (section 4.4).
+/// Returns the expected number of `sets` sets of `size` units that are completely dead if `dead` of
+/// `units` units die at random: `sets · C(units - size, dead - size) / C(units, dead)` (section
+/// 4.4).
 #[must_use]
 pub fn expected_unreachable(units: u32, size: u32, sets: u32, dead: u32) -> f64 {
-    // The chance that the first of the set is dead, then the second of those left, and so on.
+    // The chance that the first unit of the set is dead, then the second of the remaining units,
+    // and so on.
     let chance =
         |i: u32| f64::from(dead.saturating_sub(i)) / f64::from(units.saturating_sub(i).max(1));
     f64::from(sets) * (0..size).map(chance).product::<f64>()

@@ -1,4 +1,4 @@
-//! Streams of a plan gathered dimension by dimension, for the loads of a grid's links.
+//! Gathers the streams of a plan dimension by dimension, for the loads of a grid's links.
 //!
 //! ```text
 //!   write    (x, y, z) ──x──▶ (X, y, z) ──y──▶ (X, Y, z) ──z──▶ (X, Y, Z)    router at X, Y, Z
@@ -8,24 +8,25 @@
 //!   streams   by x             by x, y          by x, y, z
 //! ```
 //!
-//! Routing is dimension ordered: behind the first dimension, what clients of one line write to a router
-//! is one stream; what a router gives to them is one until the last dimension. Clients are taken in
-//! such an order that those of one line follow each other. Their units are counted by place of the
-//! router and position on the line; when the line ends, a running sum from its far end towards the
-//! place gives the loads of its links, and the sum of the line is carried on to the next dimension.
+//! Routing is dimension ordered. Behind the first dimension, everything that the clients of one
+//! line write to a router is one stream; everything that the clients of one line read from a router
+//! is one stream until the last dimension. Clients are visited line by line. Their units are
+//! counted by place of the router and position on the line. At the end of a line, a running sum
+//! from its far end towards the place gives the loads of its links, and the sum of the line moves
+//! on to the next dimension.
 //!
-//! Loads are counted in halves of a unit, in integers, because a split tie sends half each way: any
-//! order of additions gives the same loads.
+//! Loads are integers in halves of a unit, because a split tie sends half in each direction. The
+//! order of additions therefore does not affect the loads.
 
 use std::collections::BTreeMap;
 
-use topology::{Direction, Grid, Tie, Way};
+use topology::{Crossing, Direction, Grid, Tie};
 
 use crate::evaluate::loads::{Streams, Traffic};
 use crate::evaluate::rings::Positions;
 
-/// The loads of all links in one direction of traffic: halves of a unit by dimension, direction and
-/// vertex that the link leaves.
+/// Returns the loads of all links for one direction of traffic: halves of a unit by dimension,
+/// direction and start of the link.
 pub(super) fn gather(
     streams: &Streams<'_>,
     (grid, tie): (&Grid, Tie),
@@ -39,7 +40,7 @@ pub(super) fn gather(
         let Some(first) = gather.levels.first_mut() else {
             continue;
         };
-        // Clients are below 2^24 and parts of a unit below 2^32.
+        // Clients are below 2^24, parts of a unit below 2^32.
         streams.of_row(row as usize, |place, parts| {
             first.add(place, position, parts as i64);
         });
@@ -54,37 +55,37 @@ pub(super) fn gather(
 struct Gather<'a> {
     grid: &'a Grid,
     traffic: Traffic,
-    /// In the order in which dimensions are left behind.
+    /// The dimensions, in the order in which they are completed.
     levels: Vec<Level>,
-    /// The coordinates of the clients under way, in that order.
+    /// The coordinates of the current clients, in that order.
     at: Vec<u16>,
     /// What the coordinates after each one add to the number of a vertex, in that order.
     ahead: Vec<u32>,
     loads: Vec<i64>,
 }
 
-/// One dimension: the streams along the line under way.
+/// One dimension: the streams along the current line.
 #[derive(Default)]
 struct Level {
     dimension: usize,
     size: usize,
     line: Line,
-    /// Distinct ends of streams: a position, and what the coordinates left behind before add to the
-    /// number of a vertex.
+    /// The distinct ends of streams: a position, and what the coordinates of completed dimensions
+    /// add to the number of a vertex.
     ends: Vec<(usize, u32)>,
     /// The end of each place.
     end_of: Vec<usize>,
-    /// By end and position on the line.
+    /// Units by end and position on the line.
     units: Vec<i64>,
-    /// By place.
+    /// Sums by place.
     sums: Vec<i64>,
-    /// The places whose sum is not 0, and memory for the ends of these.
+    /// The places whose sum is not 0, and scratch memory for their ends.
     used: Vec<usize>,
     used_ends: Vec<usize>,
 }
 
 impl Level {
-    /// Adds units, which are never negative, of one position on the line.
+    /// Adds units, never negative, at one position of the line.
     fn add(&mut self, place: usize, position: usize, units: i64) {
         if units == 0 {
             return;
@@ -97,7 +98,7 @@ impl Level {
         *sum += units;
     }
 
-    /// The ends of the places in use, each once.
+    /// Returns the ends of the places in use, each once.
     fn take_ends(&mut self) -> Vec<usize> {
         let mut ends = std::mem::take(&mut self.used_ends);
         ends.clear();
@@ -108,14 +109,14 @@ impl Level {
     }
 }
 
-/// The ways along a dimension.
+/// The paths along a dimension.
 #[derive(Default)]
 struct Line {
     size: usize,
-    /// Hops of the longest way.
+    /// Hops of the longest path.
     reach: usize,
-    /// Halves of a stream between two positions that go up, then those that go down; the position where all
-    /// streams meet stands first.
+    /// Halves of a stream between two positions that go up, then those that go down. The position
+    /// where all streams meet is first.
     halves: [Vec<i64>; 2],
 }
 
@@ -128,9 +129,9 @@ impl Line {
                 Traffic::Write => (end, there),
                 Traffic::Read => (there, end),
             };
-            match grid.way(dimension, from, to, tie) {
-                Way::Both => 1,
-                Way::One(Direction::Plus) => 2,
+            match grid.crossing(dimension, from, to, tie) {
+                Crossing::Both => 1,
+                Crossing::One(Direction::Plus) => 2,
                 _ => 0,
             }
         });
@@ -183,7 +184,8 @@ impl Line {
         for _ in 0..self.reach {
             sum += units[end] * halves[end];
             let next = if is_below { behind(end) } else { before(end) };
-            // A link is counted where it is left: by writes at the end, by reads on the other side of it.
+            // A link is counted at its start: for writes `end`, for reads the position on the other
+            // side.
             add(if traffic == Traffic::Write { end } else { next }, sum);
             end = next;
         }
@@ -232,7 +234,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// The rows of the plan, the dimension that is left behind first changing fastest.
+    /// Orders the rows of the plan so that the dimension that is completed first changes fastest.
     fn order(&self, streams: &Streams<'_>, positions: &Positions) -> Vec<u32> {
         let number = |row: usize| {
             let at = positions.of(streams.vertex(row));
@@ -241,7 +243,7 @@ impl<'a> Gather<'a> {
                 number * level.size + usize::from(at[level.dimension])
             })
         };
-        // Sorted by counting: numbers are as dense as vertices.
+        // Counting sort: the numbers are as dense as vertices.
         let rows = streams.rows();
         let mut ends = vec![0_u32; self.grid.vertices() as usize];
         let numbers: Vec<usize> = (0..rows).map(number).collect();
@@ -254,13 +256,14 @@ impl<'a> Gather<'a> {
         let mut order = vec![0; rows];
         for (row, &number) in numbers.iter().enumerate().rev() {
             ends[number] -= 1;
-            // Not more rows than clients.
+            // There are no more rows than clients.
             order[ends[number] as usize] = row as u32;
         }
         order
     }
 
-    /// Goes on to the clients at these coordinates, and ends the lines that they are not on.
+    /// Moves on to the clients at these coordinates, and completes the lines that these clients are
+    /// not on.
     fn go_to(&mut self, at: &[u16]) {
         let changed = |&step: &usize| self.at[step] != at[self.levels[step].dimension];
         let last = (0..self.levels.len()).rev().find(changed).unwrap_or(0);
@@ -275,7 +278,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Loads the links of a line, and carries its streams on to the next dimension.
+    /// Adds the loads of the links of a line, and carries its streams to the next dimension.
     fn end_line(&mut self, step: usize) {
         let mut level = std::mem::take(&mut self.levels[step]);
         let (stride, vertices) = (

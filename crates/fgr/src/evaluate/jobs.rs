@@ -1,9 +1,10 @@
-//! How much of the routers' bandwidth one job can use.
+//! The part of the routers' bandwidth that one job can use.
 //!
-//! A job of `n` clients that writes to a net with `r` routers is as fast as the router with most of
-//! its clients lets it be: `(n / r) / max`, which is 1 when its clients are spread evenly and `1 / r`
-//! when all of them have the same primary. The job's efficiency is that of its worst net, because a
-//! job that writes to all nets waits for the slowest (planning, sections 4.1 and 4.3).
+//! A job of `n` clients that writes to a net with `r` routers is as fast as the router with the
+//! most of its clients: its efficiency is `(n / r) / max`. This is 1 if the clients are spread
+//! evenly, and `1 / r` if all have the same primary. The efficiency of a job is that of its worst
+//! net, because a job that writes to all nets waits for the slowest one (planning, sections 4.1 and
+//! 4.3).
 
 use crate::evaluate::Gateways;
 use crate::evaluate::loads::parts_of;
@@ -11,14 +12,14 @@ use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::random::SplitMix;
 
-/// The efficiency of jobs.
+/// Efficiency of jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JobEfficiency {
-    /// The mean over the jobs.
+    /// Mean over the jobs.
     pub mean: f64,
-    /// The worst of the jobs.
+    /// Lowest efficiency of the jobs.
     pub worst: f64,
-    /// Routers of a net in use, the mean over jobs and nets.
+    /// Mean number of routers of a net in use, over jobs and nets.
     pub routers: f64,
 }
 
@@ -42,7 +43,7 @@ impl JobEfficiency {
     }
 }
 
-/// The efficiency of one job, its clients given by index.
+/// Returns the efficiency of one job; `clients` holds the indices of its clients.
 #[must_use]
 pub fn job_efficiency(machine: &Machine, plan: &Plan, clients: &[usize]) -> JobEfficiency {
     let nets: Vec<usize> = machine.data_nets().collect();
@@ -75,8 +76,8 @@ pub fn job_efficiency(machine: &Machine, plan: &Plan, clients: &[usize]) -> JobE
     }
 }
 
-/// The efficiency of compact jobs of `size` clients consecutive by number: one beginning at every
-/// `step`-th client from the first, as far as they fit.
+/// Returns the efficiency of compact jobs of `size` clients with consecutive numbers. One job
+/// starts at every `step`-th client from the first, as far as jobs fit.
 #[must_use]
 pub fn compact_jobs(machine: &Machine, plan: &Plan, size: usize, step: usize) -> JobEfficiency {
     let clients: Vec<usize> = (0..machine.clients.len()).collect();
@@ -85,8 +86,8 @@ pub fn compact_jobs(machine: &Machine, plan: &Plan, size: usize, step: usize) ->
     JobEfficiency::of(jobs.map(|job| job_efficiency(machine, plan, job)))
 }
 
-/// The efficiency of `jobs` jobs of `size` clients drawn without replacement from all; equal seeds
-/// draw equal jobs.
+/// Returns the efficiency of `jobs` jobs of `size` clients, drawn at random without replacement
+/// from all clients. Equal seeds give equal jobs.
 #[must_use]
 pub fn scattered_jobs(
     machine: &Machine,

@@ -1,4 +1,4 @@
-//! How much each link carries, for writes (client to router) and reads (router to client).
+//! The load of each link, for writes (client to router) and reads (router to client).
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::evaluate::rings::Positions;
 use crate::machine::Machine;
 use crate::plan::Plan;
 
-/// The direction of the data.
+/// The direction in which data moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
     /// From the clients to the routers.
@@ -18,19 +18,19 @@ pub enum Traffic {
     Read,
 }
 
-/// Which routers of a plan are in use.
+/// Which routers of a plan clients use.
 #[derive(Clone, Copy, Debug)]
 pub enum Gateways<'a> {
     /// The primaries.
     Primary,
-    /// The backup with this number, from 1; where there is none, no router.
+    /// The backup with this number, from 1; no router if there is no such backup.
     Backup(usize),
-    /// What LNet falls back to when these routers, by index, are dead.
+    /// The routers that LNet uses if these routers, by index, are dead.
     Without(&'a BTreeSet<u16>),
 }
 
 impl Gateways<'_> {
-    /// The routers that share a row's messages to a net; one at most unless the plan is flat.
+    /// Writes the routers that share a row's messages to a net: at most one, except in flat plans.
     pub fn fill(self, plan: &Plan, row: usize, net: usize, routers: &mut Vec<u16>) {
         if matches!(self, Self::Primary) && !plan.is_shared() {
             routers.clear();
@@ -51,15 +51,15 @@ impl Gateways<'_> {
     }
 }
 
-/// The load of every link in units: one unit is what one client exchanges with one net.
+/// The load of every link in units. One unit is what one client exchanges with one net.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkLoads {
-    /// By link number.
+    /// Units by link number.
     units: Vec<f64>,
 }
 
 impl LinkLoads {
-    /// The loads when every client exchanges one unit with every data net.
+    /// Calculates the loads if every client exchanges one unit with every data net.
     #[must_use]
     pub fn new(machine: &Machine, plan: &Plan, gateways: Gateways<'_>, traffic: Traffic) -> Self {
         let Fabric::Grid(grid, tie) = &machine.fabric else {
@@ -69,7 +69,7 @@ impl LinkLoads {
         Self::gathered(&streams, (grid, *tie), &Positions::new(grid), traffic)
     }
 
-    /// The loads of writes and of reads at once.
+    /// Calculates the loads of writes and of reads together.
     #[must_use]
     pub fn both(machine: &Machine, plan: &Plan, gateways: Gateways<'_>) -> [Self; 2] {
         let both = [Traffic::Write, Traffic::Read];
@@ -91,7 +91,7 @@ impl LinkLoads {
     ) -> Self {
         let halves = gather(streams, (grid, tie), positions, traffic);
         let scale = 2.0 * streams.plan.parts() as f64;
-        // Links are numbered by vertex first, then as the halves are.
+        // Links are numbered by vertex first, then in the order of the halves.
         let vertices = grid.vertices() as usize;
         let ports = halves.len() / vertices.max(1);
         let mut units = Vec::with_capacity(halves.len());
@@ -102,8 +102,8 @@ impl LinkLoads {
         Self { units }
     }
 
-    /// The same, by walking every path link by link: what other fabrics need, and the reference for
-    /// those that do not.
+    /// Calculates the loads by walking every path link by link. Fabrics other than grids need this;
+    /// for grids it is the reference.
     #[must_use]
     pub fn by_walking(
         machine: &Machine,
@@ -125,13 +125,13 @@ impl LinkLoads {
         Self { units }
     }
 
-    /// Units on a link.
+    /// Load of a link in units.
     #[must_use]
     pub fn load(&self, link: Link) -> f64 {
         self.units.get(link.0 as usize).copied().unwrap_or(0.0)
     }
 
-    /// Every link that carries something, with its load in units and its capacity in GB/s.
+    /// Every link with a load, with its load in units and its capacity in GB/s.
     pub(crate) fn loaded<'a>(
         &'a self,
         fabric: &'a Fabric,
@@ -141,7 +141,7 @@ impl LinkLoads {
         loaded.filter_map(|(link, &load)| Some((link, load, fabric.capacity(link)?)))
     }
 
-    /// Every link of the fabric with its load in units and its capacity in GB/s.
+    /// Every link of the fabric, with its load in units and its capacity in GB/s.
     pub fn links<'a>(&'a self, fabric: &'a Fabric) -> impl Iterator<Item = (Link, f64, f64)> + 'a {
         let slots = (0..).map(Link).zip(&self.units);
         slots.filter_map(|(link, &load)| Some((link, load, fabric.capacity(link)?)))
@@ -152,9 +152,9 @@ impl LinkLoads {
 pub(super) struct Streams<'a> {
     plan: &'a Plan,
     gateways: Gateways<'a>,
-    /// Places with routers of data nets, ascending.
+    /// Places with routers of data nets, in ascending order.
     pub(super) places: Vec<Vertex>,
-    /// The number of the place of each router.
+    /// The index of each router's place.
     place_of: Vec<usize>,
     nets: Vec<usize>,
 }
@@ -178,18 +178,19 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// How many rows the plan has.
+    /// Number of rows of the plan.
     pub(super) fn rows(&self) -> usize {
         self.plan.rows().len()
     }
 
-    /// Where the clients of a row are.
+    /// The vertex of the clients of a row.
     pub(super) fn vertex(&self, row: usize) -> Vertex {
         self.plan.rows()[row].vertex
     }
 
-    /// Tells the streams of a row: the number of the place, and how many parts of a unit. Streams to
-    /// one place are told as one where nets follow each other: on Titan that halves them.
+    /// Calls `visit` for the streams of a row, with the index of the place and the number of parts
+    /// of a unit. Consecutive nets with the same place count as one stream, which halves the calls
+    /// on Titan.
     pub(super) fn of_row(&self, row: usize, mut visit: impl FnMut(usize, u64)) {
         let Self { plan, gateways, .. } = *self;
         let clients = plan.rows()[row].clients;
@@ -224,8 +225,8 @@ impl<'a> Streams<'a> {
     }
 }
 
-/// Tells every stream of a plan: the place of the clients, that of the router, and how many parts of
-/// a unit.
+/// Calls `visit` for every stream of a plan, with the place of the clients, the place of the
+/// router, and the number of parts of a unit.
 pub(super) fn each_stream(
     machine: &Machine,
     plan: &Plan,
@@ -241,7 +242,7 @@ pub(super) fn each_stream(
     }
 }
 
-/// The data nets, those of one group whose routers stand at the same places next to each other.
+/// The data nets. Nets of one group whose routers have the same places are next to each other.
 fn nets_by_place(machine: &Machine) -> Vec<usize> {
     let mut nets: Vec<usize> = machine.data_nets().collect();
     nets.sort_by_key(|&net| {
@@ -255,7 +256,7 @@ fn nets_by_place(machine: &Machine) -> Vec<usize> {
     nets
 }
 
-/// Parts of a unit that each of `routers` sharing routers gets from `clients` clients.
+/// Parts of a unit that each of `routers` routers gets from `clients` clients that share them.
 pub(super) fn parts_of(plan: &Plan, clients: u32, routers: usize) -> u64 {
     u64::from(clients) * plan.parts() / routers.max(1) as u64
 }

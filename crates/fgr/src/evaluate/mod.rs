@@ -1,8 +1,8 @@
-//! What a plan costs: distances, link loads, router balance, jobs, failures, and the bounds below
-//! which no plan can go.
+//! What a plan costs: distances, link loads, router balance, jobs, failures, and the lower limits
+//! for any plan.
 //!
-//! All figures are of data nets; metadata is too little to load a link. Utilisation is units divided
-//! by GB/s, so that `units / utilisation` of the hottest link is the rate in GB/s that all clients
+//! All figures are for data nets; metadata is too little to load a link. Utilisation is units
+//! divided by GB/s: `units / utilisation` of the hottest link is the rate in GB/s that all clients
 //! together reach before that link is full (planning, section 4.1).
 
 pub mod bounds;
@@ -25,14 +25,14 @@ use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::policy::Metric;
 
-/// Smallest, largest, mean and standard deviation of whole numbers.
+/// Minimum, maximum, mean and standard deviation of integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// How many numbers.
+    /// Number of integers.
     pub count: u64,
-    /// The smallest, 0 of none.
+    /// The minimum; 0 if there are no integers.
     pub min: f64,
-    /// The largest.
+    /// The maximum.
     pub max: f64,
     /// The mean.
     pub mean: f64,
@@ -41,10 +41,10 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of these numbers, each given with how often it occurs; `scale` is what stands for 1 in the
-    /// numbers and in their occurrences.
+    /// Summarises integers, each given with its number of occurrences. `scale` holds the values
+    /// that stand for 1 in the integers and in the occurrences.
     pub(crate) fn of(numbers: impl Iterator<Item = (u64, u64)>, scale: (u64, u64)) -> Self {
-        // Integer sums: the same whatever the order.
+        // Integer sums do not depend on the order.
         let (mut count, mut sum, mut squares) = (0_u64, 0_u128, 0_u128);
         let (mut min, mut max) = (u64::MAX, 0);
         for (number, times) in numbers.filter(|&(_, times)| times > 0) {
@@ -70,57 +70,57 @@ impl Summary {
     }
 }
 
-/// Link loads in brief.
+/// Summary of link loads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Utilisation {
     /// Units per GB/s on the hottest link.
     pub max: f64,
-    /// The hottest link; of equal ones the first.
+    /// The hottest link; of equally hot links, the first.
     pub hottest: Option<Link>,
-    /// GB/s of all clients together when the hottest link is full, everything equal.
+    /// GB/s of all clients together when the hottest link is full and all streams are equal.
     pub ceiling: f64,
-    /// Sum of the utilisation of all links: what jobs that use the fabric themselves feel.
+    /// Sum of the utilisation of all links, which slows down jobs that use the fabric themselves.
     pub work: f64,
-    /// The same by dimension; empty where the fabric has none.
+    /// Loads by dimension; empty if the fabric has no dimensions.
     pub by_dimension: Vec<DimensionLoad>,
 }
 
 /// The links of one dimension of a grid.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DimensionLoad {
-    /// Mean units of a link.
+    /// Mean load of a link in units.
     pub mean: f64,
-    /// Units per GB/s on its hottest link.
+    /// Units per GB/s on the hottest link.
     pub max: f64,
-    /// Sum of the utilisation of its links.
+    /// Sum of the utilisation of the links.
     pub work: f64,
 }
 
 /// What a plan costs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
-    /// Pairs of a client and a net that have no router.
+    /// Pairs of a client and a net without a router.
     pub unserved: u64,
     /// Hops of each pair.
     pub hops: Summary,
-    /// Pairs by number of hops; parts of pairs where routers share.
+    /// Number of pairs by hops. A pair is divided if several routers share it.
     pub hops_histogram: Vec<f64>,
     /// Weighted hops of each pair.
     pub cost: Summary,
     /// Weighted hops of each client, summed over its nets.
     pub client_cost: Summary,
-    /// Mean hops along each dimension; empty where the fabric has none.
+    /// Mean hops along each dimension; empty if the fabric has no dimensions.
     pub hops_by_dimension: Vec<f64>,
-    /// Clients of each router, one entry for each router of a data net.
+    /// Clients of each router: one entry for each router of a data net.
     pub router_load: Summary,
-    /// Links when clients write.
+    /// Loads of links when clients write.
     pub write: Utilisation,
-    /// Links when clients read.
+    /// Loads of links when clients read.
     pub read: Utilisation,
 }
 
 impl Evaluation {
-    /// Evaluates a plan with these routers in use.
+    /// Evaluates a plan if clients use these routers.
     #[must_use]
     pub fn new(machine: &Machine, plan: &Plan, gateways: Gateways<'_>) -> Self {
         let (distances, loads) = rayon::join(
@@ -148,7 +148,7 @@ impl Evaluation {
         }
     }
 
-    /// Most clients of a router over the mean.
+    /// Clients of the router with the most, relative to the mean.
     #[must_use]
     pub fn balance(&self) -> f64 {
         self.router_load.max / self.router_load.mean

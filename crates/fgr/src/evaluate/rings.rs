@@ -1,25 +1,25 @@
 //! Link loads of a grid from differences instead of walked paths.
 //!
-//! A message crosses each dimension along one stretch of one ring. Adding `u` at the stretch's
-//! first link and taking it away behind its last one costs two additions whatever its length; one
-//! running sum over every ring at the end gives the load of each link.
+//! A message crosses each dimension along one stretch of one ring. A stream of `u` units adds `u`
+//! at the first link of the stretch and subtracts `u` behind the last link: two additions for any
+//! length. At the end one running sum over every ring gives the load of each link.
 //!
 //! ```text
 //!   stretch 2 → 5 of a ring    diff   0  0 +u  0  0 -u  0        sum   0 0 u u u 0 0
 //!   stretch 5 → 1 round it     diff  +u -u  0  0  0 +u  0        sum   u 0 0 0 0 u u
 //! ```
 //!
-//! Loads are counted in halves of a unit, in integers, because a split tie sends half each way: any
-//! order of additions gives the same loads.
+//! Loads are integers in halves of a unit, because a split tie sends half in each direction. The
+//! order of additions therefore does not affect the loads.
 
 use std::sync::Arc;
 
-use topology::{Direction, Grid, Tie, Vertex, Way};
+use topology::{Crossing, Direction, Grid, Tie, Vertex};
 
 /// Halves in a unit.
 const HALVES: i64 = 2;
 
-/// The position of every vertex along every dimension, looked up instead of divided out.
+/// The position of every vertex along every dimension, as a table instead of divisions.
 pub(super) struct Positions {
     dimensions: usize,
     of: Vec<u16>,
@@ -57,9 +57,9 @@ impl Positions {
 pub(super) struct Rings<'a> {
     grid: &'a Grid,
     positions: Arc<Positions>,
-    /// By dimension, how to get from one position to another.
-    ways: Arc<[Vec<Way>]>,
-    /// By dimension, direction and vertex.
+    /// How messages get from one position to another, by dimension.
+    ways: Arc<[Vec<Crossing>]>,
+    /// Differences by dimension, direction and vertex.
     differences: Vec<i64>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Rings<'a> {
             .map(|d| {
                 let size = dimensions[d].size;
                 let pairs = (0..size).flat_map(|a| (0..size).map(move |b| (a, b)));
-                pairs.map(|(a, b)| grid.way(d, a, b, tie)).collect()
+                pairs.map(|(a, b)| grid.crossing(d, a, b, tie)).collect()
             })
             .collect();
         Self {
@@ -96,23 +96,23 @@ impl<'a> Rings<'a> {
         }
     }
 
-    /// Adds a stream from one position to another of the ring that begins at vertex `start`.
+    /// Adds a stream from one position to another of the ring that starts at vertex `start`.
     fn add_along(&mut self, d: usize, start: u32, (a, b): (u16, u16), units: i64) {
         let (a, b, start) = (usize::from(a), usize::from(b), start as usize);
         let size = usize::from(self.grid.dimensions()[d].size);
         match self.ways[d][a * size + b] {
-            Way::Stay => {}
-            Way::One(direction) => {
+            Crossing::Same => {}
+            Crossing::One(direction) => {
                 self.stretch(d, direction, start, (a, b), units * HALVES);
             }
-            Way::Both => {
+            Crossing::Both => {
                 self.stretch(d, Direction::Plus, start, (a, b), units);
                 self.stretch(d, Direction::Minus, start, (a, b), units);
             }
         }
     }
 
-    /// Adds to the links from position `a` to position `b` of the ring that begins at `start`.
+    /// Adds to the links from position `a` to position `b` of the ring that starts at `start`.
     fn stretch(
         &mut self,
         d: usize,
@@ -124,7 +124,7 @@ impl<'a> Rings<'a> {
         let stride = self.grid.stride(d) as usize;
         let size = usize::from(self.grid.dimensions()[d].size);
         let vertices = self.grid.vertices() as usize;
-        // A link belongs to the vertex that it leaves: a, …, b - 1 upwards, b + 1, …, a downwards.
+        // A link belongs to the vertex at its start: a, …, b - 1 upwards, b + 1, …, a downwards.
         let (plane, first, behind) = match direction {
             Direction::Plus => (2 * d, a, b),
             Direction::Minus => (2 * d + 1, b + 1, a + 1),
@@ -135,13 +135,14 @@ impl<'a> Rings<'a> {
         if behind < size {
             self.differences[ring + behind * stride] -= halves;
         }
-        // Round the end of the ring: the stretch also covers its beginning.
+        // The stretch passes the end of the ring and also covers its beginning.
         if behind <= first && behind < size {
             self.differences[ring] += halves;
         }
     }
 
-    /// Tells the load of every link: dimension, direction, vertex that it leaves, halves of a unit.
+    /// Calls `visit` for every link with its dimension, direction, start, and load in halves of a
+    /// unit.
     pub(super) fn each(&self, mut visit: impl FnMut(usize, Direction, u32, i64)) {
         let vertices = self.grid.vertices();
         let mut sums = Vec::new();
@@ -150,7 +151,7 @@ impl<'a> Rings<'a> {
             for (side, direction) in [Direction::Plus, Direction::Minus].into_iter().enumerate() {
                 let plane = (2 * d + side) * vertices as usize;
                 let plane = &self.differences[plane..plane + vertices as usize];
-                // Rings side by side, position by position: as the numbers stand in memory.
+                // Rings side by side, position by position: the order of the numbers in memory.
                 let mut lines = (0..)
                     .step_by(stride as usize)
                     .zip(plane.chunks(stride as usize));

@@ -1,4 +1,4 @@
-//! Lists of a dragonfly: which node is on which switch of which group.
+//! Reads lists of a dragonfly: the group and switch of each node.
 //!
 //! ```text
 //!   node,group,switch                   node,switch
@@ -11,13 +11,13 @@ use crate::import::{Assumed, Shape, ShapeFabric};
 use crate::input::Table;
 use crate::problem::{InputError, Problems, Reason};
 
-/// Reads a CSV table with the header `node,group,switch`, or `node,switch` where the names of switches
-/// begin with that of their cabinet, which is the group. Groups and switches are numbered in the order
-/// in which they appear.
+/// Reads a CSV table with the header `node,group,switch`, or `node,switch`. In the second form the
+/// name of a switch begins with the name of its cabinet, and the cabinet is the group. Groups and
+/// switches are numbered in the order in which they first appear.
 ///
 /// # Errors
 ///
-/// Another header, and every line that does not have this form or names a node a second time.
+/// Another header, and every line that does not have this form or repeats a node.
 pub fn dragonfly(file: &str, text: &str, assumed: Assumed) -> Result<Shape, InputError> {
     let mut problems = Problems::new(file);
     let table = Table::read(&mut problems, text, &["node,group,switch", "node,switch"]);
@@ -43,7 +43,7 @@ pub fn dragonfly(file: &str, text: &str, assumed: Assumed) -> Result<Shape, Inpu
         if let Some(first) = lines.insert(node, *line) {
             problems.value(*line, "node", node, &format!("new: it is at line {first}"));
         }
-        // At most as many as lines of the table.
+        // There are no more groups or switches than lines.
         let next = in_group.len() as u32;
         let group = *groups.entry(group).or_insert(next);
         if group == next {
@@ -81,7 +81,7 @@ pub fn dragonfly(file: &str, text: &str, assumed: Assumed) -> Result<Shape, Inpu
     })
 }
 
-/// The cabinet of a switch: `x1000` of `x1000c0r7`.
+/// Returns the cabinet of a switch: `x1000` of `x1000c0r7`.
 fn cabinet(switch: &str) -> Option<&str> {
     let end = switch
         .strip_prefix('x')?

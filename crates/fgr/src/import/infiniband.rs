@@ -1,4 +1,4 @@
-//! What `ibnetdiscover` prints.
+//! Reads the output of `ibnetdiscover`.
 //!
 //! ```text
 //!   Switch  36 "S-0002c903"       # "leaf 1" enhanced port 0 lid 1 lmc 0
@@ -9,23 +9,23 @@
 //!   [1](2c9) "S-0002c903"[1]      # lid 4 lmc 0 "leaf 1" lid 1 4xEDR
 //! ```
 //!
-//! Switches with hosts are leaves; every other switch is one level above the lowest of its
-//! neighbours. Each level's subtrees are what hangs together without the levels above.
+//! Switches with hosts are leaves. Every other switch is one level above its lowest neighbour. The
+//! subtrees of a level are the parts that stay connected without the levels above.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::import::{Assumed, Shape, ShapeFabric, refused};
+use crate::import::{Assumed, Shape, ShapeFabric, rejection};
 use crate::input::fits;
 use crate::problem::{InputError, Problems, Reason};
 
-/// Reads what `ibnetdiscover` prints as a fat tree. Of the channel adapters of one host, whose name is
-/// the first word of their description, that with the number `rail` counts, from 1; hosts with fewer are
-/// left out, and that is said.
+/// Reads the output of `ibnetdiscover` as a fat tree. The name of a host is the first word of its
+/// adapters' descriptions. Of the adapters of a host, the one with number `rail`, from 1, is used.
+/// Hosts with fewer adapters are left out, and the assumptions mention them.
 ///
 /// # Errors
 ///
-/// Every line that is none of such a listing; links to what is not listed; fabrics that are no fat tree:
-/// links within a level, or parts that no switch joins.
+/// Every line that does not belong to such a listing; links to nodes that are not listed; fabrics
+/// that are not fat trees: links within a level, or parts that no switch joins.
 pub fn infiniband(
     file: &str,
     text: &str,
@@ -44,7 +44,7 @@ pub fn infiniband(
         }
     }
     let listing = problems.into_result(listing)?;
-    let no_tree = |why: &str| refused(file, Reason::Fabric(why.to_owned()));
+    let no_tree = |why: &str| rejection(file, Reason::Fabric(why.to_owned()));
     Tree::of(&listing, rail)
         .map_err(no_tree)?
         .shape(assumed)
@@ -53,7 +53,7 @@ pub fn infiniband(
 
 struct Item {
     is_switch: bool,
-    /// The first word of the description: the host's name.
+    /// The name of the host: the first word of the description.
     name: String,
     links: Vec<(String, f64)>,
 }
@@ -122,14 +122,14 @@ impl Listing {
     }
 }
 
-/// What stands between the first two quotes.
+/// Returns the text between the first two quotes.
 fn quoted(text: &str) -> Option<&str> {
     text.split('"')
         .nth(1)
         .filter(|_| text.matches('"').count() >= 2)
 }
 
-/// GB/s of `4xEDR`: data of one lane, without its coding.
+/// Returns the GB/s of `4xEDR`: the data rate of a lane, without coding.
 fn rate(word: &str) -> Option<f64> {
     let (width, speed) = word.split_once('x')?;
     let width: f64 = width.parse::<u8>().ok()?.into();
@@ -195,7 +195,7 @@ impl<'a> Tree<'a> {
         Ok(tree)
     }
 
-    /// Neighbours with the number of cables to each and the rate of one.
+    /// Neighbours, with the number of cables to each and the rate of one cable.
     fn neighbours(&self, index: usize) -> BTreeMap<usize, (u16, f64)> {
         let mut found: BTreeMap<usize, (u16, f64)> = BTreeMap::new();
         for (guid, rate) in &self.listing.items[index].links {
@@ -240,7 +240,7 @@ impl<'a> Tree<'a> {
             .max()
             .copied()
             .ok_or("there is no host")?;
-        // By level the subtree of each switch, named by its first switch.
+        // The subtree of each switch by level. The first switch of a subtree names it.
         let subtrees: Vec<BTreeMap<usize, usize>> =
             (0..=top).map(|level| self.subtrees(level)).collect();
         let roots: BTreeSet<usize> = subtrees[top].values().copied().collect();
@@ -284,7 +284,7 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// Of each switch up to a level the first switch that it is joined with below that level.
+    /// For each switch up to a level, the first switch that is connected with it below that level.
     fn subtrees(&self, level: usize) -> BTreeMap<usize, usize> {
         let mut found = BTreeMap::new();
         for &start in self
@@ -308,7 +308,7 @@ impl<'a> Tree<'a> {
         found
     }
 
-    /// The most parents of what stands below a level, and GB/s to one of them.
+    /// Most parents of the vertices below a level, and GB/s to one parent.
     fn links(&self, level: usize, assumed: Assumed) -> (u16, f64) {
         if level == 0 {
             let hosts = self.hosts.values().flatten();
@@ -328,7 +328,7 @@ impl<'a> Tree<'a> {
                 .collect();
             if up.len() >= usize::from(most.0) {
                 let sum: f64 = up.iter().sum();
-                // A switch has at most as many neighbours as ports.
+                // A switch has no more neighbours than ports.
                 most = (up.len() as u16, sum / up.len() as f64);
             }
         }
@@ -345,7 +345,7 @@ mod tests {
         links_per_pair: 1,
     };
 
-    /// Two leaves of two hosts under two spines, each host with two adapters on the leaf.
+    /// Two leaves with two hosts each under two spines; each host has two adapters on its leaf.
     fn listing() -> String {
         let mut text =
             "#\n# Topology file: generated on Sun\n#\nvendid=0x2c9\ndevid=0xb924\n".to_owned();
@@ -402,19 +402,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_listing_or_no_fat_tree_is_refused() {
-        let refused = |text: &str| infiniband("ib", text, 1, ASSUMED).unwrap_err().to_string();
-        assert!(refused(&(listing() + "oops\n")).contains("'oops' is not a Switch"));
-        assert!(refused(&listing().replace("4xHDR", "4xABC")).contains("or a port"));
+    fn other_texts_and_fabrics_that_are_no_fat_tree_are_rejected() {
+        let rejection = |text: &str| infiniband("ib", text, 1, ASSUMED).unwrap_err().to_string();
+        assert!(rejection(&(listing() + "oops\n")).contains("'oops' is not a Switch"));
+        assert!(rejection(&listing().replace("4xHDR", "4xABC")).contains("or a port"));
         assert!(
-            refused(&listing().replace("\"S-3\"[0]", "\"S-9\"[0]")).contains("'S-9' is not a node")
+            rejection(&listing().replace("\"S-3\"[0]", "\"S-9\"[0]"))
+                .contains("'S-9' is not a node")
         );
         let ring = listing().replacen(
             "[32]\t\"S-2\"[0]",
             "[35]\t\"S-1\"[9] # \"leaf\" lid 2 4xHDR\n[32]\t\"S-2\"[0]",
             1,
         );
-        assert!(refused(&ring).contains("no fat tree"), "{}", refused(&ring));
-        assert!(refused("").contains("no host"));
+        assert!(
+            rejection(&ring).contains("no fat tree"),
+            "{}",
+            rejection(&ring)
+        );
+        assert!(rejection("").contains("no host"));
     }
 }

@@ -1,11 +1,13 @@
-//! Machine files from what sites have: Slurm's `topology.conf`, `ibnetdiscover`, lists of a dragonfly.
+//! Makes machine files from what sites have: Slurm's `topology.conf`, `ibnetdiscover`, lists of a
+//! dragonfly.
 //!
 //! ```text
 //!   topology.conf, ibnetdiscover, list ─▶ Shape ─┐
 //!                     table of routers ──────────┴─▶ machine file, to be read and completed by people
 //! ```
 //!
-//! What a source does not say is assumed, and each assumption is a comment at the top of the file.
+//! The import assumes what a source does not say, and writes each assumption as a comment at the
+//! top of the file.
 
 mod dragonfly;
 mod infiniband;
@@ -22,23 +24,23 @@ pub use slurm::slurm;
 use crate::document::quoted;
 use crate::problem::{InputError, Place, Problem, Reason};
 
-/// What a source does not say.
+/// Assumptions for what a source does not say.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Assumed {
-    /// GB/s of a link, where the source names none.
+    /// GB/s of a link for which the source gives no rate.
     pub capacity: f64,
     /// Links between each two groups of a dragonfly.
     pub links_per_pair: u16,
 }
 
-/// A fabric and where the nodes are attached to it.
+/// A fabric and its nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
     /// The fabric.
     pub fabric: ShapeFabric,
     /// Names of the nodes, each once, with their places as the machine file writes them.
     pub nodes: Vec<(String, Vec<u32>)>,
-    /// What was assumed.
+    /// The assumptions that were made.
     pub assumptions: Vec<String>,
 }
 
@@ -72,8 +74,8 @@ pub struct ShapeLevel {
 }
 
 impl ShapeFabric {
-    /// A tree whose nodes have these paths from the top down, all of one length; and the endpoint of
-    /// each node. `up` and `capacity` are given leaf level first.
+    /// Makes a tree of nodes with these paths from the top down, all of the same length. Returns
+    /// the tree and the endpoint of each node. `up` and `capacity` start with the leaf level.
     fn tree(paths: &[Vec<u16>], links: &[(u16, f64)]) -> (Self, Vec<u32>) {
         let depth = links.len();
         let widest = |level: usize| paths.iter().map(|path| path[depth - 1 - level]).max();
@@ -88,7 +90,7 @@ impl ShapeFabric {
             .collect();
         let endpoint = |path: &Vec<u16>| {
             let positions = path.iter().zip(levels.iter().rev());
-            // Trees with more endpoints than a fabric may have are refused when the file is read.
+            // Trees with more endpoints than a fabric may have are rejected when the file is read.
             positions.fold(0_u32, |sum, (&position, level)| {
                 sum.saturating_mul(level.down.into())
                     .saturating_add(position.into())
@@ -100,13 +102,12 @@ impl ShapeFabric {
 }
 
 impl Shape {
-    /// The machine file: nodes are numbered from 0 in their order; those in `routers` route, the others
-    /// are clients. Without routers the groups are left to be written.
+    /// Makes the machine file. Nodes are numbered from 0 in their order. Those in `routers` route,
+    /// the others are clients. Without routers, the user has to write the groups.
     ///
     /// # Errors
     ///
-    /// Routers that are none of the nodes, and nothing else: the groups themselves are checked when the
-    /// file is read.
+    /// Routers that are not among the nodes. The groups are checked when the file is read.
     pub fn machine_file(&self, name: &str, routers: &[RouterLine]) -> Result<String, InputError> {
         routers::check(self, routers)?;
         let mut text = String::new();
@@ -170,8 +171,8 @@ impl ShapeFabric {
     }
 }
 
-/// Something wrong with a source as a whole.
-fn refused(file: &str, reason: Reason) -> InputError {
+/// Makes the error for a source that is wrong as a whole.
+fn rejection(file: &str, reason: Reason) -> InputError {
     let place = Place {
         file: file.into(),
         line: 1,

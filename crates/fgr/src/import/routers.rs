@@ -1,4 +1,4 @@
-//! The table of routers of an imported machine.
+//! Reads the table of routers of an imported machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
@@ -17,18 +17,18 @@ pub struct RouterLine {
     pub group: String,
     /// The sub-group, from 1.
     pub sub_group: u16,
-    /// The blade that fails as one.
+    /// The blade of the node, which fails as a whole.
     pub blade: String,
     /// The node's name in the topology.
     pub node: String,
     /// The net.
     pub net: Net,
-    /// Where it stands.
+    /// Where the node is attached.
     pub place: Place,
 }
 
-/// Reads a CSV table with the header `group,subgroup,blade,node,net`: a line for each net of each
-/// router node. Blades of a sub-group take places in the order in which they appear.
+/// Reads a CSV table with the header `group,subgroup,blade,node,net` and a line for each net of
+/// each router node. Blades of a sub-group are placed in the order in which they first appear.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ pub fn read_routers(file: &str, text: &str) -> Result<Vec<RouterLine>, InputErro
     problems.into_result(lines)
 }
 
-/// Refuses routers that are no nodes of the shape.
+/// Rejects routers that are not nodes of the shape.
 pub(super) fn check(shape: &Shape, routers: &[RouterLine]) -> Result<(), InputError> {
     let known: BTreeSet<&str> = shape.nodes.iter().map(|(name, _)| name.as_str()).collect();
     let unknown = routers
@@ -89,7 +89,7 @@ pub(super) fn check(shape: &Shape, routers: &[RouterLine]) -> Result<(), InputEr
     }
 }
 
-/// Writes the groups; a comment where there are none.
+/// Writes the groups, or a comment if there are none.
 pub(super) fn write(shape: &Shape, routers: &[RouterLine], out: &mut String) -> fmt::Result {
     let nodes = shape.nodes.iter().enumerate();
     let nodes: BTreeMap<&str, (usize, &[u32])> = nodes
@@ -139,7 +139,7 @@ pub(super) fn write(shape: &Shape, routers: &[RouterLine], out: &mut String) -> 
     Ok(())
 }
 
-/// Lines with equal keys together, in the order in which the keys appear.
+/// Groups lines with equal keys, in the order in which the keys first appear.
 fn by<'a, K: PartialEq>(
     lines: impl Iterator<Item = &'a RouterLine>,
     key: impl Fn(&RouterLine) -> K,

@@ -1,4 +1,4 @@
-//! Slurm's `topology.conf`.
+//! Reads Slurm's `topology.conf`.
 //!
 //! ```text
 //!   SwitchName=leaf1 Nodes=n[01-18]            tree: leaf switches with nodes,
@@ -8,11 +8,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::import::{Assumed, Shape, ShapeFabric, refused};
+use crate::import::{Assumed, Shape, ShapeFabric, rejection};
 use crate::input::{fits, hosts};
 use crate::problem::{InputError, Problems, Reason, shown};
 
-/// Levels of a tree: no fabric has more, and recursion is bounded.
+/// Most levels of a tree: no fabric has more, and recursion stays bounded.
 const MAX_DEPTH: usize = 8;
 
 /// Reads `topology.conf` of the plugins `tree` and `block` as a fat tree with one parent for each
@@ -20,8 +20,8 @@ const MAX_DEPTH: usize = 8;
 ///
 /// # Errors
 ///
-/// Every line that is none of such a file, names that no line explains, nodes or switches in two
-/// places, rings, more than eight levels.
+/// Every line that does not belong to such a file, names that no line defines, nodes or switches in
+/// two places, rings, more than eight levels.
 pub fn slurm(file: &str, text: &str, assumed: Assumed) -> Result<Shape, InputError> {
     let mut problems = Problems::new(file);
     let mut reader = Reader::default();
@@ -33,7 +33,8 @@ pub fn slurm(file: &str, text: &str, assumed: Assumed) -> Result<Shape, InputErr
     reader.shape(file, assumed)
 }
 
-/// Lines without comments, those that end with a backslash joined with the next, by their first number.
+/// Lines without comments, each with the number of its first line. A line that ends with a
+/// backslash is joined with the next.
 fn joined(text: &str) -> Vec<(u32, String)> {
     let mut lines: Vec<(u32, String)> = Vec::new();
     let mut open = false;
@@ -53,7 +54,7 @@ fn joined(text: &str) -> Vec<(u32, String)> {
     lines
 }
 
-/// What hangs below a switch or in a block.
+/// What is below a switch or in a block.
 enum Below {
     Nodes(Vec<String>),
     Switches(Vec<String>),
@@ -166,12 +167,12 @@ impl Reader {
         });
         if reached == 0 || reached < all.sum() || depth > MAX_DEPTH {
             let what = "the switches are no tree of at most eight levels with nodes below it";
-            return Err(refused(file, Reason::Fabric(what.to_owned())));
+            return Err(rejection(file, Reason::Fabric(what.to_owned())));
         }
         Ok(self.tree(walk.found, depth, roots.len() == 1, assumed))
     }
 
-    /// The switch above each; a switch below two is a complaint.
+    /// Returns the switch above each switch, and reports a switch that is below two.
     fn parents(&self, problems: &mut Problems) -> Vec<Option<usize>> {
         let mut parents = vec![None; self.switches.len()];
         for (index, switch) in self.switches.iter().enumerate() {
@@ -226,7 +227,7 @@ impl Reader {
         }
         let mut depth = depth;
         for path in &mut paths {
-            // What hangs higher than other nodes stands below switches with one child.
+            // Nodes on a higher level than others get switches with one child below them.
             let (root, slot) = (path[0], path.len() - 1);
             let missing = depth - path.len();
             path.splice(slot..slot, std::iter::repeat_n(0, missing));
@@ -261,7 +262,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn down(&mut self, switch: usize, place: usize) {
-        // Below a place that no fabric has nothing is looked for: the counts then disagree.
+        // A place that no fabric has is not searched. The numbers of nodes then disagree.
         let Ok(place) = u16::try_from(place) else {
             return;
         };
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_leaves_of_one_tree_and_roots_get_one_above_them() {
+    fn blocks_are_leaves_of_one_tree_and_several_roots_get_a_common_root() {
         let text = "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockSizes=2,4\n";
         let (levels, nodes) = places(text);
         assert_eq!(levels, [(2, 1), (2, 1)]);
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_hang_higher_are_padded_down_to_the_leaves() {
+    fn nodes_on_a_higher_level_are_moved_down_to_the_leaves() {
         let text = "SwitchName=a Nodes=n1\nSwitchName=b Switches=a\nSwitchName=c Nodes=n2\nSwitchName=top Switches=b,c\n";
         let (levels, nodes) = places(text);
         assert_eq!(levels, [(1, 1), (1, 1), (2, 1)]);
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_that_is_wrong_is_named() {
+    fn every_wrong_line_is_reported() {
         let complaints = |text: &str| slurm("t", text, ASSUMED).unwrap_err().to_string();
         let found =
             complaints("SwitchName=a Nodes=n1\nhello\nSwitchName=b\nSwitchName=c Nodes=n[2\n");

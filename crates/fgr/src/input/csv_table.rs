@@ -1,7 +1,7 @@
-//! Tables with commas: the only module that knows the CSV parser.
+//! Tables with commas. Only this module uses the CSV parser.
 //!
-//! Fields may stand in quotes, lines may end with a carriage return, a byte order mark may come first, and
-//! white space around fields is taken away. Lines without anything, and those that begin with `#`, are
+//! Fields may be quoted, lines may end with a carriage return, and a byte order mark may come
+//! first. White space around fields is removed. Empty lines and lines that begin with `#` are
 //! comments.
 
 use std::io::{self, Read};
@@ -11,27 +11,27 @@ use csv::{ByteRecord, ReaderBuilder, Terminator};
 use crate::input::fits;
 use crate::problem::{Problems, Reason};
 
-/// Bytes of the largest table that is read as a stream: the lines of some millions of nodes.
+/// Most bytes of a table that is read as a stream: the lines of some millions of nodes.
 const MAX_STREAM_BYTES: u64 = 1 << 30;
 
-/// What the lines of a table are.
+/// The layout of the lines of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Layout {
-    /// The first line is one of these headers, and the others have as many fields.
+    /// The first line is one of these headers. The other lines have as many fields as the header.
     Header(&'static [&'static str]),
-    /// There is no header; lines have the fields of this one.
+    /// There is no header. Lines have the fields of this one.
     Columns(&'static str),
 }
 
-/// The lines of a table, each with its number and as many fields as the header.
+/// The lines of a table, each with its number and with as many fields as the header.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     pub(crate) rows: Vec<(u32, Vec<String>)>,
 }
 
 impl Table {
-    /// Reads a table with one of these headers; complains about another one and about every line that
-    /// does not fit it.
+    /// Reads a table with one of these headers. Reports another header, and every line that does
+    /// not match the header.
     pub(crate) fn read(
         problems: &mut Problems,
         text: &str,
@@ -53,8 +53,8 @@ impl Table {
     }
 }
 
-/// Reads a table line by line: `row` takes the number and the fields of each line that fits the layout;
-/// the others are complained about. Keeps one line in memory.
+/// Reads a table line by line: calls `row` with the number and the fields of each line that matches
+/// the layout, and reports the other lines. Keeps one line in memory.
 pub(crate) fn read_rows(
     problems: &mut Problems,
     input: impl Read,
@@ -84,7 +84,7 @@ pub(crate) fn read_rows(
                 break;
             }
         }
-        // The parser is behind the record, which may itself have several lines.
+        // The parser's position is behind the record, which may span several lines.
         let inside = record.as_slice().iter().filter(|&&byte| byte == b'\n');
         let line = number(
             reader
@@ -137,18 +137,18 @@ fn number(line: u64) -> u32 {
     u32::try_from(line.max(1)).unwrap_or(u32::MAX)
 }
 
-/// The bytes of a text whose lines all end with a line feed alone, so that the parser's count of lines is
-/// that of an editor: without a byte order mark, and without carriage returns at the ends of lines.
+/// The bytes of a text, normalised so that the parser counts lines as an editor does: without a
+/// byte order mark, and with a line feed alone at the end of every line.
 struct Lines<R> {
     input: R,
     buffer: Box<[u8]>,
-    /// The part of the buffer that has not been passed on.
+    /// The part of the buffer that was not passed on yet.
     rest: std::ops::Range<usize>,
     /// Bytes read so far.
     bytes: u64,
-    /// A carriage return was last and has not been passed on.
+    /// Whether the last byte was a carriage return that was not passed on yet.
     held: bool,
-    /// The last byte that was passed on.
+    /// The last byte that was passed on, if any.
     last: Option<u8>,
 }
 
@@ -164,11 +164,11 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Reads until there is something to pass on; false at the end of the input.
+    /// Reads until there are bytes to pass on. Returns false at the end of the input.
     fn fill(&mut self) -> io::Result<bool> {
         const MARK: &[u8] = b"\xEF\xBB\xBF";
         let mut end = 0;
-        // The mark may come in pieces.
+        // The mark may arrive in parts.
         while end < MARK.len() {
             let count = self.input.read(&mut self.buffer[end..])?;
             if count == 0 {
@@ -192,7 +192,7 @@ impl<R: Read> Lines<R> {
         Ok(end > 0)
     }
 
-    /// The next byte of the text.
+    /// Returns the next byte of the text.
     fn next(&mut self) -> Option<u8> {
         loop {
             let byte = self.buffer[self.rest.clone()].first().copied()?;
@@ -222,7 +222,7 @@ impl<R: Read> Read for Lines<R> {
                 None if count > 0 => break,
                 None if self.fill()? => {}
                 None => {
-                    // The last line ends like the others.
+                    // The last line ends with a line feed, too.
                     if self.last.is_some_and(|last| last != b'\n') {
                         out[count] = b'\n';
                         self.last = Some(b'\n');
@@ -243,7 +243,7 @@ mod tests {
     use super::{Layout, read_rows};
     use crate::problem::Problems;
 
-    /// Gives a byte at a time.
+    /// Returns one byte per call.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_has_the_number_that_an_editor_shows() {
+    fn lines_are_numbered_as_an_editor_numbers_them() {
         let lines = [
             "a,b",
             "",
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn another_header_and_none_are_refused() {
+    fn another_header_and_a_missing_header_are_rejected() {
         assert_eq!(rows("b,a\n1,2\n"), (Vec::new(), vec![1]));
         assert_eq!(rows(""), (Vec::new(), vec![1]));
         assert_eq!(rows("\r"), (Vec::new(), vec![1]));

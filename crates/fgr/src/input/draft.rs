@@ -1,4 +1,4 @@
-//! A machine as described, with places for every complaint, and its check.
+//! The description of a machine, with the place of each part for error messages, and its check.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,54 +9,54 @@ use crate::machine::{Client, Group, Machine, Module, NetEntry, Origin, Role, Rou
 use crate::problem::{InputError, Place, Problem, Reason, shown};
 use crate::rule::Axes;
 
-/// Most router nodes, modules and nets: their indices are 16 bits and one value means "none".
+/// Most router nodes, modules and nets: their indices have 16 bits, and one value means "none".
 const MAX_ROUTERS: usize = u16::MAX as usize - 1;
 
-/// A client and where it is described.
+/// A client, and the place of its description.
 #[derive(Clone, Debug)]
 pub struct ClientDraft {
     /// The client.
     pub client: Client,
-    /// Where it stands.
+    /// The place of the description.
     pub place: Place,
 }
 
 /// A node of a module.
 #[derive(Clone, Debug)]
 pub struct NodeDraft {
-    /// Its number.
+    /// Number of the node.
     pub id: u32,
-    /// Where it is attached.
+    /// Vertex of the node.
     pub vertex: Vertex,
-    /// The net that it routes to.
+    /// The net to which it routes.
     pub net: Net,
 }
 
-/// A module and where it is described.
+/// A module, and the place of its description.
 #[derive(Clone, Debug)]
 pub struct ModuleDraft {
-    /// The name of its group.
+    /// Name of the module's group.
     pub group: String,
     /// What the group's nets carry.
     pub role: Role,
-    /// Its sub-group, from 1.
+    /// The sub-group of the module, from 1.
     pub sub_group: u16,
-    /// Its place in the sub-group, from 1.
+    /// The index of the module in the sub-group, from 1.
     pub index: u16,
-    /// Its blade.
+    /// The blade of the module.
     pub blade: String,
-    /// Its cabinet.
+    /// The cabinet of the module.
     pub cabinet: String,
-    /// Its nodes.
+    /// The nodes of the module.
     pub nodes: Vec<NodeDraft>,
-    /// Where it stands.
+    /// The place of the description.
     pub place: Place,
 }
 
-/// A machine as described by one or several inputs.
+/// A machine as described by one or more inputs.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// Its name.
+    /// Name of the machine.
     pub name: String,
     /// Where the description comes from.
     pub origin: Origin,
@@ -66,22 +66,22 @@ pub struct Draft {
     pub clients: Vec<ClientDraft>,
     /// The modules.
     pub modules: Vec<ModuleDraft>,
-    /// Planes that a module occupies; by default what its nodes show.
+    /// Number of planes that a module occupies. By default the planes of its nodes.
     pub footprint: Option<u16>,
-    /// Where complaints about the whole go.
+    /// The place that problems of the whole description name.
     pub place: Place,
-    /// Doubts of the readers.
+    /// Doubtful points that readers found.
     pub warnings: Vec<Problem>,
 }
 
 impl Draft {
-    /// Checks the description and gives everything its index.
+    /// Checks the description and assigns all indices.
     ///
     /// # Errors
     ///
-    /// Everything that contradicts itself: numbers, blades, places in a group or nets that appear
-    /// twice, sub-groups without modules, modules that lack a router on one of their nets, no
-    /// clients, no nets, more than an index can number.
+    /// Every contradiction: numbers, blades, places in a group or nets that appear twice,
+    /// sub-groups without modules, modules that lack a router on one of their nets, no clients, no
+    /// nets, more parts than an index can number.
     pub fn check(mut self) -> Result<Machine, InputError> {
         let mut check = Check::default();
         check.sizes(&self);
@@ -128,13 +128,13 @@ impl Check {
         }
     }
 
-    /// Every number once, every place in the fabric.
+    /// Checks that every number occurs once and every vertex is in the fabric.
     fn numbers(&mut self, draft: &Draft) {
         let mut seen: Vec<(u32, &Place)> = Vec::new();
         let clients = draft.clients.iter();
         let clients = clients.map(|c| (c.client.id, c.client.vertex, &c.place));
         let nodes = draft.modules.iter().flat_map(|module| {
-            // A node of several nets is there once for each of them.
+            // A node of several nets occurs once for each of its nets.
             let again = |at: usize, node: &NodeDraft| {
                 let same =
                     |o: &NodeDraft| (o.id, o.vertex) == (node.id, node.vertex) && o.net != node.net;
@@ -153,7 +153,7 @@ impl Check {
             }
             seen.push((id, place));
         }
-        // In order as far as they were: equal numbers stay in the order of the description.
+        // A stable sort: equal numbers stay in the order of the description.
         seen.sort_by_key(|&(id, _)| id);
         for again in seen.chunk_by(|a, b| a.0 == b.0) {
             for &(id, place) in &again[1..] {
@@ -163,18 +163,19 @@ impl Check {
         }
     }
 
-    /// The index of each group: the order of first appearance.
+    /// Returns the index of each group: the order of first appearance.
     fn group_order(&mut self, draft: &Draft) -> BTreeMap<String, u16> {
         let mut order = BTreeMap::new();
         for module in &draft.modules {
-            // More modules than u16 can number were refused before.
+            // More modules than u16 can number were rejected earlier.
             let next = u16::try_from(order.len()).unwrap_or(u16::MAX);
             order.entry(module.group.clone()).or_insert(next);
         }
         order
     }
 
-    /// One module a blade and a place; no sub-group left out. Expects them in order.
+    /// Checks that every blade and every index has one module, and that no sub-group is missing.
+    /// Expects sorted modules.
     fn modules(&mut self, draft: &Draft) {
         let mut taken: BTreeMap<String, &Place> = BTreeMap::new();
         let mut previous: Option<&ModuleDraft> = None;
@@ -207,7 +208,8 @@ impl Check {
         }
     }
 
-    /// One group a net, and a router on each of them in every module of the group.
+    /// Checks that every net has one group, and that every module of the group has a router on the
+    /// net.
     fn nets(&mut self, draft: &Draft) {
         let mut owners: BTreeMap<Net, &str> = BTreeMap::new();
         let mut by_group: BTreeMap<&str, Vec<Net>> = BTreeMap::new();
@@ -241,7 +243,7 @@ impl Check {
     }
 }
 
-/// Gives everything its index. The draft is checked and its modules are in order.
+/// Assigns all indices. The draft is checked and its modules are sorted.
 fn assemble(draft: Draft, order: &BTreeMap<String, u16>) -> Machine {
     let mut nets: Vec<Net> = draft
         .modules
@@ -313,7 +315,7 @@ fn add_module(
     order: &BTreeMap<String, u16>,
     draft: ModuleDraft,
 ) {
-    // All counts were checked to fit 16 bits.
+    // All numbers of parts were checked to fit in 16 bits.
     let first = machine.routers.len() as u16;
     let index = machine.modules.len() as u16;
     let group = order[&draft.group];
@@ -345,7 +347,7 @@ fn add_module(
     });
 }
 
-/// Warns of windows and sub-groups that are not alike.
+/// Warns of windows and sub-groups that differ.
 fn check_windows(machine: &mut Machine) {
     let Some(axes) = Axes::of(&machine.fabric) else {
         return;

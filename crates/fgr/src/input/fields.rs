@@ -1,11 +1,11 @@
-//! The keys of a mapping: each taken once by its reader, every other one complained about.
+//! The keys of a mapping. A reader takes each key once; keys that are left over are reported.
 
 use std::str::FromStr;
 
 use crate::input::yaml::{Node, Value};
 use crate::problem::{Problems, Reason, shown};
 
-/// A mapping whose keys are taken one by one.
+/// A mapping from which a reader takes keys one by one.
 pub(super) struct Fields<'n, 'a> {
     pub(super) line: u32,
     entries: Vec<(&'n str, &'n Node<'a>)>,
@@ -13,7 +13,8 @@ pub(super) struct Fields<'n, 'a> {
 }
 
 impl<'n, 'a> Fields<'n, 'a> {
-    /// The keys of `node`; a complaint and no keys if it is no mapping or has a key twice.
+    /// Takes the keys of `node`. If `node` is not a mapping or has a key twice, reports that; if it
+    /// is not a mapping, returns no keys.
     pub(super) fn of(node: &'n Node<'a>, what: &str, problems: &mut Problems) -> Self {
         let mut entries: Vec<(&str, &Node<'a>)> = Vec::new();
         match &node.value {
@@ -42,14 +43,14 @@ impl<'n, 'a> Fields<'n, 'a> {
         }
     }
 
-    /// The value of an optional key.
+    /// Returns the value of an optional key.
     pub(super) fn optional(&mut self, key: &'static str) -> Option<&'n Node<'a>> {
         self.known.push(key);
         let at = self.entries.iter().position(|(name, _)| *name == key)?;
         Some(self.entries.remove(at).1)
     }
 
-    /// The value of a key; a complaint if it is not there.
+    /// Returns the value of a key. Reports a missing key.
     pub(super) fn required(
         &mut self,
         key: &'static str,
@@ -62,7 +63,7 @@ impl<'n, 'a> Fields<'n, 'a> {
         node
     }
 
-    /// A required number or the like.
+    /// Returns the parsed value of a required key.
     pub(super) fn parsed<T: FromStr>(
         &mut self,
         key: &'static str,
@@ -73,7 +74,8 @@ impl<'n, 'a> Fields<'n, 'a> {
         parse(node, key, wanted, problems)
     }
 
-    /// An optional number or the like; the default also replaces one that is wrong, after a complaint.
+    /// Returns the parsed value of an optional key. The default replaces a missing value and, after
+    /// a report, an invalid one.
     pub(super) fn parsed_or<T: FromStr>(
         &mut self,
         key: &'static str,
@@ -86,8 +88,8 @@ impl<'n, 'a> Fields<'n, 'a> {
             .unwrap_or(default)
     }
 
-    /// Complains about the keys that nobody took.
-    pub(super) fn finish(self, problems: &mut Problems) {
+    /// Reports the keys that were not taken.
+    pub(super) fn report_rest(self, problems: &mut Problems) {
         for (key, node) in self.entries {
             let reason = Reason::UnknownKey {
                 key: shown(key),
@@ -98,7 +100,7 @@ impl<'n, 'a> Fields<'n, 'a> {
     }
 }
 
-/// The items of a sequence; a complaint and none if it is something else.
+/// Returns the items of a sequence. Reports any other node and returns no items.
 pub(super) fn items<'n, 'a>(
     node: &'n Node<'a>,
     what: &str,
@@ -113,7 +115,7 @@ pub(super) fn items<'n, 'a>(
     }
 }
 
-/// The text of a scalar; a complaint if it is something else.
+/// Returns the text of a scalar. Reports any other node.
 pub(super) fn text<'n>(node: &'n Node<'_>, what: &str, problems: &mut Problems) -> Option<&'n str> {
     match &node.value {
         Value::Scalar(text) => Some(text),
@@ -124,7 +126,7 @@ pub(super) fn text<'n>(node: &'n Node<'_>, what: &str, problems: &mut Problems) 
     }
 }
 
-/// A scalar as a value; a complaint if it is none.
+/// Parses a scalar. Reports an invalid value.
 pub(super) fn parse<T: FromStr>(
     node: &Node<'_>,
     what: &str,
@@ -139,7 +141,7 @@ pub(super) fn parse<T: FromStr>(
     value
 }
 
-/// A list of scalars as values; complaints for those that are none.
+/// Parses a list of scalars. Reports each invalid value.
 pub(super) fn parse_all<T: FromStr>(
     node: &Node<'_>,
     what: &str,

@@ -1,43 +1,44 @@
-//! Host lists as Slurm writes them.
+//! Host lists in Slurm's notation.
 //!
 //! ```text
 //!   nid[00017-00019,00042],login1     nid00017, nid00018, nid00019, nid00042, login1
 //!   r[1-2]n[1-4]                      r1n1, r1n2, … r2n4
 //! ```
 //!
-//! A range keeps the leading zeros of its first number. Names outside brackets are taken as they are.
+//! A range keeps the leading zeros of its first number. Names outside brackets stay as they are.
 
 use thiserror::Error;
 
-/// Names that one list may give; more than the nodes of any machine of today.
+/// Most names that one list gives: more than the nodes of any machine of 2025.
 const MAX_NAMES: usize = 1 << 21;
 
-/// Bytes of all names of one list together.
+/// Most bytes of all names of one list together.
 const MAX_BYTES: usize = 64 << 20;
 
 /// Why a text is not a host list.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HostListError {
-    /// A bracket without its counterpart, or an empty one.
+    /// A bracket has no counterpart, or brackets are empty.
     #[error("'{0}': brackets do not match, or nothing stands between them")]
     Brackets(String),
-    /// Something in brackets that is no range of numbers.
+    /// Text in brackets is not a range of numbers.
     #[error("'{0}' is not a number or a range of ascending numbers")]
     Range(String),
-    /// Two commas in a row, or one at an end.
+    /// Two commas follow each other, or a comma is at an end.
     #[error("a name between two commas is missing")]
     Empty,
-    /// More names, or longer ones, than a list may give.
+    /// The list gives too many names, or too long ones.
     #[error("more than {MAX_NAMES} names, or more than {MAX_BYTES} bytes of them")]
     TooMany,
 }
 
-/// The names of a list, in its order. White space around names is passed over; an empty text has none.
+/// Returns the names of a list in order. White space around names is ignored. An empty text has no
+/// names.
 ///
 /// # Errors
 ///
-/// [`HostListError`].
+/// [`HostListError`]: the text is not a host list, or gives too many names.
 pub fn hosts(text: &str) -> Result<Vec<String>, HostListError> {
     let mut names = Vec::new();
     let mut room = MAX_BYTES;
@@ -60,7 +61,7 @@ pub fn hosts(text: &str) -> Result<Vec<String>, HostListError> {
     Ok(names)
 }
 
-/// The parts between commas that stand in no bracket.
+/// Splits a list at commas outside brackets.
 fn items(text: &str) -> Result<Vec<&str>, HostListError> {
     let mut items = Vec::new();
     let (mut from, mut inside) = (0, false);
@@ -86,7 +87,8 @@ fn brackets(text: &str) -> HostListError {
     HostListError::Brackets(crate::problem::shown(text))
 }
 
-/// The names of an item: each beginning so far with each number of the next bracket.
+/// Returns the names of an item: each prefix so far is combined with each number of the next
+/// bracket.
 fn expand(item: &str) -> Result<Vec<String>, HostListError> {
     let mut names = vec![String::new()];
     let mut rest = item;
@@ -115,7 +117,7 @@ fn expand(item: &str) -> Result<Vec<String>, HostListError> {
     Ok(names)
 }
 
-/// `7,00017-00019` as numbers in words.
+/// Expands `7,00017-00019` to numbers as text.
 fn numbers(text: &str) -> Result<Vec<String>, HostListError> {
     let mut found = Vec::new();
     for range in text.split(',') {
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_list_is_refused_with_the_reason() {
+    fn other_texts_are_rejected_with_the_reason() {
         use HostListError::{Brackets, Empty, Range, TooMany};
         let refused = |text: &str| hosts(text).unwrap_err();
         assert!(matches!(refused("n[1-3"), Brackets(_)));
@@ -173,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_list_is_expanded_or_refused_within_its_limits(text in "[a-c0-9\\[\\],\\- ]{0,40}") {
+        fn a_list_is_expanded_within_its_limits_or_rejected(text in "[a-c0-9\\[\\],\\- ]{0,40}") {
             if let Ok(names) = hosts(&text) {
                 prop_assert!(names.iter().all(|name| !name.is_empty() && !name.contains(['[', ']', ','])));
             }

@@ -28,8 +28,8 @@
 //!           - {blade: a1, cabinet: c1, at: [0, 0, 0], nodes: [1001]}         # cabinet is optional; or nodes: [{id: 1001, at: [0, 1, 0]}]
 //! ```
 //!
-//! `at` is a position a dimension on a torus or mesh, `[group, switch]` on a dragonfly, `[endpoint]` on
-//! a fat tree.
+//! `at` has one position per dimension on a torus or mesh; it is `[group, switch]` on a dragonfly
+//! and `[endpoint]` on a fat tree.
 
 use lnet_types::Net;
 use topology::{
@@ -45,16 +45,16 @@ use crate::machine::{Client, Machine, Origin, Role};
 use crate::names::failed;
 use crate::problem::{InputError, Problems, Reason};
 
-/// Most clients that `per-vertex` may make.
+/// Most clients that `per-vertex` makes.
 const MAX_CLIENTS: u64 = 1 << 22;
 
 /// Reads a machine file.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it: what is not YAML, unknown or missing keys, values out of range,
-/// places outside the fabric, and what [`Draft::check`] finds. Contradictions between parts are
-/// looked for only when the parts themselves could be read.
+/// Everything that is wrong with the file: invalid YAML, unknown or missing keys, values out of
+/// range, places outside the fabric, and what [`Draft::check`] finds. Contradictions between parts
+/// are only searched if the parts themselves were read without errors.
 pub fn read_machine(file: &str, source: &str) -> Result<Machine, InputError> {
     let mut problems = Problems::new(file);
     if !fits(&mut problems, source) {
@@ -70,12 +70,12 @@ pub fn read_machine(file: &str, source: &str) -> Result<Machine, InputError> {
     };
     match problems.into_result(draft)? {
         Some(draft) => mark_down(file, draft.check()?, &down),
-        // Without a fabric there is a complaint about it.
+        // If there is no fabric, an error was reported.
         None => Err(InputError(Vec::new())),
     }
 }
 
-/// Marks the routers that these items name, each with its line.
+/// Marks the routers that these items name as down. Each item has its line.
 fn mark_down(
     file: &str,
     mut machine: Machine,
@@ -110,7 +110,7 @@ fn draft(root: &Node<'_>, down: &mut Vec<(u32, String)>, problems: &mut Problems
     {
         down.extend(text(item, "down", problems).map(|word| (item.line, word.to_owned())));
     }
-    fields.finish(problems);
+    fields.report_rest(problems);
     let fabric = fabric?;
     let clients = clients.map(|node| read_clients(node, &fabric, problems));
     let mut modules = Vec::new();
@@ -143,7 +143,7 @@ const ROUTINGS: [(&str, Routing); 2] =
     [("minimal", Routing::Minimal), ("valiant", Routing::Valiant)];
 const ROLES: [(&str, Role); 2] = [("data", Role::Data), ("metadata", Role::Metadata)];
 
-/// A word out of a few.
+/// Reads one of a few words.
 fn choose<T: Copy>(
     node: &Node<'_>,
     key: &str,
@@ -175,7 +175,7 @@ fn choose_or<T: Copy + Default>(
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum FabricKind {
     Torus,
     Mesh,
     Dragonfly,
@@ -183,21 +183,21 @@ enum Kind {
 }
 
 fn fabric(node: &Node<'_>, problems: &mut Problems) -> Option<Fabric> {
-    const KINDS: [(&str, Kind); 4] = [
-        ("torus", Kind::Torus),
-        ("mesh", Kind::Mesh),
-        ("dragonfly", Kind::Dragonfly),
-        ("fat-tree", Kind::FatTree),
+    const KINDS: [(&str, FabricKind); 4] = [
+        ("torus", FabricKind::Torus),
+        ("mesh", FabricKind::Mesh),
+        ("dragonfly", FabricKind::Dragonfly),
+        ("fat-tree", FabricKind::FatTree),
     ];
     let mut fields = Fields::of(node, "fabric", problems);
     let kind = fields.required("kind", problems)?;
     let fabric = match choose(kind, "kind", &KINDS, problems)? {
-        Kind::Torus => grid(&mut fields, true, problems),
-        Kind::Mesh => grid(&mut fields, false, problems),
-        Kind::Dragonfly => dragonfly(&mut fields, problems),
-        Kind::FatTree => fat_tree(&mut fields, problems),
+        FabricKind::Torus => grid(&mut fields, true, problems),
+        FabricKind::Mesh => grid(&mut fields, false, problems),
+        FabricKind::Dragonfly => dragonfly(&mut fields, problems),
+        FabricKind::FatTree => fat_tree(&mut fields, problems),
     };
-    fields.finish(problems);
+    fields.report_rest(problems);
     match fabric? {
         Ok(fabric) => Some(fabric),
         Err(error) => {
@@ -231,7 +231,7 @@ fn dimension(node: &Node<'_>, wrap: bool, problems: &mut Problems) -> Option<Dim
     let cost = weight(&mut fields, "cost", problems);
     let capacity = fields.required("capacity", problems);
     let capacity = capacity.and_then(|node| parse_all(node, "capacity", "GB/s", problems));
-    fields.finish(problems);
+    fields.report_rest(problems);
     Some(Dimension {
         name: name?,
         size: size?,
@@ -241,7 +241,7 @@ fn dimension(node: &Node<'_>, wrap: bool, problems: &mut Problems) -> Option<Dim
     })
 }
 
-/// The weight of a hop.
+/// Reads the cost of a hop.
 fn weight(fields: &mut Fields<'_, '_>, key: &'static str, problems: &mut Problems) -> u32 {
     fields.parsed_or(key, WEIGHT, 1, problems)
 }
@@ -275,7 +275,7 @@ fn fat_tree(fields: &mut Fields<'_, '_>, problems: &mut Problems) -> Made {
             let up = fields.parsed("up", COUNT, problems);
             let capacity = fields.parsed("capacity", "GB/s", problems);
             let cost = weight(&mut fields, "cost", problems);
-            fields.finish(problems);
+            fields.report_rest(problems);
             Some(Level {
                 down: down?,
                 up: up?,
@@ -288,7 +288,7 @@ fn fat_tree(fields: &mut Fields<'_, '_>, problems: &mut Problems) -> Made {
     Some(FatTree::new(levels).map(Fabric::FatTree))
 }
 
-/// The vertex at `[x, y, z]`, `[group, switch]` or `[endpoint]`.
+/// Returns the vertex at `[x, y, z]`, `[group, switch]` or `[endpoint]`.
 fn vertex(node: &Node<'_>, fabric: &Fabric, problems: &mut Problems) -> Option<Vertex> {
     let at: Vec<u32> = parse_all(node, "at", "a position", problems)?;
     let narrow: Option<Vec<u16>> = at.iter().map(|&p| u16::try_from(p).ok()).collect();
@@ -319,11 +319,11 @@ fn read_clients(node: &Node<'_>, fabric: &Fabric, problems: &mut Problems) -> Ve
             clients.extend(client(node, fabric, problems));
         }
     }
-    fields.finish(problems);
+    fields.report_rest(problems);
     clients
 }
 
-/// `count` clients at every vertex.
+/// Makes `count` clients at every vertex.
 fn everywhere(node: &Node<'_>, fabric: &Fabric, problems: &mut Problems) -> Vec<ClientDraft> {
     let Some(count) = parse::<u32>(node, "per-vertex", "a number of clients", problems) else {
         return Vec::new();
@@ -335,7 +335,7 @@ fn everywhere(node: &Node<'_>, fabric: &Fabric, problems: &mut Problems) -> Vec<
         return Vec::new();
     }
     let place = problems.place(node.line);
-    // Below MAX_CLIENTS, so it fits.
+    // The total is below MAX_CLIENTS, so it fits.
     let ids = 0..total as u32;
     ids.map(|id| ClientDraft {
         client: Client {
@@ -355,7 +355,7 @@ fn client(node: &Node<'_>, fabric: &Fabric, problems: &mut Problems) -> Option<C
     let name = name.and_then(|node| text(node, "name", problems));
     let at = fields.required("at", problems);
     let vertex = at.and_then(|node| vertex(node, fabric, problems));
-    fields.finish(problems);
+    fields.report_rest(problems);
     Some(ClientDraft {
         client: Client {
             id: id?,
@@ -366,7 +366,7 @@ fn client(node: &Node<'_>, fabric: &Fabric, problems: &mut Problems) -> Option<C
     })
 }
 
-/// What the modules of a group have in common.
+/// What all modules of a group have in common.
 struct GroupHead {
     name: String,
     role: Role,
@@ -385,7 +385,7 @@ fn group(
     let nets = fields.required("nets", problems);
     let nets = nets.and_then(|node| read_nets(node, problems));
     let sub_groups = fields.required("sub-groups", problems);
-    fields.finish(problems);
+    fields.report_rest(problems);
     let (Some(name), Some(nets), Some(sub_groups)) = (name, nets, sub_groups) else {
         return;
     };
@@ -394,7 +394,7 @@ fn group(
     for (sub_group, node) in (1..).zip(items(sub_groups, "sub-groups", problems)) {
         let mut fields = Fields::of(node, "sub-group", problems);
         let list = fields.required("modules", problems);
-        fields.finish(problems);
+        fields.report_rest(problems);
         let list = list.map_or(&[][..], |node| items(node, "modules", problems));
         for (index, node) in (1..).zip(list) {
             modules.extend(module(node, &head, (sub_group, index), fabric, problems));
@@ -428,7 +428,7 @@ fn module(
     let at = fields.required("at", problems);
     let home = at.and_then(|node| vertex(node, fabric, problems));
     let ids = fields.required("nodes", problems);
-    fields.finish(problems);
+    fields.report_rest(problems);
     let (ids, home) = (items(ids?, "nodes", problems), home?);
     let mut nodes = Vec::new();
     for (place, node) in ids.iter().enumerate() {
@@ -457,8 +457,9 @@ fn module(
     })
 }
 
-/// A node of a module: its number, at the module's place unless it says another, once for each of its
-/// nets: those that it names, or the one that its place in the module gives it, if any.
+/// Reads a node of a module. Its place is that of the module unless it names another. The result
+/// has one entry for each net of the node: the nets that the node names, or the net that belongs to
+/// its position in the module, if there is one.
 fn router(
     node: &Node<'_>,
     net: Option<Net>,
@@ -480,7 +481,7 @@ fn router(
                     problems.value(list.line, "nets", &net.to_string(), "a net of the group");
                 }
             }
-            fields.finish(problems);
+            fields.report_rest(problems);
             (id, vertex)
         }
         _ => (parse(node, "nodes", "a number", problems), Some(home)),

@@ -1,16 +1,16 @@
-//! What describes a machine, and how it is read.
+//! Readers of machine descriptions.
 //!
-//! * [`read_machine`]: the machine file, YAML, for any fabric.
-//! * [`read_plan`]: the document of a plan.
-//! * [`hosts`]: host lists as Slurm writes them.
-//! * [`read_map`]: Titan's map, `NID name compute|service X Y Z` a line.
-//! * [`read_node_table`]: tables like those of `xtprocadmin`, on a machine that is named like Titan.
+//! * [`read_machine`]: the machine file in YAML, for any fabric.
+//! * [`read_plan`]: the YAML document of a plan.
+//! * [`hosts`]: host lists in Slurm's notation.
+//! * [`read_map`]: Titan's map, with `NID name compute|service X Y Z` on each line.
+//! * [`read_node_table`]: tables like those of `xtprocadmin`, for a machine with Titan's names.
 //! * [`read_modules`]: the table of router modules.
-//! * [`synthetic()`]: a machine by rule, where no coordinates are known.
+//! * [`synthetic()`]: a machine made by rule, for sizes without known coordinates.
 //!
-//! Each reader takes the text and the name to use in complaints; none opens a file. Each goes on
-//! after an error, so that one pass finds all of them. What has been read becomes a [`Draft`], and
-//! [`Draft::check`] looks for contradictions between the parts.
+//! Each reader takes a text and the name that error messages use for it; no reader opens a file. A
+//! reader continues after an error, so that one pass finds all errors. Tables become a [`Draft`],
+//! and [`Draft::check`] finds contradictions between the parts.
 
 mod csv_table;
 mod draft;
@@ -35,10 +35,10 @@ pub(crate) use tables::net;
 
 use crate::problem::{Problems, Reason};
 
-/// Bytes of the largest input: a hundred times Titan's map.
+/// Most bytes of an input: a hundred times Titan's map.
 pub const MAX_INPUT_BYTES: usize = 64 << 20;
 
-/// Whether the text may be read; says so if not.
+/// Returns whether the text is small enough to be read. Reports a text that is too large.
 pub(crate) fn fits(problems: &mut Problems, text: &str) -> bool {
     let fits = text.len() <= MAX_INPUT_BYTES;
     if !fits {

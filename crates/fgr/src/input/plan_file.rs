@@ -1,4 +1,4 @@
-//! Reads back the YAML document of a plan.
+//! Reads the YAML document of a plan.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::plan::{Plan, Row};
 use crate::policy::Policy;
 use crate::problem::{InputError, Problems, Reason, shown};
 
-/// Reads the plan that [`crate::write_yaml`] wrote for this machine. The parameters of its policy are
-/// not in the document; the plan has their defaults.
+/// Reads a plan that [`crate::write_yaml`] wrote for this machine. The document does not contain
+/// the parameters of the policy; the plan gets their defaults.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it: what is not YAML, an unknown policy, clients, nets or routers that
-/// the machine does not have, clients without a table or with two.
+/// Everything that is wrong with the document: invalid YAML, an unknown policy, clients, nets or
+/// routers that the machine does not have, clients without a table or with two.
 pub fn read_plan(file: &str, source: &str, machine: &Machine) -> Result<Plan, InputError> {
     let mut problems = Problems::new(file);
     if !fits(&mut problems, source) {
@@ -36,12 +36,12 @@ pub fn read_plan(file: &str, source: &str, machine: &Machine) -> Result<Plan, In
     };
     match problems.into_result(plan)? {
         Some(plan) => Ok(plan),
-        // Without a plan there is a complaint.
+        // If there is no plan, an error was reported.
         None => Err(InputError(Vec::new())),
     }
 }
 
-/// A route table: of each net its routers, best first.
+/// A route table: the routers of each net, best first.
 type Table = Vec<Vec<u16>>;
 
 struct Reader<'a> {
@@ -49,7 +49,7 @@ struct Reader<'a> {
     problems: &'a mut Problems,
     nets: BTreeMap<Net, usize>,
     routers: BTreeMap<(usize, u32), u16>,
-    /// The table of each client, by index.
+    /// Index of each client's table.
     table_of: Vec<Option<usize>>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
         let policy = fields.required("policy", self.problems);
         let policy = policy.and_then(|node| self.policy(node));
         let tables = fields.required("tables", self.problems);
-        fields.finish(self.problems);
+        fields.report_rest(self.problems);
         if let Some(name) = machine.filter(|name| *name != self.machine.name) {
             let wanted = format!("{}, the machine that was given", self.machine.name);
             self.problems.value(line, "machine", &name, &wanted);
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         let mut fields = Fields::of(node, "table", self.problems);
         let clients = fields.required("clients", self.problems);
         let routes = fields.required("routes", self.problems);
-        fields.finish(self.problems);
+        fields.report_rest(self.problems);
         if let Some(node) = clients {
             self.clients(node, index);
         }
@@ -169,7 +169,7 @@ impl<'a> Reader<'a> {
         routers
     }
 
-    /// Gives the clients of `0,7,64-71` this table.
+    /// Assigns this table to the clients of a list such as `0,7,64-71`.
     fn clients(&mut self, node: &Node<'_>, table: usize) {
         let list = text(node, "clients", self.problems).unwrap_or_default();
         let clients = &self.machine.clients;
@@ -206,13 +206,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A row for each place and table.
+/// Makes a row for each combination of vertex and table.
 fn rows(machine: &Machine, policy: Policy, tables: &[Table], table_of: &[usize]) -> Plan {
     let mut known: BTreeMap<(Vertex, usize), u32> = BTreeMap::new();
     let (mut rows, mut tables_of_rows, mut row_of) = (Vec::new(), Vec::new(), Vec::new());
     for (client, &table) in machine.clients.iter().zip(table_of) {
         let vertex = client.vertex;
-        // Not more rows than clients.
+        // There are no more rows than clients.
         let row = *known.entry((vertex, table)).or_insert(rows.len() as u32);
         if row as usize == rows.len() {
             rows.push(Row { vertex, clients: 0 });

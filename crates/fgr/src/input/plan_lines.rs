@@ -1,8 +1,9 @@
-//! The document of a plan, line by line, when it stands exactly as [`crate::write_yaml`] writes it.
+//! A fast reader of plan documents that have exactly the form that [`crate::write_yaml`] writes.
 //!
-//! A program that runs before each job reads the plan each time, and a parser of all of YAML takes most
-//! of that. Tables in the one form that is written need none: what differs from it in a single byte is
-//! for the parser of YAML to read, so that both say the same of every document.
+//! A program that runs before each job reads the plan every time, and a complete YAML parser would
+//! take most of that time. Tables in the written form do not need one. If a document differs in a
+//! single byte, this reader returns `None` and the YAML parser reads the document, so both give the
+//! same result for every document.
 //!
 //! ```yaml
 //! policy: strict                        # the head: YAML, a key a line
@@ -16,24 +17,24 @@ use std::borrow::Cow;
 
 use crate::input::yaml::{self, MAX_NODES, Node, Value};
 
-/// What stands before the tables.
+/// The line before the tables.
 const TABLES: &str = "\ntables:\n";
 
-/// What stands before a table, in it, and before a route.
+/// The texts before a table, in a table, and before a route.
 const CLIENTS: &str = "  - clients: \"";
 const ROUTES: &str = "    routes:";
 const ROUTE: &str = "      ";
 
-/// The document, or `None` where it stands in another form.
+/// Returns the document, or `None` if it has another form.
 pub(super) fn load(source: &str) -> Option<Node<'_>> {
-    // A carriage return ends lines, too, and nobody wrote one.
+    // A carriage return also ends lines, and the writer writes none.
     if source.contains('\r') {
         return None;
     }
     let end_of_head = source.find(TABLES)? + 1;
     let (head, tables) = source.split_at(end_of_head);
     let keys = head.lines().count();
-    // A key a line, so that nothing of the head reaches into the tables.
+    // Each line of the head is a key, so nothing of the head extends into the tables.
     let is_key = |line: &str| line.starts_with(|c: char| c.is_ascii_lowercase());
     if !head.lines().all(is_key) || !tables.ends_with('\n') {
         return None;
@@ -59,7 +60,7 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Begins behind the first line.
+    /// Starts behind the first line.
     fn new(text: &'a str, line: u32) -> Self {
         let mut lines = text.lines().peekable();
         lines.next();
@@ -171,15 +172,15 @@ tables:
 ";
 
     #[test]
-    fn what_was_written_is_read_as_yaml_reads_it() {
+    fn a_written_document_is_read_as_the_yaml_parser_reads_it() {
         let known = yaml::load(PLAN).ok();
         assert!(known.is_some());
         assert_eq!(load(PLAN), known);
     }
 
-    /// Every byte of a document changed, left out or doubled in turn.
+    /// Changes, removes or doubles every byte of a document in turn.
     #[test]
-    fn what_differs_is_left_to_yaml_or_read_as_yaml_reads_it() {
+    fn a_changed_document_is_left_to_the_yaml_parser_or_read_in_the_same_way() {
         let mut read = 0;
         for at in 0..PLAN.len() {
             let (before, behind) = PLAN.split_at(at);

@@ -1,5 +1,5 @@
-//! Machines whose coordinates are not known: router modules spread by rule over a torus of three
-//! dimensions (planning, section 1.5). What comes out is labelled synthetic.
+//! Machines without known coordinates: a rule spreads router modules over a torus of three
+//! dimensions (planning, section 1.5). The origin of such a machine is `synthetic`.
 //!
 //! ```text
 //!   sub-group s of group g at y0 = (0 or 2, by turns) + 4 s
@@ -16,30 +16,30 @@ use crate::input::draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
 use crate::machine::{Client, Machine, Origin, Role};
 use crate::problem::{InputError, Problems, Reason};
 
-/// Planes that a sub-group serves.
+/// Number of planes that a sub-group serves.
 const WINDOW: u16 = 4;
 
-/// Number of the first net; the others follow.
+/// Number of the first net. The other nets have the following numbers.
 const FIRST_NET: u16 = 201;
 
-/// How many routers a synthetic machine has.
+/// The number of routers of a synthetic machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Synthetic {
-    /// Groups.
+    /// Number of groups.
     pub groups: u16,
-    /// Modules of a sub-group.
+    /// Number of modules in a sub-group.
     pub modules: u16,
-    /// Nets of a group, and nodes of a module: node `k` routes to net `k`, the first half at the
-    /// module's plane, the others at the next one.
+    /// Number of nets of a group, and of nodes of a module. Node `k` routes to net `k`. The first
+    /// half of the nodes is on the module's plane, the other half on the next plane.
     pub nets: u16,
 }
 
-/// A torus with one client at each vertex, numbered from 0, and router modules by rule, their nodes
-/// numbered after the clients.
+/// Makes a torus with one client at each vertex, numbered from 0, and router modules placed by
+/// rule. The numbers of router nodes follow those of the clients.
 ///
 /// # Errors
 ///
-/// A grid that has not three dimensions, counts of 0, more modules or nets than there is room for.
+/// A grid without exactly three dimensions, a count of 0, or more modules or nets than fit.
 pub fn synthetic(name: &str, grid: Grid, tie: Tie, size: Synthetic) -> Result<Machine, InputError> {
     let mut problems = Problems::new(name);
     let &[nx, ny, nz] = &grid.dimensions().iter().map(|d| d.size).collect::<Vec<_>>()[..] else {
@@ -117,7 +117,7 @@ impl Maker<'_> {
         modules
     }
 
-    /// The first free blade at or after the one that the rule gives.
+    /// Returns the first free blade from the one that the rule gives.
     fn free_place(&mut self, group: u16, sub_group: u16, index: u16) -> Option<[u16; 3]> {
         let [nx, ny, nz] = self.size.map(u32::from);
         let (g, s, j) = (u32::from(group), u32::from(sub_group), u32::from(index));
@@ -125,7 +125,7 @@ impl Maker<'_> {
         let x = halton(g + 1, 2, nx) + s * (nx / (2 * m)) + (j * nx + m / 2) / m;
         let y = 2 * (g % 2) + u32::from(WINDOW) * s;
         let z = halton(g + 1, 3, nz) + 8 * j + 5 * s;
-        // Each is reduced below a size, which fits 16 bits.
+        // Each value is reduced below a size, which fits in 16 bits.
         let mut places = (0..nz).map(|bump| [x % nx, y % ny, (z + bump) % nz].map(|p| p as u16));
         let free = places.find(|place| !self.taken.contains(place))?;
         self.taken.insert(free);
@@ -162,8 +162,8 @@ impl Maker<'_> {
     }
 }
 
-/// Element `index` of the Halton sequence of this base, scaled to `0..size`: digits mirrored at the
-/// point.
+/// Returns element `index` of the Halton sequence of this base, scaled to `0..size`: the digits are
+/// mirrored at the point.
 fn halton(mut index: u32, base: u32, size: u32) -> u32 {
     let (mut numerator, mut denominator) = (0_u64, 1_u64);
     while index > 0 {
@@ -171,6 +171,6 @@ fn halton(mut index: u32, base: u32, size: u32) -> u32 {
         denominator *= u64::from(base);
         index /= base;
     }
-    // Below `size`, because the numerator is below the denominator.
+    // The result is below `size`, because the numerator is below the denominator.
     (numerator * u64::from(size) / denominator) as u32
 }

@@ -1,4 +1,4 @@
-//! Tables: Titan's map, `xtprocadmin`-style lists, router modules.
+//! Tables: Titan's map, lists in the style of `xtprocadmin`, router modules.
 //!
 //! ```text
 //!   map          20 c0-0c1s5n0 compute 0 0 10              NID, name, compute|service, X, Y, Z
@@ -6,8 +6,8 @@
 //!   modules      A,1,1,1,c7-2c2s0,4,2,0,16798,…            group … nets, with a header line
 //! ```
 //!
-//! The layout of the node table is assumed from descriptions of the tool, not from its source: lines
-//! before the first one that begins with a number are headings and are passed over.
+//! The layout of the node table is inferred from descriptions of the tool, not from its source.
+//! Lines before the first line that begins with a number are headings and are skipped.
 
 use std::collections::BTreeSet;
 
@@ -21,18 +21,18 @@ use crate::input::fits;
 use crate::machine::{Client, Machine, Origin, Role};
 use crate::problem::{InputError, Problem, Problems, Reason, shown};
 
-/// A node of a map.
+/// A node of a map or node table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapNode {
-    /// Its number.
+    /// Number of the node.
     pub id: u32,
-    /// Its name.
+    /// Name of the node.
     pub name: NodeName,
-    /// Whether it computes; otherwise it is a service node.
+    /// Whether the node is a compute node; otherwise it is a service node.
     pub compute: bool,
-    /// Whether it is up; maps do not say, and count as up.
+    /// Whether the node is up. A map does not say, and all its nodes count as up.
     pub up: bool,
-    /// The line that described it, from 1.
+    /// The line that describes the node, from 1.
     pub line: u32,
 }
 
@@ -40,8 +40,8 @@ pub struct MapNode {
 ///
 /// # Errors
 ///
-/// Every line that does not have this form, whose name disagrees with its coordinates or NID, or
-/// whose NID appeared before.
+/// Every line that does not have this form, whose name contradicts its coordinates or NID, or that
+/// repeats a NID.
 pub fn read_map(file: &str, text: &str) -> Result<Vec<MapNode>, InputError> {
     const LAYOUT: &str = "NID name compute|service X Y Z";
     read_lines(file, text, 6, LAYOUT, |problems, line, fields| {
@@ -60,14 +60,13 @@ pub fn read_map(file: &str, text: &str) -> Result<Vec<MapNode>, InputError> {
     })
 }
 
-/// Reads a table of nodes as `xtprocadmin` prints it (layout assumed): NID, the same in
-/// hexadecimal, name, type, state, mode. Lines before the first one that begins with a number are
-/// headings.
+/// Reads a table of nodes as `xtprocadmin` prints it (layout inferred): NID, NID in hexadecimal,
+/// name, type, state, mode. Lines before the first line that begins with a number are headings.
 ///
 /// # Errors
 ///
-/// Every line after the headings that does not have this form, whose two NIDs or whose name and NID
-/// disagree, or whose NID appeared before.
+/// Every line after the headings that does not have this form, whose NIDs or name and NID
+/// contradict each other, or that repeats a NID.
 pub fn read_node_table(file: &str, text: &str) -> Result<Vec<MapNode>, InputError> {
     const LAYOUT: &str = "NID 0xNID name compute|service state mode";
     read_lines(file, text, 6, LAYOUT, |problems, line, fields| {
@@ -86,8 +85,8 @@ pub fn read_node_table(file: &str, text: &str) -> Result<Vec<MapNode>, InputErro
     })
 }
 
-/// Reads lines of `columns` words; empty lines, and what stands before the first line that begins with
-/// a number, are passed over.
+/// Reads lines of `columns` words. Skips empty lines and everything before the first line that
+/// begins with a number.
 fn read_lines(
     file: &str,
     text: &str,
@@ -97,7 +96,7 @@ fn read_lines(
 ) -> Result<Vec<MapNode>, InputError> {
     let mut problems = Problems::new(file);
     let mut nodes: Vec<MapNode> = Vec::new();
-    // The line of each number, 0 where none was.
+    // The line of each number; 0 if there was none.
     let mut lines = vec![0; NODES as usize];
     let readable = fits(&mut problems, text);
     let mut in_heading = true;
@@ -139,14 +138,14 @@ fn read_lines(
     problems.into_result(nodes)
 }
 
-/// The first words of a line, `most` at most.
+/// Returns the first words of a line, at most `most`.
 fn words<'t>(line: &'t str, most: usize, words: &mut Vec<&'t str>) {
     words.clear();
     if !line.is_ascii() {
         words.extend(line.split_whitespace().take(most));
         return;
     }
-    // The same without decoding: white space of ASCII as `char` has it.
+    // The same without decoding: ASCII white space as defined by `char`.
     let is_space = |byte: &u8| matches!(byte, b'\t'..=b'\r' | b' ');
     let pieces = line.as_bytes().split(is_space);
     let mut start = 0;
@@ -196,19 +195,19 @@ fn map_node(
 /// The header of the modules table.
 const HEADER: &str = "group,subgroup,index,slot,blade,x,y0,z,nid_n0,nid_n1,nid_n2,nid_n3,net_n0,net_n2,net_n1,net_n3";
 
-/// Its columns.
+/// The columns of the header.
 const COLUMNS: [&str; 16] = [
     "group", "subgroup", "index", "slot", "blade", "x", "y0", "z", "nid_n0", "nid_n1", "nid_n2",
     "nid_n3", "net_n0", "net_n2", "net_n1", "net_n3",
 ];
 
-/// Reads the table of router modules: a header line, then one module a line, its numbers of
-/// sub-group and index from 1. `role` is what the nets of these groups carry.
+/// Reads the table of router modules: a header line, then one module per line, with sub-group and
+/// index from 1. `role` says what the nets of these groups carry.
 ///
 /// # Errors
 ///
-/// A header that is not the layout's, and every line whose values are not of their kind or whose
-/// blade is not at the coordinates or does not have the NIDs beside it.
+/// Another header, and every line with invalid values, with a blade that is not at the given
+/// coordinates, or with NIDs that the blade does not have.
 pub fn read_modules(
     file: &str,
     text: &str,
@@ -261,7 +260,8 @@ fn module(
     })
 }
 
-/// Node `n` of a module. The nets stand in the order n0, n2, n1, n3: storage row by storage row.
+/// Returns node `n` of a module. The columns of nets are in the order n0, n2, n1, n3: storage row
+/// by storage row.
 fn node(
     problems: &mut Problems,
     line: u32,
@@ -309,11 +309,11 @@ fn ordinal(problems: &mut Problems, line: u32, key: &str, text: &str) -> Option<
     number
 }
 
-/// Titan: the nodes of `map` on its torus, with `modules`.
+/// Makes Titan: the nodes of `map` on Titan's torus, with `modules`.
 ///
 /// # Errors
 ///
-/// Routers that the map does not have as service nodes, and what [`Draft::check`] finds.
+/// Routers that are not service nodes of the map, and what [`Draft::check`] finds.
 pub fn titan(
     file: &str,
     map: &[MapNode],
@@ -384,7 +384,7 @@ fn client(
     if !node.up {
         warnings.add(node.line, Reason::Down(node.name.to_string()));
     }
-    // The name's coordinates are inside Titan's torus.
+    // The coordinates of a name are inside Titan's torus.
     let vertex = grid.vertex(&node.name.coordinates()).unwrap_or(Vertex(0));
     ClientDraft {
         client: Client {
@@ -396,15 +396,16 @@ fn client(
     }
 }
 
-/// Two of the service blades of Titan that are no file I/O modules, in cabinets of group A and far
-/// from each other. Where the real metadata modules stand is not published (planning, section 1.4).
+/// Two service blades of Titan that are not file I/O modules. They are in cabinets of group A, far
+/// from each other. The places of the real metadata modules are not published (planning, section
+/// 1.4).
 const METADATA_BLADES: [&str; 2] = ["c7-2c1s3", "c14-1c1s0"];
 
-/// The two metadata modules of Titan at synthetic places, their eight nodes on `net`.
+/// Makes the two metadata modules of Titan at synthetic places, with their eight nodes on `net`.
 ///
 /// # Errors
 ///
-/// None on Titan's torus; places outside another grid.
+/// None on Titan's torus; places outside any other grid.
 pub fn synthetic_metadata(grid: &Grid, net: Net) -> Result<Vec<ModuleDraft>, InputError> {
     let mut problems = Problems::new("synthetic metadata modules");
     let mut modules = Vec::new();
@@ -445,7 +446,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_are_those_between_white_space(line in "[ \t\u{b}\u{c}\r\u{a0}\u{2003}a-c0é]{0,12}") {
+        fn words_are_separated_by_white_space(line in "[ \t\u{b}\u{c}\r\u{a0}\u{2003}a-c0é]{0,12}") {
             for most in 0..5 {
                 let mut found = Vec::new();
                 words(&line, most, &mut found);

@@ -1,20 +1,21 @@
-//! YAML text to a tree of nodes that know their lines. The only module that knows the YAML parser.
+//! Parses YAML text into a tree of nodes with line numbers. Only this module uses the YAML parser.
 //!
-//! Scalars stay text: what `6` means is for the key to say. Anchors, which could multiply a document,
-//! keys that are not scalars, second documents and deep nesting are refused: a machine file needs
-//! none of them.
+//! Scalars stay text: the key determines what `6` means. Anchors, which could multiply the size of
+//! a document, are rejected, as are keys that are not scalars, second documents and deep nesting. A
+//! machine file needs none of them.
 
 use std::borrow::Cow;
 
 use granit_parser::{Event, Options, Parser, Span};
 
-/// Collections inside each other; the deepest value of a machine file is at 7.
+/// Most levels of nested collections. The deepest value of a machine file is at level 7.
 const MAX_NESTING: usize = 16;
 
-/// Nodes of one document: clients one by one on the largest machine of today, three times over.
+/// Most nodes of one document: three times those of a list of all clients of the largest machine of
+/// 2025.
 pub(super) const MAX_NODES: usize = 4_000_000;
 
-/// A value and the line where it begins.
+/// A value, and the line where it begins.
 #[derive(Debug, PartialEq)]
 pub(super) struct Node<'a> {
     pub(super) line: u32,
@@ -25,7 +26,7 @@ pub(super) struct Node<'a> {
 pub(super) enum Value<'a> {
     Scalar(Cow<'a, str>),
     Sequence(Vec<Node<'a>>),
-    /// Keys with their values; a key may appear twice, which its reader refuses.
+    /// Keys with their values. A key may occur twice; the reader of the mapping rejects that.
     Mapping(Vec<(Node<'a>, Node<'a>)>),
 }
 
@@ -50,7 +51,7 @@ pub(super) fn load(source: &str) -> Result<Node<'_>, NotYaml> {
         })?;
         builder.take(event, line(&span))?;
     }
-    builder.root.ok_or_else(|| refused(1, "it is empty"))
+    builder.root.ok_or_else(|| rejection(1, "it is empty"))
 }
 
 fn line(span: &Span) -> u32 {
@@ -61,17 +62,18 @@ fn line_number(line: usize) -> u32 {
     u32::try_from(line).unwrap_or(u32::MAX)
 }
 
-fn refused(line: u32, reason: &str) -> NotYaml {
+fn rejection(line: u32, reason: &str) -> NotYaml {
     NotYaml {
         line,
         reason: reason.to_owned(),
     }
 }
 
-/// Puts events together to nodes; nesting is on a stack of its own, not on the thread's.
+/// Builds nodes from events. Nesting uses a stack of its own, not the stack of the thread.
 #[derive(Default)]
 struct Builder<'a> {
-    /// Collections whose end has not been seen: line, whether a mapping, what is in them so far.
+    /// Collections that have not ended: their line, whether they are mappings, and their nodes so
+    /// far.
     open: Vec<(u32, bool, Vec<Node<'a>>)>,
     root: Option<Node<'a>>,
     nodes: usize,
@@ -81,7 +83,7 @@ impl<'a> Builder<'a> {
     fn take(&mut self, event: Event<'a>, line: u32) -> Result<(), NotYaml> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(refused(line, "too many values"));
+            return Err(rejection(line, "too many values"));
         }
         match event {
             Event::Scalar(text, ..) => self.close(line, Value::Scalar(text)),
@@ -92,9 +94,11 @@ impl<'a> Builder<'a> {
                 Some((line, false, nodes)) => self.close(line, Value::Sequence(nodes)),
                 None => {}
             },
-            Event::Alias(..) => return Err(refused(line, "anchors and aliases are not supported")),
+            Event::Alias(..) => {
+                return Err(rejection(line, "anchors and aliases are not supported"));
+            }
             Event::DocumentStart(..) if self.root.is_some() => {
-                return Err(refused(line, "a second document"));
+                return Err(rejection(line, "a second document"));
             }
             _ => {}
         }
@@ -110,13 +114,13 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Keys and values, which come by turns.
+/// Pairs up keys and values, which alternate.
 fn pairs(nodes: Vec<Node<'_>>) -> Result<Vec<(Node<'_>, Node<'_>)>, NotYaml> {
     let mut pairs = Vec::with_capacity(nodes.len() / 2);
     let mut nodes = nodes.into_iter();
     while let (Some(key), Some(value)) = (nodes.next(), nodes.next()) {
         if !matches!(key.value, Value::Scalar(_)) {
-            return Err(refused(key.line, "a key that is not a word"));
+            return Err(rejection(key.line, "a key that is not a word"));
         }
         pairs.push((key, value));
     }

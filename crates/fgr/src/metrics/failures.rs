@@ -1,4 +1,4 @@
-//! What random failures leave, and who takes over from each module.
+//! The effect of random failures, and the modules that replace each failed one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,32 +7,34 @@ use crate::machine::Machine;
 use crate::metrics::data_modules;
 use crate::plan::Plan;
 
-/// What `count` dead units leave, over several trials.
+/// The effect of `count` dead units, over several trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RandomLosses {
-    /// Units that die at once.
+    /// Number of units that die at once.
     pub count: usize,
-    /// Trials.
+    /// Number of trials.
     pub trials: usize,
-    /// Trials in which a client lost a net.
+    /// Number of trials in which a client lost a net.
     pub with_losses: usize,
-    /// Pairs of a client and a net without router, the mean over the trials.
+    /// Mean number of pairs of a client and a net without router.
     pub unreachable: f64,
-    /// The most loaded router over the mean before, the mean over the trials.
+    /// Load of the most loaded router relative to the mean before the failure: mean over the
+    /// trials.
     pub worst_load_mean: f64,
-    /// The same, the worst trial.
+    /// Load of the most loaded router relative to the mean before the failure: maximum over the
+    /// trials.
     pub worst_load_max: f64,
-    /// The hottest link of the worst trial when clients write; only on grids.
+    /// Units per GB/s on the hottest link of the worst trial when clients write. Only on grids.
     pub write_max: Option<f64>,
-    /// The same when clients read.
+    /// Units per GB/s on the hottest link of the worst trial when clients read. Only on grids.
     pub read_max: Option<f64>,
-    /// Sub-groups (of modules), or nets of sub-groups (of nodes), that are expected to lose all
-    /// their routers (planning, section 4.4); for groups whose sub-groups are alike.
+    /// Expected number of sub-groups (of modules) or nets of sub-groups (of nodes) that lose all
+    /// their routers (planning, section 4.4). Only for groups whose sub-groups are alike.
     pub expected_dead: f64,
 }
 
-/// Losses when each of these numbers of units dies at random, in `trials` trials; equal seeds give
-/// equal trials.
+/// Calculates the losses for each of these numbers of units, which die at random in each of
+/// `trials` trials. Equal seeds give equal trials.
 #[must_use]
 pub fn random_losses(
     machine: &Machine,
@@ -86,7 +88,7 @@ fn expected(machine: &Machine, unit: Unit, count: usize) -> f64 {
         .sum();
     let size = sub_groups.values().copied().min().unwrap_or(1);
     let sets = sub_groups.len() as u32;
-    // A unit count is below that of routers, which is below 2^16.
+    // The number of units is below that of routers, which is below 2^16.
     let count = count as u32;
     match unit {
         Unit::Module => expected_unreachable(modules, size, sets, count),
@@ -97,19 +99,19 @@ fn expected(machine: &Machine, unit: Unit, count: usize) -> f64 {
     }
 }
 
-/// Who takes over a share of a dead module's clients.
+/// A module that takes over some clients of a dead module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Successor {
     /// Index of the dead module.
     pub dead: u16,
     /// Index of the module that takes over; `None` for clients that lose the net.
     pub module: Option<u16>,
-    /// Pairs of a client and a net that move there.
+    /// Number of pairs of a client and a net that move to the successor.
     pub pairs: u64,
 }
 
-/// For every data module the modules that take over when it dies, as LNet falls to the living
-/// gateway of best priority; in order of the dead module, then most pairs first.
+/// Returns the modules that take over when each data module dies, because LNet uses the living
+/// gateway with the best priority. In order of the dead module, then in descending order of pairs.
 #[must_use]
 pub fn successors(machine: &Machine, plan: &Plan) -> Vec<Successor> {
     let mut pairs: BTreeMap<(u16, Option<u16>), u64> = BTreeMap::new();

@@ -1,12 +1,13 @@
-//! How well the modules stand, whom each of them serves, and what remains when some die.
+//! Figures about a plan: the positions of the modules, whom each of them serves, and what remains
+//! when some die.
 //!
 //! ```text
 //!   placement   distance from a client to the nearest module, modules of each region
 //!   failures    any k units at random; who takes over from each module
 //! ```
 //!
-//! These describe a plan; they never choose. Figures of distance come with the bound that no
-//! placement of as many modules goes below (planning, section 4.6).
+//! These figures describe a plan; they choose nothing. Figures of distance come with a lower limit
+//! for any placement of the same number of modules (planning, section 4.6).
 
 mod failures;
 
@@ -22,16 +23,17 @@ use crate::plan::Plan;
 use crate::policy::Metric;
 use crate::rule::Axes;
 
-/// Distance from each client to the nearest router of any group, and the bound of its mean.
+/// Distance from each client to the nearest router of any group, with the lower limit of its mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NearestModule {
-    /// The distances of all clients; the spread is their standard deviation.
+    /// The distances of all clients. Their spread is the standard deviation.
     pub distance: Summary,
-    /// What no placement of as many router places reaches, on a fabric alike from every vertex.
+    /// Lower limit for any placement of as many router places, on a fabric that looks the same from
+    /// every vertex.
     pub bound: Bound,
 }
 
-/// Distance from each client to the router nearest to it, whichever net that one serves.
+/// Calculates the distance from each client to its nearest router, for any net.
 #[must_use]
 pub fn nearest_module(machine: &Machine, by: Metric) -> NearestModule {
     let mut places: Vec<Vertex> = data_modules(machine)
@@ -40,7 +42,7 @@ pub fn nearest_module(machine: &Machine, by: Metric) -> NearestModule {
         .collect();
     places.sort_unstable();
     places.dedup();
-    // A machine has fewer routers than 2^16.
+    // A machine has fewer than 2^16 routers.
     let servers = places.len() as u32;
     let first = places.first().copied().unwrap_or_default();
     let mut costs = Costs::new(&machine.fabric, by, places);
@@ -54,18 +56,19 @@ pub fn nearest_module(machine: &Machine, by: Metric) -> NearestModule {
     }
 }
 
-/// A part of the machine and the modules that stand in it.
+/// A part of the machine, with the number of modules in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// What it is: `x 0-7, y 4-7`, or `group 12`.
+    /// Name of the region: `x 0-7, y 4-7`, or `group 12`.
     pub name: String,
-    /// Data modules in it.
+    /// Number of data modules in the region.
     pub modules: u32,
 }
 
-/// Modules by region, each region as large as any other to within one plane: on a grid as many
-/// slices of the windowed dimension as a group has sub-groups, times as many of the next one as a
-/// sub-group has modules; the groups of a dragonfly; 16 ranges of the endpoints of a fat tree.
+/// Counts modules by region. Sizes of regions differ by at most one plane. On a grid, the windowed
+/// dimension has as many slices as a group has sub-groups, and the next dimension as many as a
+/// sub-group has modules. The regions of a dragonfly are its groups, those of a fat tree 16 ranges
+/// of endpoints.
 #[must_use]
 pub fn regions(machine: &Machine) -> Vec<Region> {
     let modules = || data_modules(machine).map(|(_, module)| module.home);
@@ -121,17 +124,17 @@ fn grid_regions(machine: &Machine, axes: &Axes<'_>) -> Vec<Region> {
     named.collect()
 }
 
-/// The share of traffic that crosses from one leaf switch to another, because a router is not on the
-/// net of the server that it writes to.
+/// Share of the traffic that crosses from one leaf switch to another, because a router is not on
+/// the net of the server to which it writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeafCrossing {
-    /// Of the plan.
+    /// With the plan.
     pub plan: f64,
-    /// If every router served every net alike, as without fine-grained routing.
+    /// If all routers served all nets, as without fine-grained routing.
     pub flat: f64,
 }
 
-/// Leaf crossings of a plan where each net is one leaf switch (planning, section 4.1).
+/// Calculates the leaf crossings of a plan if each net is one leaf switch (planning, section 4.1).
 #[must_use]
 pub fn leaf_crossing(machine: &Machine, plan: &Plan) -> LeafCrossing {
     let nets: Vec<usize> = machine.data_nets().collect();

@@ -1,14 +1,14 @@
-//! The points of which none is as good as another in every figure.
+//! The points that no other point covers: none is at least as good in every figure.
 
 use crate::place::{Figures, Point, covers};
 
-/// Most points kept; further ones replace those that they cover.
+/// Most points kept. In a full archive, a new point only enters in place of points that it covers.
 const POINTS_MAX: usize = 256;
 
 #[derive(Default)]
 pub(super) struct Archive {
     points: Vec<Point>,
-    /// The figures of each point as they are printed.
+    /// The figures of each point, rounded as they are printed.
     printed: Vec<[u64; 4]>,
 }
 
@@ -21,7 +21,7 @@ impl Archive {
         }
     }
 
-    /// Takes a point in unless one covers it already, and drops those that it covers.
+    /// Adds a point unless another point covers it, and removes the points that it covers.
     pub(super) fn offer(&mut self, figures: &Figures, sites: &[u32]) {
         let printed = figures.printed();
         if self.printed.iter().any(|kept| covers(kept, &printed)) {
@@ -40,7 +40,7 @@ impl Archive {
         }
     }
 
-    /// The same, and a full archive drops its last point for it.
+    /// Like `offer`, but a full archive drops its last point to make room.
     pub(super) fn offer_first(&mut self, figures: &Figures, sites: &[u32]) {
         if self.points.len() == POINTS_MAX {
             self.points.pop();
@@ -57,7 +57,7 @@ impl Archive {
         &self.points
     }
 
-    /// The least of each figure.
+    /// The lowest value of each figure.
     pub(super) fn best(&self) -> [f64; 4] {
         let mut best = [f64::INFINITY; 4];
         for point in &self.points {
@@ -68,7 +68,7 @@ impl Archive {
         best
     }
 
-    /// The points by their printed figures.
+    /// Returns the points in order of their printed figures.
     pub(super) fn into_points(mut self) -> Vec<Point> {
         self.points.sort_by_key(|point| point.figures.printed());
         self.points

@@ -1,4 +1,4 @@
-//! The figures of a placement under the strict rule on a torus, kept up to date move by move.
+//! The figures of a placement under the strict rule on a torus, updated after every move.
 //!
 //! ```text
 //!   window ─▶ clients by column and depth ─▶ cell of a module ─▶ its streams along two rings
@@ -6,14 +6,14 @@
 //!                                                                  read:  ring of its row    (x)
 //! ```
 //!
-//! With dimension-ordered routing everything that a router takes meets on the last ring, and what it
-//! gives leaves over the first one: no other link carries more of its streams. These rings, the
-//! clients of each module and the cost are whole numbers that a move changes at a few places, and
-//! taking a move back is the same in reverse. The figures of a point that is kept are computed again
-//! from a whole plan, so a link elsewhere that is hotter is not overlooked.
+//! With dimension-ordered routing, everything that a router receives meets on the last ring, and
+//! everything that it sends leaves over the first ring: no other link carries more of its streams.
+//! The loads of these rings, the clients of each module and the cost are integers. A move changes
+//! them at a few places, and the reverse move restores them. The figures of a point that is kept
+//! are calculated again from a whole plan, so that hotter links elsewhere count, too.
 //!
-//! A module that leaves or takes a blade that computes changes the clients of the cells there, one in
-//! each group; the board counts them.
+//! If a module leaves or takes a blade that can compute, the clients of the cells at that blade
+//! change, one cell in each group. The board counts these clients.
 
 mod clients;
 mod seat;
@@ -26,7 +26,7 @@ use topology::Fabric;
 
 use crate::machine::Machine;
 use crate::place::board::seat::{Seat, Window, bits};
-use crate::place::board::track::{Track, Verdict};
+use crate::place::board::track::{RingState, Track};
 use crate::place::board::trial::Trial;
 use crate::place::goal::Goal;
 use crate::place::ring::{Side, larger};
@@ -34,10 +34,10 @@ use crate::place::shape::{Shape, shape};
 use crate::place::{Figures, Problem, moved};
 use crate::policy::Policy;
 
-/// One module and the site that it goes to.
+/// A module and the site to which it moves.
 pub(super) type Step = (usize, u32);
 
-/// A placement with its figures.
+/// A placement and its figures.
 #[derive(Clone)]
 pub(super) struct Board {
     shape: Arc<Shape>,
@@ -50,23 +50,23 @@ pub(super) struct Board {
     /// Cost along the windowed dimension.
     plane_cost: i64,
     cost: i64,
-    /// Rings of writes, then of reads.
+    /// Rings of writes, then rings of reads.
     tracks: Vec<Track>,
-    /// Rings that are to be looked at again.
+    /// Rings whose excess has to be calculated again.
     stale: Vec<usize>,
-    /// Rings that the last move had looked at again, with what was known of them before.
-    judged: Vec<(usize, Verdict)>,
+    /// Rings that the last move changed, with their state before the move.
+    reassessed: Vec<(usize, RingState)>,
     goal: Goal,
-    /// Excess of all rings and seats over the goal.
+    /// Sum of the excess of all rings and seats over the goal.
     excess: i64,
     trial: Option<Box<Trial>>,
 }
 
 impl Board {
-    /// The board of a placement, or `None` where its rule does not hold: another policy or fabric
-    /// than the strict rule on a torus of three dimensions, the last of which the rule does not look
-    /// at, modules that are not upright blades with one node for each net of their group, or more clients
-    /// in a line of a window than 16 bits hold.
+    /// Makes the board of a placement. Returns `None` if its rule does not hold: a policy other
+    /// than the strict rule; a fabric other than a torus of three dimensions whose last one the
+    /// rule ignores; modules that are not upright blades with one node for each net of their group;
+    /// or more clients in a line of a window than 16 bits hold.
     pub(super) fn new(problem: &Problem<'_>, at: &[u32]) -> Option<Self> {
         if problem.policy != Policy::STRICT {
             return None;
@@ -84,7 +84,7 @@ impl Board {
             cost: 0,
             tracks,
             stale: Vec::new(),
-            judged: Vec::new(),
+            reassessed: Vec::new(),
             goal: Goal::default(),
             excess: 0,
             trial: None,
@@ -110,7 +110,7 @@ impl Board {
         }
     }
 
-    /// Seats the modules, divides the clients among them and loads the rings.
+    /// Places the modules, assigns the clients to them, and calculates the loads of the rings.
     fn seat(&mut self) {
         let shape = Arc::clone(&self.shape);
         for (module, &site) in self.at.iter().enumerate() {
@@ -139,7 +139,7 @@ impl Board {
         }
     }
 
-    /// Notes which columns a seat serves.
+    /// Records the columns that a seat serves.
     fn serve(&mut self, seat: usize) {
         let first = self.shape.sub_group_of[seat] * self.shape.columns.size;
         for x in bits(self.seats[seat].cell) {
@@ -147,7 +147,7 @@ impl Board {
         }
     }
 
-    /// The figures as far as rings, seats and cost say them.
+    /// Returns the figures that follow from rings, seats and cost.
     pub(super) fn figures(&self) -> Figures {
         let most = self.seats.iter().map(|seat| seat.clients).max();
         Figures {
@@ -158,7 +158,8 @@ impl Board {
         }
     }
 
-    /// How hot the hottest ring of a direction is. Loads that lag are computed only where they may matter.
+    /// Returns the load of the hottest ring of a direction. Outdated loads are calculated only if
+    /// they may matter.
     fn hottest(&self, side: Side) -> f32 {
         let tracks = || self.tracks.iter().filter(|track| track.side == side);
         let loaded = tracks().filter(|track| track.is_loaded());
@@ -166,7 +167,7 @@ impl Board {
         let mut at_work = Track::default();
         for track in tracks().filter(|track| !track.is_loaded()) {
             if track.at_most(&self.goal) > most {
-                at_work.be_like(track);
+                at_work.reset_to(track);
                 at_work.seats.extend(&track.seats);
                 at_work.fill(self.shape.ring(side), |seat| &self.seats[seat]);
                 most = larger(most, at_work.temperature());
@@ -179,49 +180,49 @@ impl Board {
         self.clients as f64 * self.shape.nets
     }
 
-    /// Mean clients of a router.
+    /// Mean number of clients of a router.
     fn mean(&self) -> f64 {
         self.pairs() / self.shape.routers
     }
 
-    /// Sets what the search is to reach.
-    pub(super) fn aim(&mut self, goal: &Figures) {
+    /// Sets the goal of the search.
+    pub(super) fn set_goal(&mut self, goal: &Figures) {
         self.goal = Goal::new(goal, self.mean(), self.pairs());
         let clients = self.seats.iter().map(|s| self.goal.clients(s.clients));
         self.excess = clients.sum();
         for ring in 0..self.tracks.len() {
-            self.judge(ring);
-            self.excess += self.tracks[ring].verdict.excess;
+            self.reassess(ring);
+            self.excess += self.tracks[ring].state.excess;
         }
     }
 
-    /// Looks at how hot a ring is.
-    fn judge(&mut self, ring: usize) {
+    /// Calculates the load and the excess of a ring.
+    fn reassess(&mut self, ring: usize) {
         let track = &mut self.tracks[ring];
         if !track.is_loaded() {
             track.fill(self.shape.ring(track.side), |seat| &self.seats[seat]);
         }
-        track.judge(&self.goal);
+        track.reassess(&self.goal);
     }
 
-    /// What is left to reach; 0 is there.
+    /// Distance to the goal; 0 if the goal is reached.
     pub(super) fn energy(&self) -> i64 {
         self.excess + self.goal.cost(self.cost)
     }
 
-    /// Whether all figures may have reached the goal.
-    pub(super) fn may_be_there(&self) -> bool {
+    /// Returns whether all figures may have reached the goal.
+    pub(super) fn may_meet_goal(&self) -> bool {
         self.excess == 0 && self.goal.holds_cost(self.cost)
     }
 
-    /// Makes the steps if the energy then is at most `limit`; otherwise nothing has changed.
+    /// Makes the steps if the energy afterwards is at most `limit`; otherwise changes nothing.
     pub(super) fn attempt(&mut self, steps: &[Step], limit: i64) -> bool {
         if !self.try_out(steps, limit) {
             return false;
         }
         let before = (self.excess, self.cost);
         self.swap();
-        // A swap leaves every blade with as many clients as before.
+        // A swap leaves the number of clients at every blade as it was.
         if let &[(module, site)] = steps {
             self.populate::<false>(self.at[module], site);
         }
@@ -246,7 +247,7 @@ impl Board {
         is_worth
     }
 
-    /// Makes the steps that were just tried, or takes them back when they were just made.
+    /// Makes the steps that were just tried, or reverts them if they were just made.
     fn swap(&mut self) {
         if let Some(mut trial) = self.trial.take() {
             trial.swap(self);
@@ -267,9 +268,9 @@ impl Board {
     }
 }
 
-/// What a proof needs of a board: each sub-group on its own.
+/// What a proof needs of a board: each sub-group alone.
 impl Board {
-    /// Cost along the windowed dimension, which no move changes while no client moves.
+    /// Cost along the windowed dimension. Moves that move no client do not change it.
     pub(super) fn fixed_cost(&self) -> f64 {
         self.plane_cost as f64
     }
@@ -278,7 +279,7 @@ impl Board {
         0..self.shape.nets_at_once.len()
     }
 
-    /// The sites of a level, those of metadata modules apart.
+    /// The sites of a level without those of metadata modules.
     pub(super) fn blades_of(&self, level: usize) -> Vec<u32> {
         let planes = &self.shape.planes_of_level[level];
         let fixed = self.at.iter().zip(&self.shape.seat_of);
@@ -307,8 +308,9 @@ impl Board {
         (entry.window, entry.nets)
     }
 
-    /// Cost, and clients of the busiest module and its hottest write and read ring, of a sub-group
-    /// whose modules stand on these sites, with no other streams.
+    /// Returns the cost of a sub-group with its modules on these sites and without other streams,
+    /// the number of clients of its busiest module, and the loads of its hottest write and read
+    /// rings.
     pub(super) fn alone(&self, sub_group: usize, at: &[u32]) -> (f64, [f64; 3]) {
         let shape = &*self.shape;
         let entry = &shape.sub_groups[sub_group];
@@ -338,7 +340,7 @@ impl Board {
         (cost as f64, peaks)
     }
 
-    /// A sum of costs, and peaks of clients and rings, as figures.
+    /// Converts a cost, and maxima of clients and rings, to figures.
     pub(super) fn as_figures(&self, cost: f64, [clients, write, read]: [f64; 3]) -> Figures {
         Figures {
             cost: cost / self.pairs(),
@@ -349,7 +351,7 @@ impl Board {
     }
 }
 
-/// Every ring, where nobody stands yet.
+/// Makes all rings, without modules on them.
 fn tracks(shape: &Shape) -> Vec<Track> {
     let of = |side, size| {
         let levels = shape.nets_at_once.iter();

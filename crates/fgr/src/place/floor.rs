@@ -1,28 +1,29 @@
-//! What no placement on these blades can go below, proved by trying every way to share them out.
+//! Lower limits of the figures of any placement on these blades, proved by trying all divisions of
+//! the blades.
 //!
-//! Where no blade computes, moving modules moves no client. What a sub-group costs, how many clients
-//! its busiest module has and how hot its own streams make the rings of its modules then depend on
-//! its own blades alone, and all sub-groups of one level (the same planes, the same window) are alike.
-//! Few blades of a level can be shared out exhaustively:
+//! If no blade computes, moving modules moves no client. The cost of a sub-group, the clients of
+//! its busiest module, and the heat that its own streams add to the rings of its modules then
+//! depend on its own blades only. All sub-groups of one level (the same planes, the same window)
+//! are alike. If a level has few blades, all divisions of them can be tried:
 //!
 //! ```text
 //!   best[set of blades] = least over the triples in it that hold its first blade, or that leave it out
 //! ```
 //!
-//! Streams of other sub-groups only add to a ring, so the hottest ring of the best sharing is a bound
-//! of writes and of reads; cost and balance are exact.
+//! Streams of other sub-groups only add load to a ring. The hottest ring of the best division is
+//! therefore a lower limit for writes and reads; cost and balance are exact.
 
 use crate::place::board::Board;
 use crate::place::{Figures, Problem, sites};
 
-/// Blades of one level at most: beyond it sets are too many to try all.
+/// Most blades of one level. With more, there are too many sets to try.
 const BLADES_MAX: usize = 20;
 
-/// Modules of a sub-group at most.
+/// Most modules of a sub-group.
 const MODULES_MAX: usize = 3;
 
-/// The least of each figure, each on its own, or `None` where that is not proved so: blades that
-/// compute while they are free, another rule than the strict one, too many blades.
+/// Returns the lowest value of each figure separately. Returns `None` if the proof does not apply:
+/// blades that compute while they are free, a rule other than the strict one, too many blades.
 #[must_use]
 pub fn proved_floor(problem: &Problem<'_>) -> Option<Figures> {
     if problem.sites.iter().any(|site| site.computes) {
@@ -41,7 +42,7 @@ pub fn proved_floor(problem: &Problem<'_>) -> Option<Figures> {
         if blades.len() > BLADES_MAX || size == 0 || size > MODULES_MAX || !alike {
             return None;
         }
-        let ways = ways(&board, groups[0], &blades, size);
+        let ways = arrangements(&board, groups[0], &blades, size);
         let sum = |a: f64, b: f64| a + b;
         cost += share_out(
             &ways,
@@ -51,7 +52,7 @@ pub fn proved_floor(problem: &Problem<'_>) -> Option<Figures> {
             sum,
         );
         for (index, most) in worst.iter_mut().enumerate() {
-            let of = |way: &Way| way.peaks[index];
+            let of = |way: &Arrangement| way.peaks[index];
             let least = share_out(&ways, blades.len(), (size, groups.len()), of, f64::max);
             *most = most.max(least);
         }
@@ -59,16 +60,18 @@ pub fn proved_floor(problem: &Problem<'_>) -> Option<Figures> {
     Some(board.as_figures(cost, worst))
 }
 
-/// One way for a sub-group to stand: a set of blades, and the least of each figure over their orders.
-struct Way {
+/// A set of blades for a sub-group, with the lowest value of each figure over the orders of the
+/// modules.
+struct Arrangement {
     set: usize,
     cost: f64,
-    /// Clients of the busiest module, the hottest ring of writes, of reads.
+    /// Clients of the busiest module, load of the hottest ring of writes, load of the hottest ring
+    /// of reads.
     peaks: [f64; 3],
 }
 
-fn ways(board: &Board, sub_group: usize, blades: &[u32], size: usize) -> Vec<Way> {
-    let mut ways: Vec<Way> = Vec::new();
+fn arrangements(board: &Board, sub_group: usize, blades: &[u32], size: usize) -> Vec<Arrangement> {
+    let mut ways: Vec<Arrangement> = Vec::new();
     let mut by_set = vec![usize::MAX; 1 << blades.len()];
     let count = blades.len().pow(size as u32);
     for number in 0..count {
@@ -88,7 +91,7 @@ fn ways(board: &Board, sub_group: usize, blades: &[u32], size: usize) -> Vec<Way
         let (cost, peaks) = board.alone(sub_group, &at);
         if by_set[set] == usize::MAX {
             by_set[set] = ways.len();
-            ways.push(Way { set, cost, peaks });
+            ways.push(Arrangement { set, cost, peaks });
         } else {
             let way = &mut ways[by_set[set]];
             way.cost = way.cost.min(cost);
@@ -100,21 +103,21 @@ fn ways(board: &Board, sub_group: usize, blades: &[u32], size: usize) -> Vec<Way
     ways
 }
 
-/// The least total when so many sub-groups take disjoint sets of the blades.
+/// Returns the lowest total if this number of sub-groups takes disjoint sets of the blades.
 fn share_out(
-    ways: &[Way],
+    ways: &[Arrangement],
     blades: usize,
     (size, groups): (usize, usize),
-    value: impl Fn(&Way) -> f64,
+    value: impl Fn(&Arrangement) -> f64,
     join: impl Fn(f64, f64) -> f64,
 ) -> f64 {
     let spare = blades.saturating_sub(size * groups);
-    let mut by_first: Vec<Vec<&Way>> = vec![Vec::new(); blades];
+    let mut by_first: Vec<Vec<&Arrangement>> = vec![Vec::new(); blades];
     for way in ways {
         by_first[way.set.trailing_zeros() as usize].push(way);
     }
-    // best[left out × sets + used]: the least of the sub-groups so far when these blades are used, so
-    // many of them left out. A set is reached from smaller ones only.
+    // best[left out × sets + used]: the lowest value of the sub-groups so far if the blades `used`
+    // are used and `left out` of them are left out. A set is reached from smaller sets only.
     let sets = 1_usize << blades;
     let mut best = vec![f64::INFINITY; sets * (spare + 1)];
     best[0] = 0.0;

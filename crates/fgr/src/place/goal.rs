@@ -1,18 +1,18 @@
-//! What a walk is to reach, and how far a placement is from it.
+//! The goal of a walk, and the distance of a placement from it.
 //!
-//! Each ring, module and the cost that exceed the goal count with the square of what they exceed it
-//! by, in shares of how far the figure can move at all. Squares make many links that are a little
-//! too hot as bad as one that is much too hot, so every one of them leads the search. They are whole
-//! numbers: a move and its reverse leave the sum as it was.
+//! Every ring, module and cost that exceeds the goal counts with the square of its excess, relative
+//! to the range over which the figure can vary. Squares make many links with a small excess as bad
+//! as one link with a large excess, so each of them guides the search. The squares are integers: a
+//! move and its reverse leave the sum unchanged.
 
 use crate::place::Figures;
 use crate::place::ring::Side;
 
-/// How far cost, balance, write and read differ between placements that are worth a look, as shares
-/// of their values on Titan.
+/// Ranges of cost, balance, write and read among interesting placements, relative to their values
+/// on Titan.
 const RANGES: [f64; 4] = [0.0005, 0.01, 0.1, 0.02];
 
-/// Energy of one range of excess.
+/// Energy of an excess as large as the range.
 const UNIT: f64 = 1_048_576.0;
 
 /// A goal in the units of a board.
@@ -51,10 +51,11 @@ impl Goal {
         }
     }
 
-    /// How many clients may come to or leave a ring before it can exceed the goal, if at least so many
-    /// make it hotter by one; negative if it may exceed the goal now.
+    /// Returns how many clients may come to or leave a ring before it can exceed the goal, if at
+    /// least `per_client` clients raise its load by one. Negative if the ring may exceed the goal
+    /// now.
     pub(super) fn spare(&self, side: Side, hot: f32, per_client: f32) -> i32 {
-        /// More than what rounding makes of a sum of a few products.
+        /// More than the rounding error of a sum of a few products.
         const MARGIN: f32 = 1e-5;
         let (goal, _) = match side {
             Side::Write => self.write,
@@ -68,7 +69,7 @@ impl Goal {
         }
     }
 
-    /// How hot a ring is at most that can take so many more clients.
+    /// Returns the highest load of a ring that can take this many more clients.
     pub(super) fn at_most(&self, side: Side, spare: i32, per_client: f32) -> f32 {
         let (goal, _) = match side {
             Side::Write => self.write,
@@ -81,19 +82,21 @@ impl Goal {
         }
     }
 
-    /// Whether a cost may be that of the goal or less.
+    /// Returns whether a cost may be at most that of the goal.
     pub(super) fn holds_cost(&self, cost: i64) -> bool {
         cost as f64 <= self.cost.0 * (1.0 + 1e-9)
     }
 
-    /// Also below the goal a lower cost is a little better: it leads where all else is reached.
+    /// Below the goal, a lower cost is still slightly better: it guides the search once everything
+    /// else is reached.
     pub(super) fn cost(&self, cost: i64) -> i64 {
         let above = (cost as f64 - self.cost.0) * self.cost.1;
         let square = if above > 0.0 { above * above } else { 0.0 };
         (square + above / 64.0) as i64
     }
 
-    /// How far figures are from the goal, for a goal of a mean of one client and of one pair.
+    /// Returns the distance of figures from the goal, for a goal with a mean of one client and one
+    /// pair.
     pub(super) fn whole(&self, figures: &Figures) -> i64 {
         let above = (figures.cost - self.cost.0) * self.cost.1;
         let square = if above > 0.0 { above * above } else { 0.0 };
@@ -103,7 +106,7 @@ impl Goal {
             + (square + above / 64.0) as i64
     }
 
-    /// What may be left of an energy when clients have moved too.
+    /// Returns the energy that may remain if clients have moved, too.
     pub(super) fn nearly(&self, energy: i64) -> i64 {
         energy - energy / 16 - UNIT as i64 / 64
     }

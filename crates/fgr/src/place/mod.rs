@@ -1,4 +1,4 @@
-//! Where router modules should stand: placements that none other found is better than in every
+//! Searches good places for router modules: placements that no other found placement beats in every
 //! figure.
 //!
 //! ```text
@@ -9,12 +9,12 @@
 //!                              ──▶ each point again, as a whole plan
 //! ```
 //!
-//! A candidate is scored with the clients that it has: the nodes of a vacated blade compute, and those
-//! of a taken one do not. Under the strict rule on a torus a move changes whole numbers at a few
-//! places (`board`); elsewhere each candidate is planned as a whole. Equal seeds give equal
-//! placements on every machine and with any number of threads: each walk has its own chance, and the
-//! walks meet after rounds of equal length. The state between two rounds is all that a search needs to
-//! go on.
+//! A candidate is scored with its own clients: the nodes of a vacated blade compute, and those of a
+//! taken blade do not. Under the strict rule on a torus a move changes integers at a few places
+//! (`board`). With other policies and fabrics each candidate is planned as a whole. Equal seeds
+//! give equal placements on every machine and with any number of threads: each walk has its own
+//! random numbers, and walks exchange results after rounds of equal length. The state between two
+//! rounds contains everything that a search needs to continue.
 
 mod archive;
 mod board;
@@ -40,49 +40,49 @@ use crate::machine::{Client, Machine};
 use crate::plan::PlanError;
 use crate::policy::{Options, Policy};
 
-/// A machine whose modules may stand elsewhere.
+/// A machine whose modules may move.
 #[derive(Clone, Debug)]
 pub struct Problem<'a> {
-    /// The machine with its modules where the search begins. Groups, sub-groups and nets stay.
+    /// The machine, with its modules at their start. Groups, sub-groups and nets stay as they are.
     pub machine: &'a Machine,
-    /// Blades that modules may stand on, one module each; those of the start among them.
+    /// Blades for modules, one module each. They include the blades of the start.
     pub sites: Vec<Site>,
-    /// The policy that placements are judged by.
+    /// The policy that evaluates placements.
     pub policy: Policy,
 }
 
-/// How to search.
+/// The extent of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Effort {
-    /// Candidates to try in all.
+    /// Number of candidates to try in all.
     pub candidates: u64,
-    /// Equal seeds find equal placements.
+    /// Seed of the random numbers. Equal seeds find equal placements.
     pub seed: u64,
-    /// What is to be reached in all figures at once: all walks look for that, and for better once it is
-    /// found. Without it each walk looks for figures a step better than those it has. A search that goes
-    /// on has the goals that it began with.
+    /// Figures to reach all at once. All walks look for a placement that reaches them, and for
+    /// better ones once it is found. Without a goal each walk looks for figures that are one step
+    /// better than its own. A search that continues keeps the goals with which it began.
     pub goal: Option<Figures>,
 }
 
-/// The figures that placements are compared by; less is better in each.
+/// The figures that rank placements. Lower is better for each.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Mean weighted hops of a pair of a client and a net.
     pub cost: f64,
-    /// Most clients of a router over the mean.
+    /// Clients of the router with the most, relative to the mean.
     pub balance: f64,
     /// Units per GB/s on the hottest link when clients write.
     pub write: f64,
-    /// The same when clients read.
+    /// Units per GB/s on the hottest link when clients read.
     pub read: f64,
 }
 
 impl Figures {
-    /// The figures of a plan of this machine by this policy.
+    /// Calculates the figures of a plan of this machine with this policy.
     ///
     /// # Errors
     ///
-    /// Those of [`assign`](crate::assign()).
+    /// Errors of [`assign`](crate::assign()).
     pub fn of(machine: &Machine, policy: Policy) -> Result<Self, PlanError> {
         let plan = crate::assign(machine, policy, &search_options())?;
         let evaluation = Evaluation::new(machine, &plan, Gateways::Primary);
@@ -109,13 +109,14 @@ impl Figures {
         }
     }
 
-    /// As integers of the digits that are printed: what differs by less is the same.
+    /// The figures as integers of the printed digits. Smaller differences do not count.
     fn printed(&self) -> [u64; 4] {
         let digits = [1e4, 1e4, 1e1, 1e1];
         let scaled = self.values().into_iter().zip(digits);
         let mut rounded = [0; 4];
         for (whole, (value, scale)) in rounded.iter_mut().zip(scaled) {
-            // The nearest, halves up; the library's function is a call where nothing else is.
+            // Rounds to nearest, halves up. The library's function is a call on targets without an
+            // instruction for it.
             let value = value * scale;
             let below = value as i64;
             *whole = below as u64 + u64::from(value - below as f64 >= 0.5);
@@ -123,117 +124,118 @@ impl Figures {
         rounded
     }
 
-    /// Whether no figure is worse than the other's, to the printed digits.
+    /// Returns whether no figure is worse than the other's, to the printed digits.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         covers(&self.printed(), &other.printed())
     }
 }
 
-/// The same for figures as they are printed.
+/// Compares figures as they are printed.
 fn covers(mine: &[u64; 4], theirs: &[u64; 4]) -> bool {
     mine.iter().zip(theirs).all(|(mine, theirs)| mine <= theirs)
 }
 
-/// A placement that was found.
+/// A placement that a search found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// The index in [`Problem::sites`] of each module's blade, metadata modules included.
+    /// Index in [`Problem::sites`] of each module's blade, including metadata modules.
     pub sites: Vec<u32>,
-    /// Its figures, with the clients as they then are.
+    /// The figures, with the clients of this placement.
     pub figures: Figures,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placements {
     /// The figures of the start.
     pub start: Figures,
-    /// The points, none covered by another, by cost. The start is among them unless it is beaten.
+    /// The points that no other point covers, in order of cost. The start is among them unless
+    /// another covers it.
     pub points: Vec<Point>,
-    /// Candidates that were tried.
+    /// Number of candidates tried.
     pub tried: u64,
     /// Whether the caller ended the search early.
     pub interrupted: bool,
-    /// From where a later search goes on.
+    /// The state from which a later search continues.
     pub state: State,
 }
 
-/// Where a search is between two rounds: what it needs to go on.
+/// The state of a search between two rounds: everything that it needs to continue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// The seed that it began with.
+    /// The seed with which the search began.
     pub seed: u64,
-    /// Rounds so far.
+    /// Number of rounds so far.
     pub rounds: u64,
-    /// Candidates tried so far.
+    /// Number of candidates tried so far.
     pub tried: u64,
     /// The walks.
     pub walks: Vec<WalkState>,
-    /// What was found.
+    /// The points found.
     pub points: Vec<Point>,
 }
 
-/// Where one walk is.
+/// The state of one walk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WalkState {
     /// The site of each module.
     pub at: Vec<u32>,
-    /// The state of its chance.
+    /// The state of its random numbers.
     pub random: u64,
-    /// What it is to reach.
+    /// The goal of the walk.
     pub goal: Figures,
 }
 
-/// How far a search is.
+/// Progress of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// Candidates tried so far.
+    /// Number of candidates tried so far.
     pub tried: u64,
-    /// Points in the archive.
+    /// Number of points in the archive.
     pub points: usize,
-    /// The least of each figure so far, in the order of [`Figures::values`].
+    /// The lowest value of each figure so far, in the order of [`Figures::values`].
     pub best: [f64; 4],
 }
 
-/// Why there is nothing to search.
+/// Why a search cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PlaceError {
-    /// The start cannot be planned.
+    /// No plan can be made for the start.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A module's blade is not among the sites.
+    /// The blade of a module is not among the sites.
     #[error("module {0} stands on none of the blades that modules may stand on")]
     NoSite(String),
-    /// Two sites with one blade.
+    /// Two sites have the same blade.
     #[error("blade {0} is listed twice")]
     SiteTwice(String),
-    /// A state of a search on another machine or other sites.
+    /// The state belongs to a search on another machine or with other sites.
     #[error("the state is that of a search with other modules or blades")]
     OtherState,
-    /// A blade with fewer nodes than a module needs.
+    /// A blade has fewer nodes than a module needs.
     #[error("blade {blade} has {found} nodes; a module needs {needed}")]
     TooFewNodes {
         /// The blade.
         blade: String,
-        /// Its nodes.
+        /// Number of its nodes.
         found: usize,
-        /// Nodes of the largest module.
+        /// Number of nodes of the largest module.
         needed: usize,
     },
 }
 
-/// Searches placements, from the start or from the state of an earlier search; `progress` is asked
-/// after every round whether to go on. The last round is a whole one, so a little more than
-/// [`Effort::candidates`] may be tried.
+/// Searches placements from the start or from the state of an earlier search. After every round
+/// `progress` decides whether the search continues. Rounds are never cut short, so the search may
+/// try slightly more than [`Effort::candidates`].
 ///
-/// Two modules of one sub-group never share a cabinet unless they do so in the start: they back each
-/// other up.
+/// Two modules of one sub-group back each other up. They never share a cabinet unless they share
+/// one at the start.
 ///
 /// # Errors
 ///
-/// [`PlaceError`]: a start that cannot be planned, sites that do not fit the modules.
+/// [`PlaceError`]: a start for which no plan can be made, or sites that do not fit the modules.
 pub fn place(
     problem: &Problem<'_>,
     effort: Effort,
@@ -248,7 +250,7 @@ pub fn place(
     };
     let field = search::Field::new(problem, start);
     let interrupted = search::run(&field, effort, &mut state, progress)?.is_break();
-    // Whole plans: what the search did not look at counts too.
+    // Whole plans include links that the search did not examine.
     let points = state.points.par_iter().map(|point| {
         let machine = moved(problem, &point.sites);
         Figures::of(&machine, problem.policy).map(|figures| (figures, &point.sites))
@@ -268,7 +270,7 @@ pub fn place(
     })
 }
 
-/// A state that fits the problem.
+/// Checks that a state fits the problem.
 fn checked(problem: &Problem<'_>, state: State) -> Result<State, PlaceError> {
     let modules = problem.machine.modules.len();
     let fits = |at: &[u32]| {
@@ -287,8 +289,8 @@ fn checked(problem: &Problem<'_>, state: State) -> Result<State, PlaceError> {
     }
 }
 
-/// Puts a module on a site.
-fn stand(machine: &mut Machine, module: usize, site: &Site) {
+/// Places a module on a site.
+fn place_module(machine: &mut Machine, module: usize, site: &Site) {
     let entry = &mut machine.modules[module];
     entry.blade.clone_from(&site.blade);
     entry.cabinet.clone_from(&site.cabinet);
@@ -300,8 +302,8 @@ fn stand(machine: &mut Machine, module: usize, site: &Site) {
     }
 }
 
-/// The machine with its modules on these sites: the nodes of a blade that computes when it is free
-/// are clients there, and no longer where a module took the blade.
+/// Returns the machine with its modules on these sites. Nodes of a free blade that computes are
+/// clients; nodes of a blade with a module are not.
 #[must_use]
 pub fn moved(problem: &Problem<'_>, at: &[u32]) -> Machine {
     let mut machine = problem.machine.clone();
@@ -330,7 +332,7 @@ pub fn moved(problem: &Problem<'_>, at: &[u32]) -> Machine {
     machine
 }
 
-/// A search that has not begun, for measuring what its moves take.
+/// A search for measuring the time of its moves.
 pub struct Trials<'a> {
     field: search::Field<'a>,
     walks: Vec<WalkState>,
@@ -341,7 +343,7 @@ impl<'a> Trials<'a> {
     ///
     /// # Errors
     ///
-    /// Those of [`place`].
+    /// Errors of [`place`].
     pub fn new(problem: &'a Problem<'a>, seed: u64) -> Result<Self, PlaceError> {
         let at = sites::start(problem)?;
         let start = Figures::of(&moved(problem, &at), problem.policy)?;
@@ -354,18 +356,18 @@ impl<'a> Trials<'a> {
         Ok(Self { field, walks })
     }
 
-    /// One span of the search, in which its walks try so many moves side by side; the figures that the walks
-    /// end with.
+    /// Runs one span of the search, in which its walks try this many moves in parallel. Returns the
+    /// figures at the end of each walk.
     ///
     /// # Errors
     ///
-    /// Those of [`place`].
+    /// Errors of [`place`].
     pub fn span(&self, moves: u64) -> Result<Vec<Figures>, PlaceError> {
         search::span(&self.field, &self.walks, moves)
     }
 }
 
-/// Primaries alone: backups do not change the figures.
+/// Primaries only: backups do not change the figures.
 fn search_options() -> Options {
     Options {
         backups: 0,

@@ -1,4 +1,5 @@
-//! One dimension of a torus: the streams of a seat along it, and the links that they can make hottest.
+//! One dimension of a torus: the streams of a seat along it, and the links that these streams can
+//! make the hottest.
 //!
 //! ```text
 //!   streams to a seat S      ─▶ 1 ─▶ 3 ─▶ 4 ─▶ S ◀─ 5 ◀─ 2 ◀─     units grow towards S
@@ -6,16 +7,17 @@
 //!                               ▲         ▲      ▲         ▲      the hottest is one of these
 //! ```
 //!
-//! On the way to a seat no link carries less than those before it, whichever seats the streams are
-//! for. The hottest link of a ring is therefore one that has less capacity than every link between it
-//! and the next seat, or the last link before a seat. Streams from seats are the same in reverse.
+//! On the path to a seat, every link carries at least as much as the links before it, whichever
+//! seats the streams are for. The hottest link of a ring is therefore either the last link before a
+//! seat, or a link with less capacity than every link between it and the next seat. For streams
+//! from seats the same holds in reverse.
 
-use topology::{Direction, Grid, Tie, Way};
+use topology::{Crossing, Direction, Grid, Tie};
 
-/// Units that one instruction multiplies; vectors of units are as long as a multiple of it.
+/// Units that one instruction multiplies. The lengths of unit vectors are multiples of this number.
 const LANES: usize = 8;
 
-/// A direction of traffic.
+/// A direction of traffic, relative to seats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Side {
     /// From clients to a seat.
@@ -25,19 +27,19 @@ pub(super) enum Side {
     Read,
 }
 
-/// One dimension: distances, and how streams to seats or from seats run.
+/// One dimension: distances, and the paths of streams to or from seats.
 pub(super) struct Ring {
     pub(super) size: usize,
     pub(super) cost: i64,
-    /// Length of a vector of units, one for each position, zeros behind them.
+    /// Length of a unit vector: one unit for each position, padded with zeros.
     pub(super) lanes: usize,
     distance: Vec<i64>,
-    /// Distance by position, twice over, so that it can be read from any position.
+    /// Distance by position, stored twice in a row, so that it can be read from any position.
     distances: Vec<i16>,
-    /// Halves of a unit that a link carries of a unit at a position; link and position as seen from
-    /// the seat. A row for each link, each twice over.
+    /// Halves of a unit that a link carries of one unit at a position. Link and position are
+    /// relative to the seat. One row for each link, each stored twice.
     shares: Vec<i16>,
-    /// By position of a seat, the links that can be the hottest because it stands there.
+    /// The links that a seat at a position can make the hottest, by position.
     links: Vec<Vec<Link>>,
     /// The largest scale of a link.
     pub(super) steepest: f32,
@@ -46,16 +48,16 @@ pub(super) struct Ring {
 /// A link of a ring.
 #[derive(Clone, Copy)]
 pub(super) struct Link {
-    /// The position that it leaves; links down are counted after all links up.
+    /// Position of the start of the link. Links down are counted after all links up.
     pub(super) index: usize,
-    /// One over the capacity in halves of a unit.
+    /// The inverse of the capacity in halves of a unit.
     pub(super) scale: f32,
-    /// Where its shares are for the seat that it belongs to.
+    /// Index of the link's shares for the seat to which it belongs.
     pub(super) own: usize,
 }
 
 impl Ring {
-    /// A dimension of the grid and how streams of this direction run along it.
+    /// Makes a dimension of the grid, with the paths of streams of this direction.
     pub(super) fn new(grid: &Grid, d: usize, tie: Tie, side: Side) -> Self {
         let dimension = &grid.dimensions()[d];
         let size = usize::from(dimension.size);
@@ -78,9 +80,9 @@ impl Ring {
                 Side::Write => (there, 0),
                 Side::Read => (0, there),
             };
-            let up = match grid.way(d, from, to, tie) {
-                Way::Both => 1,
-                Way::One(Direction::Plus) => 2,
+            let up = match grid.crossing(d, from, to, tie) {
+                Crossing::Both => 1,
+                Crossing::One(Direction::Plus) => 2,
                 _ => 0,
             };
             ring.add_stream(usize::from(from), usize::from(to), up);
@@ -93,7 +95,8 @@ impl Ring {
         ring
     }
 
-    /// Adds the stream between a seat at position 0 and another position to the shares of its links.
+    /// Adds the stream between a seat at position 0 and another position to the shares of its
+    /// links.
     fn add_stream(&mut self, from: usize, to: usize, up: i16) {
         let distance = self.minus(to, from);
         let there = from.max(to);
@@ -111,8 +114,8 @@ impl Ring {
         }
     }
 
-    /// The links that can be the hottest because of a seat: the nearest, and those farther away that
-    /// have less capacity than all that are nearer.
+    /// Returns the links that a seat can make the hottest: the nearest one, and each one with less
+    /// capacity than all nearer links.
     fn hottest(&self, at: usize, side: Side, capacity: &impl Fn(usize) -> f64) -> Vec<Link> {
         let mut links = Vec::new();
         for is_up in [true, false] {
@@ -129,7 +132,7 @@ impl Ring {
                 } else {
                     (self.size + leaves, capacity(self.minus(leaves, 1)))
                 };
-                // The precision of a ring's temperature only ranks placements.
+                // The precision of a ring's load only ranks placements.
                 let scale = (0.5 / capacity) as f32;
                 let row = self.row(index, at);
                 let mut shares = self.shares[row..row + self.lanes].iter();
@@ -150,12 +153,12 @@ impl Ring {
         self.distance[a.abs_diff(b)]
     }
 
-    /// The links that can be the hottest because a seat stands here.
+    /// The links that a seat at this position can make the hottest.
     pub(super) fn links(&self, at: usize) -> &[Link] {
         &self.links[at]
     }
 
-    /// Where the shares of a link are for a seat at a position.
+    /// Index of a link's shares for a seat at a position.
     pub(super) fn row(&self, link: usize, at: usize) -> usize {
         let seen = if link < self.size {
             self.minus(link, at)
@@ -165,12 +168,12 @@ impl Ring {
         seen * (2 * self.size + LANES) + self.size - at
     }
 
-    /// Halves of a unit that a link carries of a unit between a position and a seat.
+    /// Halves of a unit that a link carries of one unit between a position and a seat.
     pub(super) fn share(&self, row: usize, from: usize) -> i32 {
         self.shares[row + from].into()
     }
 
-    /// Halves of units on a link when a seat has these streams.
+    /// Halves of units on a link for these streams of a seat.
     #[inline]
     pub(super) fn flow(&self, row: usize, units: &[i16]) -> i32 {
         dot(&self.shares[row..row + self.lanes], units)
@@ -182,7 +185,7 @@ impl Ring {
         dot(&self.distances[first..first + self.lanes], units).into()
     }
 
-    /// By two positions, a bit for each position that is nearer to the first of them.
+    /// For each two positions, a bit for each position that is nearer to the first of them.
     pub(super) fn nearer(&self) -> Vec<u64> {
         let pairs = (0..self.size).flat_map(|a| (0..self.size).map(move |b| (a, b)));
         let of = |(a, b)| {
@@ -210,7 +213,8 @@ impl Ring {
     }
 }
 
-/// The sum of products of two vectors of whole lanes, in a form for which compilers have one instruction.
+/// The sum of the products of two vectors of whole lanes, in a form that compilers turn into one
+/// instruction.
 #[inline]
 fn dot(a: &[i16], b: &[i16]) -> i32 {
     let lanes = a.as_chunks::<LANES>().0.iter().zip(b.as_chunks().0);
@@ -231,7 +235,7 @@ pub(super) fn add(sums: &mut [i16], more: &[i16]) {
     }
 }
 
-/// Takes a vector of whole lanes from another.
+/// Subtracts a vector of whole lanes from another.
 pub(super) fn subtract(sums: &mut [i16], less: &[i16]) {
     let less = less.as_chunks::<LANES>().0.iter();
     for (sums, less) in sums.as_chunks_mut::<LANES>().0.iter_mut().zip(less) {
@@ -241,7 +245,7 @@ pub(super) fn subtract(sums: &mut [i16], less: &[i16]) {
     }
 }
 
-/// The larger of two numbers, in a form for which compilers have one instruction.
+/// The larger of two numbers, in a form that compilers turn into one instruction.
 pub(super) fn larger(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }
 }

@@ -1,9 +1,9 @@
-//! Walks through placements, side by side, towards goals that are moved on as they are reached.
+//! Parallel walks through placements, each towards a goal that moves on when it is reached.
 //!
-//! A walk accepts a move that makes its energy at most a little larger, and less and less of that
-//! within a span of rounds. After each round what the walks found goes into one archive; after a span a
-//! walk that is far behind goes on from the best point of the others. A round is a pure function of
-//! the state before it, so neither threads nor interruptions change what is found.
+//! A walk accepts a move if the energy grows at most a little, and accepts less and less growth
+//! during a span of rounds. After each round the points of all walks go into one archive. After a
+//! span, a walk that is far behind continues from the best point of the others. A round is a pure
+//! function of the state before it, so threads and interruptions do not change the result.
 
 use std::ops::ControlFlow;
 
@@ -19,7 +19,7 @@ use crate::place::{
 use crate::random::SplitMix;
 use crate::rule::Axes;
 
-/// How much of a step towards better figures (cost, balance, write, read) each walk takes.
+/// Part of a step towards better figures (cost, balance, write, read) that each walk takes.
 const AIMS: [[f64; 4]; 8] = [
     [1.0, 1.0, 1.0, 1.0],
     [0.2, 1.0, 4.0, 1.0],
@@ -31,51 +31,51 @@ const AIMS: [[f64; 4]; 8] = [
     [2.0, 1.0, 2.0, 2.0],
 ];
 
-/// One step of each figure, as a share of it.
+/// One step of each figure, relative to the figure.
 const STEPS: [f64; 4] = [0.000_02, 0.000_5, 0.01, 0.001];
 
-/// Moves of each walk in a round, and on a machine whose placements are planned as a whole.
+/// Moves of each walk in a round; `SLOW_ROUND` on machines whose placements are planned as a whole.
 const ROUND: u64 = 1 << 12;
 const SLOW_ROUND: u64 = 1 << 3;
 
-/// Rounds in which a walk goes from accepting worse placements to accepting better ones alone; after
-/// each such span a walk that is behind goes on from the point nearest to its goal.
+/// Rounds in which a walk goes from accepting worse placements to accepting only better ones. After
+/// each span, a walk that is behind continues from the point that is nearest to its goal.
 const SPAN: u64 = 16;
 
-/// How much worse than before, as a share of the energy, a walk accepts at the beginning of a span;
-/// spans take turns.
+/// Growth of the energy that a walk accepts at the start of a span, relative to the energy. Spans
+/// use the values in turn.
 const HEATS: [f64; 4] = [0.2, 0.1, 0.05, 0.02];
 
-/// Draws of a move before a candidate is given up: most fail on a taken blade.
+/// Most draws for one candidate. Most draws fail on a taken blade.
 const DRAWS: u32 = 64;
 
-/// Points that a walk keeps of a round.
+/// Most points that a walk keeps of a round.
 const KEPT_MAX: usize = 32;
 
-/// What all walks look at.
+/// What all walks share.
 pub(super) struct Field<'a> {
     problem: &'a Problem<'a>,
-    /// Data modules, by index of the machine, and whether a module is one.
+    /// Indices of the data modules, and whether a module is one.
     movable: Vec<usize>,
     is_movable: Vec<bool>,
     /// Sites by their planes, and the class of planes of each site.
     by_level: Vec<Vec<u32>>,
-    /// The same by position along the dimension in which the nearest module wins.
+    /// The same sites, also by position along the dimension that decides which module is nearest.
     by_column: Vec<Vec<Vec<u32>>>,
     column_of: Vec<usize>,
     level_of: Vec<usize>,
     cabinet_of: Vec<u32>,
-    /// The other modules of the sub-group of each.
+    /// The other modules of each module's sub-group.
     siblings: Vec<Vec<usize>>,
     start: Figures,
 }
 
-/// How a placement is scored.
+/// How placements are scored.
 #[derive(Clone)]
 enum Score {
     /// Move by move.
     Board(Box<Board>),
-    /// By a whole plan for each candidate: any policy and fabric.
+    /// With a whole plan for each candidate, for any policy and fabric.
     Whole {
         at: Vec<u32>,
         figures: Figures,
@@ -90,7 +90,7 @@ struct Walk {
     owner: Vec<Option<usize>>,
     goal: Figures,
     found: Archive,
-    /// The least energy of the round.
+    /// The lowest energy of the round.
     lowest: i64,
 }
 
@@ -150,8 +150,8 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Whether no other module of the sub-group will stand in the cabinet; a cabinet that the module
-    /// shares already may stay shared.
+    /// Returns whether no other module of the sub-group will be in the cabinet. If the module
+    /// already shares a cabinet, it may stay there.
     fn is_apart(&self, at: &[u32], steps: &[Step], (module, site): Step) -> bool {
         let cabinet = |site: u32| self.cabinet_of[site as usize];
         if cabinet(site) == cabinet(at[module]) {
@@ -198,9 +198,9 @@ impl Score {
         }
     }
 
-    fn aim(&mut self, figures: &Figures) {
+    fn set_goal(&mut self, figures: &Figures) {
         match self {
-            Self::Board(board) => board.aim(figures),
+            Self::Board(board) => board.set_goal(figures),
             Self::Whole { goal, .. } => *goal = Goal::new(figures, 1.0, 1.0),
         }
     }
@@ -212,10 +212,10 @@ impl Score {
         }
     }
 
-    /// Whether the goal may be reached; looked at before figures are made.
-    fn may_be_there(&self) -> bool {
+    /// Returns whether the goal may be reached. Called before figures are calculated.
+    fn may_meet_goal(&self) -> bool {
         match self {
-            Self::Board(board) => board.may_be_there(),
+            Self::Board(board) => board.may_meet_goal(),
             Self::Whole { .. } => true,
         }
     }
@@ -242,7 +242,8 @@ impl Score {
 }
 
 impl Walk {
-    /// The walks of a search; those that stand at one placement have its score computed once.
+    /// Makes the walks of a search. Walks that start at the same placement share the calculation of
+    /// its score.
     fn all(problem: &Problem<'_>, states: &[WalkState]) -> Result<Vec<Self>, PlaceError> {
         let Some(first) = states.first() else {
             return Ok(Vec::new());
@@ -260,7 +261,7 @@ impl Walk {
     }
 
     fn new(problem: &Problem<'_>, state: &WalkState, mut score: Score) -> Self {
-        score.aim(&state.goal);
+        score.set_goal(&state.goal);
         let mut walk = Self {
             random: SplitMix(state.random),
             owner: Vec::new(),
@@ -297,7 +298,7 @@ impl Walk {
         if self.is_slow() { SLOW_ROUND } else { ROUND }
     }
 
-    /// Goes on for so many moves; rounds differ in how much worse a move may be.
+    /// Makes this many moves. Rounds differ in the growth of energy that they accept.
     fn round(&mut self, field: &Field<'_>, (round, moves): (u64, u64), aims: &[f64; 4]) {
         let heat = HEATS[(round / SPAN % HEATS.len() as u64) as usize];
         self.lowest = i64::MAX;
@@ -319,27 +320,27 @@ impl Walk {
                 for &(module, site) in steps {
                     self.owner[site as usize] = Some(module);
                 }
-                self.take_note(field, aims);
+                self.record_placement(field, aims);
             }
         }
     }
 
-    /// Keeps the placement if none of the round was as near to the goal, and moves the goal on when it is
-    /// reached.
-    fn take_note(&mut self, field: &Field<'_>, aims: &[f64; 4]) {
+    /// Keeps the placement if it is the nearest to the goal in this round, and moves the goal on if
+    /// it is reached.
+    fn record_placement(&mut self, field: &Field<'_>, aims: &[f64; 4]) {
         let energy = self.score.energy();
         let is_lowest = energy < self.lowest;
         self.lowest = self.lowest.min(energy);
         let is_kept = is_lowest && self.found.len() < KEPT_MAX;
-        let may_be_there = self.score.may_be_there();
-        if !is_kept && !may_be_there {
+        let may_meet_goal = self.score.may_meet_goal();
+        if !is_kept && !may_meet_goal {
             return;
         }
         let figures = self.score.figures();
         if is_kept {
             self.found.offer(&figures, self.score.at());
         }
-        if !may_be_there {
+        if !may_meet_goal {
             return;
         }
         let reached = figures.values().into_iter().zip(self.goal.values());
@@ -353,12 +354,12 @@ impl Walk {
             *value -= start[figure] * STEPS[figure] * aims[figure];
         }
         self.goal = Figures::from_values(next);
-        self.score.aim(&self.goal);
+        self.score.set_goal(&self.goal);
         self.lowest = self.score.energy();
     }
 
-    /// A move to a free blade or a swap with the module that has it, within the planes of the module:
-    /// its window serves those around them.
+    /// Draws a move to a free blade, or a swap with the module on the blade, within the planes of
+    /// the module: its window serves the clients around these planes.
     fn draw(&mut self, field: &Field<'_>) -> ([Step; 2], usize) {
         for _ in 0..DRAWS {
             let which = self.random.below(field.movable.len() as u64) as usize;
@@ -368,7 +369,7 @@ impl Walk {
             let level = field.level_of[here as usize];
             let columns = &field.by_column[level];
             let column = field.column_of[here as usize];
-            // Mostly in the same column or the next: the cells stay nearly as they are.
+            // Mostly in the same or the next column, so that the cells stay nearly the same.
             let among = match self.random.below(8) {
                 0 => &field.by_level[level],
                 1 | 2 => columns.get(column + 1).unwrap_or(&columns[0]),
@@ -384,7 +385,7 @@ impl Walk {
             }
             let (steps, count) = match self.owner[site as usize] {
                 None => ([(module, site); 2], 1),
-                // A swap inside a sub-group changes nothing but the order in ties.
+                // A swap within a sub-group only changes the order in ties.
                 Some(other) if field.is_movable[other] => ([(module, site), (other, here)], 2),
                 Some(_) => continue,
             };
@@ -397,7 +398,8 @@ impl Walk {
     }
 }
 
-/// One span of all walks, with so many moves in all or a few more; where they end.
+/// Runs one span of all walks with this many moves in all, or slightly more. Returns the final
+/// states.
 pub(super) fn span(
     field: &Field<'_>,
     from: &[WalkState],
@@ -405,7 +407,7 @@ pub(super) fn span(
 ) -> Result<Vec<Figures>, PlaceError> {
     let each = moves.div_ceil(SPAN * (from.len() as u64).max(1));
     let mut walks = Walk::all(field.problem, from)?;
-    // Round by round in turn, so that all walks end at nearly the same time.
+    // Walks take turns round by round, so that all of them end at nearly the same time.
     rayon::scope_fifo(|scope| {
         for (walk, aims) in walks.iter_mut().zip(&AIMS) {
             scope.spawn_fifo(move |scope| next_rounds(scope, (walk, aims), field, (0, each)));
@@ -414,7 +416,7 @@ pub(super) fn span(
     Ok(walks.iter().map(|walk| walk.score.figures()).collect())
 }
 
-/// One round of a walk of a span, then the others.
+/// Runs one round of a walk of a span, then schedules the next.
 fn next_rounds<'a>(
     scope: &rayon::ScopeFifo<'a>,
     (walk, aims): (&'a mut Walk, &'a [f64; 4]),
@@ -429,7 +431,7 @@ fn next_rounds<'a>(
     }
 }
 
-/// Runs rounds until the effort is spent or the caller breaks; the state goes on from where it is.
+/// Runs rounds until the effort is spent or the caller breaks, and updates the state.
 pub(super) fn run(
     field: &Field<'_>,
     effort: Effort,
@@ -450,7 +452,7 @@ pub(super) fn run(
             }
         }
         if round % SPAN == SPAN - 1 {
-            meet(field, &mut walks, archive.points())?;
+            restart_walks(field, &mut walks, archive.points())?;
         }
         state.rounds += 1;
         state.tried += moves;
@@ -465,8 +467,13 @@ pub(super) fn run(
     Ok(flow)
 }
 
-/// Sends each walk on from the point that is nearest to its goal, where that is nearer than it is.
-fn meet(field: &Field<'_>, walks: &mut [Walk], points: &[Point]) -> Result<(), PlaceError> {
+/// Restarts each walk from the point that is nearest to its goal, if that point is nearer than the
+/// walk.
+fn restart_walks(
+    field: &Field<'_>,
+    walks: &mut [Walk],
+    points: &[Point],
+) -> Result<(), PlaceError> {
     for walk in walks {
         let goal = Goal::new(&walk.goal, 1.0, 1.0);
         let distance = |point: &&Point| goal.whole(&point.figures);
@@ -475,7 +482,7 @@ fn meet(field: &Field<'_>, walks: &mut [Walk], points: &[Point]) -> Result<(), P
         };
         if distance(&best) < goal.whole(&walk.score.figures()) / 2 {
             walk.score = Score::new(field.problem, &best.sites)?;
-            walk.score.aim(&walk.goal);
+            walk.score.set_goal(&walk.goal);
             walk.own(field.problem);
         }
     }

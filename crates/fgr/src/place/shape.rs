@@ -1,4 +1,4 @@
-//! What moves do not change: the torus and its rings, the windows, and which module belongs where.
+//! What moves do not change: the torus and its rings, the windows, and the module of each seat.
 
 use topology::{Fabric, Grid, Vertex};
 
@@ -7,52 +7,52 @@ use crate::place::ring::{Ring, Side};
 use crate::place::{Problem, Site};
 use crate::rule::Axes;
 
-/// Positions along a ring that the masks of cells hold.
+/// Most positions along a ring: the bits of a cell's mask.
 const POSITIONS_MAX: usize = 64;
 
-/// What does not change: the torus, its windows, and which module belongs where.
+/// What moves do not change: the torus, its windows, and the module of each seat.
 pub(super) struct Shape {
-    /// The first dimension, where reads leave a seat.
+    /// The first dimension, along which reads leave a seat.
     pub(super) columns: Ring,
-    /// The last dimension, where writes come to a seat.
+    /// The last dimension, along which writes reach a seat.
     pub(super) depths: Ring,
-    /// By two columns, a bit for each column that is nearer to the first of them.
+    /// For each two columns, a bit for each column that is nearer to the first of them.
     pub(super) nearer: Vec<u64>,
-    /// By position along the windowed dimension, the windows that hold it.
+    /// The windows that hold each position along the windowed dimension.
     pub(super) windows_at: Vec<Vec<usize>>,
     /// The sub-groups that use each window.
     pub(super) users: Vec<Vec<usize>>,
-    /// The ways in which the nodes of a blade share out among planes.
+    /// The classes of blades, by the planes of their nodes.
     pub(super) classes: Vec<Class>,
     pub(super) sub_groups: Vec<SubGroup>,
     /// The sub-group of each seat.
     pub(super) sub_group_of: Vec<usize>,
-    /// By level, the most nets that a module of it serves from one plane.
+    /// Most nets that a module serves from one plane, by level.
     pub(super) nets_at_once: Vec<i32>,
-    /// By level, the plane of each node of a module.
+    /// The plane of each node of a module, by level.
     pub(super) planes_of_level: Vec<Vec<u16>>,
-    /// Cost of a client of each plane along the windowed dimension, over all groups.
+    /// Cost along the windowed dimension of a client of each plane, over all groups.
     pub(super) plane_cost: Vec<i64>,
-    /// Clients and data nets at the start, and routers of data nets.
+    /// Numbers of clients and data nets at the start, and of routers of data nets.
     pub(super) nets: f64,
     pub(super) routers: f64,
-    /// The seat of each module; `None` for metadata.
+    /// The seat of each module; `None` for metadata modules.
     pub(super) seat_of: Vec<Option<usize>>,
     pub(super) sites: Vec<Spot>,
 }
 
-/// Blades with equal numbers of nodes that compute in each plane while they are free.
+/// Blades with the same number of nodes in each plane that compute while the blade is free.
 pub(super) struct Class {
     planes: Vec<(usize, i16)>,
     pub(super) clients: i64,
-    /// Their cost along the windowed dimension, over all groups.
+    /// Cost of these nodes along the windowed dimension, over all groups.
     pub(super) cost: i64,
-    /// The windows and the sub-groups that these nodes are clients of, and how many of them.
+    /// The windows and sub-groups of which these nodes are clients, with the number of nodes.
     pub(super) windows: Vec<(usize, i16)>,
     pub(super) users: Vec<(usize, i16)>,
 }
 
-/// A site.
+/// The position of a site on the board.
 #[derive(Clone)]
 pub(super) struct Spot {
     pub(super) column: usize,
@@ -70,7 +70,7 @@ pub(super) struct SubGroup {
 }
 
 impl Shape {
-    /// Where streams of this direction meet.
+    /// The ring on which streams of this direction meet.
     pub(super) fn ring(&self, side: Side) -> &Ring {
         match side {
             Side::Write => &self.depths,
@@ -78,8 +78,8 @@ impl Shape {
         }
     }
 
-    /// The rings of a seat of a level: of writes, then of reads. Rings of reads are counted after all
-    /// rings of writes.
+    /// The rings of a seat of a level: the ring of writes, then the ring of reads. The numbers of
+    /// rings of reads follow those of rings of writes.
     pub(super) fn rings(&self, level: usize, column: usize, depth: usize) -> [usize; 2] {
         let write = level * self.columns.size + column;
         [write, self.write_rings() + level * self.depths.size + depth]
@@ -89,11 +89,11 @@ impl Shape {
         self.nets_at_once.len() * self.columns.size
     }
 
-    /// Whether the types of a board hold the clients of every window, also those that come when all
-    /// modules leave for elsewhere.
+    /// Returns whether the board's integer types can hold the clients of every window, even if all
+    /// modules leave it.
     fn holds(&self, machine: &Machine, grid: &Grid) -> bool {
         let (columns, depths) = (self.columns.size, self.depths.size);
-        // By window: in all, by column, by depth.
+        // By window: the total, by column, by depth.
         let width = 1 + columns + depths;
         let mut counts = vec![machine.routers.len(); self.users.len() * width];
         for client in &machine.clients {
@@ -111,7 +111,8 @@ impl Shape {
         })
     }
 
-    /// The cells of modules in these columns, a bit for each column: the first of the nearest.
+    /// The cells of modules in these columns, with one bit for each column. Of equally near
+    /// modules, the first gets the column.
     pub(super) fn cells(&self, columns: &[usize], cells: &mut Vec<u64>) {
         let size = self.columns.size;
         let all = u64::MAX >> (POSITIONS_MAX - size);
@@ -130,7 +131,7 @@ impl Shape {
     }
 }
 
-/// The shape of a machine, or `None` where the board's rule does not hold.
+/// Returns the shape of a machine, or `None` if the board's rule does not hold.
 pub(super) fn shape(problem: &Problem<'_>, machine: &Machine) -> Option<Shape> {
     let axes = Axes::of(&machine.fabric)?;
     let Fabric::Grid(grid, tie) = &machine.fabric else {
@@ -184,7 +185,7 @@ pub(super) fn shape(problem: &Problem<'_>, machine: &Machine) -> Option<Shape> {
 }
 
 impl Shape {
-    /// A site whose nodes stand above each other.
+    /// Adds a site whose nodes are above each other.
     fn spot(&mut self, grid: &Grid, site: &Site, nodes: usize) -> Option<Spot> {
         let position = |vertex: Vertex, d| usize::from(grid.position(vertex, d));
         let &(_, first) = site.nodes.first()?;
@@ -207,7 +208,7 @@ impl Shape {
         })
     }
 
-    /// The class of blades with so many nodes in these planes.
+    /// Returns the class of blades with these numbers of nodes in these planes.
     fn class(&mut self, planes: Vec<(usize, i16)>) -> usize {
         let known = self.classes.iter().position(|class| class.planes == planes);
         if let Some(known) = known {
@@ -294,8 +295,8 @@ impl Shape {
     }
 }
 
-/// The planes of the modules of a sub-group with the nets that each serves; `None` if they differ or
-/// a module has not one node for each net.
+/// Returns the planes of the modules of a sub-group, with the nets that each plane serves; `None`
+/// if the modules differ, or if a module does not have exactly one node for each net.
 fn level(
     machine: &Machine,
     axes: &Axes<'_>,
@@ -327,7 +328,7 @@ fn level(
     found
 }
 
-/// Adds to what is counted under a number.
+/// Adds to the count of a number.
 fn count(counts: &mut Vec<(usize, i16)>, number: usize, more: i16) {
     match counts.iter_mut().find(|(known, _)| *known == number) {
         Some((_, count)) => *count += more,

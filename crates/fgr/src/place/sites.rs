@@ -1,4 +1,4 @@
-//! The blades that modules may stand on.
+//! The blades on which modules may be placed.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use crate::input::{MapNode, Table};
 use crate::place::{PlaceError, Problem};
 use crate::problem::{InputError, Problems};
 
-/// A blade that a module may stand on.
+/// A blade on which a module may be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Its name.
     pub blade: String,
     /// Its cabinet's name.
     pub cabinet: String,
-    /// Number and place of its nodes, in the order in which a module uses them.
+    /// Numbers and vertices of the nodes, in the order in which a module uses them.
     pub nodes: Vec<(u32, Vertex)>,
-    /// Whether its nodes are clients while no module stands on it.
+    /// Whether the nodes are clients while no module is on the blade.
     pub computes: bool,
 }
 
-/// The blades of Titan: its service blades alone, or with `any` the compute blades and those of
-/// `modules`, all of which compute while no module stands on them; the other service blades then keep
-/// their services and their places.
+/// The blades of Titan. Without `any`, its service blades. With `any`, the compute blades and those
+/// of `modules`, all of which compute while no module is on them; the other service blades then
+/// keep their services.
 #[must_use]
 pub fn titan_sites(map: &[MapNode], grid: &Grid, any: bool, modules: &[&str]) -> Vec<Site> {
     let mut blades: BTreeMap<String, (Site, bool)> = BTreeMap::new();
@@ -53,9 +53,9 @@ pub fn titan_sites(map: &[MapNode], grid: &Grid, any: bool, modules: &[&str]) ->
     wanted.map(|(site, _)| site).collect()
 }
 
-/// Reads a table of blades: a header `blade,cabinet,kind,node,at`, then a line for each node, where
-/// `kind` is `compute` for blades that compute while they are free and `service` for others, and `at`
-/// is a position a dimension, `group switch` or an endpoint, separated by blanks.
+/// Reads a table of blades with the header `blade,cabinet,kind,node,at` and a line for each node.
+/// `kind` is `compute` for blades that compute while they are free and `service` for others. `at`
+/// is one position per dimension, `group switch` or an endpoint, separated by blanks.
 ///
 /// # Errors
 ///
@@ -114,7 +114,7 @@ fn vertex(fabric: &Fabric, at: &str) -> Option<Vertex> {
     }
 }
 
-/// The site of each module in the start.
+/// The site of each module at the start.
 pub(super) fn start(problem: &Problem<'_>) -> Result<Vec<u32>, PlaceError> {
     let mut by_blade: BTreeMap<&str, u32> = BTreeMap::new();
     let modules = &problem.machine.modules;

@@ -1,4 +1,4 @@
-//! Searches on the small machine: what must hold of every result.
+//! Searches on the small machine: rules that hold for every result.
 
 use topology::{Dimension, Fabric, Grid, Tie, Vertex};
 
@@ -27,7 +27,7 @@ fn small() -> Machine {
     synthetic("small", Grid::new(dimensions).unwrap(), Tie::Split, size).unwrap()
 }
 
-/// Every vertex is a site whose one node computes while it is free.
+/// Every vertex is a site with one node, which computes while the site is free.
 fn sites(machine: &Machine) -> Vec<Site> {
     let Fabric::Grid(grid, _) = &machine.fabric else {
         return Vec::new();
@@ -81,7 +81,7 @@ fn equal_seeds_find_equal_placements_with_any_number_of_threads() {
 }
 
 #[test]
-fn a_search_that_goes_on_finds_what_one_without_a_break_finds() {
+fn a_continued_search_finds_the_same_as_an_uninterrupted_one() {
     let machine = small();
     let once = search(&machine, 60_000, 3);
     let half = search(&machine, 20_000, 3);
@@ -97,7 +97,7 @@ fn a_search_that_goes_on_finds_what_one_without_a_break_finds() {
 }
 
 #[test]
-fn the_state_of_another_search_is_refused() {
+fn the_state_of_another_search_is_rejected() {
     let machine = small();
     let effort = Effort {
         candidates: 1,
@@ -108,19 +108,19 @@ fn the_state_of_another_search_is_refused() {
     let mut go = |_| ControlFlow::Continue(());
     for spoil in [0, u32::MAX] {
         let mut state = state.clone();
-        // The first module on the blade of the second, or on none.
+        // Puts the first module on the blade of the second, or on none.
         state.walks[0].at[0] = state.walks[0].at[1].max(spoil);
         let error = place(&problem(&machine), effort, Some(state), &mut go).unwrap_err();
         assert_eq!(error, PlaceError::OtherState);
     }
 }
 
-/// Moves a board about and compares it with whole plans.
+/// Moves modules on a board and compares the board with whole plans.
 fn follow(problem: &Problem<'_>, moves: u32) {
     let at = sites::start(problem).unwrap();
     let mut board = board::Board::new(problem, &at).unwrap();
     let start = Figures::of(&moved(problem, &at), problem.policy).unwrap();
-    board.aim(&start);
+    board.set_goal(&start);
     let mut random = SplitMix(11);
     let (mut made, mut refused) = (0, 0);
     for number in 0..moves {
@@ -152,7 +152,7 @@ fn follow(problem: &Problem<'_>, moves: u32) {
             (before, energy),
             "{number}"
         );
-        // Mostly found out only when clients have moved, too.
+        // Mostly noticed only after clients have moved, too.
         assert!(!board.attempt(&steps, after - 1), "{number}");
         assert_eq!(
             (board.figures(), board.energy()),
@@ -197,11 +197,11 @@ fn a_board_without_computing_blades_has_the_figures_of_a_whole_plan() {
 }
 
 #[test]
-fn a_proved_floor_is_what_trying_everything_finds() {
+fn a_proved_floor_equals_the_best_of_all_placements() {
     let machine = small();
     let mut problem = problem(&machine);
     let taken: Vec<String> = machine.modules.iter().map(|m| m.blade.clone()).collect();
-    // The blades of the modules and those next to them: few enough to share out.
+    // The blades of the modules and the blades next to them: few enough to try all divisions.
     let mut kept = 0;
     problem.sites.retain_mut(|site| {
         site.computes = false;
@@ -262,7 +262,7 @@ fn no_point_covers_another_and_the_start_is_covered() {
 }
 
 #[test]
-fn a_longer_search_finds_something_better_than_the_rule() {
+fn a_longer_search_finds_a_better_placement_than_the_rule() {
     let found = search(&small(), 60_000, 1);
     let best = found
         .points
@@ -304,7 +304,7 @@ fn backups_never_move_into_one_cabinet() {
 }
 
 #[test]
-fn a_module_on_no_site_is_refused() {
+fn a_module_on_no_site_is_rejected() {
     let machine = small();
     let problem = Problem {
         machine: &machine,

@@ -1,19 +1,20 @@
-//! Clients that come to a blade when a module leaves it, and go from one when a module takes it.
+//! Clients that appear at a blade when a module leaves it, and disappear when a module takes it.
 //!
-//! Every group has a seat that serves the place, so such a move changes many seats and their rings by a little.
-//! When a move is refused in the end, the same is done in reverse: seats and loads are whole numbers, and what
-//! was known of the rings that were looked at is noted.
+//! In every group one seat serves the blade, so such a move changes many seats and their rings by a
+//! little. If the move is finally rejected, the reverse changes restore the state: seats and loads
+//! are integers, and the earlier states of changed rings are recorded.
 
 use crate::place::board::Board;
 use crate::place::shape::Spot;
 
 impl Board {
-    /// Counts the clients of a vacated blade in and those of a taken one out. With `BACK` that undoes the opposite,
-    /// which was the last that was done, but for cost and excess, which the caller knows.
+    /// Adds the clients of a vacated blade and removes those of a taken blade. With `BACK`, reverts
+    /// the opposite call, which must have been the last one, except for cost and excess, which the
+    /// caller restores.
     pub(super) fn populate<const BACK: bool>(&mut self, vacated: u32, taken: u32) {
         if BACK {
-            for (ring, verdict) in self.judged.drain(..) {
-                self.tracks[ring].verdict = verdict;
+            for (ring, state) in self.reassessed.drain(..) {
+                self.tracks[ring].state = state;
             }
         }
         self.count_site(vacated, 1);
@@ -29,11 +30,11 @@ impl Board {
             self.spread::<BACK>(taken, -1);
         }
         if !BACK {
-            self.settle();
+            self.update_excess();
         }
     }
 
-    /// Counts the clients of a blade in or out where seats do not matter.
+    /// Adds or removes the clients of a blade without updating seats.
     fn count_site(&mut self, site: u32, sign: i16) {
         let shape = &*self.shape;
         let spot = &shape.sites[site as usize];
@@ -46,7 +47,7 @@ impl Board {
         }
     }
 
-    /// Tells the seats whose cells hold a blade that its clients come or go.
+    /// Updates the seats whose cells hold a blade for clients that appear or disappear.
     fn spread<const BACK: bool>(&mut self, site: u32, sign: i16) {
         let shape = &*self.shape;
         let &Spot {
@@ -82,8 +83,8 @@ impl Board {
         }
     }
 
-    /// The same for clients that go from one blade of a column to another: numbers of clients and
-    /// reads stay what they are.
+    /// Updates the seats for clients that move from one blade of a column to another. The numbers
+    /// of clients and the reads do not change.
     fn shift<const BACK: bool>(&mut self, to: u32, from: u32) {
         let shape = &*self.shape;
         let [to, from] = [to, from].map(|site| &shape.sites[site as usize]);
@@ -106,14 +107,14 @@ impl Board {
         }
     }
 
-    /// Brings the excess of rings up to date with their streams.
-    fn settle(&mut self) {
-        self.judged.clear();
+    /// Updates the excess of the rings whose streams changed.
+    fn update_excess(&mut self) {
+        self.reassessed.clear();
         while let Some(ring) = self.stale.pop() {
-            let before = self.tracks[ring].verdict;
-            self.judged.push((ring, before));
-            self.judge(ring);
-            self.excess += self.tracks[ring].verdict.excess - before.excess;
+            let before = self.tracks[ring].state;
+            self.reassessed.push((ring, before));
+            self.reassess(ring);
+            self.excess += self.tracks[ring].state.excess - before.excess;
         }
     }
 }

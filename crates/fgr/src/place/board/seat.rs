@@ -1,25 +1,25 @@
-//! One module: where it stands, and whom it serves.
+//! The seat of one module: its position, and the clients that it serves.
 
 use crate::place::ring::{Side, add, subtract};
 use crate::place::shape::Shape;
 
-/// Clients of a window, a vector of whole lanes for each line of them.
+/// The clients of a window: for each line of positions a vector padded to whole lanes.
 #[derive(Clone)]
 pub(super) struct Window {
-    /// By column.
+    /// Clients by column.
     pub(super) by_column: Vec<i16>,
-    /// By depth, a vector for each column.
+    /// Clients by depth: one vector for each column.
     pub(super) by_place: Vec<i16>,
 }
 
-/// What a module serves.
+/// The position of a module and the clients that it serves.
 #[derive(Clone, Default)]
 pub(super) struct Seat {
     pub(super) column: usize,
     pub(super) depth: usize,
-    /// Its ring of writes and its ring of reads.
+    /// The ring of its writes and the ring of its reads.
     pub(super) rings: [usize; 2],
-    /// The columns of its cell, a bit each.
+    /// The columns of its cell, one bit each.
     pub(super) cell: u64,
     pub(super) clients: i32,
     /// Hops of its clients along the first dimension.
@@ -38,7 +38,7 @@ impl Window {
         }
     }
 
-    /// Counts clients of a place in or out.
+    /// Adds or removes clients at a place.
     pub(super) fn change(&mut self, shape: &Shape, column: usize, depth: usize, clients: i16) {
         self.by_column[column] += clients;
         self.by_place[column * shape.depths.lanes + depth] += clients;
@@ -46,12 +46,12 @@ impl Window {
 }
 
 impl Seat {
-    pub(super) fn stand(&mut self, shape: &Shape, level: usize, column: usize, depth: usize) {
+    pub(super) fn place_at(&mut self, shape: &Shape, level: usize, column: usize, depth: usize) {
         (self.column, self.depth) = (column, depth);
         self.rings = shape.rings(level, column, depth);
     }
 
-    /// Its position and its units along the rings of a direction.
+    /// Returns the seat's position on the ring of a direction and its units along the ring.
     pub(super) fn streams(&self, side: Side) -> (usize, &[i16]) {
         match side {
             Side::Write => (self.depth, &self.by_depth),
@@ -59,7 +59,8 @@ impl Seat {
         }
     }
 
-    /// Serves a cell: its clients, and their hops along the first dimension. `was` is the seat before.
+    /// Sets the cell: its clients and their hops along the first dimension. `was` is the earlier
+    /// seat.
     pub(super) fn serve(&mut self, shape: &Shape, cell: u64, window: &Window, was: Option<&Self>) {
         self.cell = cell;
         let known = begin(
@@ -78,7 +79,7 @@ impl Seat {
         self.hops = shape.columns.hops(self.column, &self.by_column);
     }
 
-    /// The rest of what serving its cell means: where its clients are along the last dimension.
+    /// Completes `serve`: calculates where the clients of the cell are along the last dimension.
     pub(super) fn reach(&mut self, shape: &Shape, window: &Window, was: Option<&Self>) {
         let lanes = shape.depths.lanes;
         let known = begin(
@@ -97,7 +98,7 @@ impl Seat {
             + shape.depths.hops(self.depth, &self.by_depth) * shape.depths.cost;
     }
 
-    /// Serves more or fewer clients of a place of its cell.
+    /// Adds or removes clients at a place of the cell.
     pub(super) fn grow(&mut self, shape: &Shape, column: usize, depth: usize, clients: i16) {
         self.by_column[column] += clients;
         self.by_depth[depth] += clients;
@@ -108,7 +109,7 @@ impl Seat {
         self.cost += hops * shape.columns.cost + along * shape.depths.cost;
     }
 
-    /// The same for clients that go from one depth to another.
+    /// Moves clients from one depth to another.
     pub(super) fn shift(&mut self, shape: &Shape, [from, to]: [usize; 2], clients: i16) {
         self.by_depth[from] -= clients;
         self.by_depth[to] += clients;
@@ -117,7 +118,7 @@ impl Seat {
     }
 }
 
-/// Begins with the vector and the cell of the seat before, or with none.
+/// Starts from the vector and the cell of the earlier seat, or from an empty vector.
 fn begin(vector: &mut Vec<i16>, was: Option<(&Vec<i16>, u64)>, lanes: usize) -> u64 {
     if let Some((before, cell)) = was {
         vector.clone_from(before);
@@ -128,7 +129,7 @@ fn begin(vector: &mut Vec<i16>, was: Option<(&Vec<i16>, u64)>, lanes: usize) -> 
     0
 }
 
-/// The bits of a set, ascending.
+/// The bits of a set, in ascending order.
 pub(super) fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let next = (set != 0).then(|| set.trailing_zeros() as usize)?;

@@ -1,9 +1,10 @@
-//! One ring: who stands on it, and how many clients may come before it exceeds the goal.
+//! One ring: the seats on it, and how many clients may change before the ring may exceed the goal.
 //!
-//! Clients that come to a place change the streams of a module in every group, and most rings are too
-//! cool for that to matter: a ring counts only what it exceeds the goal by. So a ring knows how many
-//! clients it can take whatever their place, and is looked at again when more have come or gone. It keeps
-//! loads at the links that can be the hottest, and keeps them up to date as long as each change counts.
+//! Clients that appear at a place change the streams of one module in every group, but most rings
+//! are far below the goal and stay there. A ring counts only with its excess over the goal. It
+//! therefore knows how many clients it can take at any place, and is calculated again only after
+//! more have come or gone. It stores the loads of the links that can be the hottest, and updates
+//! them as long as every change counts.
 
 use crate::place::board::seat::Seat;
 use crate::place::goal::Goal;
@@ -13,27 +14,27 @@ use crate::place::ring::{Ring, Side, larger};
 #[derive(Clone, Default)]
 pub(super) struct Track {
     pub(super) side: Side,
-    /// Nets that a module serves at once.
+    /// Number of nets that a module serves at once.
     pub(super) times: i32,
     pub(super) seats: Vec<usize>,
     loads: Vec<Load>,
-    /// By seat and load, where the shares are that the link has of the seat's streams.
+    /// Index of the link's shares of the seat's streams, by seat and load.
     rows: Vec<usize>,
-    pub(super) verdict: Verdict,
-    /// How many clients at least make it hotter by one.
+    pub(super) state: RingState,
+    /// Fewest clients that can raise the load by one.
     per_heat: f32,
-    /// Whether clients came or went that its loads do not have.
+    /// Whether clients came or went that the loads do not include.
     lags: bool,
-    /// Whether it is to be looked at again.
+    /// Whether the ring has to be calculated again.
     is_stale: bool,
 }
 
-/// How hot a ring is, beside the goal.
+/// The state of a ring relative to the goal.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Verdict {
-    /// Its excess over the goal.
+pub(super) struct RingState {
+    /// The excess over the goal.
     pub(super) excess: i64,
-    /// Clients that may still come or go before it can exceed the goal.
+    /// Number of clients that may come or go before the ring can exceed the goal.
     spare: i32,
 }
 
@@ -46,15 +47,15 @@ struct Load {
 }
 
 impl Track {
-    /// A ring where nobody stands.
+    /// Makes a ring without seats.
     pub(super) fn new(ring: &Ring, side: Side, times: i32) -> Self {
         Self {
             side,
             times,
-            // A client puts one unit on a link, two halves.
+            // A client adds one unit, which is two halves, to a link.
             per_heat: 0.5 / (ring.steepest * times as f32),
             lags: true,
-            verdict: Verdict {
+            state: RingState {
                 excess: 0,
                 spare: -1,
             },
@@ -62,14 +63,14 @@ impl Track {
         }
     }
 
-    /// Takes on the kind of another one, with nobody on it.
-    pub(super) fn be_like(&mut self, other: &Self) {
+    /// Takes over the kind of another ring, without seats.
+    pub(super) fn reset_to(&mut self, other: &Self) {
         (self.side, self.times) = (other.side, other.times);
         self.per_heat = other.per_heat;
         self.seats.clear();
     }
 
-    /// Computes the loads that its seats make.
+    /// Calculates the loads from the seats of the ring.
     pub(super) fn fill<'a>(&mut self, ring: &Ring, seat: impl Fn(usize) -> &'a Seat) {
         self.lags = false;
         self.loads.clear();
@@ -96,7 +97,7 @@ impl Track {
         }
     }
 
-    /// The same for the only seat of a ring, as most are.
+    /// Calculates the loads for the only seat of a ring, the most common case.
     fn fill_with_one(&mut self, ring: &Ring, seat: &Seat) {
         let (at, units) = seat.streams(self.side);
         let links = ring.links(at).iter();
@@ -108,34 +109,34 @@ impl Track {
         }));
     }
 
-    /// How hot it is at most while its loads lag.
+    /// Upper limit of the load while the stored loads are outdated.
     pub(super) fn at_most(&self, goal: &Goal) -> f32 {
-        goal.at_most(self.side, self.verdict.spare, self.per_heat)
+        goal.at_most(self.side, self.state.spare, self.per_heat)
     }
 
-    /// How hot its hottest link is.
+    /// Load of the hottest link.
     pub(super) fn temperature(&self) -> f32 {
         let heat = self.loads.iter().map(|load| load.units as f32 * load.scale);
         heat.fold(0.0, larger) * self.times as f32
     }
 
-    /// Takes note of how hot it is.
-    pub(super) fn judge(&mut self, goal: &Goal) {
+    /// Updates the state from the load.
+    pub(super) fn reassess(&mut self, goal: &Goal) {
         let hot = self.temperature();
         self.is_stale = false;
-        self.verdict = Verdict {
+        self.state = RingState {
             excess: goal.ring(self.side, hot),
             spare: goal.spare(self.side, hot, self.per_heat),
         };
     }
 
-    /// Whether its loads are those of its seats.
+    /// Returns whether the loads match the seats.
     pub(super) fn is_loaded(&self) -> bool {
         !self.lags
     }
 
-    /// Clients come to the first of two positions of a seat's streams, and go from the second. Whether the
-    /// ring is to be looked at again and was not before.
+    /// Adds clients at the first of two positions of a seat's streams and removes them at the
+    /// second. Returns whether the ring now has to be calculated again but did not before.
     pub(super) fn change(
         &mut self,
         ring: &Ring,
@@ -143,7 +144,7 @@ impl Track {
         (to, from): (usize, Option<usize>),
         clients: i16,
     ) -> bool {
-        let spare = &mut self.verdict.spare;
+        let spare = &mut self.state.spare;
         *spare = spare.saturating_sub(clients.unsigned_abs().into());
         if *spare >= 0 {
             self.lags = true;
@@ -153,7 +154,7 @@ impl Track {
         !std::mem::replace(&mut self.is_stale, true)
     }
 
-    /// The opposite of a change that was told before, with clients that now come.
+    /// Reverts a change that was reported earlier, with clients that now come.
     pub(super) fn change_back(
         &mut self,
         ring: &Ring,
@@ -161,12 +162,12 @@ impl Track {
         positions: (usize, Option<usize>),
         clients: i16,
     ) {
-        let spare = &mut self.verdict.spare;
+        let spare = &mut self.state.spare;
         *spare = spare.saturating_add(clients.unsigned_abs().into());
         self.load(ring, seat, positions, clients);
     }
 
-    /// Brings the loads up to date, unless they lag anyway.
+    /// Updates the loads, unless they are outdated anyway.
     fn load(&mut self, ring: &Ring, seat: usize, (to, from): (usize, Option<usize>), clients: i16) {
         if self.lags {
             return;

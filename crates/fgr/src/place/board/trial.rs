@@ -1,32 +1,32 @@
-//! What a move leads to, every client where it is, found out without making it.
+//! Evaluates a move with all its clients, without making the move.
 //!
-//! Only seats whose cell, column or depth changes are looked at, and only the rings that they leave or
-//! come to. Most refused moves end at cost and clients; the others as soon as what is known of their
-//! energy is above the limit, since each further ring only adds to it. What is accepted becomes the
-//! board by changing places with what it replaces.
+//! Only seats whose cell, column or depth changes are examined, and only the rings that they leave
+//! or join. Most rejected moves fail on cost and clients. The others fail as soon as the known part
+//! of their energy exceeds the limit, since every further ring only adds to the energy. An accepted
+//! move swaps its results with the parts of the board that they replace.
 
 use crate::place::board::seat::Seat;
 use crate::place::board::track::Track;
 use crate::place::board::{Board, Step};
 
-/// A move that is tried, and memory for it.
+/// A move that is being tried, with reusable memory.
 #[derive(Clone, Default)]
 pub(super) struct Trial {
     columns: Vec<usize>,
     depths: Vec<usize>,
     cells: Vec<u64>,
-    /// Seats as they would be; what is behind `used` is memory for later moves.
+    /// Seats after the move. Entries behind `used` are memory for later moves.
     fresh: Vec<(usize, Seat)>,
     used: usize,
     rings: Vec<usize>,
-    /// These rings as they would be, in the same order.
+    /// The same rings after the move, in the same order.
     tracks: Vec<Track>,
     cost: i64,
     excess: i64,
 }
 
 impl Trial {
-    /// Whether the energy after these steps is nearly within the limit.
+    /// Returns whether the energy after these steps is nearly within the limit.
     pub(super) fn try_out(&mut self, board: &Board, steps: &[Step], limit: i64) -> bool {
         self.used = 0;
         (self.cost, self.excess) = (board.cost, board.excess);
@@ -37,14 +37,14 @@ impl Trial {
                 self.freshen(board, (sub_group, seat), index);
             }
         }
-        // Clients that move change little of either.
+        // Clients that move change little of either value.
         if board.goal.nearly(self.excess + board.goal.cost(self.cost)) > limit {
             return false;
         }
         self.reach(board);
         self.find_rings(board);
         for &ring in &self.rings {
-            self.excess -= board.tracks[ring].verdict.excess;
+            self.excess -= board.tracks[ring].state.excess;
         }
         let cost = board.goal.cost(self.cost);
         (0..self.rings.len()).all(|index| {
@@ -53,7 +53,7 @@ impl Trial {
         })
     }
 
-    /// Columns, depths and cells of a sub-group after the steps.
+    /// Divides a sub-group into columns, depths and cells after the steps.
     fn divide(&mut self, board: &Board, sub_group: usize, steps: &[Step]) {
         let shape = &board.shape;
         let range = shape.sub_groups[sub_group].seats.clone();
@@ -73,8 +73,7 @@ impl Trial {
         shape.cells(&self.columns, &mut self.cells);
     }
 
-    /// Begins a changed seat: place, cell, clients, hops. A seat that stays as it is is not among the
-    /// changed ones.
+    /// Starts a changed seat: place, cell, clients, hops. A seat that does not change is not added.
     fn freshen(&mut self, board: &Board, (sub_group, seat): (usize, usize), index: usize) {
         let was = &board.seats[seat];
         let (column, depth) = (self.columns[index], self.depths[index]);
@@ -98,7 +97,7 @@ impl Trial {
         }
     }
 
-    /// Gives the changed seats the rest, and adds what their cost along the last dimension changes.
+    /// Completes the changed seats, and adds the change of their cost along the last dimension.
     fn reach(&mut self, board: &Board) {
         let shape = &*board.shape;
         for (seat, is) in &mut self.fresh[..self.used] {
@@ -110,7 +109,7 @@ impl Trial {
         }
     }
 
-    /// The rings that changed seats come to, then those that they leave.
+    /// Collects the rings that changed seats join, then those that they leave.
     fn find_rings(&mut self, board: &Board) {
         self.rings.clear();
         let fresh = &self.fresh[..self.used];
@@ -123,7 +122,7 @@ impl Trial {
         }
     }
 
-    /// Looks at a ring as it would be, and tells its excess.
+    /// Calculates a ring after the move and returns its excess.
     fn load(&mut self, board: &Board, index: usize) -> i64 {
         let ring = self.rings[index];
         let was = &board.tracks[ring];
@@ -133,7 +132,7 @@ impl Trial {
             self.tracks.push(Track::default());
         }
         let track = &mut self.tracks[index];
-        track.be_like(was);
+        track.reset_to(was);
         let stay = was.seats.iter().filter(|&&seat| changed(seat).is_none());
         track.seats.extend(stay);
         let come = fresh.iter().filter(|(_, is)| is.rings.contains(&ring));
@@ -142,11 +141,11 @@ impl Trial {
         track.fill(line, |seat| {
             changed(seat).map_or(&board.seats[seat], |(_, is)| is)
         });
-        track.judge(&board.goal);
-        track.verdict.excess
+        track.reassess(&board.goal);
+        track.state.excess
     }
 
-    /// Makes the move that was tried last; once more, and it is taken back but for cost and excess.
+    /// Makes the move that was tried last. A second call reverts it except for cost and excess.
     pub(super) fn swap(&mut self, board: &mut Board) {
         (board.cost, board.excess) = (self.cost, self.excess);
         for (seat, is) in &mut self.fresh[..self.used] {
