@@ -1,8 +1,8 @@
 //! The windows of Algorithm 1, for any torus or mesh (planning, sections 2.2, 2.3 and 5).
 //!
-//! The dimension with the dearest hop is windowed: each sub-group serves the planes around its
-//! modules. Within the sub-group the nearest module of the second dearest dimension is the primary.
-//! On Titan these are Y and X.
+//! The dimension with the highest cost per hop has windows: each sub-group serves the planes around
+//! its modules. Within the sub-group, the primary is the nearest module in the dimension with the
+//! second highest cost. On Titan these dimensions are Y and X.
 //!
 //! ```text
 //!   width W = N / K         footprint f = planes of a module, from y0 upwards
@@ -13,30 +13,30 @@ use topology::{Fabric, Grid, Vertex};
 
 use crate::machine::{Group, Machine};
 
-/// Which dimensions the rule looks at.
+/// The dimensions that the rule uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axes<'a> {
     pub(crate) grid: &'a Grid,
     /// The windowed dimension.
     pub(crate) window: usize,
-    /// The dimension in which the nearest module wins.
+    /// The dimension that decides which module is nearest.
     pub(crate) near: usize,
 }
 
-/// The sub-group that a client belongs to.
+/// The sub-group of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Its index, from 0.
+    /// Index of the sub-group, from 0.
     pub sub_group: usize,
-    /// Where the client is, seen from the sub-group's modules, along the windowed dimension.
+    /// Offset of the client from the sub-group's modules along the windowed dimension.
     pub offset: i32,
-    /// Whether the client is inside a window; otherwise this is the nearest one.
+    /// Whether the client is inside a window; otherwise this is the nearest window.
     pub inside: bool,
 }
 
 impl<'a> Axes<'a> {
-    /// The axes of a grid of at least two dimensions: ties in cost go to the later dimension for the
-    /// window and the earlier one for the distance.
+    /// Returns the axes of a grid of at least two dimensions. If costs are equal, the window uses
+    /// the later dimension and the distance the earlier one.
     pub(crate) fn of(fabric: &'a Fabric) -> Option<Self> {
         let Fabric::Grid(grid, _) = fabric else {
             return None;
@@ -56,7 +56,7 @@ impl<'a> Axes<'a> {
         &self.grid.dimensions()[self.window].name
     }
 
-    /// Planes from a module's home to its farthest node, both counted.
+    /// Number of planes from a module's home to its farthest node, both included.
     pub(crate) fn footprint(&self, machine: &Machine) -> u16 {
         let reach = machine.modules.iter().flat_map(|module| {
             let home = self.grid.position(module.home, self.window);
@@ -71,18 +71,19 @@ impl<'a> Axes<'a> {
         reach.max().unwrap_or(0).max(0) as u16 + 1
     }
 
-    /// The first and last offset of the window of a sub-group of `group`.
+    /// Returns the first and last offset of the window of a sub-group of `group`.
     pub(crate) fn bounds(&self, group: &Group, sub_group: usize, footprint: u16) -> (i32, i32) {
         let (size, count) = (usize::from(self.window_size()), group.sub_groups.len());
         let width = (sub_group + 1) * size / count - sub_group * size / count;
-        // Not wider than a dimension, which fits 16 bits.
+        // At most as wide as a dimension, which fits in 16 bits.
         let (width, footprint) = (width as i32, i32::from(footprint));
         let spare = (width - footprint).max(0);
         let low = -(spare / 2);
         (low, low + width - 1)
     }
 
-    /// The sub-group whose window holds the client: the first in order, or the nearest.
+    /// Returns the sub-group whose window holds the client: the first in order, or else the
+    /// nearest.
     pub(crate) fn sub_group(
         &self,
         machine: &Machine,
@@ -112,7 +113,8 @@ impl<'a> Axes<'a> {
         nearest.map(|(_, window)| window)
     }
 
-    /// The same by position along the windowed dimension, on which alone it depends.
+    /// Returns the sub-groups by position along the windowed dimension. No other dimension affects
+    /// them.
     pub(crate) fn windows(&self, machine: &Machine, group: &Group) -> Vec<Option<Window>> {
         let planes = 0..u32::from(self.window_size());
         let stride = self.grid.stride(self.window);
@@ -121,12 +123,13 @@ impl<'a> Axes<'a> {
             .collect()
     }
 
-    /// Hops from a vertex to a module along the dimension in which the nearest wins.
+    /// Number of hops from a vertex to a module along the dimension that decides which module is
+    /// nearest.
     pub(crate) fn near_hops(&self, from: Vertex, home: Vertex) -> u16 {
         self.hops_from(self.grid.position(from, self.near), home)
     }
 
-    /// The same from a position of that dimension.
+    /// Number of hops from a position in that dimension to a module.
     pub(crate) fn hops_from(&self, near: u16, home: Vertex) -> u16 {
         let there = self.grid.position(home, self.near);
         self.grid.distance(self.near, near, there)

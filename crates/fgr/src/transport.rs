@@ -1,8 +1,8 @@
-//! The transport problem: which sink each unit of supply goes to, at the least total cost.
+//! The transport problem: assigns each unit of supply to a sink at the lowest total cost.
 //!
-//! With few sinks and many sites the optimum is found by the sinks' rents ([`rents`]), otherwise, and where
-//! sides are limited, by chains of moves ([`chains`]); without a table of costs, where both are many, by rents
-//! that rise phase by phase ([`phases`]). All are exact.
+//! With few sinks and many sites, the sinks' rents give the optimum ([`rents`]). Otherwise, and if
+//! sides are limited, chains of moves do ([`chains`]). If sites and sinks are too many for a table
+//! of costs, rents that rise phase by phase do ([`phases`]). All three are exact.
 
 mod chains;
 pub(crate) mod phases;
@@ -15,24 +15,25 @@ pub(crate) struct Transport {
     pub(crate) supplies: Vec<u32>,
     /// Cost of a unit from a site to a sink, sink by sink.
     pub(crate) costs: Vec<u32>,
-    /// Units that each sink takes.
+    /// Number of units that each sink takes.
     pub(crate) base: Vec<u32>,
-    /// Sinks that may take one unit more.
+    /// Number of sinks that may take one more unit.
     pub(crate) extra: u32,
-    /// What a sink takes from one side.
+    /// Limits of what a sink takes from one side.
     pub(crate) sides: Option<Sides>,
 }
 
-/// Sites lie on one of two sides of a sink, or on neither, and a sink takes so many units from either side.
+/// A site is on one of two sides of a sink, or on neither. A sink takes a limited number of units
+/// from either side.
 #[derive(Clone, Debug)]
 pub(crate) struct Sides {
-    /// The side of each site, sink by sink: 0 neither, 1 or 2.
+    /// The side of each site, sink by sink: 0 for neither, 1 or 2.
     pub(crate) of: Vec<u8>,
-    /// Units that each sink takes from each side.
+    /// Most units that each sink takes from each side.
     pub(crate) limit: u32,
 }
 
-/// Units that go from a site to a sink.
+/// The units that go from a site to a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) site: u32,
@@ -46,7 +47,7 @@ impl Transport {
         self.costs[sink * self.supplies.len() + site as usize]
     }
 
-    /// Whether the sinks can take all units.
+    /// Returns whether the sinks can take all units.
     fn has_room(&self) -> bool {
         let room: u64 = self.base.iter().map(|&base| u64::from(base)).sum();
         let extra = u64::from(self.extra).min(self.base.len() as u64);
@@ -58,18 +59,20 @@ impl Transport {
     }
 }
 
-/// The pieces of a cheapest flow by ascending site, or `None` when the sinks cannot take all.
+/// Returns the pieces of a cheapest flow in ascending order of sites, or `None` if the sinks cannot
+/// take all units.
 pub(crate) fn solve(problem: &Transport) -> Option<Vec<Piece>> {
     solve_near(problem, &mut Vec::new())
 }
 
-/// The same, beginning at the rents of a similar problem, which become those of this one: what a
-/// unit of each sink's room is worth. Any rents lead to an optimum; near ones sooner.
+/// Like `solve`, but starts from the rents of a similar problem and replaces them by the rents of
+/// this one: the value of one unit of each sink's capacity. Any rents lead to an optimum; similar
+/// ones reach it sooner.
 pub(crate) fn solve_near(problem: &Transport, rents: &mut Vec<i32>) -> Option<Vec<Piece>> {
     if !problem.has_room() {
         return None;
     }
-    // Rents are found by looking at all sets of sinks, which pays where there are more sites.
+    // Finding rents examines all sets of sinks, which pays off if there are more sites than sets.
     let sets = 1_usize.checked_shl(problem.base.len() as u32);
     let pays = sets.is_some_and(|sets| sets <= problem.supplies.len()) && problem.sides.is_none();
     let by_rents = pays.then(|| rents::solve(problem, rents)).flatten();

@@ -1,4 +1,4 @@
-//! Which routers each policy gives: the printed vectors, and what holds for every plan.
+//! Routers under each policy: the printed test vectors, and rules for every plan.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,8 @@ fn plan(machine: &Machine, policy: Policy) -> Plan {
     assign(machine, policy, &Options::default()).unwrap()
 }
 
-/// The indices, from 1, in their sub-group of the modules that a vertex uses for a group's first net.
+/// Returns the indices, from 1 within their sub-group, of the modules that a vertex uses for a
+/// group's first net.
 fn order(machine: &Machine, plan: &Plan, row: usize, group: usize) -> Vec<u16> {
     let net = usize::from(machine.groups[group].nets[0]);
     let routers = plan.routers(row, net).iter();
@@ -32,7 +33,7 @@ fn order(machine: &Machine, plan: &Plan, row: usize, group: usize) -> Vec<u16> {
         .collect()
 }
 
-/// One line of the vectors for a group, as the plan has it.
+/// Formats one line of the test vectors for a group, from the plan.
 fn group_line(machine: &Machine, plan: &Plan, row: usize, vertex: Vertex, group: usize) -> String {
     let entry = &machine.groups[group];
     let window = machine.window(group, vertex).unwrap();
@@ -85,8 +86,8 @@ fn strict_on_titan_gives_the_printed_vectors() {
 
 #[test]
 fn strict_on_titan_has_96_primary_tables_and_140_with_backups() {
-    // Section 2.4 says 400 with backups, the number of (X, Y) positions; but Y changes only between
-    // eight pairs of planes and several X have the same order, which leaves 140.
+    // Section 2.4 says 400 with backups, the number of (X, Y) positions. But only eight pairs of
+    // planes differ in Y, and several X have the same order, which leaves 140.
     let Some(machine) = titan_machine() else {
         return;
     };
@@ -153,7 +154,7 @@ fn strict_on_the_small_machine_gives_the_printed_vectors() {
     }
 }
 
-/// Clients whose primary is each router, in the order of the routers.
+/// Returns the number of clients of each primary, in the order of the routers.
 fn primaries(machine: &Machine, plan: &Plan) -> Vec<u32> {
     let mut clients = vec![0; machine.routers.len()];
     for (row, entry) in plan.rows().iter().enumerate() {
@@ -253,7 +254,7 @@ fn balanced_loads_differ_by_at_most_one() {
 }
 
 #[test]
-fn a_dead_router_is_in_no_plan_and_a_net_without_routers_is_refused() {
+fn a_dead_router_is_in_no_plan_and_a_net_without_routers_is_rejected() {
     let machine = mini();
     let dead = BTreeSet::from([0, 4]);
     let options = Options {
@@ -269,8 +270,8 @@ fn a_dead_router_is_in_no_plan_and_a_net_without_routers_is_refused() {
         dead: (0..6).collect(),
         ..Options::default()
     };
-    let refused = assign(&machine, Policy::STRICT, &options);
-    assert_eq!(refused, Err(PlanError::NoRouter("o2ib201".to_owned())));
+    let rejection = assign(&machine, Policy::STRICT, &options);
+    assert_eq!(rejection, Err(PlanError::NoRouter("o2ib201".to_owned())));
 }
 
 fn all_routers(machine: &Machine, plan: &Plan) -> BTreeSet<u16> {
@@ -287,8 +288,8 @@ fn windows_need_a_grid() {
 clients: {list: [{id: 0, at: [0]}]}
 groups: [{name: A, nets: [tcp1], sub-groups: [{modules: [{blade: b, at: [3], nodes: [9]}]}]}]\n";
     let machine = read_machine("f", file).unwrap();
-    let refused = assign(&machine, Policy::STRICT, &Options::default());
-    assert_eq!(refused, Err(PlanError::NeedsGrid("strict")));
+    let rejection = assign(&machine, Policy::STRICT, &Options::default());
+    assert_eq!(rejection, Err(PlanError::NeedsGrid("strict")));
     let plan = plan(&machine, Policy::Nearest { by: Metric::Hops });
     assert_eq!(plan.routers(0, 0), [0]);
     assert_eq!(plan.warnings.len(), 1);
@@ -329,7 +330,7 @@ const POLICIES: [Policy; 6] = [
     },
 ];
 
-/// What the disjointness rule compares.
+/// Returns what the disjointness rule compares.
 fn domain(machine: &Machine, router: u16, disjoint: Disjoint) -> (u16, u16) {
     let module = machine.routers[usize::from(router)].module;
     match disjoint {
@@ -367,7 +368,7 @@ fn backups_are_disjoint_under_every_policy() {
     }
 }
 
-/// The small machine moved by a vector, places modulo the torus.
+/// The small machine with all places moved by a vector, modulo the torus.
 fn moved(by: [u16; 3]) -> Machine {
     let mut machine = mini();
     let Fabric::Grid(grid, _) = machine.fabric.clone() else {
@@ -460,7 +461,7 @@ fn no_module_serves_more_of_a_line_than_the_cap() {
         let mut counts = std::collections::BTreeMap::new();
         for (row, entry) in plan.rows().iter().enumerate() {
             for net in machine.data_nets() {
-                // Vertices of a line follow each other: 4 positions along the last dimension.
+                // Vertices of a line are consecutive: 4 positions along the last dimension.
                 let line = entry.vertex.0 / 4;
                 *counts
                     .entry((line, net, plan.routers(row, net)[0]))
@@ -492,7 +493,7 @@ fn the_lower_the_cap_the_more_of_the_routers_a_compact_job_can_use() {
 }
 
 #[test]
-fn slices_without_a_cap_or_a_run_are_refused() {
+fn slices_without_a_cap_or_a_run_are_rejected() {
     for (cap, run) in [(0, 1), (101, 1), (50, 0)] {
         let error = assign(
             &mini(),
@@ -549,7 +550,7 @@ fn cool_holds_one_limit_of_writes_and_another_of_reads() {
     let balanced = evaluate(Policy::Balanced {
         by: fgr::Metric::Cost,
     });
-    // Whole units below what it is without a limit.
+    // Whole units below the value without a limit.
     let below = |heat: f64| heat.ceil() as u32 - 1;
     let (write, read) = (below(balanced.write.max), below(balanced.read.max));
     let cool_read = evaluate(Policy::Cool { write: 0, read });

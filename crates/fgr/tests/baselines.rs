@@ -1,4 +1,5 @@
-//! The printed figures of Titan: policies, jobs, failures, bounds (planning, sections 4.2 to 4.6).
+//! The printed figures of Titan: policies, jobs, failures, lower limits (planning, sections 4.2 to
+//! 4.6).
 
 #![allow(
     clippy::unwrap_used,
@@ -20,9 +21,10 @@ fn plan(machine: &Machine, policy: Policy) -> Plan {
     assign(machine, policy, &Options::default()).unwrap()
 }
 
-/// A line of the table: mean hops by dimension, mean hops (max), mean cost (max), balance, hottest
-/// link for writes and reads, ceilings. The printed table rounds some figures twice: 8.16945 becomes
-/// 8.170 by way of 8.1695, and likewise 1.01945, 13.23949 and 4149.47. Here each is rounded once.
+/// Formats a line of the table: mean hops by dimension, mean hops (max), mean cost (max), balance,
+/// hottest link for writes and reads, ceilings. The printed table rounds some figures twice:
+/// 8.16945 becomes 8.170 via 8.1695, and likewise 1.01945, 13.23949 and 4149.47. This function
+/// rounds each figure once.
 fn line(machine: &Machine, policy: Policy, gateways: Gateways<'_>) -> String {
     let e = Evaluation::new(machine, &plan(machine, policy), gateways);
     let [x, y, z] = e.hops_by_dimension[..] else {
@@ -96,7 +98,7 @@ fn distances_of_strict_are_spread_as_printed() {
     );
     assert_eq!((e.cost.min, e.cost.max), (1.0, 44.0));
     assert_eq!(format!("{:.2}", e.cost.deviation), "8.32");
-    // Printed for each module Gemini, which serves two nets.
+    // The printed values are per module Gemini, which serves two nets.
     let printed = [
         0, 2154, 7234, 13646, 20032, 24952, 27546, 28366, 28452, 28114, 28130, 28092, 27114, 25256,
         20982, 14532, 8126, 3080, 576,
@@ -170,7 +172,7 @@ fn compact_jobs_reach_the_printed_share() {
         (18_688, "12.0 0.923 0.923"),
     ];
     for (size, expected) in printed {
-        // The starts are not printed; those at every 97th part of the possible range give every
+        // The starts are not printed. Starts at every 97th part of the possible range give every
         // digit.
         let jobs = compact_jobs(&machine, &plan, size, (clients - size) / 97);
         let found = format!("{:.1} {:.3} {:.3}", jobs.routers, jobs.mean, jobs.worst);
@@ -232,7 +234,7 @@ fn balanced_reaches_the_bound_of_the_transport_problem() {
     let cost = of(Metric::Cost).cost.mean;
     let hops = of(Metric::Hops).hops.mean;
     assert_eq!(format!("{cost:.3} {hops:.3}"), "21.280 6.618");
-    // The printed bound chooses whole modules; net by net there is a little more to win.
+    // The printed bound chooses whole modules. Choosing net by net gains a little more.
     let bound = |by, balanced| format!("{:.3}", bounds::by_module(&machine, by, balanced).unwrap());
     assert_eq!(bound(Metric::Cost, true), "21.741");
     assert_eq!(bound(Metric::Hops, true), "6.658");
@@ -318,7 +320,7 @@ fn cuts_at_the_routers_are_as_printed() {
         .map(|cut| format!("{:.1} {:.1} {:.1}", cut.units, cut.any, cut.blind))
         .collect();
     figures.sort();
-    // 27 modules of two Geminis each stand at the end of a cage.
+    // 27 modules with two Geminis each are at the end of a cage.
     assert_eq!(
         figures.iter().filter(|f| *f == "3114.7 54.5 159.2").count(),
         54

@@ -1,4 +1,4 @@
-//! Failures as input, and saved plans: what they name, and what a plan does with them.
+//! Failures as input, and saved plans: what names mean, and what a plan does with failed parts.
 
 #![allow(
     clippy::unwrap_used,
@@ -125,24 +125,26 @@ fn a_plan_document_is_read_back_as_the_same_routes() {
 }
 
 #[test]
-fn a_plan_document_of_another_machine_is_refused_with_every_reason() {
+fn a_plan_document_of_another_machine_is_rejected_with_every_reason() {
     let machine = mini();
     let by = Metric::Cost;
     let plan = assign(&machine, Policy::Nearest { by }, &Options::default()).unwrap();
     let mut document = String::new();
     write_yaml(&machine, &plan, &mut document).unwrap();
-    let refused = |from: &str, to: &str| {
+    let rejection = |from: &str, to: &str| {
         let InputError(problems) =
             read_plan("p", &document.replacen(from, to, 1), &machine).unwrap_err();
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         lines.join("\n")
     };
-    assert!(refused("\"mini\"", "\"maxi\"").contains("'maxi' is not mini"));
-    assert!(refused("nearest", "guess").contains("'guess' is not one of strict, slices"));
-    assert!(refused("o2ib201", "o2ib209").contains("'o2ib209' is not a net of the machine"));
-    assert!(refused("[10", "[90").contains("is not a router on o2ib201, once"));
-    assert!(refused("clients: \"0", "clients: \"4294967295,9").contains("4294967295"));
-    assert!(refused("clients: \"0", "clients: \"191").contains("a table for client 0 is missing"));
+    assert!(rejection("\"mini\"", "\"maxi\"").contains("'maxi' is not mini"));
+    assert!(rejection("nearest", "guess").contains("'guess' is not one of strict, slices"));
+    assert!(rejection("o2ib201", "o2ib209").contains("'o2ib209' is not a net of the machine"));
+    assert!(rejection("[10", "[90").contains("is not a router on o2ib201, once"));
+    assert!(rejection("clients: \"0", "clients: \"4294967295,9").contains("4294967295"));
+    assert!(
+        rejection("clients: \"0", "clients: \"191").contains("a table for client 0 is missing")
+    );
 }
 
 #[test]

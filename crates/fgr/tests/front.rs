@@ -1,5 +1,5 @@
-//! The front of policies on Titan, from short paths to jobs of neighbours that find many routers, and
-//! equal loads under limits of the hottest link: the figures of `docs/titan-placement.md`.
+//! The figures of `docs/titan-placement.md`: the front of policies on Titan, from short paths to
+//! many routers for jobs on neighbouring nodes, and equal loads under limits of the hottest link.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,7 +13,8 @@ use fgr::{Machine, Metric, Options, PlanError, Policy, assign};
 
 use common::titan_machine;
 
-/// Efficiency, cost and tables of a policy; printed with its other figures as in `fgr compare`.
+/// Returns efficiency, evaluation and number of tables of a policy, and prints its figures as `fgr
+/// compare` does.
 fn figures(machine: &Machine, policy: Policy) -> (f64, Evaluation, usize) {
     let plan = assign(machine, policy, &Options::default()).unwrap();
     let e = Evaluation::new(machine, &plan, Gateways::Primary);
@@ -96,11 +97,11 @@ fn a_limit_on_each_side_of_a_router_is_better_than_the_strict_rule_in_everything
         assert!(sided.hops.mean < strict.hops.mean && sided.write.max < strict.write.max);
         assert!(sided.balance() < 1.001);
     }
-    // The clients in the planes of the routers are too few to fill what is left.
-    let refused = assign(
+    // The clients in the planes of the routers are too few to fill the rest.
+    let rejection = assign(
         &machine,
         Policy::Sided { by, side: 300 },
         &Options::default(),
     );
-    assert_eq!(refused.err(), Some(PlanError::Side(300)));
+    assert_eq!(rejection.err(), Some(PlanError::Side(300)));
 }

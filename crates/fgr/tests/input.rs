@@ -1,4 +1,4 @@
-//! Inputs: what is read, and that one pass finds everything that is wrong, each with file and line.
+//! Inputs: one pass reads them and finds all errors, each with file and line.
 
 #![allow(
     clippy::unwrap_used,
@@ -213,7 +213,7 @@ fn a_module_table_with_errors_names_each_line() {
 }
 
 #[test]
-fn yaml_that_multiplies_itself_or_is_none_is_refused() {
+fn yaml_with_anchors_and_other_texts_are_rejected() {
     let bomb = "a: &a [1, 1]\nb: [*a, *a]\n";
     assert!(complaints(read_machine("m", bomb))[0].starts_with("m:2: not a YAML document"));
     assert!(complaints(read_machine("m", ""))[0].contains("it is empty"));
@@ -252,16 +252,16 @@ fn a_synthetic_machine_of_titans_size_has_its_counts_and_every_plane_in_a_window
 }
 
 #[test]
-fn a_synthetic_machine_without_room_is_refused() {
+fn a_synthetic_machine_without_room_is_rejected() {
     let grid = topology::titan::grid().unwrap();
     let size = Synthetic {
         groups: 9,
         modules: 0,
         nets: 4,
     };
-    let refused = complaints(synthetic("m", grid.clone(), topology::Tie::Split, size));
+    let rejection = complaints(synthetic("m", grid.clone(), topology::Tie::Split, size));
     assert_eq!(
-        refused,
+        rejection,
         ["m:1: groups, modules and nets: '9x0x4' is not from 1 to 65,000 nets and routers"]
     );
     let size = Synthetic {

@@ -1,4 +1,4 @@
-//! One job: its routers, its bandwidth, what would be faster.
+//! One job: its routers, its bandwidth, and faster alternatives.
 
 #![allow(
     clippy::unwrap_used,
@@ -49,12 +49,12 @@ fn a_job_of_all_clients_has_the_figures_of_the_machine() {
 }
 
 #[test]
-fn a_job_behind_one_router_has_its_rate_and_is_told_better_nodes() {
+fn a_job_behind_one_router_has_its_rate_and_gets_better_nodes() {
     let machine = mini();
     let plan = assign(&machine, Policy::STRICT, &Options::default()).unwrap();
     let report = job(&machine, &plan, &[0, 1, 2, 3], &[0]).report().unwrap();
     assert_eq!(report.routers.len(), 1);
-    // Four clients, one of six routers.
+    // Four clients use one of six routers.
     assert!((report.efficiency - 1.0 / 6.0).abs() < 1e-9);
     let better = report.better_nodes.unwrap();
     assert_eq!(better.instead.len(), 4);
@@ -74,7 +74,7 @@ fn without_clients_or_nets_of_data_there_is_no_job() {
 }
 
 #[test]
-fn a_compact_job_on_titan_is_told_what_doubles_its_rate() {
+fn a_compact_job_on_titan_gets_nets_or_nodes_that_double_its_rate() {
     let Some(machine) = titan_machine() else {
         return;
     };

@@ -1,4 +1,5 @@
-//! Link loads: the small machine's figures, and ring differences against walked paths on any grid.
+//! Link loads: the figures of the small machine, and ring differences compared with walked paths on
+//! any grid.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +30,7 @@ fn the_small_machine_has_the_printed_distances_and_loads() {
         unreachable!()
     };
     let loads = LinkLoads::new(&machine, &plan, Gateways::Primary, Traffic::Write);
-    // Largest and summed load of the links along each dimension and direction.
+    // Largest load and sum of the loads of the links along each dimension and direction.
     let along = |dimension, direction| {
         let links = loads.links(&machine.fabric).filter(move |(link, ..)| {
             let link = grid.describe(*link);

@@ -1,5 +1,5 @@
-//! The chapter about machine files: its examples are machines that can be planned and proved. Routers
-//! with several nets, joined sites, imported machines.
+//! The chapter on machine files: its examples can be planned and proved. Also routers with several
+//! nets, joined sites, and imported machines.
 
 #![allow(
     clippy::unwrap_used,
@@ -116,7 +116,7 @@ fn a_router_of_several_nets_is_one_node_with_all_of_them() {
     );
 }
 
-/// A second cluster: the same places, other numbers.
+/// A second cluster with the same places and other numbers.
 fn other_cluster() -> Machine {
     let mut machine = mini();
     for client in &mut machine.clients {
@@ -161,7 +161,8 @@ fn sites_that_contradict_each_other_are_not_joined() {
     let same_nets = planned(&other_cluster(), "tcp100", first());
     let error = Site::join(&[one.clone(), same_nets]).unwrap_err();
     assert!(matches!(error, JoinError::ClientNet(_)), "{error}");
-    // Other clients at the addresses of the first: their routers' addresses meet.
+    // Other clients at the addresses of the first site, so that the routers of both have the same
+    // addresses.
     let mut renamed = planned(&mini(), "tcp200", first());
     for node in &mut renamed.nodes {
         node.name = format!("x{}", node.name);

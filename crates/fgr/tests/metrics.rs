@@ -1,5 +1,5 @@
-//! Figures of a placement and of who serves whom: those of Titan as printed, and what must hold of
-//! any plan.
+//! Figures of a placement and of the clients of each module: the printed figures of Titan, and
+//! rules for every plan.
 
 #![allow(
     clippy::unwrap_used,

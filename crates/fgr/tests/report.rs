@@ -1,5 +1,5 @@
-//! The report in a browser: nothing is wider than the window, nothing goes wrong, on wide and narrow
-//! screens, light and dark. Without Chromium these tests say so and pass.
+//! The report in a browser: nothing is wider than the window and nothing fails, on wide and narrow
+//! screens, light and dark. Without Chromium these tests print a message and pass.
 
 #![allow(
     clippy::unwrap_used,
@@ -95,7 +95,7 @@ fn each_policy_that_is_for_use_is_a_point_of_both_fronts_for_hand_and_keyboard()
     }
     assert!(points.len() > 10 && points.iter().all(|point| point.contains("tabindex=\"0\"")));
     assert_eq!(page.matches("<polyline").count(), 2);
-    // That of the page lies over others at the same place.
+    // The point of the report's plan is above others at the same place.
     for front in page.split("<polyline").skip(1) {
         let own = front
             .split("</svg>")

@@ -1,4 +1,5 @@
-//! The configurations of plans: what they say, that they can be read, and that they are proved or refuted.
+//! The configurations of plans: their contents, that they can be read, and that the check proves or
+//! refutes them.
 
 #![expect(
     clippy::panic,
@@ -64,7 +65,7 @@ fn nodes_csv(site: &Site) -> String {
     text
 }
 
-/// What is written of a site, read again.
+/// Writes a site and reads it again.
 fn reread(site: &Site) -> Site {
     let made = site.classes.iter().map(|class| site.class_files(class));
     let files: BTreeMap<String, String> = made.flat_map(|made| made.files).collect();
@@ -169,7 +170,7 @@ fn equal_backups_share_one_priority() {
 }
 
 #[test]
-fn a_ping_that_may_outlast_the_interval_is_refused() {
+fn a_ping_that_may_outlast_the_interval_is_rejected() {
     let machine = mini();
     let plan = assign(&machine, Policy::STRICT, &Options::default()).unwrap();
     for (check_interval, ping_timeout) in [(10, 11), (10, 0), (0, 0)] {
@@ -178,8 +179,8 @@ fn a_ping_that_may_outlast_the_interval_is_refused() {
             ping_timeout,
         };
         let scheme = Scheme { timing, ..scheme() };
-        let refused = Site::new(&machine, &plan, &scheme, &servers(&machine, 1));
-        assert_eq!(refused.unwrap_err(), SiteError::Timing(timing));
+        let rejection = Site::new(&machine, &plan, &scheme, &servers(&machine, 1));
+        assert_eq!(rejection.unwrap_err(), SiteError::Timing(timing));
     }
     let text = "options lnet alive_router_check_interval=x\n";
     assert!(read_timing("module.conf", text).is_err());
@@ -187,7 +188,7 @@ fn a_ping_that_may_outlast_the_interval_is_refused() {
 }
 
 #[test]
-fn titan_is_proved_and_its_long_parameters_are_refused() {
+fn titan_is_proved_and_its_long_parameters_are_rejected() {
     let Some(machine) = titan_machine() else {
         return;
     };
@@ -202,9 +203,9 @@ fn titan_is_proved_and_its_long_parameters_are_refused() {
         .filter(|class| class.role == NodeRole::Client);
     assert_eq!(clients.clone().count(), 140);
     for class in clients {
-        let refused = class.modprobe(site.timing);
-        let too_long = matches!(refused, Err(ModprobeRefusal::TooLong { parameter: "routes", length }) if length > 1024);
-        assert!(too_long, "{refused:?}");
+        let rejection = class.modprobe(site.timing);
+        let too_long = matches!(rejection, Err(ModprobeRefusal::TooLong { parameter: "routes", length }) if length > 1024);
+        assert!(too_long, "{rejection:?}");
     }
     // The gateways of client 20: the printed primaries of its nets 201, 236 and 204.
     let nid: Nid = "20@gni101".parse().unwrap();
@@ -257,7 +258,8 @@ fn a_server_that_sends_by_another_router_is_found() {
     assert!(report.findings.iter().any(is_it), "{:?}", report.findings);
 }
 
-/// Each backup by its NID on its own slot's net, as configurations had it: 10.1.3.243 has slot 1, …
+/// Changes each backup to its NID on its own slot's net, an older form of configurations:
+/// 10.1.3.243 has slot 1, …
 fn old_form(site: &mut Site) {
     let slot_of = |gateway: Nid| match gateway.ip().unwrap().to_string().as_str() {
         "10.1.3.243" | "10.1.3.253" => 1,
@@ -278,7 +280,7 @@ fn old_form(site: &mut Site) {
 }
 
 #[test]
-fn backups_on_their_own_slot_nets_are_refused_with_three_reasons() {
+fn backups_on_their_own_slot_nets_are_rejected_with_three_reasons() {
     let mut site = mini_site();
     old_form(&mut site);
     let report = check(&site);
@@ -305,12 +307,12 @@ fn backups_on_their_own_slot_nets_are_refused_with_three_reasons() {
         }
     }
     assert!(reasons.iter().all(|&count| count > 0), "{reasons:?}");
-    // Two of the three routes to each slot, of two servers' nets with six slots each.
+    // Two of the three routes to each slot, for the nets of two servers with six slots each.
     assert_eq!(reasons[0], 24);
 }
 
 #[test]
-fn servers_without_sibling_routes_are_refused_in_both_directions() {
+fn servers_without_sibling_routes_are_rejected_in_both_directions() {
     let mut site = mini_site();
     for server in servers_of(&mut site) {
         server.config.routes.retain(|route| route.priority == 0);
@@ -601,10 +603,10 @@ fn nets_that_the_plan_does_not_know_are_left_alone() {
 }
 
 #[test]
-fn numbers_and_nets_that_do_not_fit_are_refused() {
+fn numbers_and_nets_that_do_not_fit_are_rejected() {
     let machine = mini();
     let plan = assign(&machine, Policy::STRICT, &Options::default()).unwrap();
-    let refused = |scheme: &Scheme, servers: &[Server]| {
+    let rejection = |scheme: &Scheme, servers: &[Server]| {
         Site::new(&machine, &plan, scheme, servers).unwrap_err()
     };
     let two = servers(&machine, 2);
@@ -614,7 +616,7 @@ fn numbers_and_nets_that_do_not_fit_are_refused() {
         ..scheme()
     };
     assert!(matches!(
-        refused(&no_address, &two),
+        rejection(&no_address, &two),
         SiteError::NoAddress { .. }
     ));
     let no_number = Scheme {
@@ -622,39 +624,39 @@ fn numbers_and_nets_that_do_not_fit_are_refused() {
         ..scheme()
     };
     assert!(matches!(
-        refused(&no_number, &two),
+        rejection(&no_number, &two),
         SiteError::NoNetNumber { .. }
     ));
     let clash = Scheme {
         client_net: "o2ib200".parse().unwrap(),
         ..scheme()
     };
-    assert!(matches!(refused(&clash, &two), SiteError::NetTwice(_)));
+    assert!(matches!(rejection(&clash, &two), SiteError::NetTwice(_)));
     assert!(matches!(
-        refused(&scheme(), &two[..2]),
+        rejection(&scheme(), &two[..2]),
         SiteError::NoServer(_)
     ));
     let elsewhere = read_servers("servers", "mds,10.0.0.1@o2ib7\n").unwrap();
     assert!(matches!(
-        refused(&scheme(), &elsewhere),
+        rejection(&scheme(), &elsewhere),
         SiteError::UnknownNet { .. }
     ));
 }
 
 #[test]
-fn names_that_would_leave_their_file_or_column_are_refused() {
+fn names_that_would_leave_their_file_or_column_are_rejected() {
     let plan = |machine: &Machine| assign(machine, Policy::STRICT, &Options::default()).unwrap();
-    let refused = |edit: fn(&mut Machine)| {
+    let rejection = |edit: fn(&mut Machine)| {
         let mut machine = mini();
         edit(&mut machine);
         let site = Site::new(&machine, &plan(&machine), &scheme(), &servers(&machine, 1));
         site.unwrap_err()
     };
-    let found = refused(|machine| machine.clients[0].name = Some("../../etc/passwd".into()));
+    let found = rejection(|machine| machine.clients[0].name = Some("../../etc/passwd".into()));
     assert!(matches!(found, SiteError::BadName { .. }), "{found}");
-    let found = refused(|machine| machine.modules[0].blade = "a,b".to_owned());
+    let found = rejection(|machine| machine.modules[0].blade = "a,b".to_owned());
     assert!(matches!(found, SiteError::BadName { .. }), "{found}");
-    let found = refused(|machine| machine.clients[0].name = Some("nid00001".into()));
+    let found = rejection(|machine| machine.clients[0].name = Some("nid00001".into()));
     assert!(matches!(found, SiteError::NameTwice(_)), "{found}");
     let machine = mini();
     let quoted = Scheme {
@@ -694,7 +696,7 @@ fn every_wrong_line_of_the_lists_is_found_in_one_pass() {
 fn nodes_that_follow_each_other_share_a_line() {
     let text = nodes_csv(&mini_site());
     let lines: Vec<&str> = text.lines().collect();
-    // Clients at one (x, y) have one table whatever their z.
+    // Clients at one (x, y) have the same table for every z.
     assert_eq!(
         lines[1],
         "nid[00000-00003],client,client-001,,10.1.0.[0-3]@tcp[101-106]"
@@ -708,7 +710,7 @@ fn nodes_that_follow_each_other_share_a_line() {
     );
 }
 
-/// A torus whose one net has more routers than LNet takes interfaces.
+/// A torus with one net that has more routers than LNet accepts interfaces.
 fn many_slots() -> Machine {
     let dimension = |name: &str, size| topology::Dimension {
         name: name.to_owned(),
@@ -728,10 +730,10 @@ fn many_slots() -> Machine {
 }
 
 #[test]
-fn more_slot_nets_than_lnet_takes_are_refused_before_planning_and_two_ways_out_work() {
+fn more_slot_nets_than_lnet_takes_are_rejected_before_planning_and_two_ways_out_work() {
     let machine = many_slots();
-    let refused = scheme().check(&machine).unwrap_err();
-    let text = refused.to_string();
+    let rejection = scheme().check(&machine).unwrap_err();
+    let text = rejection.to_string();
     for part in ["210 nets", "199", "--slots used", "--form multi-rail"] {
         assert!(text.contains(part), "no {part} in {text}");
     }

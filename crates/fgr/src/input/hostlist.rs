@@ -161,16 +161,16 @@ mod tests {
     #[test]
     fn other_texts_are_rejected_with_the_reason() {
         use HostListError::{Brackets, Empty, Range, TooMany};
-        let refused = |text: &str| hosts(text).unwrap_err();
-        assert!(matches!(refused("n[1-3"), Brackets(_)));
-        assert!(matches!(refused("n1-3]"), Brackets(_)));
-        assert!(matches!(refused("n[[1]]"), Brackets(_)));
-        assert!(matches!(refused("n[]"), Range(_)));
-        assert!(matches!(refused("n[3-1]"), Range(_)));
-        assert!(matches!(refused("n[+1]"), Range(_)));
-        assert_eq!(refused("a,,b"), Empty);
-        assert_eq!(refused("n[0-4294967295]"), TooMany);
-        assert_eq!(refused("n[1-2000][1-2000][1-2000]"), TooMany);
+        let rejection = |text: &str| hosts(text).unwrap_err();
+        assert!(matches!(rejection("n[1-3"), Brackets(_)));
+        assert!(matches!(rejection("n1-3]"), Brackets(_)));
+        assert!(matches!(rejection("n[[1]]"), Brackets(_)));
+        assert!(matches!(rejection("n[]"), Range(_)));
+        assert!(matches!(rejection("n[3-1]"), Range(_)));
+        assert!(matches!(rejection("n[+1]"), Range(_)));
+        assert_eq!(rejection("a,,b"), Empty);
+        assert_eq!(rejection("n[0-4294967295]"), TooMany);
+        assert_eq!(rejection("n[1-2000][1-2000][1-2000]"), TooMany);
     }
 
     proptest! {

@@ -117,7 +117,7 @@ impl Board {
             if let Some(seat) = shape.seat_of[module] {
                 let spot = &shape.sites[site as usize];
                 let level = shape.sub_groups[shape.sub_group_of[seat]].level;
-                self.seats[seat].stand(&shape, level, spot.column, spot.depth);
+                self.seats[seat].place_at(&shape, level, spot.column, spot.depth);
                 for ring in self.seats[seat].rings {
                     self.tracks[ring].seats.push(seat);
                 }
@@ -322,7 +322,7 @@ impl Board {
         for (&site, cell) in at.iter().zip(cells) {
             let spot = &shape.sites[site as usize];
             let mut seat = Seat::default();
-            seat.stand(shape, entry.level, spot.column, spot.depth);
+            seat.place_at(shape, entry.level, spot.column, spot.depth);
             seat.serve(shape, cell, &self.windows[entry.window], None);
             seat.reach(shape, &self.windows[entry.window], None);
             cost += seat.cost * entry.nets;

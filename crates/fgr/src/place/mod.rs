@@ -308,7 +308,7 @@ fn place_module(machine: &mut Machine, module: usize, site: &Site) {
 pub fn moved(problem: &Problem<'_>, at: &[u32]) -> Machine {
     let mut machine = problem.machine.clone();
     for (module, &site) in at.iter().enumerate() {
-        stand(&mut machine, module, &problem.sites[site as usize]);
+        place_module(&mut machine, module, &problem.sites[site as usize]);
     }
     let taken: std::collections::BTreeSet<u32> = at.iter().copied().collect();
     let computing = (0_u32..).zip(&problem.sites).filter(|(_, s)| s.computes);

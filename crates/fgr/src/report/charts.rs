@@ -9,7 +9,7 @@ const LEFT: f64 = 46.0;
 const BOTTOM: f64 = 200.0;
 const TOP: f64 = 12.0;
 
-/// Bars of a histogram of many values.
+/// Number of bars of a histogram of many values.
 const BARS: usize = 24;
 
 /// The histograms of the plan.
@@ -17,7 +17,8 @@ pub(super) fn all(study: &Study) -> Vec<Picture> {
     vec![hops(study), clients(study), failures(study)]
 }
 
-/// The policies by cost against what a compact job can use, and against their hottest link.
+/// The policies by cost and by the share of the routers that a compact job can use, and by cost and
+/// hottest link.
 pub(super) fn fronts(study: &Study) -> Vec<Picture> {
     let efficiency = |row: &Comparison| Some(row.result.as_ref().ok()?.1.mean);
     let heat = |row: &Comparison| {
@@ -49,8 +50,8 @@ pub(super) fn fronts(study: &Study) -> Vec<Picture> {
     vec![jobs, hot]
 }
 
-/// Most clients of a router over the mean of a policy that is for use: the algorithm as printed, which
-/// is not, would squeeze all others together.
+/// Highest balance of a policy that is drawn. The algorithm as printed is not for use and would
+/// squeeze all others together.
 const BALANCE_MAX: f64 = 2.0;
 
 /// A point of a front.
@@ -60,7 +61,8 @@ struct Dot<'a> {
     value: f64,
 }
 
-/// Policies by cost and another figure of which `sign` times is better when it is more.
+/// Draws the policies by cost and another figure. A higher value of `sign` times the figure is
+/// better.
 fn front(
     study: &Study,
     name: &str,
@@ -105,7 +107,7 @@ fn front(
         "<polyline points=\"{}\" class=\"front\"/>",
         line.join(" ")
     ));
-    // The plan of the report last, where another policy is at the same place.
+    // The plan of the report is drawn last, above other policies at the same place.
     dots.sort_by_key(|dot| dot.row.is_this);
     for dot in &dots {
         point(&mut picture, dot, (across(dot.cost), up(dot.value)));
@@ -125,7 +127,7 @@ fn axes(
     (left, right): (f64, f64),
     across: impl Fn(f64) -> f64,
 ) {
-    // As many digits as the step has.
+    // As many digits as the step needs.
     let step = ticks.get(1).map_or(1.0, |next| next - ticks[0]);
     let digits = (-step.log10()).ceil().clamp(0.0, 3.0) as usize;
     grid(picture, ticks, |value| format!("{value:.digits$}"));
@@ -143,7 +145,7 @@ fn axes(
     picture.text(WIDTH - 6.0, BOTTOM + 27.0, "small end", "mean cost");
 }
 
-/// Lines across at these values.
+/// Draws horizontal lines at these values.
 fn grid(picture: &mut Picture, ticks: &[f64], label: impl Fn(f64) -> String) {
     let end = WIDTH - 6.0;
     for &value in ticks {
@@ -155,13 +157,13 @@ fn grid(picture: &mut Picture, ticks: &[f64], label: impl Fn(f64) -> String) {
     }
 }
 
-/// Where a value stands between the first and the last of these.
+/// Position of a value between the first and the last tick.
 fn height(ticks: &[f64], value: f64) -> f64 {
     let (floor, head) = (ticks[0], ticks[ticks.len() - 1]);
     BOTTOM - (value - floor) / (head - floor) * (BOTTOM - TOP)
 }
 
-/// Round values around and between two others, from two to seven, `least` apart or more.
+/// Two to seven round values around and between two others, at least `least` apart.
 fn ticks(low: f64, high: f64, least: f64) -> Vec<f64> {
     let span = (high - low).max(high.abs() * 1e-3).max(1e-9);
     let unit = 10_f64.powf((span / 5.0).log10().floor());
@@ -173,7 +175,7 @@ fn ticks(low: f64, high: f64, least: f64) -> Vec<f64> {
     (0..=count).map(|n| (first + f64::from(n)) * step).collect()
 }
 
-/// A point with what is shown of it while it is pointed at or has the focus.
+/// Draws a point, with the text that is shown while it has the pointer or the focus.
 fn point(picture: &mut Picture, dot: &Dot<'_>, (x, y): (f64, f64)) {
     let Ok((e, jobs)) = &dot.row.result else {
         return;
@@ -253,7 +255,7 @@ fn failures(study: &Study) -> Picture {
     picture
 }
 
-/// Counts in equal ranges; the label is where a range begins.
+/// Counts in equal ranges, each labelled with its lower end.
 fn binned(values: &[f64]) -> Vec<(String, f64)> {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(0.0, f64::max);
@@ -267,7 +269,7 @@ fn binned(values: &[f64]) -> Vec<(String, f64)> {
         let bar = ((value - least) / width) as usize;
         counts[bar.min(BARS - 1)] += 1.0;
     }
-    // As many digits as tell two ranges apart.
+    // As many digits as distinguish two ranges.
     let number = |value: f64| match width {
         w if w >= 1.0 => format!("{value:.0}"),
         w if w >= 0.01 => format!("{value:.2}"),
@@ -300,7 +302,7 @@ fn histogram(name: &str, title: &str, unit: &str, bars: &[(String, f64)]) -> Pic
     picture
 }
 
-/// A count in few letters.
+/// Formats a count in few letters.
 fn short(value: f64) -> String {
     match value {
         v if v >= 2e6 => format!("{:.1}M", v / 1e6),
@@ -315,7 +317,7 @@ mod tests {
     use super::ticks;
 
     #[test]
-    fn lines_stand_at_round_values_around_what_is_drawn() {
+    fn lines_are_at_round_values_around_the_data() {
         assert_eq!(
             ticks(0.0, 1.0, 0.0),
             [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]

@@ -1,4 +1,4 @@
-//! Where a vertex is drawn: any fabric as a table of cells, each with a depth.
+//! Positions of vertices in pictures: any fabric as a table of cells, each with a depth.
 //!
 //! ```text
 //!   grid        columns: the dimension in which the nearest module wins; rows: the windowed one;
@@ -11,17 +11,17 @@ use topology::{Fabric, Grid, Vertex};
 
 use crate::rule::Axes;
 
-/// The table of cells.
+/// A table of cells.
 pub(super) struct Layout<'a> {
     pub(super) columns: usize,
     pub(super) rows: usize,
     pub(super) depth: usize,
-    /// What the columns, the rows and the depth are.
+    /// Names of the columns, the rows and the depth.
     pub(super) names: [String; 3],
-    kind: Kind<'a>,
+    kind: Arrangement<'a>,
 }
 
-enum Kind<'a> {
+enum Arrangement<'a> {
     Grid {
         grid: &'a Grid,
         column: usize,
@@ -30,7 +30,7 @@ enum Kind<'a> {
     Lines,
 }
 
-/// Where in the table.
+/// A position in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) column: usize,
@@ -65,7 +65,7 @@ impl<'a> Layout<'a> {
             rows: size(row),
             depth: grid.vertices() as usize / size(column) / size(row),
             names: [name(column), name(row), inside.join(", ")],
-            kind: Kind::Grid { grid, column, row },
+            kind: Arrangement::Grid { grid, column, row },
         }
     }
 
@@ -75,13 +75,13 @@ impl<'a> Layout<'a> {
             rows: vertices.div_ceil(columns.max(1)).max(1),
             depth: 1,
             names: names.map(str::to_owned),
-            kind: Kind::Lines,
+            kind: Arrangement::Lines,
         }
     }
 
     pub(super) fn cell(&self, vertex: Vertex) -> Cell {
         match self.kind {
-            Kind::Grid { grid, column, row } => {
+            Arrangement::Grid { grid, column, row } => {
                 let position = |d| usize::from(grid.position(vertex, d));
                 let others = (0..grid.dimensions().len()).filter(|&d| d != column && d != row);
                 let depth = others.fold(0, |depth, d| {
@@ -93,7 +93,7 @@ impl<'a> Layout<'a> {
                     depth,
                 }
             }
-            Kind::Lines => Cell {
+            Arrangement::Lines => Cell {
                 column: vertex.0 as usize % self.columns,
                 row: vertex.0 as usize / self.columns,
                 depth: 0,
@@ -101,7 +101,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// The number of a cell, for tables of them.
+    /// Returns the number of a cell, for tables of cells.
     pub(super) fn index(&self, cell: Cell) -> usize {
         cell.row * self.columns + cell.column
     }

@@ -1,13 +1,13 @@
-//! The report of a plan: one HTML file that needs nothing else, and each of its parts as SVG or CSV.
+//! The report of a plan: one self-contained HTML file, and each of its parts as SVG or CSV.
 //!
 //! ```text
 //!   Machine, Plan ──▶ Study (every figure, computed once) ──▶ page    HTML, pictures inside
 //!                                                         └─▶ parts   *.svg, *.csv
 //! ```
 //!
-//! The page has no script and loads nothing: what is shown of a point or a module follows the focus and
-//! the selected link. Every picture has its figures in words below it, for
-//! those who cannot see it and for those who quote it. Equal plans give equal bytes.
+//! The page has no script and loads nothing: details of a point or module follow the focus and the
+//! selected link. Every picture has its figures in words below it, for readers who cannot see it or
+//! want to quote it. Equal plans give equal bytes.
 
 mod charts;
 mod layout;
@@ -24,19 +24,20 @@ use crate::machine::Machine;
 /// A file of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its name: `machine.svg`.
+    /// File name: `machine.svg`.
     pub name: String,
     /// What is in it.
     pub content: String,
 }
 
-/// The report as one HTML file. `command` is what makes it again.
+/// Returns the report as one HTML file. `command` is the command that makes the report; the page
+/// shows it.
 #[must_use]
 pub fn html(machine: &Machine, study: &Study, command: &str) -> String {
     page::page(machine, study, command)
 }
 
-/// Every picture as SVG and every table as CSV.
+/// Returns every picture as SVG and every table as CSV.
 #[must_use]
 pub fn parts(machine: &Machine, study: &Study) -> Vec<Part> {
     let pictures = pictures::all(machine, study).into_iter();

@@ -1,4 +1,4 @@
-//! The report's page.
+//! The page of the report.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -12,7 +12,7 @@ use crate::report::{charts, tables};
 
 const PAGE: &str = include_str!("page.css");
 
-/// Rows of the tables that have a whole file beside them.
+/// Most rows of tables that are also complete files.
 const FAILURES: usize = 12;
 const LINKS: usize = 6;
 
@@ -267,7 +267,8 @@ fn positions(machine: &Machine, study: &Study) -> Markup {
     }
 }
 
-/// For each module its clients before and after its failure; a page shows the one that was selected.
+/// For each module, its clients before and after its failure. The page shows only the selected
+/// panel.
 fn panels(machine: &Machine, study: &Study) -> Markup {
     let data = data_modules(machine).take_while(|&(index, _)| usize::from(index) < PANELS_MAX);
     html! {
@@ -383,7 +384,7 @@ fn failures(machine: &Machine, study: &Study) -> Markup {
                     td { (format!("{:.2} ×", failure.worst_load)) }
                     td { (peak(failure.write_max)) }
                     td { (peak(failure.read_max)) }
-                    td.name { (heirs(machine, study, &failure.dead)) }
+                    td.name { (successors_in_words(machine, study, &failure.dead)) }
                 } } }
             } }
             h3 { "Several modules at once, at random" }
@@ -392,8 +393,8 @@ fn failures(machine: &Machine, study: &Study) -> Markup {
     }
 }
 
-/// Who takes over from a module, most first.
-fn heirs(machine: &Machine, study: &Study, dead: &[u16]) -> String {
+/// Names the modules that take over from a module, in descending order of pairs.
+fn successors_in_words(machine: &Machine, study: &Study, dead: &[u16]) -> String {
     let module = dead
         .first()
         .map(|&router| machine.routers[usize::from(router)].module);
@@ -443,7 +444,7 @@ fn terms() -> Markup {
     }
 }
 
-/// A whole number with commas: `18,688`.
+/// Formats an integer with commas: `18,688`.
 fn count(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();

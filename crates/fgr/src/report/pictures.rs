@@ -1,4 +1,4 @@
-//! The machine's pictures: where routers stand, which module serves whom, which links are hot.
+//! Pictures of the machine: positions of routers, the module that serves each client, hot links.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,10 +14,10 @@ use crate::report::svg::{Picture, escape};
 use crate::report::tables;
 use crate::rule::Axes;
 
-/// Stripes of one cell at most.
+/// Most stripes of one cell.
 const STRIPES: usize = 6;
 
-/// Width of the pictures of a group or a dimension, and room above them.
+/// Width of the pictures of a group or a dimension, and space above them.
 const SMALL_WIDTH: f64 = 300.0;
 const HEAD: f64 = 18.0;
 
@@ -29,7 +29,7 @@ pub(super) fn all(machine: &Machine, study: &Study) -> Vec<Picture> {
     pictures
 }
 
-/// Where the routers stand, by group.
+/// Draws the positions of the routers, by group.
 pub(super) fn routers(machine: &Machine) -> Picture {
     let layout = Layout::of(&machine.fabric);
     let (left, top) = (34.0, 26.0);
@@ -102,7 +102,7 @@ fn routers_in_words(machine: &Machine, layout: &Layout<'_>) -> String {
     words
 }
 
-/// One colour a group, evenly round the wheel; metadata is grey.
+/// One colour per group, evenly spread over the colour wheel; metadata is grey.
 pub(super) fn group_colour(machine: &Machine, group: u16) -> String {
     if machine.groups[usize::from(group)].role == Role::Metadata {
         return "hsl(0,0%,45%)".to_owned();
@@ -111,7 +111,7 @@ pub(super) fn group_colour(machine: &Machine, group: u16) -> String {
     format!("hsl({},62%,42%)", hue % 360)
 }
 
-/// One hue a sub-group, one lightness a module of it.
+/// One hue per sub-group, one lightness per module of the sub-group.
 fn module_colour(group: &Group, sub_group: u16, index: u16) -> String {
     let hue = 360 * usize::from(sub_group) / group.sub_groups.len().max(1) + 210;
     let most = group
@@ -125,7 +125,7 @@ fn module_colour(group: &Group, sub_group: u16, index: u16) -> String {
     format!("hsl({},55%,{light}%)", hue % 360)
 }
 
-/// For each data group, which module is the primary of whom.
+/// Draws for each data group which module is the primary of each client.
 pub(super) fn assignments(machine: &Machine, plan: &Plan) -> Vec<Picture> {
     let layout = Layout::of(&machine.fabric);
     let groups = machine.groups.iter().filter(|g| g.role == Role::Data);
@@ -177,7 +177,7 @@ fn assignment(machine: &Machine, plan: &Plan, layout: &Layout<'_>, group: &Group
     picture
 }
 
-/// Dots where the group's modules stand.
+/// Draws dots at the positions of the group's modules.
 fn homes(
     picture: &mut Picture,
     machine: &Machine,
@@ -211,11 +211,11 @@ fn zone_words(machine: &Machine, group: &Group, clients: &BTreeMap<u16, u32>) ->
     }
 }
 
-/// Hottest links of each direction of traffic that are drawn.
+/// Number of hottest links that are drawn for each direction of traffic.
 const HOT_LINKS: usize = 24;
 
-/// The machine seen along each of three dimensions, its modules and its hottest links where they are;
-/// none where the fabric is no grid.
+/// Draws the machine as seen along each of three dimensions, with its modules and hottest links.
+/// Empty if the fabric is not a grid.
 pub(super) fn projections(machine: &Machine, study: &Study) -> Vec<Picture> {
     let (Fabric::Grid(grid, _), Some(axes)) = (&machine.fabric, Axes::of(&machine.fabric)) else {
         return Vec::new();
@@ -292,7 +292,7 @@ fn projection(
     picture
 }
 
-/// Every fourth position along both sides of a projection.
+/// Labels every fourth position along both sides of a projection.
 fn scale(picture: &mut Picture, (left, top): (f64, f64), step: f64, (wide, high): (usize, usize)) {
     let middle = |position: usize| (position as f64 + 0.5) * step;
     for position in (0..wide).step_by(4) {
@@ -305,7 +305,7 @@ fn scale(picture: &mut Picture, (left, top): (f64, f64), step: f64, (wide, high)
     }
 }
 
-/// A router module as a dot, which leads to the module's panel where there is one.
+/// Draws a router module as a dot that links to the module's panel, if it has one.
 fn module_dot(
     picture: &mut Picture,
     machine: &Machine,
@@ -367,10 +367,11 @@ fn hot_link(
     }
 }
 
-/// Modules that have a panel of their own at most: a report stays below a few megabytes.
+/// Most modules with a panel of their own, so that a report stays below a few megabytes.
 pub(super) const PANELS_MAX: usize = 256;
 
-/// The clients of a module, and who serves them when it has died, on the first net of its group.
+/// Draws the clients of a module, and the modules that serve them after it died, on the first net
+/// of its group.
 pub(super) fn clients_of(machine: &Machine, plan: &Plan, module: u16) -> Picture {
     let layout = Layout::of(&machine.fabric);
     let entry = &machine.modules[usize::from(module)];
@@ -433,7 +434,7 @@ pub(super) fn clients_of(machine: &Machine, plan: &Plan, module: u16) -> Picture
     picture
 }
 
-/// The cells that a module serves, and where the module stands.
+/// Draws the cells that a module serves and the position of the module.
 fn area(
     picture: &mut Picture,
     machine: &Machine,
@@ -459,7 +460,7 @@ fn area(
     ));
 }
 
-/// Cells as a path, a rectangle for each run of a row.
+/// Makes a path of cells, with a rectangle for each run in a row.
 fn runs(cells: &[bool], columns: usize) -> String {
     let mut path = String::new();
     for (y, row) in cells.chunks(columns.max(1)).enumerate() {
@@ -476,7 +477,7 @@ fn runs(cells: &[bool], columns: usize) -> String {
     path
 }
 
-/// The empty cells, as one path.
+/// Draws the empty cells as one path.
 fn cells(
     picture: &mut Picture,
     layout: &Layout<'_>,
@@ -496,7 +497,7 @@ fn cells(
     picture.add(format_args!("<path d=\"{path}\" class=\"cell\"/>"));
 }
 
-/// Names and positions along the top and the left side.
+/// Draws names and positions along the top and the left side.
 fn scales(
     picture: &mut Picture,
     layout: &Layout<'_>,
@@ -513,19 +514,19 @@ fn scales(
     }
 }
 
-/// Every how many positions there is room for a number.
+/// Distance between labelled positions for which there is room.
 fn step(count: usize, length: f64) -> usize {
     let room = (length / 22.0).max(1.0) as usize;
     count.div_ceil(room).max(1)
 }
 
-/// A name that any file system takes.
+/// A name that any file system accepts.
 pub(super) fn file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     name.chars().map(plain).collect()
 }
 
-/// Data modules in words: how many, and on how many cabinets.
+/// Numbers of data modules and of their cabinets.
 pub(super) fn module_count(machine: &Machine) -> (usize, usize) {
     let mut cabinets: Vec<&str> = data_modules(machine)
         .map(|(_, m)| m.cabinet.as_str())

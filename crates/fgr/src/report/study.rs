@@ -1,4 +1,4 @@
-//! Every figure of a report, computed once.
+//! Every figure of a report, calculated once.
 
 use crate::assign::assign;
 use crate::evaluate::{
@@ -13,41 +13,41 @@ use crate::metrics::{
 use crate::plan::Plan;
 use crate::policy::{Cut, Metric, Options, Policy, TieRule};
 
-/// Modules that die at random, and how often that is tried.
+/// Numbers of modules that die at random, number of trials, and seed.
 const RANDOM_COUNTS: [usize; 4] = [2, 3, 5, 10];
 const TRIALS: usize = 40;
 const SEED: u64 = 1;
 
-/// Starts of compact jobs over the whole machine.
+/// Number of compact jobs, whose starts are spread over the whole machine.
 const JOBS: usize = 97;
 
-/// One policy beside the others.
+/// The figures of one policy, for comparison.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// What it is called.
+    /// Name of the policy with its parameters.
     pub name: String,
-    /// Its figures and those of compact jobs, or why there is no plan by it.
+    /// Figures of the plan and of compact jobs, or why the policy gives no plan.
     pub result: Result<(Evaluation, JobEfficiency), String>,
-    /// Different route tables of clients, the order of backups included.
+    /// Number of different route tables of clients, including the order of backups.
     pub tables: usize,
-    /// About how long the clients' configurations are together, in bytes, one for each table.
+    /// Estimated total size of the clients' configurations in bytes, one for each table.
     pub bytes: u64,
-    /// Whether it is the plan of the report.
+    /// Whether this is the plan of the report.
     pub is_this: bool,
 }
 
-/// What no plan goes below.
+/// Lower limits of all plans.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Floors {
-    /// Mean and largest hops with these modules where they stand.
+    /// Mean and largest number of hops with the modules at their places.
     pub hops: (f64, f64),
-    /// The same of cost.
+    /// Mean and largest cost with the modules at their places.
     pub cost: (f64, f64),
-    /// Mean cost with equal loads and whole modules, where that could be computed.
+    /// Mean cost with equal loads and whole modules, if it could be calculated.
     pub balanced_cost: Option<f64>,
 }
 
-/// What a report says about a plan.
+/// The contents of a report on a plan.
 #[derive(Clone, Debug)]
 pub struct Study {
     pub(super) plan: Plan,
@@ -57,7 +57,7 @@ pub struct Study {
     pub(super) floors: Floors,
     pub(super) write: LinkLoads,
     pub(super) read: LinkLoads,
-    /// Clients of each router.
+    /// Number of clients of each router.
     pub(super) clients: Vec<f64>,
     pub(super) nearest: NearestModule,
     pub(super) regions: Vec<Region>,
@@ -68,10 +68,10 @@ pub struct Study {
 }
 
 impl Study {
-    /// Studies a plan beside all other policies. Titan takes some seconds.
+    /// Studies a plan and compares it with all other policies. Takes some seconds for Titan.
     #[must_use]
     pub fn new(machine: &Machine, plan: Plan, options: &Options) -> Self {
-        // The size of the compact job in the planning description, and less on small machines.
+        // The size of the compact job in the planning description; smaller on small machines.
         let job_size = 1_008.min(machine.clients.len() / 4).max(1);
         let comparisons = compare(machine, &plan, options, job_size);
         let clients = clients_of_routers(machine, &plan, Gateways::Primary);
@@ -96,14 +96,14 @@ impl Study {
         }
     }
 
-    /// The policies beside each other, that of the plan among them.
+    /// The figures of all policies, including that of the plan.
     #[must_use]
     pub fn comparisons(&self) -> &[Comparison] {
         &self.comparisons
     }
 }
 
-/// Policies beside each other, by name.
+/// The policies that are compared, with their names.
 const POLICIES: [(&str, Policy); 15] = [
     ("strict", Policy::STRICT),
     (
@@ -144,7 +144,7 @@ fn compare(machine: &Machine, plan: &Plan, options: &Options, job: usize) -> Vec
         .into_iter()
         .map(|(name, policy)| row(name, policy))
         .collect();
-    // Equal loads with links as cool as the cooler direction of the strict rule.
+    // Equal loads, with links as cool as the cooler direction of the strict rule.
     let strict = rows.first().and_then(|row| row.result.as_ref().ok());
     if let Some((strict, _)) = strict {
         // Units per GB/s of a link are far below 2^32.

@@ -2,16 +2,16 @@
 
 use std::fmt::{Arguments, Write};
 
-/// Colours and letters of every picture, for light and dark pages.
+/// Colours and fonts of every picture, for light and dark pages.
 pub(super) const STYLE: &str = include_str!("picture.css");
 
 /// A picture.
 pub(super) struct Picture {
-    /// Its file's name without the ending.
+    /// File name without extension.
     pub(super) name: String,
-    /// What it shows, in a few words.
+    /// Title of the picture.
     pub(super) title: String,
-    /// What it says, in words.
+    /// Contents of the picture in words.
     pub(super) words: String,
     width: f64,
     height: f64,
@@ -36,7 +36,7 @@ impl Picture {
         let _infallible = self.body.write_fmt(element);
     }
 
-    /// Adds words at a place; `class` says how they are set.
+    /// Adds a text at a position. `class` selects its style.
     pub(super) fn text(&mut self, x: f64, y: f64, class: &str, words: &str) {
         let words = escape(words);
         self.add(format_args!(
@@ -44,12 +44,12 @@ impl Picture {
         ));
     }
 
-    /// The element to stand in a page.
+    /// Returns the element for the page.
     pub(super) fn inside(&self) -> String {
         self.element("", "")
     }
 
-    /// The whole file, with its own colours.
+    /// Returns a complete file with its own styles.
     pub(super) fn alone(&self) -> String {
         let style = format!("<style>{STYLE}</style>");
         self.element(" xmlns=\"http://www.w3.org/2000/svg\"", &style) + "\n"
@@ -66,7 +66,7 @@ impl Picture {
     }
 }
 
-/// Text that means itself in XML.
+/// Escapes text for XML.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -75,7 +75,7 @@ pub(super) fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // Not allowed in XML, and of no use.
+            // XML does not allow control characters.
             control if control.is_control() => out.push(' '),
             other => out.push(other),
         }

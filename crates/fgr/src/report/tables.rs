@@ -44,7 +44,7 @@ impl Csv {
     }
 }
 
-/// A field that may hold any text.
+/// Formats a field that may contain any text.
 fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\""));
@@ -192,10 +192,10 @@ fn hops(study: &Study) -> Part {
     csv.part("hops")
 }
 
-/// Links of the table of hottest links.
+/// Most links in the table of hottest links.
 const LINKS: usize = 200;
 
-/// The hottest links of a grid: traffic, name, units, GB/s, units per GB/s.
+/// Returns the hottest links of a grid: traffic, name, units, GB/s, units per GB/s.
 pub(super) fn hottest(machine: &Machine, study: &Study, most: usize) -> Vec<HotLink> {
     let Fabric::Grid(grid, _) = &machine.fabric else {
         return Vec::new();
@@ -234,7 +234,7 @@ pub(super) fn hottest(machine: &Machine, study: &Study, most: usize) -> Vec<HotL
     found
 }
 
-/// A link that carries much.
+/// A link with a high load.
 pub(super) struct HotLink {
     pub(super) vertex: Vertex,
     pub(super) dimension: usize,

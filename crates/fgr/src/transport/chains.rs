@@ -5,14 +5,14 @@
 //!                    └──1──▶ hub ──extra──▶ T     `extra` sinks may take one more than their base
 //! ```
 //!
-//! All units begin at their cheapest sink, which is optimal without capacities; then each unit that a
-//! sink has too many of goes on along a cheapest chain of sinks, where a step from `i` to `j` moves the
-//! unit of `i` for which `j` is least dearer. Those least differences are kept in one heap for each
-//! pair of sinks; entries of units that have left are dropped when they come up. Potentials keep every
-//! reduced cost at 0 or above, so that each chain is a shortest path by Dijkstra's method and the
-//! result is an exact optimum. The search is over a matrix of the sinks.
+//! All units start at their cheapest sink, which is optimal without capacities. Each surplus unit
+//! of a sink then moves along a cheapest chain of sinks. A step from `i` to `j` moves the unit of
+//! `i` for which `j` costs the least more than `i`. These least differences are in one heap for
+//! each pair of sinks; entries of units that have left are dropped when they reach the top.
+//! Potentials keep every reduced cost at 0 or above, so each chain is a shortest path by Dijkstra's
+//! method, and the result is an exact optimum. The search runs over a matrix of the sinks.
 //!
-//! Where sides are limited each sink has three doors, and units move between doors:
+//! If sides are limited, each sink has three doors, and units move between doors:
 //!
 //! ```text
 //!   site ──cost──▶ door of j for the side of the site ──limit of the side──▶ sink j ──▶ as above
@@ -23,7 +23,7 @@ use std::collections::BinaryHeap;
 
 use crate::transport::{Piece, Transport};
 
-/// The pieces of a cheapest flow.
+/// Returns the pieces of a cheapest flow.
 pub(super) fn solve(problem: &Transport) -> Option<Vec<Piece>> {
     let sinks = problem.base.len();
     let mut state = State::new(problem);
@@ -43,34 +43,35 @@ pub(super) fn solve(problem: &Transport) -> Option<Vec<Piece>> {
     Some(pieces)
 }
 
-/// Doors of a sink where sides are limited: one for each side and one for what is on neither.
+/// Doors of a sink if sides are limited: one for each side, and one for sites on neither.
 const DOORS: usize = 3;
 
-/// Cost of going from one end to another by moving a site's unit, and the site.
+/// Cost of moving a unit of a site from one end to another, and the site.
 type Move = Reverse<(i64, u32)>;
 
-/// Vertices are the ends, the sinks (if these are not the ends), the hub, and T.
+/// The state of the search. Vertices are the ends, the sinks (if they are not the ends), the hub,
+/// and T.
 struct State<'a> {
     problem: &'a Transport,
     sinks: usize,
-    /// What units are moved between: sinks, or their doors.
+    /// Number of ends, between which units move: the sinks or their doors.
     ends: usize,
     /// Units by site and sink.
     flow: Vec<u32>,
     /// Units at each end.
     units: Vec<u32>,
-    /// Units of each end that are not on the way to T, and those that are.
+    /// Units of each end that do not flow to T yet, and units that do.
     excess: Vec<u32>,
     entered: Vec<u32>,
-    /// Units that go from a sink straight to T, and whether one goes through the hub.
+    /// Units that flow from a sink directly to T, and whether one flows through the hub.
     direct: Vec<u32>,
     through_hub: Vec<bool>,
     hub_used: u32,
-    /// By end and next end; nothing of an end where no unit has been.
+    /// Moves by end and next end; empty for an end that never had a unit.
     moves: Vec<Vec<BinaryHeap<Move>>>,
     potential: Vec<i64>,
     distance: Vec<i64>,
-    /// The same of the vertices that are still to be looked at.
+    /// Distances of the vertices that are still to be examined.
     open: Vec<i64>,
     previous: Vec<usize>,
 }
@@ -110,7 +111,7 @@ impl<'a> State<'a> {
         state
     }
 
-    /// Gives each site its cheapest sink, and sends on what that takes.
+    /// Assigns each site to its cheapest sink, and forwards to T what the sink takes.
     fn begin(&mut self) {
         for (site, &units) in (0_u32..).zip(&self.problem.supplies) {
             let cost = |sink| i64::from(self.problem.cost(site, sink));
@@ -134,7 +135,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Notes what it costs to move a unit of a site from an end to every other.
+    /// Records the cost of moving a unit of a site from an end to every other end.
     fn offer(&mut self, site: u32, end: usize) {
         let mut row = std::mem::take(&mut self.moves[end]);
         row.resize_with(self.ends, BinaryHeap::new);
@@ -147,7 +148,7 @@ impl<'a> State<'a> {
         self.moves[end] = row;
     }
 
-    /// The end at which units of a site come to a sink.
+    /// Returns the end at which units of a site enter a sink.
     fn end_of(&self, site: u32, sink: usize) -> usize {
         match &self.problem.sides {
             Some(sides) => {
@@ -158,7 +159,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The sink of an end.
+    /// Returns the sink of an end.
     fn sink_of(&self, end: usize) -> usize {
         match self.problem.sides {
             Some(_) => end / DOORS,
@@ -166,7 +167,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Units that go through an end at most.
+    /// Most units that flow through an end.
     fn room(&self, end: usize) -> u32 {
         match &self.problem.sides {
             Some(sides) if !end.is_multiple_of(DOORS) => sides.limit,
@@ -190,13 +191,14 @@ impl<'a> State<'a> {
         self.hub() + 1
     }
 
-    /// The sink that a vertex is.
+    /// Returns the sink of a vertex, if the vertex is a sink.
     fn sink_at(&self, vertex: usize) -> Option<usize> {
         let sink = vertex.checked_sub(self.first_sink())?;
         (sink < self.sinks).then_some(sink)
     }
 
-    /// Cost of the step between two vertices of the residual graph, or `None` when there is none.
+    /// Returns the cost of the step between two vertices of the residual graph, or `None` if there
+    /// is no step.
     fn step(&mut self, from: usize, to: usize) -> Option<i64> {
         if from < self.ends && to < self.ends {
             return self.cheapest_move(from, to).map(|(dearer, _)| dearer);
@@ -215,7 +217,7 @@ impl<'a> State<'a> {
         is_open.then_some(0)
     }
 
-    /// The unit of end `from` that is cheapest to move to end `to`.
+    /// Returns the unit of end `from` that is cheapest to move to end `to`.
     fn cheapest_move(&mut self, from: usize, to: usize) -> Option<(i64, u32)> {
         let sink = self.sink_of(from);
         let heap = self.moves[from].get_mut(to)?;
@@ -228,7 +230,8 @@ impl<'a> State<'a> {
         None
     }
 
-    /// Finds a shortest path from an end to T and updates the potentials; `None` without a path.
+    /// Finds a shortest path from an end to T and updates the potentials; returns `None` if there
+    /// is no path.
     fn search(&mut self, source: usize) -> Option<()> {
         let end = self.end();
         self.distance.fill(FAR);
@@ -242,11 +245,11 @@ impl<'a> State<'a> {
                 break;
             }
             self.open[nearest] = FAR;
-            // Where no unit is, none can be moved away.
+            // An end without units has none to move away.
             let is_empty = self.units.get(nearest) == Some(&0);
             let first = if is_empty { self.ends } else { 0 };
             for to in first..=end {
-                // Steps never make a way shorter: what is done stays as it is.
+                // Steps never shorten a path, so completed vertices keep their distance.
                 if self.distance[to] <= least {
                     continue;
                 }

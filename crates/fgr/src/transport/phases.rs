@@ -1,4 +1,5 @@
-//! The optimum where sites and sinks are too many for a table of costs: rents that rise phase by phase.
+//! The optimum for numbers of sites and sinks that are too large for a table of costs: rents that
+//! rise phase by phase.
 //!
 //! ```text
 //!   each unit at a sink whose cost + rent is least        some sinks above their room, some below
@@ -6,17 +7,17 @@
 //!   otherwise: the rents of all sinks that such chains reach rise by 1
 //! ```
 //!
-//! This is the Hungarian method on sinks. Units stay at sinks that are tied for them, because what shares
-//! a unit rises together, and a sink with a rent is never below its room, because a chain would have ended
-//! there. So in the end costs are those of the dual
+//! This is the Hungarian method on sinks. Units stay at sinks that are tied for them, because the
+//! rents of sinks that share a unit rise together. A sink with a rent is never below its room,
+//! because a chain would have ended there. In the end the costs equal those of the dual
 //!
 //! ```text
 //!   D = Σ units · min_j (cost_j + rent_j)  -  Σ base_j · rent_j  -  the largest `extra` of the rents
 //! ```
 //!
-//! which no assignment can be below. That is computed, and compared, each time. Costs are asked for
-//! row by row in each phase; only ties are kept. A hub hands out the units that some sinks take more: its
-//! own rent is what such a unit is worth.
+//! which no assignment can be below. Every run calculates and compares both. Each phase asks for
+//! costs row by row and keeps only ties. A hub distributes the tokens for the additional units of
+//! some sinks; the rent of the hub is the value of such a unit.
 
 use std::ops::Range;
 
@@ -24,27 +25,28 @@ use rayon::prelude::*;
 
 use crate::transport::Piece;
 
-/// Most pairs of a site and a sink tied for it: 256 MiB.
+/// Most pairs of a site and a sink that is tied for it: 256 MiB.
 const TIES_MAX: usize = 1 << 27;
 
-/// Sites that a thread looks at together.
+/// Number of sites that a thread processes together.
 const PART: usize = 2048;
 
-/// A level that no search has reached, or that leads nowhere.
+/// The level of a node that no search reached or that leads nowhere.
 const NOWHERE: u32 = u32::MAX;
 
 /// Supplies and rooms of a large problem.
 pub(crate) struct Large<'a> {
     /// Units at each site.
     pub(crate) supplies: &'a [u32],
-    /// Units that each sink takes.
+    /// Number of units that each sink takes.
     pub(crate) base: &'a [u32],
-    /// Sinks that take one unit more. All rooms together are all units.
+    /// Number of sinks that take one more unit. The sum of all rooms equals the number of units.
     pub(crate) extra: u32,
 }
 
-/// The pieces of a cheapest flow by ascending site, or `None` when rooms are not the units or more is tied
-/// than fits memory. `rows` tells the costs of each of a range of sites, sink by sink, in order.
+/// Returns the pieces of a cheapest flow in ascending order of sites, or `None` if the rooms do not
+/// add up to the units or the ties do not fit in memory. `rows` returns the costs of a range of
+/// sites, sink by sink, in order.
 pub(crate) fn solve<R>(problem: &Large<'_>, rows: &R) -> Option<Vec<Piece>>
 where
     R: Fn(Range<usize>, &mut dyn FnMut(usize, &[u32])) + Sync,
@@ -72,7 +74,7 @@ where
     }
 }
 
-/// The sinks that are tied for each site, and what a unit costs there with the rent.
+/// The sinks that are tied for each site, and the cost of a unit there including the rent.
 struct Ties {
     ends: Vec<u32>,
     sinks: Vec<u16>,
@@ -98,7 +100,7 @@ impl Ties {
                 let before = sinks.len();
                 let tied = (0_u16..).zip(&sums).filter(|(_, sum)| **sum == least);
                 sinks.extend(tied.map(|(sink, _)| sink));
-                // Not more sinks than 16 bits number.
+                // There are no more sinks than numbers of 16 bits.
                 counts.push((sinks.len() - before) as u32);
                 leasts.push(least);
             });
@@ -131,33 +133,33 @@ impl Ties {
     }
 }
 
-/// Where every unit is.
+/// The position of every unit.
 struct State {
-    /// The site of each unit, ascending.
+    /// The site of each unit, in ascending order.
     site_of: Vec<u32>,
     sink_of: Vec<u16>,
     /// The units at each sink.
     at: Vec<Vec<u32>>,
-    /// How many of them it may keep: its base, and one more with a token.
+    /// Number of units that each sink may keep: its base, and one more with a token.
     room: Vec<usize>,
     has_token: Vec<bool>,
     tokens_left: u32,
     rents: Vec<u32>,
     hub_rent: u32,
-    /// Steps from a sink above its room; the hub stands behind all sinks.
+    /// Number of steps from a sink above its room. The hub comes after all sinks.
     levels: Vec<u32>,
-    /// Of each node, the unit or the sink to look at next.
+    /// The next unit or sink to examine at each node.
     next: Vec<usize>,
 }
 
-/// How a chain goes on from a node.
+/// How a chain continues from a node.
 #[derive(Clone, Copy)]
 enum Step {
-    /// A unit of the sink goes to the next one.
+    /// A unit of the sink moves to the next sink.
     Unit { index: usize, to: usize },
     /// The sink takes a token from the hub.
     Ask,
-    /// The hub takes the token of this sink.
+    /// The hub takes back the token of this sink.
     Take { from: usize },
 }
 
@@ -184,7 +186,7 @@ impl State {
         self.at.len()
     }
 
-    /// Puts each unit to the first of its cheapest sinks.
+    /// Puts each unit on the first of its cheapest sinks.
     fn begin(&mut self, ties: &Ties) {
         for (unit, &site) in (0_u32..).zip(&self.site_of) {
             let sink = ties.of(site)[0];
@@ -201,7 +203,7 @@ impl State {
         (0..self.at.len()).all(|sink| !self.is_above(sink))
     }
 
-    /// Whether a chain may end at a node.
+    /// Returns whether a chain may end at a node.
     fn is_end(&self, node: usize) -> bool {
         if node == self.hub() {
             return self.tokens_left > 0;
@@ -217,8 +219,8 @@ impl State {
         self.has_token[sink] && self.rents[sink] == self.hub_rent
     }
 
-    /// Finds the level of every node that chains reach from sinks above their room; whether one of these
-    /// can end a chain.
+    /// Finds the level of every node that chains reach from sinks above their room. Returns whether
+    /// one of these nodes can end a chain.
     fn search(&mut self, ties: &Ties) -> bool {
         self.levels.fill(NOWHERE);
         self.next.fill(0);
@@ -262,7 +264,7 @@ impl State {
         ends
     }
 
-    /// Moves units along chains that go up level by level, until none is left.
+    /// Moves units along chains with ascending levels until there are no more chains.
     fn level(&mut self, ties: &Ties) {
         let mut chain = Vec::new();
         for sink in 0..self.at.len() {
@@ -293,7 +295,7 @@ impl State {
         }
     }
 
-    /// The next step from a node to one of the next level.
+    /// Returns the next step from a node to a node of the next level.
     fn step(&mut self, ties: &Ties, node: usize) -> Option<(Step, usize)> {
         let level = self.levels[node].checked_add(1)?;
         let hub = self.hub();
@@ -348,7 +350,7 @@ impl State {
         }
     }
 
-    /// Raises what the last search reached.
+    /// Raises the rents of the sinks that the last search reached.
     fn rise(&mut self) {
         let hub = self.hub();
         for (rent, &level) in self.rents.iter_mut().zip(&self.levels) {
@@ -387,7 +389,7 @@ impl State {
         sites.saturating_sub(base + extra)
     }
 
-    /// What goes from each site where, by site and sink.
+    /// Returns the units that go from each site to each sink, by site and sink.
     fn pieces(&self) -> Vec<Piece> {
         let mut pairs: Vec<(u32, u16)> = self
             .site_of

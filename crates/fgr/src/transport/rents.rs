@@ -1,4 +1,4 @@
-//! The optimum by the sinks' rents, for few sinks.
+//! The optimum for few sinks, from the sinks' rents.
 //!
 //! ```text
 //!   site ──▶ the sinks whose cost + rent is least       few different sets of tied sinks
@@ -6,41 +6,43 @@
 //!                   its sites have it too     <  its room       the rents of W fall by 1
 //! ```
 //!
-//! The dual of the transport problem is a function of the rents alone,
+//! The dual of the transport problem is a function of the rents only,
 //!
 //! ```text
 //!   D(q) = Σ units · min_j (cost_j + q_j)  -  Σ base_j · q_j  -  the largest `extra` of q      q ≥ 0
 //! ```
 //!
-//! and L♮-concave: rents that no set of sinks improves by moving together by 1, up or down, are the
-//! best of all (Murota, Discrete Convex Analysis, theorem 7.14). What a move of any set changes follows
-//! from how many units have which set of tied sinks, for all sets at once. `D` is whole and grows
-//! with each step, so the steps end. A flow among the tied sinks that fills what has a rent then
-//! costs what the dual is worth, which proves it.
+//! and L♮-concave: rents are optimal if no set of sinks improves `D` by moving together by 1, up or
+//! down (Murota, Discrete Convex Analysis, theorem 7.14). The number of units for each set of tied
+//! sinks determines the effect of moving any set, for all sets at once. `D` is an integer and grows
+//! with each step, so the steps end. A flow among tied sinks that fills every sink with a rent then
+//! costs exactly `D`, which proves that it is optimal.
 
 use crate::transport::{Piece, Transport};
 
-/// Sinks at most: all their sets are looked at.
+/// Most sinks, because all their sets are examined.
 const SINKS_MAX: usize = 12;
 
-/// Sites whose costs stand together, one sink after the other.
+/// Number of sites whose costs are stored together, sink by sink.
 const BLOCK: usize = 64;
 
-/// Largest cost, all bits set, and largest rent for which sums fit 16 bits.
+/// Highest cost, with all bits set, and highest rent for which sums fit in 16 bits.
 const COST_MAX: u32 = (1 << 13) - 1;
 const RENT_MAX: i32 = 1 << 14;
 
-/// Units at most, so that sums over sets fit 32 bits.
+/// Most units, so that sums over sets fit in 32 bits.
 const UNITS_MAX: u64 = 1 << 28;
 
-/// About how many sites tell rents to begin with, and the steps in which they are looked for.
+/// Approximate number of sites from which the first rents are estimated, and the step sizes of that
+/// search.
 const SAMPLE: usize = 1024;
 const STRIDES: [i16; 4] = [8, 4, 2, 1];
 
-/// The pieces of a cheapest flow; `None` when there are too many sinks or units or costs too large.
+/// Returns the pieces of a cheapest flow; `None` if there are too many sinks or units, or costs are
+/// too high.
 pub(super) fn solve(problem: &Transport, rents: &mut Vec<i32>) -> Option<Vec<Piece>> {
     let sinks = problem.base.len();
-    // Vector instructions join bits; they do not compare numbers of 32 bits.
+    // Vector instructions combine bits but do not compare numbers of 32 bits.
     let bits = problem.costs.iter().fold(0, |bits, cost| bits | cost);
     let room: u64 = problem.base.iter().map(|&base| u64::from(base)).sum();
     if sinks > SINKS_MAX || bits > COST_MAX || problem.supply().max(room) > UNITS_MAX {
@@ -60,22 +62,22 @@ pub(super) fn solve(problem: &Transport, rents: &mut Vec<i32>) -> Option<Vec<Pie
     Some(flow.hand_out(problem, &search.ties))
 }
 
-/// A search for the best rents.
+/// A search for the optimal rents.
 struct Search {
     sinks: usize,
     supplies: Vec<u32>,
-    /// Costs in blocks of sites, sink by sink within a block; the last block is filled up.
+    /// Costs in blocks of sites, sink by sink within a block. The last block is padded.
     costs: Vec<i16>,
     base: Vec<i32>,
     extra: u32,
     /// The set of tied sinks of each site, and units by set.
     ties: Vec<u16>,
     counts: Vec<i32>,
-    /// Of each set, the sum of what its subsets have.
+    /// For each set, the sum over its subsets.
     sums: Vec<i32>,
 }
 
-/// A move of the rents: the sinks, and by how much.
+/// A move of the rents of a set of sinks by an amount.
 #[derive(Clone, Copy)]
 struct Move {
     set: usize,
@@ -88,10 +90,10 @@ impl Search {
         Self::of(problem, 1, base, problem.extra)
     }
 
-    /// Every so many sites, with room in proportion.
+    /// Takes every n-th site, and room in proportion.
     fn sample(problem: &Transport) -> Self {
         let mut step = (problem.supplies.len() / SAMPLE).max(1);
-        // Coprime to the sizes of usual machines, so that no position is left out.
+        // The step is coprime to the sizes of usual machines, so that it covers every position.
         while [2, 3, 5, 7]
             .iter()
             .any(|&divisor| step.is_multiple_of(divisor))
@@ -120,7 +122,7 @@ impl Search {
             let sites = column.chunks(BLOCK * step);
             for (block, sites) in costs.chunks_mut(sinks * BLOCK).zip(sites) {
                 let to = &mut block[sink * BLOCK..(sink + 1) * BLOCK];
-                // At most COST_MAX. The compiler makes vector instructions of a copy without steps.
+                // At most COST_MAX. The compiler uses vector instructions for a copy without steps.
                 if step == 1 {
                     let both = to.iter_mut().zip(sites);
                     both.for_each(|(cost, &from)| *cost = from as i16);
@@ -142,7 +144,7 @@ impl Search {
         }
     }
 
-    /// Moves rents by `stride` as long as that is known to improve them; `None` when they get too
+    /// Moves rents by `stride` as long as that improves them; returns `None` if they become too
     /// large.
     fn ascend(&mut self, rents: &mut [i32], stride: i16) -> Option<()> {
         loop {
@@ -158,7 +160,7 @@ impl Search {
         }
     }
 
-    /// Finds the set of sinks of each site that are at most `slack` dearer than the cheapest.
+    /// Finds for each site the set of sinks that cost at most `slack` more than the cheapest.
     fn tie(&mut self, rents: &[i32], slack: i16) -> Option<()> {
         let mut narrow = [0_i16; SINKS_MAX];
         for (narrow, &rent) in narrow.iter_mut().zip(rents) {
@@ -178,7 +180,7 @@ impl Search {
         Some(())
     }
 
-    /// The move that improves the dual most, or `None` when none does.
+    /// Returns the move that improves the dual most, or `None` if no move improves it.
     fn best(&mut self, rents: &[i32], stride: i32) -> Option<Move> {
         let extra = Extra::of(rents, self.extra);
         self.sums.clone_from(&self.counts);
@@ -192,14 +194,14 @@ impl Search {
         let may_fall = may_fall.fold(0, |set, (sink, _)| set | 1 << sink);
         let (mut most, mut found) = (0, None);
         for (set, &gain) in self.sums.iter().enumerate() {
-            // What the extra sinks add is only looked at where it decides: bits are slow to count.
+            // The effect of extra sinks is calculated only if it decides: counting bits is slow.
             if gain > most {
                 let rising = gain - extra.more(set);
                 if rising > most {
                     (most, found) = (rising, Some(Move { set, by: stride }));
                 }
             }
-            // The others keep their units: those of this set are all but what they have alone.
+            // All sets other than this one's own subsets keep their units.
             let gain = self.sums[all & !set] - self.sums[all];
             if gain + extra.places > most && set & !may_fall == 0 {
                 let falling = gain + extra.less(set);
@@ -212,7 +214,7 @@ impl Search {
     }
 }
 
-/// Ties of one block: in loops that a compiler turns into vector instructions.
+/// Finds the ties of one block, in loops that a compiler turns into vector instructions.
 fn tie_block(columns: &[[i16; BLOCK]], rents: &[i16], slack: i16, ties: &mut [u16; BLOCK]) {
     let mut least = [i16::MAX; BLOCK];
     for (column, &rent) in columns.iter().zip(rents) {
@@ -228,7 +230,7 @@ fn tie_block(columns: &[[i16; BLOCK]], rents: &[i16], slack: i16, ties: &mut [u1
     }
 }
 
-/// Turns what each set has into the sum over its subsets.
+/// Replaces the value of each set by the sum over its subsets.
 fn add_subsets(sums: &mut [i32]) {
     let mut half = 1;
     while half < sums.len() {
@@ -242,8 +244,8 @@ fn add_subsets(sums: &mut [i32]) {
     }
 }
 
-/// The sinks that take one unit more, by their rents: those above the least that still does, and
-/// those at it, among which `places` are left.
+/// The sinks that take one more unit, by their rents: those above the lowest rent that still
+/// qualifies, and those at that rent, which share the remaining `places`.
 struct Extra {
     above: usize,
     at: usize,
@@ -276,7 +278,7 @@ impl Extra {
         }
     }
 
-    /// What a rise of a set adds to the largest rents, those above left out.
+    /// What a rise of a set adds to the largest rents, without those above.
     fn more(&self, set: usize) -> i32 {
         if self.places == 0 {
             return 0;
@@ -284,7 +286,7 @@ impl Extra {
         ((set & self.at).count_ones() as i32).min(self.places)
     }
 
-    /// What a fall of a set takes off the largest rents, those above left out.
+    /// What a fall of a set subtracts from the largest rents, without those above.
     fn less(&self, set: usize) -> i32 {
         if self.places == 0 {
             return 0;
@@ -293,13 +295,13 @@ impl Extra {
     }
 }
 
-/// A flow from sets of tied sinks to these, and from the sinks to a hub for the extra units.
+/// A flow from sets of tied sinks to these sinks, and from the sinks to a hub for the extra units.
 struct TiedFlow {
-    /// Sets, and their units at each node: the sinks, and the hub behind them.
+    /// The sets, and their units at each node: the sinks, then the hub.
     sets: Vec<usize>,
     flow: Vec<[u32; SINKS_MAX]>,
     hub: usize,
-    /// Which sinks send a unit to the hub, may, and must.
+    /// Which sinks send a unit to the hub, which may, and which must.
     sends: usize,
     may_send: usize,
     must_send: usize,
@@ -309,7 +311,7 @@ struct TiedFlow {
 }
 
 impl TiedFlow {
-    /// `None` only if the rents are not optimal.
+    /// Returns `None` only if the rents are not optimal.
     fn new(problem: &Transport, counts: &[i32], rents: &[i32]) -> Option<Self> {
         let sinks = problem.base.len();
         let with_units = counts.iter().enumerate().filter(|(_, units)| **units > 0);
@@ -340,7 +342,8 @@ impl TiedFlow {
         flow.settle().then_some(flow)
     }
 
-    /// Gives each set, those with fewest sinks first, to its sinks as far as they want.
+    /// Assigns the units of each set to its sinks as far as they have room, sets with the fewest
+    /// sinks first.
     fn begin(&mut self, counts: &[i32]) {
         let mut order: Vec<usize> = (0..self.sets.len()).collect();
         order.sort_by_key(|&index| self.sets[index].count_ones());
@@ -367,8 +370,8 @@ impl TiedFlow {
         self.level(self.most, false) && self.level(self.least, true)
     }
 
-    /// Moves units from nodes above their limit to nodes below it, until none is above, or with
-    /// `fills` until none is below.
+    /// Moves units from nodes above their limit to nodes below it until no node is above its limit
+    /// or, with `fills`, until none is below.
     fn level(&mut self, limits: [i64; SINKS_MAX + 1], fills: bool) -> bool {
         loop {
             let nodes = |is: fn(&i64, &i64) -> bool| {
@@ -386,7 +389,8 @@ impl TiedFlow {
         }
     }
 
-    /// A shortest chain of steps from one of these nodes to one of those, the last node first.
+    /// Returns a shortest chain of steps from one of these nodes to one of those, the last node
+    /// first.
     fn chain(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         let mut previous = [usize::MAX; SINKS_MAX + 1];
         let mut queue: Vec<usize> = members(from).collect();
@@ -407,7 +411,7 @@ impl TiedFlow {
         None
     }
 
-    /// The nodes that a unit of this one can go to.
+    /// The nodes to which a unit of this node can move.
     fn reach(&self, at: usize) -> usize {
         if at == self.hub {
             return self.sends & !self.must_send;
@@ -418,8 +422,8 @@ impl TiedFlow {
         tied.fold((sends >> at & 1) << self.hub, |all, (&set, _)| all | set)
     }
 
-    /// Moves units along a chain, its last node first: as many as its ends want and its narrowest
-    /// step takes.
+    /// Moves units along a chain, given with its last node first: as many as both ends need and the
+    /// narrowest step allows.
     fn carry(&mut self, chain: &[usize], limits: &[i64]) {
         let (Some(&last), Some(&first)) = (chain.first(), chain.last()) else {
             return;
@@ -437,14 +441,15 @@ impl TiedFlow {
             } else if to == self.hub {
                 self.sends |= 1 << from;
             } else {
-                // A step is as wide as its units, which fit 32 bits.
+                // A step is at most as wide as its units, which fit in 32 bits.
                 self.flow[index][from] -= units as u32;
                 self.flow[index][to] += units as u32;
             }
         }
     }
 
-    /// The set by which most units can go from a node to one that it reaches, and how many.
+    /// Returns the set with the most units that can move from a node to a node that it reaches, and
+    /// their number.
     fn step(&self, from: usize, to: usize) -> (usize, i64) {
         if from == self.hub || to == self.hub {
             return (0, 1);
@@ -456,7 +461,7 @@ impl TiedFlow {
         widths.max_by_key(|step| step.1).unwrap_or_default()
     }
 
-    /// Gives the sites of each set, in order, its sinks: few sites are divided.
+    /// Assigns the sites of each set, in order, to the sinks of the set. Few sites are divided.
     fn hand_out(mut self, problem: &Transport, ties: &[u16]) -> Vec<Piece> {
         let mut index_of = vec![0; 1 << self.hub];
         for (index, &set) in self.sets.iter().enumerate() {

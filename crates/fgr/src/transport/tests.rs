@@ -1,4 +1,4 @@
-//! The flow against a linear program that shares no code with it.
+//! Compares the flow with a linear program that shares no code with it.
 
 use good_lp::{
     Expression, ResolutionError, Solution, SolverModel, constraint, microlp, variable, variables,
@@ -12,7 +12,8 @@ fn cost(problem: &Transport, flow: &[Piece]) -> u64 {
     flow.iter().map(product).sum()
 }
 
-/// The least cost by the simplex method: the same network, its arcs as variables. `None` where no flow is possible.
+/// The lowest cost by the simplex method, on the same network with its arcs as variables. `None` if
+/// no flow is possible.
 fn optimum(problem: &Transport) -> Option<f64> {
     let sinks = problem.base.len();
     let mut variables = variables!();
@@ -80,7 +81,7 @@ fn problems_with_sides() -> impl Strategy<Value = Transport> {
     })
 }
 
-/// Whether a flow sends every unit, and no more to any sink than it takes.
+/// Returns whether a flow sends every unit, and no more to any sink than it takes.
 fn is_sound(problem: &Transport, flow: &[Piece]) -> bool {
     let mut sent = vec![0; problem.supplies.len()];
     let mut taken = vec![0; problem.base.len()];
@@ -159,11 +160,11 @@ proptest! {
 }
 
 #[test]
-fn more_sinks_than_sets_of_them_can_be_looked_at_are_shared_out_by_chains() {
+fn with_too_many_sinks_for_rents_chains_assign_the_units() {
     let sinks = 40;
     let problem = Transport {
         supplies: vec![1; sinks],
-        // Each site is near one sink, all are nearest to the first.
+        // Each site is near one sink, and the first sink is the nearest for all.
         costs: (0..sinks * sinks)
             .map(|i| if i < sinks { 0 } else { (1 + i % 7) as u32 })
             .collect(),
@@ -176,8 +177,9 @@ fn more_sinks_than_sets_of_them_can_be_looked_at_are_shared_out_by_chains() {
 }
 
 #[test]
-fn a_chain_of_moves_beats_a_single_dear_one() {
-    // Two units want sink 0, which takes one; moving one to 1 and one of 1's to 2 costs 2, not 9.
+fn a_chain_of_moves_beats_a_single_costly_move() {
+    // Two units want sink 0, which takes one. Moving one to 1 and one of sink 1's to 2 costs 2, not
+    // 9.
     let problem = Transport {
         supplies: vec![2, 1],
         costs: vec![0, 9, 1, 0, 9, 1],
@@ -189,7 +191,7 @@ fn a_chain_of_moves_beats_a_single_dear_one() {
 }
 
 proptest! {
-    /// Rooms that are together what there is.
+    /// With rooms that add up to the number of units.
     #[test]
     fn phases_cost_what_chains_cost(mut problem in problems(), threads in 1_usize..3) {
         let sinks = problem.base.len() as u32;

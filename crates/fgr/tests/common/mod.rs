@@ -1,5 +1,5 @@
-//! The machines that the tests plan: Titan, where its data is, and the small synthetic one of the
-//! planning description, section 2.6.
+//! The machines of the tests: Titan, if its data is available, and the small synthetic machine of
+//! the planning description, section 2.6.
 
 #![allow(
     dead_code,
@@ -13,11 +13,11 @@ use std::fmt::Write;
 use fgr::{Machine, MapNode, Role, read_machine, read_map, read_modules, titan};
 use topology::Tie;
 
-/// A file of Titan's data, or `None` with a message where it is absent.
+/// Reads a file of Titan's data. Returns `None` with a message if the file is not available.
 ///
 /// # Panics
 ///
-/// In CI, where the data is always present.
+/// In CI, if the data is missing.
 pub(crate) fn titan_file(name: &str) -> Option<String> {
     let path = testkit::shared_data(format!("titan/{name}"))?;
     Some(std::fs::read_to_string(path).expect("a file that can be read"))
@@ -42,7 +42,7 @@ pub(crate) fn titan_machine() -> Option<Machine> {
     Some(titan("titan.map", &map, modules, Tie::Split).expect("the real machine is right"))
 }
 
-/// Places of the small machine's modules: group, sub-group, index.
+/// Places of the small machine's modules, by group, sub-group and index.
 const MINI: [[[[u16; 3]; 3]; 2]; 2] = [
     [
         [[0, 0, 0], [2, 0, 1], [4, 0, 2]],
@@ -54,7 +54,7 @@ const MINI: [[[[u16; 3]; 3]; 2]; 2] = [
     ],
 ];
 
-/// The small machine's file: a 6×8×4 torus, 192 clients, router nodes 1011, 1012, … 1026.
+/// The file of the small machine: a 6×8×4 torus, 192 clients, router nodes 1011, 1012, … 1026.
 pub(crate) fn mini_file() -> String {
     let mut file = "machine: mini
 origin: synthetic
@@ -96,7 +96,7 @@ pub(crate) fn mini() -> Machine {
     read_machine("mini.yaml", &mini_file()).expect("the small machine is right")
 }
 
-/// Titan's compute blades and those of the modules.
+/// Titan's compute blades, and the blades of its modules.
 pub(crate) fn blades(machine: &Machine) -> Vec<fgr::place::Site> {
     let topology::Fabric::Grid(grid, _) = &machine.fabric else {
         return Vec::new();
@@ -106,7 +106,7 @@ pub(crate) fn blades(machine: &Machine) -> Vec<fgr::place::Site> {
     fgr::place::titan_sites(&map, grid, true, &modules)
 }
 
-/// A grid with a client everywhere and these routers on one net.
+/// A grid with a client at every vertex and these routers on one net.
 pub(crate) fn any_machine(sizes: &[(u16, bool)], tie: &str, routers: &[u32]) -> Machine {
     let mut file = format!("machine: any\nfabric:\n  kind: torus\n  tie: {tie}\n  dimensions:\n");
     for (cost, (size, wrap)) in sizes.iter().enumerate() {

@@ -89,7 +89,7 @@ impl Trial {
         let (which, is) = &mut self.fresh[self.used];
         self.used += 1;
         *which = seat;
-        is.stand(shape, entry.level, column, depth);
+        is.place_at(shape, entry.level, column, depth);
         is.serve(shape, cell, &board.windows[entry.window], Some(was));
         self.cost += (is.hops - was.hops) * shape.columns.cost * entry.nets;
         if is.clients.max(was.clients) > board.goal.clients_most {
